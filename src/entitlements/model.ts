@@ -1,0 +1,90 @@
+import type { Rail } from '../provider/event.js'
+
+export type SourceKind = 'subscription' | 'payment' | 'manual'
+
+/** What gives access, within one environment. Ids of different kinds may be equal: the pair is the key. */
+export interface SourceKey {
+  readonly kind: SourceKind
+  readonly id: string
+}
+
+/** Why access ended, or will end. */
+export const END_REASONS = [
+  'failed',
+  'refunded',
+  'charged_back',
+  'voided',
+  'expired',
+  'canceled',
+  'completed',
+  'lapsed',
+  'moved',
+  'revoked',
+] as const
+export type EndReason = (typeof END_REASONS)[number]
+
+/** Access of one product from `from` (inclusive) until `until` (exclusive), in epoch milliseconds. */
+export interface AccessInterval {
+  readonly productId: string
+  readonly from: number
+  /** Null: no end is known. */
+  readonly until: number | null
+  /** Null exactly where `until` is. */
+  readonly reason: EndReason | null
+  /** The event that set the end, or, where none is known, the one that began the access. */
+  readonly eventId: string
+}
+
+/** Why a grant or a take-back waits. */
+export type HoldReason = 'source_unknown' | 'customer_unknown' | 'product_unknown' | 'rail_unknown'
+
+/** A source, folded: a pure function of the set of its events and the policy. */
+export interface SourceState extends SourceKey {
+  /** Null until some event tells; such a source gives nobody access. */
+  readonly customerId: string | null
+  readonly rail: Rail
+  /** In order, never overlapping, never empty ones. */
+  readonly intervals: readonly AccessInterval[]
+  readonly pastDue: boolean
+  readonly cancelAtPeriodEnd: boolean
+  readonly periodEnd: number | null
+  /** The provider's own word for a subscription's status, from the newest event that shows one. */
+  readonly providerStatus: string | null
+  /** `createdAt` of the newest event: asked about now, the source answers no earlier than this. */
+  readonly newestAt: number
+  /** Paid cycles for which no payment was found: no refund can reach them. */
+  readonly cyclesWithoutPayment: number
+  /** Events that wait, by id. */
+  readonly held: Readonly<Record<string, HoldReason>>
+}
+
+export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndReason
+
+/** One source as it stands for one product at one instant. */
+export interface SourceView {
+  readonly id: string
+  readonly kind: SourceKind
+  readonly active: boolean
+  readonly since: number | null
+  /** The known end of access, past or coming; null when none is known. */
+  readonly until: number | null
+  readonly rail: Rail
+  readonly pastDue: boolean
+  readonly cancelAtPeriodEnd: boolean
+  readonly periodEnd: number | null
+  readonly reason: EndReason | null
+  readonly eventId: string
+}
+
+/** Whether one customer may use one product at one instant, and on the ground of what. */
+export interface Entitlement {
+  readonly productId: string
+  readonly active: boolean
+  readonly status: EntitlementStatus
+  /** The beginning of the unbroken stretch of access now running; null if inactive. */
+  readonly since: number | null
+  /** The end of access: of the longest-lasting source while active, of the last one to end otherwise. */
+  readonly until: number | null
+  readonly pastDue: boolean
+  readonly sources: readonly SourceView[]
+}

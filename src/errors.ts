@@ -1,0 +1,55 @@
+/** Every failure that is expected: what went wrong, under a name that scripts may rely on. */
+export const ERROR_CODES = [
+  'signature_missing',
+  'signature_invalid',
+  'timestamp_invalid',
+  'timestamp_out_of_tolerance',
+  'endpoint_not_found',
+  'route_not_found',
+  'method_not_allowed',
+  'body_too_large',
+  'body_incomplete',
+  'encoding_not_supported',
+  'rate_limited',
+  'not_stored',
+  'store_unavailable',
+  'unauthorized',
+  'forbidden',
+  'invalid_request',
+  'config_invalid',
+  'config_missing',
+  'store_in_use',
+  'store_missing',
+  'schema_too_new',
+  'usage',
+  'daemon_unreachable',
+] as const
+
+export type ErrorCode = (typeof ERROR_CODES)[number]
+
+/** One thing wrong with an input, and where: `{ path: 'endpoints.v3.secrets[0]', message: 'is empty' }`. */
+export interface Issue {
+  readonly path: string
+  readonly message: string
+}
+
+/**
+ * The one class of expected failure. Anything else that is thrown is a bug and is shown to nobody.
+ * `message` is for people, and may be shown to a caller: it never holds a secret.
+ */
+export class LatchkeyError extends Error {
+  readonly code: ErrorCode
+  readonly issues: readonly Issue[]
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; issues?: readonly Issue[] } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'LatchkeyError'
+    this.code = code
+    this.issues = options.issues ?? []
+  }
+}
+
+/** Whether `error` is an expected failure, of the given kind if one is named. */
+export function isLatchkeyError(error: unknown, code?: ErrorCode): error is LatchkeyError {
+  return error instanceof LatchkeyError && (code === undefined || error.code === code)
+}

@@ -1,0 +1,23 @@
+import type { Environment } from '../provider/event.js'
+
+/** What became of a delivery; `semantics` of each in the README's table. */
+export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
+
+/** One authentic request: its signature has been checked, its body has not been read. */
+export interface Delivery {
+  readonly endpoint: string
+  readonly environment: Environment
+  /** The exact bytes that were signed. */
+  readonly body: Buffer
+  /** As received, so that an export can be checked again. */
+  readonly headers: { readonly event: string | null; readonly timestamp: string; readonly signature: string }
+  /** Epoch milliseconds. */
+  readonly receivedAt: number
+}
+
+/** The answer to one delivery: committed, and visible to every query that starts after it. */
+export interface Receipt {
+  /** Null where the body holds no usable id. */
+  readonly id: string | null
+  readonly disposition: Disposition
+}

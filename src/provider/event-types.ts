@@ -1,0 +1,61 @@
+/**
+ * The canonical event vocabulary: the v3 names, plus the legacy (v2) types that v3 has no word for.
+ * After normalisation nothing knows which generation an event came from.
+ */
+export const PAYMENT_EVENT_TYPES = [
+  'payment.authorized',
+  'payment.succeeded',
+  'payment.completed',
+  'payment.failed',
+  'payment.canceled',
+  'payment.refunded',
+  'payment.partially_refunded',
+  'payment.chargeback',
+  'payment.settled',
+  'checkout.initiated',
+  'checkout.succeeded',
+  'checkout.failed',
+  'checkout.canceled',
+] as const
+
+export const SUBSCRIPTION_EVENT_TYPES = [
+  'subscription.created',
+  'subscription.renewed',
+  'subscription.updated',
+  'subscription.past_due',
+  'subscription.canceled',
+  'subscription.expired',
+] as const
+
+export const CUSTOMER_EVENT_TYPES = ['customer.created', 'customer.updated', 'customer.deleted'] as const
+
+/** Documented types that say nothing about anybody's access. */
+export const INFORMATIVE_EVENT_TYPES = [
+  'payment_method.attached',
+  'payment_method.detached',
+  'payout.completed',
+  'payout.failed',
+] as const
+
+export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
+export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number]
+export type CustomerEventType = (typeof CUSTOMER_EVENT_TYPES)[number]
+
+/** Legacy types and their canonical names. `PAYMENT_SETTLED` has none: it is about many payments and payouts. */
+export const CANONICAL_TYPE_OF_V2 = {
+  CHECKOUT_INITIATED: 'checkout.initiated',
+  CHECKOUT_SUCCESS: 'checkout.succeeded',
+  CHECKOUT_FAILED: 'checkout.failed',
+  CHECKOUT_CANCELED: 'checkout.canceled',
+  PAYMENT_SUCCESS: 'payment.succeeded',
+  PAYMENT_FAILED: 'payment.failed',
+  PARTIAL_REFUNDED: 'payment.partially_refunded',
+  PAYMENT_REFUNDED: 'payment.refunded',
+  PAYMENT_CHARGEBACK: 'payment.chargeback',
+  SUBSCRIPTION_CREATED: 'subscription.created',
+  SUBSCRIPTION_RENEWED: 'subscription.renewed',
+  SUBSCRIPTION_PAST_DUE: 'subscription.past_due',
+  SUBSCRIPTION_EXPIRED: 'subscription.expired',
+} as const satisfies Record<string, PaymentEventType | SubscriptionEventType>
+
+export type V2EventType = keyof typeof CANONICAL_TYPE_OF_V2

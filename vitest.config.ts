@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config'
+import { TotalsReporter } from './test/setup/totals-reporter.js'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/setup/build.ts'],
+    reporters: ['default', new TotalsReporter()],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+})
