@@ -1,5 +1,5 @@
-import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
 import type { Rail } from '../provider/event.js'
+import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
 
 export type GrantType = PaymentEventType
 export type RevokeType = PaymentEventType | SubscriptionEventType

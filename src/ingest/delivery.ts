@@ -1,6 +1,6 @@
 import type { Environment } from '../provider/event.js'
 
-/** What became of a delivery; `semantics` of each in the README's table. */
+/** What became of a delivery; . */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
 
 /** One authentic request: its signature has been checked, its body has not been read. */

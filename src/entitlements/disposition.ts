@@ -1,0 +1,30 @@
+import type { NormalizedEvent } from '../provider/event.js'
+import type { HoldReason, SourceKey } from './model.js'
+import type { Policy } from './policy.js'
+import { isDecisive } from './reading.js'
+
+/** What became of an event that could be read. */
+export type Outcome =
+  | { readonly disposition: 'applied' | 'ignored'; readonly reason: null }
+  | { readonly disposition: 'held'; readonly reason: HoldReason }
+
+const APPLIED: Outcome = { disposition: 'applied', reason: null }
+const IGNORED: Outcome = { disposition: 'ignored', reason: null }
+
+/**
+ * @param source the source that the event belongs to, if it names one
+ * @param hold why it waits, by its source's fold
+ */
+export function outcomeOf(
+  event: NormalizedEvent,
+  source: SourceKey | null,
+  hold: HoldReason | undefined,
+  policy: Policy,
+): Outcome {
+  if (event.subject !== 'payment' && event.subject !== 'subscription') return IGNORED
+  const decisive = isDecisive(event.type, policy)
+  if (source === null) return decisive ? { disposition: 'held', reason: 'source_unknown' } : IGNORED
+  if (hold !== undefined) return { disposition: 'held', reason: hold }
+  const onlyBegan = event.type === 'checkout.initiated' && !decisive
+  return onlyBegan ? IGNORED : APPLIED
+}

@@ -1,0 +1,64 @@
+import type { SubscriptionEvent } from '../provider/event.js'
+import type { End } from './intervals.js'
+import type { EndReason } from './model.js'
+import type { Policy } from './policy.js'
+import { isCycleEvent } from './subscription-payments.js'
+
+export interface Ends {
+  /** Takes in the next subscription event of the walk. */
+  apply(event: SubscriptionEvent): void
+  /** The end that comes first, or came first; null: none is known. */
+  earliest(): End | null
+}
+
+/** Follows the ends that a subscription runs to, whatever it stands on: canceled, completed, lapsed. */
+export function createEnds(policy: Policy): Ends {
+  let canceled: End | null = null
+  let completed: End | null = null
+  let lapsed: End | null = null
+
+  return {
+    apply(event) {
+      if (event.type === 'subscription.canceled') {
+        canceled = earlier(canceled, endOf(event, 'canceled', cancellationAt(event, policy)))
+      } else if (isCycleEvent(event) && canceled !== null) {
+        canceled = event.expiresAt === null ? null : endOf(event, 'canceled', event.expiresAt)
+      }
+      if (event.cycles !== null && showsTerms(event)) completed = completionOf(event, policy)
+      if (policy.lapseAfter !== null && event.expiresAt !== null) {
+        lapsed = endOf(event, 'lapsed', event.expiresAt + policy.lapseAfter)
+      }
+    },
+    earliest: () => earlier(earlier(canceled, completed), lapsed),
+  }
+}
+
+/** A cancellation takes effect at once, or at the period's end that it shows. */
+function cancellationAt(
+  { createdAt, expiresAt, cancelAtPeriodEnd }: SubscriptionEvent,
+  policy: Policy,
+): number {
+  const waits = cancelAtPeriodEnd === true || policy.canceled === 'period_end'
+  return waits && expiresAt !== null && expiresAt > createdAt ? expiresAt : createdAt
+}
+
+/** The types that show where a fixed term stands; each decides anew. */
+function showsTerms({ type }: SubscriptionEvent): boolean {
+  return type === 'subscription.created' || type === 'subscription.renewed' || type === 'subscription.updated'
+}
+
+function completionOf(event: SubscriptionEvent, policy: Policy): End | null {
+  const { current, total } = event.cycles ?? { current: null, total: null }
+  const isLast = current !== null && total !== null && current >= total
+  if (!isLast || event.expiresAt === null || policy.completed === 'keep') return null
+  return endOf(event, 'completed', event.expiresAt)
+}
+
+function endOf(event: SubscriptionEvent, reason: EndReason, at: number): End {
+  return { at, reason, eventId: event.id }
+}
+
+function earlier(a: End | null, b: End | null): End | null {
+  if (a === null || b === null) return a ?? b
+  return b.at < a.at ? b : a
+}

@@ -1,0 +1,72 @@
+import type { Rail } from '../provider/event.js'
+import { createBasis } from './basis.js'
+import { createEnds } from './ends.js'
+import { createIntervalTracker, type End } from './intervals.js'
+import type { AccessInterval } from './model.js'
+import { createPlan } from './plan.js'
+import type { Policy } from './policy.js'
+import { END_REASON_OF, type Reading, type SourceEvent } from './reading.js'
+import { readSubscription } from './subscription-payments.js'
+
+export interface FoldedSubscription {
+  readonly rail: Rail
+  readonly productId: string | null
+  readonly intervals: AccessInterval[]
+  readonly pastDue: boolean
+  readonly cancelAtPeriodEnd: boolean
+  readonly periodEnd: number | null
+  readonly providerStatus: string | null
+  readonly cyclesWithoutPayment: number
+}
+
+/**
+ * Folds a subscription: it gives the product of its plan while it has a basis and the earliest of its ends
+ * lies ahead. First the whole set is read (rails, which payment paid which cycle), then walked in order.
+ */
+export function foldSubscription(events: readonly SourceEvent[], policy: Policy): FoldedSubscription {
+  const whole = readSubscription(events, policy)
+  const basis = createBasis(whole, policy)
+  const ends = createEnds(policy)
+  const plan = createPlan(whole.walk, whole.findCharge, basis.isTakenBack)
+  const tracker = createIntervalTracker()
+  let shown: Shown = { pastDue: false, cancelAtPeriodEnd: false, periodEnd: null, providerStatus: null }
+
+  for (const reading of whole.walk) {
+    const { event } = reading
+    basis.apply(reading)
+    plan.apply(event)
+    if (event.subject === 'subscription') ends.apply(event)
+    const productId = plan.product()
+    const access = basis.isThere() && productId !== null ? { productId, end: ends.earliest() } : null
+    tracker.see(event.createdAt, access, cutBy(reading))
+    shown = showAfter(shown, event, tracker.isRunning())
+  }
+  return {
+    ...shown,
+    rail: whole.rail,
+    productId: plan.product(),
+    intervals: tracker.intervals(),
+    cyclesWithoutPayment: basis.cyclesWithoutPayment(),
+  }
+}
+
+/** How a stretch ends that ends at this event: by its take-back, or because the plan moved on. */
+function cutBy({ event, effect }: Reading): End {
+  const reason = effect === 'take_back' ? (END_REASON_OF[event.type] ?? 'moved') : 'moved'
+  return { at: event.createdAt, reason, eventId: event.id }
+}
+
+type Shown = Pick<FoldedSubscription, 'pastDue' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'>
+
+/** What subscription events say beside access: shown to people, never decisive. */
+function showAfter(before: Shown, event: SourceEvent, isRunning: boolean): Shown {
+  if (event.subject !== 'subscription') return isRunning ? before : { ...before, pastDue: false }
+  const isPaid = event.type === 'subscription.renewed' || event.type === 'subscription.created'
+  const pastDue = event.type === 'subscription.past_due' || (before.pastDue && !isPaid)
+  return {
+    pastDue: isRunning && pastDue,
+    cancelAtPeriodEnd: event.cancelAtPeriodEnd ?? before.cancelAtPeriodEnd,
+    periodEnd: event.expiresAt ?? before.periodEnd,
+    providerStatus: event.status ?? before.providerStatus,
+  }
+}

@@ -1,0 +1,75 @@
+import type { AccessInterval, EndReason } from './model.js'
+
+/** An end of access that is known: past or coming. */
+export interface End {
+  readonly at: number
+  readonly reason: EndReason
+  /** The event that set it. */
+  readonly eventId: string
+}
+
+/** Access as it stands after an event, and the end it runs to if nothing else happens. */
+export interface Access {
+  readonly productId: string
+  readonly end: End | null
+}
+
+interface Stretch {
+  readonly productId: string
+  readonly from: number
+  readonly begunBy: string
+  end: End | null
+}
+
+export interface IntervalTracker {
+  /** Says what access is from `at` on; `cut` is what ends the running stretch if it ends here. */
+  see(at: number, access: Access | null, cut: End): void
+  intervals(): AccessInterval[]
+  /** Whether access runs at the last instant seen. */
+  isRunning(): boolean
+}
+
+/**
+ * Turns "from this event on, access is so" into intervals. Instants must not decrease.
+ * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
+ */
+export function createIntervalTracker(): IntervalTracker {
+  const ended: Stretch[] = []
+  let running: Stretch | null = null
+
+  function finish(stretch: Stretch, end: End): void {
+    stretch.end = end
+    if (end.at > stretch.from) ended.push(stretch)
+    running = null
+  }
+
+  function begin(at: number, access: Access, eventId: string): void {
+    const last = ended.at(-1)
+    if (last !== undefined && last.productId === access.productId && last.end?.at === at) {
+      ended.pop()
+      last.end = access.end
+      running = last
+    } else {
+      running = { productId: access.productId, from: at, begunBy: eventId, end: access.end }
+    }
+  }
+
+  return {
+    see(at, access, cut) {
+      if (running?.end && running.end.at <= at) finish(running, running.end)
+      const over = access?.end && access.end.at <= at ? access.end : null
+      const current = over ? null : access
+      if (running && running.productId !== current?.productId) finish(running, over ? { ...over, at } : cut)
+      if (current && running) running.end = current.end
+      else if (current) begin(at, current, cut.eventId)
+    },
+    intervals: () => [...ended, ...(running ? [running] : [])].map(toInterval),
+    isRunning: () => running !== null,
+  }
+}
+
+function toInterval({ productId, from, begunBy, end }: Stretch): AccessInterval {
+  return end === null
+    ? { productId, from, until: null, reason: null, eventId: begunBy }
+    : { productId, from, until: end.at, reason: end.reason, eventId: end.eventId }
+}

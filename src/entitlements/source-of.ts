@@ -1,0 +1,51 @@
+import type { NormalizedEvent } from '../provider/event.js'
+import type { SourceKey } from './model.js'
+import { compareText } from './order.js'
+
+/** A stored event's word that a payment belongs to a subscription. */
+export interface PaymentLink {
+  readonly paymentId: string
+  readonly subscriptionId: string
+  /** `createdAt` and id of the event that says so. */
+  readonly linkedAt: number
+  readonly linkedBy: string
+}
+
+/** What the event says about which subscription a payment belongs to, if anything. */
+export function linkOf(event: NormalizedEvent): PaymentLink | null {
+  if (event.subject !== 'payment' && event.subject !== 'subscription') return null
+  const { paymentId, subscriptionId, createdAt, id } = event
+  if (paymentId === null || subscriptionId === null) return null
+  return { paymentId, subscriptionId, linkedAt: createdAt, linkedBy: id }
+}
+
+/** Where events disagree, the newest link counts. */
+export function isNewerLink(a: PaymentLink, b: PaymentLink | undefined): boolean {
+  if (b === undefined) return true
+  return (a.linkedAt - b.linkedAt || compareText(a.linkedBy, b.linkedBy)) > 0
+}
+
+/**
+ * The source that an event belongs to; null where it names none.
+ * @param subscriptionOf the subscription that a payment is linked to, by all events stored so far.
+ */
+export function sourceOf(
+  event: NormalizedEvent,
+  subscriptionOf: (paymentId: string) => string | undefined,
+): SourceKey | null {
+  if (event.subject === 'subscription') return subscriptionSource(event.subscriptionId)
+  if (event.subject !== 'payment') return null
+  if (event.paymentId === null) return subscriptionSource(event.subscriptionId)
+  return (
+    subscriptionSource(subscriptionOf(event.paymentId) ?? null) ?? { kind: 'payment', id: event.paymentId }
+  )
+}
+
+function subscriptionSource(id: string | null): SourceKey | null {
+  return id === null ? null : { kind: 'subscription', id }
+}
+
+/** One text per source, for maps: unambiguous, since no kind holds a colon. */
+export function sourceKeyText({ kind, id }: SourceKey): string {
+  return `${kind}:${id}`
+}

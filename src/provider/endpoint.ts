@@ -1,0 +1,17 @@
+import type { Environment } from './event.js'
+
+/** A signing secret: the HMAC key is its literal text as UTF-8, `whsec_` included. */
+export interface SigningSecret {
+  readonly secret: string
+  /** Epoch milliseconds from which it no longer counts; null: never. */
+  readonly notAfter: number | null
+}
+
+/** A configured webhook destination. Everything it receives belongs to its environment. */
+export interface Endpoint {
+  readonly name: string
+  readonly environment: Environment
+  readonly secrets: readonly SigningSecret[]
+  /** How far a delivery's timestamp may be from now, either way. */
+  readonly toleranceSeconds: number
+}
