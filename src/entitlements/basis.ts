@@ -32,7 +32,7 @@ export function createBasis(whole: SubscriptionReading, policy: Policy): Basis {
   function applyPayment(event: PaymentEvent, { effect, index }: Reading): void {
     const paymentId = event.paymentId
     if (paymentId === null) return
-    const pays = whole.pays.has(index)
+    const pays = whole.makesGood.has(index)
     const standing = standingAfter(standings.get(paymentId), event, effect, pays)
     standings.set(paymentId, standing)
     if (effect === 'take_back') {

@@ -22,11 +22,7 @@ export function foldPayment(events: readonly PaymentEvent[], policy: Policy): Fo
   for (const { event, effect } of readEvents(events, () => rail, policy)) {
     standing = standingAfter(standing, event, effect, effect === 'grant')
     const access = standing === 'good' && productId !== null ? { productId, end: null } : null
-    tracker.see(event.createdAt, access, {
-      at: event.createdAt,
-      reason: END_REASON_OF[event.type],
-      eventId: event.id,
-    })
+    tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
   }
   return { rail, productId, intervals: tracker.intervals() }
 }

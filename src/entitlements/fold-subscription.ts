@@ -1,11 +1,11 @@
 import type { Rail } from '../provider/event.js'
 import { createBasis } from './basis.js'
 import { createEnds } from './ends.js'
-import { createIntervalTracker, type End } from './intervals.js'
+import { createIntervalTracker } from './intervals.js'
 import type { AccessInterval } from './model.js'
 import { createPlan } from './plan.js'
 import type { Policy } from './policy.js'
-import { END_REASON_OF, type Reading, type SourceEvent } from './reading.js'
+import { END_REASON_OF, type SourceEvent } from './reading.js'
 import { readSubscription } from './subscription-payments.js'
 
 export interface FoldedSubscription {
@@ -38,7 +38,7 @@ export function foldSubscription(events: readonly SourceEvent[], policy: Policy)
     if (event.subject === 'subscription') ends.apply(event)
     const productId = plan.product()
     const access = basis.isThere() && productId !== null ? { productId, end: ends.earliest() } : null
-    tracker.see(event.createdAt, access, cutBy(reading))
+    tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
     shown = showAfter(shown, event, tracker.isRunning())
   }
   return {
@@ -48,12 +48,6 @@ export function foldSubscription(events: readonly SourceEvent[], policy: Policy)
     intervals: tracker.intervals(),
     cyclesWithoutPayment: basis.cyclesWithoutPayment(),
   }
-}
-
-/** How a stretch ends that ends at this event: by its take-back, or because the plan moved on. */
-function cutBy({ event, effect }: Reading): End {
-  const reason = effect === 'take_back' ? (END_REASON_OF[event.type] ?? 'moved') : 'moved'
-  return { at: event.createdAt, reason, eventId: event.id }
 }
 
 type Shown = Pick<FoldedSubscription, 'pastDue' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'>

@@ -1,7 +1,8 @@
 import type { HoldReason } from './model.js'
+import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { type PaymentRail, railsOfPayments } from './rail.js'
-import { isDecisive, type SourceEvent } from './reading.js'
+import { isDecisive, onlyInforms, type SourceEvent } from './reading.js'
 
 /** Those events of a source that wait for something that no event has told yet, and for what. */
 export function heldEvents(
@@ -11,18 +12,14 @@ export function heldEvents(
 ): Record<string, HoldReason> {
   const rails = railsOfPayments(events)
   const held: Record<string, HoldReason> = {}
-  for (const event of events) {
+  // In one order, so that the same set of events is saved as the same text.
+  for (const event of [...events].sort(compareByTime)) {
     if (!isDecisive(event.type, policy) || onlyInforms(event)) continue
     if (known.customerId === null) held[event.id] = 'customer_unknown'
     else if (known.productId === null) held[event.id] = 'product_unknown'
     else if (isBareCheckout(event, rails, policy)) held[event.id] = 'rail_unknown'
   }
   return held
-}
-
-/** A payment event that names a subscription but no payment. */
-function onlyInforms(event: SourceEvent): boolean {
-  return event.subject === 'payment' && event.paymentId === null
 }
 
 /** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */

@@ -22,8 +22,11 @@ interface Stretch {
 }
 
 export interface IntervalTracker {
-  /** Says what access is from `at` on; `cut` is what ends the running stretch if it ends here. */
-  see(at: number, access: Access | null, cut: End): void
+  /**
+   * Says what access is from `at` on. Where it just ended, and by no end that was known, the cause says why;
+   * where only its product is another one, it moved.
+   */
+  see(at: number, access: Access | null, cause: Omit<End, 'at'>): void
   intervals(): AccessInterval[]
   /** Whether access runs at the last instant seen. */
   isRunning(): boolean
@@ -55,13 +58,16 @@ export function createIntervalTracker(): IntervalTracker {
   }
 
   return {
-    see(at, access, cut) {
+    see(at, access, cause) {
       if (running?.end && running.end.at <= at) finish(running, running.end)
       const over = access?.end && access.end.at <= at ? access.end : null
       const current = over ? null : access
-      if (running && running.productId !== current?.productId) finish(running, over ? { ...over, at } : cut)
+      if (running && current === null) finish(running, { ...(over ?? cause), at })
+      if (running && current && running.productId !== current.productId) {
+        finish(running, { at, reason: 'moved', eventId: cause.eventId })
+      }
       if (current && running) running.end = current.end
-      else if (current) begin(at, current, cut.eventId)
+      else if (current) begin(at, current, cause.eventId)
     },
     intervals: () => [...ended, ...(running ? [running] : [])].map(toInterval),
     isRunning: () => running !== null,

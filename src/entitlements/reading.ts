@@ -41,11 +41,17 @@ export function readEvents<E extends SourceEvent>(
  */
 export function effectOf(event: SourceEvent, rail: Rail, policy: Policy): Effect {
   if (event.subject === 'payment') {
+    if (onlyInforms(event)) return 'none'
     if (TERMINAL_TYPES.includes(event.type)) return 'take_back'
     if (policy.grantOn[rail].includes(event.type)) return 'grant'
     if (event.railProof === null && policy.grantOn.unknown.includes(event.type)) return 'grant'
   }
   return policy.revokeOn[rail].includes(event.type) ? 'take_back' : 'none'
+}
+
+/** A payment event that names its subscription but no payment has nothing to grant, or to take back. */
+export function onlyInforms(event: SourceEvent): boolean {
+  return event.subject === 'payment' && event.paymentId === null
 }
 
 /** At one instant: what only informs, then what gives, then what ends, so that a take-back has the last word. */

@@ -44,8 +44,3 @@ export function sourceOf(
 function subscriptionSource(id: string | null): SourceKey | null {
   return id === null ? null : { kind: 'subscription', id }
 }
-
-/** One text per source, for maps: unambiguous, since no kind holds a colon. */
-export function sourceKeyText({ kind, id }: SourceKey): string {
-  return `${kind}:${id}`
-}

@@ -8,8 +8,8 @@ import { type Reading, readEvents, type SourceEvent } from './reading.js'
 export interface SubscriptionReading {
   readonly rail: Rail
   readonly walk: readonly Reading[]
-  /** Whether a payment event, at its index, makes its payment good. */
-  readonly pays: ReadonlySet<number>
+  /** The indexes of the events that make their payment good. */
+  readonly makesGood: ReadonlySet<number>
   /** The index of each payment's first paying event. */
   readonly firstPaid: ReadonlyMap<string, number>
   /** The payment of each cycle event, by the event's index; absent: none is found. */
@@ -39,7 +39,7 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
   return {
     rail,
     walk,
-    pays: new Set(walk.filter((reading) => counts(reading, policy)).map(({ index }) => index)),
+    makesGood: new Set(walk.filter((reading) => makesGood(reading, policy)).map(({ index }) => index)),
     firstPaid,
     cyclePayments,
     findCharge: createPaymentFinder(paying.filter(({ paymentId }) => !ofCycles.has(paymentId))),
@@ -51,28 +51,27 @@ export function isCycleEvent(event: SourceEvent): event is SubscriptionEvent {
   return event.type === 'subscription.created' || event.type === 'subscription.renewed'
 }
 
-/** Whether the event pays its payment: a grant does, and where cycles count as paid, `payment.succeeded` too. */
-function counts({ event, effect }: Reading, policy: Policy): boolean {
-  if (event.subject !== 'payment' || event.paymentId === null) return false
-  return (
-    effect === 'grant' ||
-    (effect === 'none' && event.type === 'payment.succeeded' && policy.paidCycle === 'grants')
-  )
+/** Whether the event makes its payment good: a grant does, and where cycles count as paid, success too. */
+function makesGood(reading: Reading, policy: Policy): boolean {
+  return reading.effect === 'grant' || (reading.effect === 'none' && reportsSuccess(reading, policy))
 }
 
-/** A payment's grants; of a payment that has none, what else pays it. */
+function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
+  return event.type === 'payment.succeeded' && paidCycle === 'grants'
+}
+
+/** A payment's grants; of a payment that has none at all, what reports its success. */
 function payingEvents(walk: readonly Reading[], policy: Policy): PayingEvent[] {
   const granted = new Set<string | null>()
   for (const { event, effect } of walk) {
-    if (event.subject === 'payment' && effect === 'grant') granted.add(event.paymentId)
+    if (effect === 'grant') granted.add(event.paymentId)
   }
   const paying: PayingEvent[] = []
   for (const reading of walk) {
     const { event, effect, index } = reading
-    if (event.subject !== 'payment' || event.paymentId === null || !counts(reading, policy)) continue
-    if (effect === 'grant' || !granted.has(event.paymentId)) {
-      paying.push({ paymentId: event.paymentId, at: event.createdAt, index })
-    }
+    if (event.subject !== 'payment' || event.paymentId === null) continue
+    const pays = granted.has(event.paymentId) ? effect === 'grant' : reportsSuccess(reading, policy)
+    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index })
   }
   return paying
 }

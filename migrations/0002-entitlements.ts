@@ -1,0 +1,75 @@
+import { type Kysely, type Migration, sql } from 'kysely'
+import type { ColumnTypes } from './column-types.js'
+
+/** What follows from the events: folded sources, who has access to what, and the log of its changes. */
+export function entitlements({ text, integer, sequence, tableOptions }: ColumnTypes): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      await db.schema
+        .createTable('sources')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('kind', text, (column) => column.notNull())
+        .addColumn('source_id', text, (column) => column.notNull())
+        .addColumn('customer_id', text)
+        .addColumn('state', text, (column) => column.notNull())
+        .addColumn('newest_at', integer, (column) => column.notNull())
+        .addPrimaryKeyConstraint('sources_key', ['environment', 'kind', 'source_id'])
+        .modifyEnd(tableOptions)
+        .execute()
+      await db.schema
+        .createIndex('sources_by_customer')
+        .on('sources')
+        .columns(['environment', 'customer_id', 'kind', 'source_id'])
+        .execute()
+
+      await db.schema
+        .createTable('entitlements')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('product_id', text, (column) => column.notNull())
+        .addColumn('active', integer, (column) => column.notNull())
+        .addColumn('status', text, (column) => column.notNull())
+        .addColumn('since', integer)
+        .addColumn('until', integer)
+        .addColumn('next_change_at', integer)
+        .addPrimaryKeyConstraint('entitlements_key', ['environment', 'customer_id', 'product_id'])
+        .modifyEnd(tableOptions)
+        .execute()
+      await db.schema
+        .createIndex('entitlements_due')
+        .on('entitlements')
+        .columns(['next_change_at'])
+        .where(sql.ref('next_change_at'), 'is not', null)
+        .execute()
+      await db.schema
+        .createIndex('entitlements_by_product')
+        .on('entitlements')
+        .columns(['environment', 'product_id', 'active', 'customer_id'])
+        .execute()
+
+      await db.schema
+        .createTable('changes')
+        .addColumn('cursor', sequence)
+        .addColumn('at', integer, (column) => column.notNull())
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('product_id', text, (column) => column.notNull())
+        .addColumn('before', text, (column) => column.notNull())
+        .addColumn('after', text, (column) => column.notNull())
+        .addColumn('cause_kind', text, (column) => column.notNull())
+        .addColumn('cause_event_id', text)
+        .modifyEnd(tableOptions)
+        .execute()
+      await db.schema
+        .createIndex('changes_by_environment')
+        .on('changes')
+        .columns(['environment', 'cursor'])
+        .execute()
+      await db.schema
+        .createIndex('changes_by_customer')
+        .on('changes')
+        .columns(['environment', 'customer_id', 'cursor'])
+        .execute()
+    },
+  }
+}

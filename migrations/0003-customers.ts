@@ -1,0 +1,52 @@
+import { type Kysely, type Migration, sql } from 'kysely'
+import type { ColumnTypes } from './column-types.js'
+
+/** What is known of each person, the references that lead to them, and the store's own settings. */
+export function customers({ text, integer, tableOptions }: ColumnTypes): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      await db.schema
+        .createTable('customers')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('facts', text, (column) => column.notNull())
+        .addColumn('email', text)
+        .addColumn('community_id', text)
+        .addColumn('messenger_id', text)
+        .addColumn('deleted_at', integer)
+        .addPrimaryKeyConstraint('customers_key', ['environment', 'customer_id'])
+        .modifyEnd(tableOptions)
+        .execute()
+      for (const column of ['email', 'community_id', 'messenger_id'] as const) {
+        await db.schema
+          .createIndex(`customers_by_${column}`)
+          .on('customers')
+          .columns(['environment', column, 'customer_id'])
+          .where(sql.ref(column), 'is not', null)
+          .execute()
+      }
+
+      await db.schema
+        .createTable('customer_references')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('name', text, (column) => column.notNull())
+        .addColumn('value', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addPrimaryKeyConstraint('customer_references_key', ['environment', 'name', 'value', 'customer_id'])
+        .modifyEnd(tableOptions)
+        .execute()
+      await db.schema
+        .createIndex('customer_references_by_customer')
+        .on('customer_references')
+        .columns(['environment', 'customer_id'])
+        .execute()
+
+      await db.schema
+        .createTable('settings')
+        .addColumn('key', text, (column) => column.notNull().primaryKey())
+        .addColumn('value', text, (column) => column.notNull())
+        .modifyEnd(tableOptions)
+        .execute()
+    },
+  }
+}

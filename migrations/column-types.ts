@@ -1,0 +1,21 @@
+import type { Migration, RawBuilder } from 'kysely'
+
+/** How one database writes what the tables are made of; a migration names only what it needs. */
+export interface ColumnTypes {
+  /** Ids, words and JSON. Equal only if every character is. */
+  readonly text: RawBuilder<unknown>
+  /** Counts, instants in epoch milliseconds, and booleans as 0 and 1. */
+  readonly integer: RawBuilder<unknown>
+  readonly bytes: RawBuilder<unknown>
+  /** A primary key that the database hands out, rising, and never twice. */
+  readonly sequence: RawBuilder<unknown>
+  /** Ends every `create table`. */
+  readonly tableOptions: RawBuilder<unknown>
+}
+
+/** One step of the schema. Once released, its name and what it does never change. */
+export interface NamedMigration {
+  /** Begins with its number: steps run in the order of their names. */
+  readonly name: string
+  readonly create: (types: ColumnTypes) => Migration
+}

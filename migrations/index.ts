@@ -1,0 +1,11 @@
+import { events } from './0001-events.js'
+import { entitlements } from './0002-entitlements.js'
+import { customers } from './0003-customers.js'
+import type { NamedMigration } from './column-types.js'
+
+/** Every step of the schema, oldest first. Append only. */
+export const MIGRATIONS: readonly NamedMigration[] = [
+  { name: '0001-events', create: events },
+  { name: '0002-entitlements', create: entitlements },
+  { name: '0003-customers', create: customers },
+]

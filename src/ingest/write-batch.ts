@@ -1,0 +1,110 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { Policy } from '../entitlements/policy.js'
+import type { Environment } from '../provider/event.js'
+import { markDeleted, saveCustomerFacts } from '../store/customers.js'
+import { recordDuplicates } from '../store/event-duplicates.js'
+import { insertEvents, loadStoredIds, type NewEvent } from '../store/events.js'
+import type { Database } from '../store/schema.js'
+import type { Delivery, Disposition, Receipt } from './delivery.js'
+import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
+import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
+import { saveAccess } from './save-access.js'
+import { whoIsTouched } from './touched-customers.js'
+
+/** One delivery, committed: what it was, and what became of it. */
+export interface WrittenDelivery {
+  readonly prepared: PreparedDelivery
+  readonly receipt: Receipt
+  /** Whether an event with the same id and another body stood already. */
+  readonly isConflict: boolean
+}
+
+/** Commits a batch whole or not at all; answers in the order of the deliveries. */
+export type WriteBatch = (deliveries: readonly Delivery[]) => Promise<readonly WrittenDelivery[]>
+
+export interface BatchWriterDeps {
+  readonly db: Kysely<Database>
+  readonly policy: Policy
+  readonly clock: () => number
+}
+
+/**
+ * One transaction per batch: events, sources, entitlements and changes together, so that a committed event
+ * is visible in every answer.
+ */
+export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
+  return async (deliveries) => {
+    const prepared = deliveries.map(prepare)
+    const environments = new Set(deliveries.map(({ environment }) => environment))
+    const written = new Map<PreparedDelivery, WrittenDelivery>()
+    await db.transaction().execute(async (trx) => {
+      for (const environment of environments) {
+        const own = prepared.filter((one) => one.environment === environment)
+        for (const result of await write(trx, environment, own)) written.set(result.prepared, result)
+      }
+    })
+    return prepared.map((one) => written.get(one) as WrittenDelivery)
+  }
+
+  async function write(
+    trx: Transaction<Database>,
+    environment: Environment,
+    prepared: readonly PreparedDelivery[],
+  ): Promise<WrittenDelivery[]> {
+    const { fresh, repeated } = await separate(trx, environment, prepared)
+    const events = fresh.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
+    const folded = await foldIntoSources(trx, environment, events, policy)
+    const rows = fresh.map((one) => toNewEvent(one, folded))
+    await insertEvents(trx, rows)
+    const conflicts = await recordDuplicates(trx, repeated)
+
+    await saveCustomerFacts(trx, environment, events)
+    const deletions = events.filter(({ type }) => type === 'customer.deleted')
+    await markDeleted(
+      trx,
+      environment,
+      deletions.flatMap(({ customerId, createdAt: at }) => (customerId === null ? [] : [{ customerId, at }])),
+    )
+    const { customerIds, causeOf } = whoIsTouched(folded.changes)
+    await saveAccess(trx, environment, customerIds, clock(), causeOf)
+    return [
+      ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),
+      ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.includes(one))),
+    ]
+  }
+}
+
+/** Tells what is new from what is stored already, or comes twice in this batch: the first one stands. */
+async function separate(
+  trx: Transaction<Database>,
+  environment: Environment,
+  prepared: readonly PreparedDelivery[],
+): Promise<{ fresh: PreparedDelivery[]; repeated: PreparedDelivery[] }> {
+  const eventIds = prepared.map(({ eventId }) => eventId)
+  const seen = new Set(await loadStoredIds(trx, environment, eventIds))
+  const fresh: PreparedDelivery[] = []
+  const repeated: PreparedDelivery[] = []
+  for (const one of prepared) {
+    if (seen.has(one.eventId)) repeated.push(one)
+    else fresh.push(one)
+    seen.add(one.eventId)
+  }
+  return { fresh, repeated }
+}
+
+function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedEvents): NewEvent {
+  if (!normalized.ok) {
+    return { ...delivered, disposition: 'quarantined', reason: normalized.reason, event: null, source: null }
+  }
+  const { event } = normalized
+  const outcome = folded.outcomes.get(event.id) ?? { disposition: 'ignored', reason: null }
+  return { ...delivered, ...outcome, event, source: folded.sources.get(event.id) ?? null }
+}
+
+function toWritten(
+  prepared: PreparedDelivery,
+  disposition: Disposition,
+  isConflict: boolean,
+): WrittenDelivery {
+  return { prepared, receipt: { id: ownIdOf(prepared.normalized), disposition }, isConflict }
+}

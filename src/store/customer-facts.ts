@@ -1,0 +1,47 @@
+import { compareByTime } from '../entitlements/order.js'
+import type { CustomerDetails, NormalizedEvent } from '../provider/event.js'
+
+/** What an event tells about the person; personal data, so never logged. */
+export type CustomerTelling = Pick<
+  NormalizedEvent,
+  'id' | 'createdAt' | 'customerId' | 'customer' | 'externalRef' | 'metadata'
+>
+
+/** Details by name, the merchant's reference as `externalRef`, each metadata value as `metadata.<key>`. */
+export type FactName = keyof CustomerDetails | 'externalRef' | `metadata.${string}`
+
+/** One thing that is known, the event that told it, and when that happened (epoch milliseconds). */
+export interface Fact {
+  readonly value: string
+  readonly at: number
+  readonly by: string
+}
+
+export type CustomerFacts = Readonly<Partial<Record<FactName, Fact>>>
+
+/** What one event tells, by name; what it leaves out or blank it does not tell. */
+export function toldFacts(telling: CustomerTelling): readonly (readonly [FactName, string])[] {
+  const details = Object.entries(telling.customer) as [keyof CustomerDetails, string | null][]
+  const metadata = Object.entries(telling.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
+  const told: (readonly [FactName, string | null])[] = [
+    ...details,
+    ['externalRef', telling.externalRef],
+    ...metadata,
+  ]
+  return told.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
+}
+
+/**
+ * Adds what an event tells. The newest event that tells a fact wins for that fact alone, so the order in which
+ * events are added does not matter, and an event that is silent about something takes nothing away.
+ */
+export function addFacts(facts: CustomerFacts, telling: CustomerTelling): CustomerFacts {
+  const added: Partial<Record<FactName, Fact>> = { ...facts }
+  for (const [name, value] of toldFacts(telling)) {
+    const known = added[name]
+    if (known === undefined || compareByTime(telling, { createdAt: known.at, id: known.by }) > 0) {
+      added[name] = { value, at: telling.createdAt, by: telling.id }
+    }
+  }
+  return added
+}

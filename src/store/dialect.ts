@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs'
+import Sqlite from 'better-sqlite3'
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  Kysely,
+  SqliteAdapter,
+  SqliteDriver,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import type { ColumnTypes } from '../../migrations/column-types.js'
+import { LatchkeyError } from '../errors.js'
+import { ensurePrivateFile } from './private-file.js'
+import type { Database } from './schema.js'
+
+/** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
+const BUSY_TIMEOUT_MS = 50
+
+/** 16 MB in pages of 4 KiB: a checkpoint's syncs spread over many commits, yet a start replays little. */
+const CHECKPOINT_PAGES = 4_000
+
+/** A write-ahead log that a long reader let grow is cut back to this once it has been checkpointed. */
+const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
+
+/** `PRAGMA synchronous` reads back as a number. */
+const SYNCHRONOUS_FULL = 2
+
+/** Strict tables refuse a value of the wrong type, where SQLite would otherwise store whatever comes. */
+export const COLUMN_TYPES: ColumnTypes = {
+  text: sql`text`,
+  integer: sql`integer`,
+  bytes: sql`blob`,
+  sequence: sql`integer primary key autoincrement`,
+  tableOptions: sql`strict`,
+}
+
+/**
+ * Opens the database, making folder and file if they are missing; nothing is created when only reading.
+ *
+ * A commit is durable when it returns: write-ahead log, synced at every commit, both read back.
+ * A reader works beside a running daemon and on its stopped database.
+ *
+ * @throws {LatchkeyError} `store_missing` when only reading and there is no file; `store_unavailable`
+ * where the file can't be written durably. SQLite's own errors pass through.
+ */
+export function openDatabase(file: string, { readOnly }: { readonly readOnly: boolean }): Kysely<Database> {
+  if (!readOnly) ensurePrivateFile(file)
+  else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
+  try {
+    sqlite.pragma('foreign_keys = ON')
+    if (!readOnly) makeDurable(sqlite, file)
+  } catch (error) {
+    sqlite.close()
+    throw error
+  }
+  return new OpenDatabase(sqlite)
+}
+
+function makeDurable(sqlite: Sqlite.Database, file: string): void {
+  const journalMode = sqlite.pragma('journal_mode = WAL', { simple: true })
+  // After the journal mode: better-sqlite3 lowers the default to NORMAL in WAL mode.
+  sqlite.pragma('synchronous = FULL')
+  const synchronous = sqlite.pragma('synchronous', { simple: true })
+  if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
+    throw new LatchkeyError(
+      'store_unavailable',
+      `${file} can't be written durably: journal_mode is ${journalMode}, synchronous ${synchronous}.`,
+    )
+  }
+  sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+  sqlite.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`)
+}
+
+function createDialect(sqlite: Sqlite.Database): Dialect {
+  return {
+    createAdapter: () => new TransactionalDdlAdapter(),
+    createDriver: () => new ImmediateDriver(sqlite),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  }
+}
+
+class OpenDatabase extends Kysely<Database> {
+  readonly #sqlite: Sqlite.Database
+
+  constructor(sqlite: Sqlite.Database) {
+    super({ dialect: createDialect(sqlite) })
+    this.#sqlite = sqlite
+  }
+
+  /** Kysely alone would leave the file open where no query ever ran. */
+  override async destroy(): Promise<void> {
+    await super.destroy()
+    this.#sqlite.close()
+  }
+}
+
+/** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
+class TransactionalDdlAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
+}
+
+class ImmediateDriver extends SqliteDriver {
+  readonly #sqlite: Sqlite.Database
+
+  constructor(sqlite: Sqlite.Database) {
+    super({ database: sqlite })
+    this.#sqlite = sqlite
+  }
+
+  /** Takes the write lock at once: a read that turns into a write later fails without waiting. A reader takes none. */
+  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+
+  /** A full disk and the like roll back by themselves; a second rollback would hide the error behind its own. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#sqlite.inTransaction) await super.rollbackTransaction(connection)
+  }
+}
+
+/** Whether nothing was stored because the database can't be written now: the sender may try again. */
+export function isStoreBusy(error: unknown): boolean {
+  return hasSqliteCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/)
+}
+
+/** Whether the file or its disk can't be trusted any more: stop acknowledging, and end. */
+export function isStoreBroken(error: unknown): boolean {
+  return hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
+}
+
+function hasSqliteCode(error: unknown, pattern: RegExp): boolean {
+  return error instanceof Sqlite.SqliteError && pattern.test(error.code)
+}

@@ -1,0 +1,101 @@
+import { sql, type Transaction } from 'kysely'
+import { chunkRows, valuesOf } from './chunk.js'
+import type { DeliveredEvent } from './events.js'
+import { eventKey } from './keys.js'
+import type { Database } from './schema.js'
+
+const VALUES_PER_CONFLICT = 8
+
+/**
+ * Counts each delivery on the stored event whose id it has, and answers those that came with another body.
+ * Such a body is kept once, however often it comes; the stored event is never touched by it.
+ */
+export async function recordDuplicates<Delivered extends DeliveredEvent>(
+  trx: Transaction<Database>,
+  deliveries: readonly Delivered[],
+): Promise<readonly Delivered[]> {
+  const groups = groupBy(deliveries, ({ environment, eventId }) => eventKey(environment, eventId))
+  const storedBodies = await countDeliveries(trx, groups)
+  const conflicts = deliveries.filter(
+    ({ environment, eventId, bodySha256 }) => storedBodies.get(eventKey(environment, eventId)) !== bodySha256,
+  )
+  await saveConflicts(trx, conflicts)
+  return conflicts
+}
+
+/** Answers the hash of each stored body, by `eventKey`. */
+async function countDeliveries(
+  trx: Transaction<Database>,
+  groups: readonly (readonly DeliveredEvent[])[],
+): Promise<ReadonlyMap<string, string>> {
+  const storedBodies = new Map<string, string>()
+  for (const chunk of chunkRows(groups, 4)) {
+    const rows = chunk.flatMap((group) => {
+      const [first] = group
+      const lastReceivedAt = group.reduce((last, { receivedAt }) => Math.max(last, receivedAt), 0)
+      return first === undefined ? [] : [[first.environment, first.eventId, group.length, lastReceivedAt]]
+    })
+    const updated = await sql<{
+      environment: DeliveredEvent['environment']
+      event_id: string
+      body_sha256: string
+    }>`
+      with again (environment, event_id, deliveries, received_at) as (${valuesOf(rows)})
+      update events set
+        deliveries = events.deliveries + cast(again.deliveries as bigint),
+        last_received_at = case when cast(again.received_at as bigint) > events.last_received_at
+          then cast(again.received_at as bigint) else events.last_received_at end
+      from again
+      where events.environment = again.environment and events.event_id = again.event_id
+      returning events.environment, events.event_id, events.body_sha256
+    `.execute(trx)
+    for (const row of updated.rows) storedBodies.set(eventKey(row.environment, row.event_id), row.body_sha256)
+  }
+  return storedBodies
+}
+
+async function saveConflicts(
+  trx: Transaction<Database>,
+  conflicts: readonly DeliveredEvent[],
+): Promise<void> {
+  const groups = groupBy(
+    conflicts,
+    (other) => `${eventKey(other.environment, other.eventId)} ${other.bodySha256}`,
+  )
+  for (const chunk of chunkRows(groups, VALUES_PER_CONFLICT)) {
+    const rows = chunk.flatMap((group) => {
+      const [first] = group
+      if (first === undefined) return []
+      return {
+        environment: first.environment,
+        event_id: first.eventId,
+        body_sha256: first.bodySha256,
+        body: first.body,
+        endpoint: first.endpoint,
+        headers: JSON.stringify(first.headers),
+        received_at: first.receivedAt,
+        deliveries: group.length,
+      }
+    })
+    await trx
+      .insertInto('event_conflicts')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['environment', 'event_id', 'body_sha256']).doUpdateSet((eb) => ({
+          deliveries: eb('event_conflicts.deliveries', '+', eb.ref('excluded.deliveries')),
+        })),
+      )
+      .execute()
+  }
+}
+
+/** Groups in the order of their first members: a statement may tell each row only once. */
+function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): readonly (readonly Item[])[] {
+  const groups = new Map<string, Item[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group === undefined) groups.set(keyOf(item), [item])
+    else group.push(item)
+  }
+  return [...groups.values()]
+}

@@ -1,0 +1,12 @@
+import type { SourceKey } from '../entitlements/model.js'
+import type { Environment } from '../provider/event.js'
+
+/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+export function eventKey(environment: Environment, eventId: string): string {
+  return `${environment} ${eventId}`
+}
+
+/** One text for one source within an environment: ids of different kinds may be equal. */
+export function sourceKey({ kind, id }: SourceKey): string {
+  return `${kind} ${id}`
+}

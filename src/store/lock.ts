@@ -1,0 +1,32 @@
+import Sqlite from 'better-sqlite3'
+import { LatchkeyError } from '../errors.js'
+import { ensurePrivateFile } from './private-file.js'
+
+/** Long enough for two that start at the same moment to settle who is first. */
+const LOCK_TIMEOUT_MS = 250
+
+export interface StoreLock {
+  release(): void
+}
+
+/**
+ * Makes this process the only one that serves the database, until released.
+ *
+ * The lock is the operating system's, held through a side file (`<file>.lock`): it ends with the process,
+ * however that ends. It stops another daemon, not a reader.
+ *
+ * @throws {LatchkeyError} `store_in_use`
+ */
+export function lockStore(file: string): StoreLock {
+  const lockFile = `${file}.lock`
+  ensurePrivateFile(lockFile)
+  const lock = new Sqlite(lockFile, { timeout: LOCK_TIMEOUT_MS })
+  try {
+    lock.exec('begin exclusive')
+  } catch (error) {
+    lock.close()
+    if (!(error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY')) throw error
+    throw new LatchkeyError('store_in_use', `Another process is using ${file}.`, { cause: error })
+  }
+  return { release: () => void lock.close() }
+}

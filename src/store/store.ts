@@ -1,0 +1,62 @@
+import type { Kysely } from 'kysely'
+import type { Policy } from '../entitlements/policy.js'
+import { createAccessReader, type ReadAccess } from './access-reader.js'
+import { openDatabase } from './dialect.js'
+import { lockStore } from './lock.js'
+import { migrate } from './migrate.js'
+import { policyInForce } from './policy.js'
+import type { Database } from './schema.js'
+
+export interface Store {
+  /** The one connection that writes. */
+  readonly writer: Kysely<Database>
+  /** Reads on a connection of its own: never waits for a write, and sees every commit. */
+  readonly readAccess: ReadAccess
+  readonly policy: Policy
+  /** Whether another policy is configured than the one in force. */
+  readonly policyDiffers: boolean
+  canWrite(): Promise<boolean>
+  close(): Promise<void>
+}
+
+/**
+ * Opens the database for the one process that serves it, brings its schema up to date, and settles the policy.
+ * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
+ */
+export async function openStore(file: string, configured: Policy, clock: () => number): Promise<Store> {
+  const lock = lockStore(file)
+  const opened: Kysely<Database>[] = []
+  const close = async (): Promise<void> => {
+    for (const db of opened) await db.destroy()
+    lock.release()
+  }
+  try {
+    const writer = openDatabase(file, { readOnly: false })
+    opened.push(writer)
+    await migrate(writer)
+    const { policy, differs } = await policyInForce(writer, configured)
+    const reader = openDatabase(file, { readOnly: true })
+    opened.push(reader)
+    return {
+      writer,
+      readAccess: createAccessReader(reader, clock),
+      policy,
+      policyDiffers: differs,
+      canWrite: () => canWrite(writer),
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Takes the write lock and gives it back: tells a full queue (fine) from a store that refuses. */
+async function canWrite(writer: Kysely<Database>): Promise<boolean> {
+  try {
+    await writer.transaction().execute(async () => {})
+    return true
+  } catch {
+    return false
+  }
+}

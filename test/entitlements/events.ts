@@ -1,0 +1,110 @@
+import type {
+  CustomerDetails,
+  CustomerEvent,
+  Generation,
+  NormalizedEvent,
+  PaymentEvent,
+  ProvenRail,
+  RailProof,
+  SubscriptionEvent,
+} from '../../src/provider/event.js'
+import type { PaymentEventType } from '../../src/provider/event-types.js'
+
+/** Minute 0 of every example. */
+export const START = Date.UTC(2026, 0, 1)
+
+/** The instant `count` minutes after the start of the example, in epoch milliseconds. */
+export function minute(count: number): number {
+  return START + count * 60_000
+}
+
+const UNKNOWN_PERSON: CustomerDetails = {
+  email: null,
+  name: null,
+  communityId: null,
+  communityUsername: null,
+  messengerId: null,
+  messengerUsername: null,
+}
+
+/** The types that prove a card by themselves, in the generation that sends them. */
+const TYPES_PROVING_CARD: Readonly<Record<Generation, readonly PaymentEventType[]>> = {
+  v3: ['payment.authorized', 'payment.canceled', 'payment.settled'],
+  v2: [
+    'checkout.succeeded',
+    'checkout.failed',
+    'payment.partially_refunded',
+    'payment.refunded',
+    'payment.chargeback',
+  ],
+}
+
+interface PaymentFields extends Partial<Omit<PaymentEvent, 'subject' | 'type'>> {
+  readonly type: PaymentEvent['type']
+  readonly paymentId: string | null
+  /** What the event's method field says; left out, only its type can prove a rail. */
+  readonly rail?: ProvenRail
+}
+
+interface CustomerFields extends Partial<Omit<CustomerEvent, 'subject' | 'type'>> {
+  readonly type: CustomerEvent['type']
+}
+
+interface SubscriptionFields extends Partial<Omit<SubscriptionEvent, 'subject' | 'type'>> {
+  readonly type: SubscriptionEvent['type']
+}
+
+/** A payment or checkout event of `cus_1` for `pro_a`, of no subscription, unless the fields tell otherwise. */
+export function paymentEvent({ rail, ...fields }: PaymentFields): PaymentEvent {
+  const facts = factsOf(fields, fields.paymentId)
+  const railProof = proofOf(fields.type, facts.generation, rail)
+  return { ...facts, subject: 'payment', subscriptionId: null, railProof, ...fields }
+}
+
+/** An event of `sub_1` for `cus_1` on `pro_a`, showing nothing else, unless the fields tell otherwise. */
+export function subscriptionEvent(fields: SubscriptionFields): SubscriptionEvent {
+  const { subscriptionId = 'sub_1' } = fields
+  return {
+    ...factsOf(fields, subscriptionId),
+    subject: 'subscription',
+    paymentId: null,
+    status: null,
+    cycles: null,
+    cancelAtPeriodEnd: null,
+    expiresAt: null,
+    ...fields,
+    subscriptionId,
+  }
+}
+
+/** An event about `cus_1` as a person, unless the fields tell otherwise. */
+export function customerEvent(fields: CustomerFields): CustomerEvent {
+  const { customerId = 'cus_1' } = fields
+  return { ...factsOf(fields, customerId), subject: 'customer', productId: null, ...fields, customerId }
+}
+
+/** The facts that every event carries. The id tells what happened to `about`, and when: one happening, one id. */
+function factsOf(fields: Partial<NormalizedEvent>, about: string | null) {
+  const { createdAt = START, generation = 'v3' } = fields
+  return {
+    id: `evt_${generation}_${fields.type}_${about}_${createdAt}`,
+    generation,
+    createdAt,
+    apiVersion: null,
+    customerId: 'cus_1',
+    productId: 'pro_a',
+    customer: UNKNOWN_PERSON,
+    externalRef: null,
+    metadata: {},
+  }
+}
+
+function proofOf(
+  type: PaymentEventType,
+  generation: Generation | null,
+  rail: ProvenRail | undefined,
+): RailProof | null {
+  if (rail !== undefined) return { rail, strength: 3 }
+  if (generation === null) return null
+  return TYPES_PROVING_CARD[generation].includes(type) ? { rail: 'card', strength: 2 } : null
+}

@@ -1,0 +1,130 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
+import type { Delivery } from '../../src/ingest/delivery.js'
+import { createBatchWriter } from '../../src/ingest/write-batch.js'
+import type { NormalizedEvent } from '../../src/provider/event.js'
+import { normalise } from '../../src/provider/normalise.js'
+import { openDatabase } from '../../src/store/dialect.js'
+import { migrate } from '../../src/store/migrate.js'
+import { mixedHistory } from '../entitlements/histories.js'
+import { heldOf, plainSources } from '../entitlements/plain/ask.js'
+import { plainEntitlements } from '../entitlements/plain/entitlements.js'
+import { policies } from '../entitlements/policies.js'
+import { temporaryFile } from '../store/temporary-store.js'
+import { bodyOf, deliveryOf } from './wire.js'
+
+const NOW = Date.UTC(2030, 0, 1)
+
+/** Everything that must not depend on the order of arrival, read from the tables themselves. */
+async function stateAfter(batches: readonly (readonly Delivery[])[], policy: Policy) {
+  const db = openDatabase(temporaryFile(), { readOnly: false })
+  try {
+    await migrate(db)
+    const writeBatch = createBatchWriter({ db, policy, clock: () => NOW })
+    for (const batch of batches) await writeBatch(batch)
+    return {
+      entitlements: await db
+        .selectFrom('entitlements')
+        .selectAll()
+        .orderBy('customer_id')
+        .orderBy('product_id')
+        .execute(),
+      sources: await db.selectFrom('sources').selectAll().orderBy('kind').orderBy('source_id').execute(),
+      links: await db.selectFrom('payment_links').selectAll().orderBy('payment_id').execute(),
+      customers: await db.selectFrom('customers').selectAll().orderBy('customer_id').execute(),
+      events: await db
+        .selectFrom('events')
+        .select(['event_id', 'disposition', 'reason', 'source_kind', 'source_id'])
+        .orderBy('event_id')
+        .execute(),
+    }
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** The same deliveries in another order, some of them twice, in batches of any size. */
+function redelivered(deliveries: readonly Delivery[]): fc.Arbitrary<Delivery[][]> {
+  return fc
+    .tuple(fc.subarray([...deliveries]), fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }))
+    .chain(([again, sizes]) =>
+      fc
+        .shuffledSubarray([...deliveries, ...again], { minLength: deliveries.length + again.length })
+        .map((all) => {
+          const batches: Delivery[][] = []
+          for (let i = 0; all.length > 0; i += 1) batches.push(all.splice(0, sizes[i % sizes.length]))
+          return batches
+        }),
+    )
+}
+
+function normalisedOf(deliveries: readonly Delivery[]): NormalizedEvent[] {
+  return deliveries.flatMap((delivery) => {
+    const normalized = normalise(delivery.body, delivery)
+    return normalized.ok ? [normalized.event] : []
+  })
+}
+
+it('ends in one state, whatever the order, the duplicates and the batches', async () => {
+  const cases = mixedHistory.chain((events) => {
+    const deliveries = events.map((event) => deliveryOf(bodyOf(event)))
+    return fc.record({
+      deliveries: fc.constant(deliveries),
+      other: redelivered(deliveries),
+      policy: policies,
+    })
+  })
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ deliveries, other, policy }) => {
+      const inOrder = await stateAfter(
+        deliveries.map((delivery) => [delivery]),
+        policy,
+      )
+      expect(await stateAfter(other, policy)).toEqual(inOrder)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+it('stores the entitlements that the plain reading of the rules finds', async () => {
+  await fc.assert(
+    fc.asyncProperty(mixedHistory, policies, async (events, policy) => {
+      const deliveries = events.map((event) => deliveryOf(bodyOf(event)))
+      const normalised = normalisedOf(deliveries)
+      const { entitlements, events: stored } = await stateAfter([deliveries], policy)
+      expect(
+        entitlements.map(({ customer_id: customerId, product_id: productId, active, ...rest }) => ({
+          customerId,
+          productId,
+          active: active === 1,
+          status: rest.status,
+          since: rest.since,
+          until: rest.until,
+        })),
+      ).toEqual(
+        plainEntitlements(plainSources(normalised, policy), NOW).map(({ pastDue: _, ...rest }) => rest),
+      )
+      const held = stored.filter(
+        ({ disposition, reason }) => disposition === 'held' && reason !== 'source_unknown',
+      )
+      expect(Object.fromEntries(held.map(({ event_id, reason }) => [event_id, reason]))).toEqual(
+        heldOf(normalised, policy),
+      )
+    }),
+    { numRuns: 150 },
+  )
+})
+
+it('keeps the first body of an id, whatever comes under it later', async () => {
+  const first = { id: 'evt_1', type: 'payment.authorized', createdAt: '2026-01-01T00:00:00Z' }
+  const data = { id: 'pay_1', customer: 'cus_1', product: 'pro_1', subscription: 'sub_1' }
+  const stored = deliveryOf(JSON.stringify({ ...first, data }))
+  const other = deliveryOf(
+    JSON.stringify({ ...first, data: { ...data, subscription: 'sub_2', customer: 'cus_2' } }),
+  )
+  const alone = await stateAfter([[stored]], DOCUMENTED_POLICY)
+  expect(await stateAfter([[stored], [other]], DOCUMENTED_POLICY)).toEqual(alone)
+  expect(await stateAfter([[stored, other]], DOCUMENTED_POLICY)).toEqual(alone)
+  expect(alone.links).toMatchObject([{ payment_id: 'pay_1', subscription_id: 'sub_1' }])
+})

@@ -1,0 +1,174 @@
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { isStoreBroken, isStoreBusy, openDatabase } from '../../src/store/dialect.js'
+import { migrate } from '../../src/store/migrate.js'
+import { getSetting, setSetting } from '../../src/store/settings.js'
+import { startChild } from './child-process.js'
+import { open, temporaryFile, temporaryStore } from './temporary-store.js'
+
+describe('a database opened to write', () => {
+  it.each([
+    ['journal_mode', 'wal'],
+    ['synchronous', 2],
+    ['foreign_keys', 1],
+    ['wal_autocheckpoint', 4_000],
+    ['journal_size_limit', 67_108_864],
+  ])('has %s at %s', async (pragma, value) => {
+    const db = await temporaryStore()
+    const { rows } = await sql`pragma ${sql.raw(pragma)}`.execute(db)
+    expect(rows).toEqual([{ [pragma]: value }])
+  })
+
+  it('waits for a lock only briefly, since waiting blocks the thread', async () => {
+    const { rows } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(await temporaryStore())
+    expect(rows[0]?.timeout).toBeLessThanOrEqual(100)
+  })
+
+  it('keeps folder and files from everybody but their owner, whatever the umask', async () => {
+    const umask = process.umask(0)
+    const file = temporaryFile()
+    await temporaryStore(file).finally(() => process.umask(umask))
+    const modes = readdirSync(dirname(file)).map((name) => [name, mode(join(dirname(file), name))])
+    expect(Object.fromEntries(modes)).toEqual({
+      'latchkey.db': 0o600,
+      'latchkey.db-shm': 0o600,
+      'latchkey.db-wal': 0o600,
+    })
+    expect(mode(dirname(file))).toBe(0o700)
+  })
+
+  it('takes the write lock when a transaction begins, and says busy to the next', async () => {
+    const file = temporaryFile()
+    const [first, second] = [await temporaryStore(file), open(file)]
+    await first.transaction().execute(async () => {
+      const begin = second.transaction().execute(async () => 'began')
+      await expect(begin).rejects.toSatisfy(isStoreBusy)
+    })
+    await expect(second.transaction().execute(async () => 'began')).resolves.toBe('began')
+  })
+
+  it('tells a full disk as it is, keeps what was committed, and takes more once there is room', async () => {
+    const db = await temporaryStore()
+    const write = (key: string, value: string) =>
+      db.transaction().execute((trx) => setSetting(trx, key, value))
+    await write('before', 'kept')
+    const pages = await sql<{ max_page_count: number }>`pragma max_page_count = 1`.execute(db)
+    await expect(write('large', 'x'.repeat(100_000))).rejects.toMatchObject({ code: 'SQLITE_FULL' })
+    await sql`pragma max_page_count = ${sql.lit((pages.rows[0]?.max_page_count ?? 0) + 1_000)}`.execute(db)
+    await write('after', 'stored')
+    expect([
+      await getSetting(db, 'before'),
+      await getSetting(db, 'large'),
+      await getSetting(db, 'after'),
+    ]).toEqual(['kept', null, 'stored'])
+  })
+
+  it('leaves one file when it is closed, even where no query ever ran', async () => {
+    const file = temporaryFile()
+    await (await temporaryStore(file)).destroy()
+    await openDatabase(file, { readOnly: false }).destroy()
+    expect(readdirSync(dirname(file))).toEqual(['latchkey.db'])
+  })
+
+  it('refuses a value of the wrong type', async () => {
+    const db = await temporaryStore()
+    const insert = sql`insert into payment_links values ('live', 'pay_1', 'sub_1', 'yesterday', 'evt_1')`
+    await expect(insert.execute(db)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT_DATATYPE' })
+  })
+})
+
+describe('a database opened to read', () => {
+  it('is not made where it is missing', () => {
+    const file = temporaryFile()
+    expect(() => openDatabase(file, { readOnly: true })).toThrow(
+      expect.objectContaining({ code: 'store_missing' }),
+    )
+    expect(() => statSync(dirname(file))).toThrow('ENOENT')
+  })
+
+  it('sees each commit of the writer beside it', async () => {
+    const file = temporaryFile()
+    const [writer, reader] = [await temporaryStore(file), open(file, true)]
+    expect(await getSetting(reader, 'policy')).toBeNull()
+    await writer.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
+    expect(await getSetting(reader, 'policy')).toBe('{}')
+  })
+
+  it('reads a consistent state while the writer goes on', async () => {
+    const file = temporaryFile()
+    const [writer, reader] = [await temporaryStore(file), open(file, true)]
+    await reader.transaction().execute(async (snapshot) => {
+      expect(await getSetting(snapshot, 'policy')).toBeNull()
+      await writer.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
+      expect(await getSetting(snapshot, 'policy')).toBeNull()
+    })
+  })
+
+  it('works when the daemon has stopped', async () => {
+    const file = temporaryFile()
+    const writer = openDatabase(file, { readOnly: false })
+    await migrate(writer)
+    await writer.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
+    await writer.destroy()
+    expect(await getSetting(open(file, true), 'policy')).toBe('{}')
+  })
+
+  it('has everything that was committed when the daemon was killed', async () => {
+    const file = temporaryFile()
+    const daemon = await startChild(
+      `const { openDatabase } = await import(store + 'dialect.js')
+       const { migrate } = await import(store + 'migrate.js')
+       const { setSetting } = await import(store + 'settings.js')
+       const db = openDatabase(file, { readOnly: false })
+       await migrate(db)
+       await db.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
+       console.log('committed')
+       await db.transaction().execute((trx) => setSetting(trx, 'torn', '{}').then(() => new Promise(() => {})))`,
+      file,
+    )
+    await daemon.kill()
+    const reader = open(file, true)
+    expect([await getSetting(reader, 'policy'), await getSetting(reader, 'torn')]).toEqual(['{}', null])
+  })
+
+  it('refuses to write', async () => {
+    const file = temporaryFile()
+    await temporaryStore(file)
+    const write = open(file, true)
+      .transaction()
+      .execute((trx) => setSetting(trx, 'policy', '{}'))
+    await expect(write).rejects.toMatchObject({ code: 'SQLITE_READONLY' })
+  })
+})
+
+describe('a file that is no database', () => {
+  it('is told as broken, not as busy', () => {
+    const file = temporaryFile()
+    mkdirSync(dirname(file))
+    writeFileSync(file, 'This was never a database, only a text of some length.'.repeat(20))
+    const error = errorOf(() => openDatabase(file, { readOnly: false }))
+    expect([isStoreBroken(error), isStoreBusy(error)]).toEqual([true, false])
+  })
+})
+
+describe('an error that is not the database’s own', () => {
+  it('is neither busy nor broken', () => {
+    const error = Object.assign(new Error('A socket timed out.'), { code: 'ETIMEDOUT' })
+    expect([isStoreBroken(error), isStoreBusy(error)]).toEqual([false, false])
+  })
+})
+
+function mode(path: string): number {
+  return statSync(path).mode & 0o777
+}
+
+function errorOf(act: () => unknown): unknown {
+  try {
+    act()
+  } catch (error) {
+    return error
+  }
+  throw new Error('Nothing was thrown.')
+}

@@ -1,0 +1,77 @@
+import { type Kysely, sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import type { NamedMigration } from '../../migrations/column-types.js'
+import { MIGRATIONS } from '../../migrations/index.js'
+import { migrate, pendingMigrations } from '../../src/store/migrate.js'
+import type { Database } from '../../src/store/schema.js'
+import { open, temporaryFile, temporaryStore } from './temporary-store.js'
+
+const NAMES = MIGRATIONS.map(({ name }) => name)
+
+const addNotes: NamedMigration = {
+  name: '9001-notes',
+  create: ({ text, tableOptions }) => ({
+    up: async (db) => {
+      await db.schema.createTable('notes').addColumn('note', text).modifyEnd(tableOptions).execute()
+      await sql`drop table settings`.execute(db)
+    },
+  }),
+}
+
+const fail: NamedMigration = {
+  name: '9002-fails',
+  create: () => ({
+    up: async (db) => {
+      await db.schema.alterTable('events').addColumn('half_done', 'text').execute()
+      throw new Error('The step failed.')
+    },
+  }),
+}
+
+describe('migrating', () => {
+  it('runs what is pending, in order, and then nothing', async () => {
+    const db = open(temporaryFile())
+    expect(await pendingMigrations(db)).toEqual(NAMES)
+    expect(await migrate(db)).toEqual(NAMES)
+    expect(await pendingMigrations(db)).toEqual([])
+    expect(await migrate(db)).toEqual([])
+  })
+
+  it('leaves the old schema and its rows whole where a step fails, also what ran before it', async () => {
+    const db = await temporaryStore()
+    await db.insertInto('settings').values({ key: 'policy', value: '{}' }).execute()
+    const before = await schemaOf(db)
+    await expect(migrate(db, [...MIGRATIONS, addNotes, fail])).rejects.toThrow('The step failed.')
+    expect(await schemaOf(db)).toEqual(before)
+    expect(await db.selectFrom('settings').selectAll().execute()).toEqual([{ key: 'policy', value: '{}' }])
+    expect(await migrate(db, [...MIGRATIONS, addNotes])).toEqual(['9001-notes'])
+  })
+
+  it('refuses a schema that a newer version wrote, and leaves it as it is', async () => {
+    const db = await temporaryStore()
+    await migrate(db, [...MIGRATIONS, addNotes])
+    const before = await schemaOf(db)
+    await expect(migrate(db)).rejects.toMatchObject({ code: 'schema_too_new' })
+    await expect(pendingMigrations(db)).rejects.toMatchObject({ code: 'schema_too_new' })
+    expect(await schemaOf(db)).toEqual(before)
+  })
+
+  it('lets a reader ask what is pending', async () => {
+    const file = temporaryFile()
+    await temporaryStore(file)
+    expect(await pendingMigrations(open(file, true), [...MIGRATIONS, addNotes])).toEqual(['9001-notes'])
+  })
+
+  it('makes strict tables', async () => {
+    const db = await temporaryStore()
+    const { rows } = await sql<{ name: string }>`
+      select name from pragma_table_list where type = 'table' and not strict
+      and name not like 'sqlite_%' and name not like 'schema_migrations%'
+    `.execute(db)
+    expect(rows).toEqual([])
+  })
+})
+
+async function schemaOf(db: Kysely<Database>): Promise<readonly unknown[]> {
+  return (await sql`select name, sql from sqlite_master order by name`.execute(db)).rows
+}
