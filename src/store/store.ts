@@ -27,7 +27,8 @@ export async function openStore(file: string, configured: Policy, clock: () => n
   const lock = lockStore(file)
   const opened: Kysely<Database>[] = []
   const close = async (): Promise<void> => {
-    for (const db of opened) await db.destroy()
+    // The writer last: only then can it empty the write-ahead log into the database.
+    for (const db of opened.reverse()) await db.destroy()
     lock.release()
   }
   try {

@@ -67,6 +67,39 @@ export function anySubscriptionEvent(
     .map(subscriptionEvent)
 }
 
+/** An event that pays for `sub_1`, fails to or pays back, by one of few payments of one rail. */
+export const anyContendingPayment: fc.Arbitrary<PaymentEvent> = fc
+  .record({
+    createdAt: instants,
+    type: fc.constantFrom(
+      'payment.authorized',
+      'payment.authorized',
+      'payment.succeeded',
+      'payment.failed',
+      'payment.refunded',
+    ),
+    paymentId: fc.constantFrom('pay_1', 'pay_2', 'pay_3'),
+    subscriptionId: fc.constant('sub_1'),
+    rail: fc.constant('card'),
+  })
+  .map(paymentEvent)
+
+/** An event of `sub_1` that decides what its access stands on, or what it gives, and sets no end. */
+export const anyContendingCycle: fc.Arbitrary<SubscriptionEvent> = fc
+  .record({
+    createdAt: instants,
+    type: fc.constantFrom(
+      'subscription.created',
+      'subscription.renewed',
+      'subscription.renewed',
+      'subscription.updated',
+      'subscription.expired',
+    ),
+    productId: fc.constantFrom('pro_a', 'pro_b'),
+    paymentId: fc.constantFrom(null, null, 'pay_1', 'pay_2', 'pay_3'),
+  })
+  .map(subscriptionEvent)
+
 /** Any event about a person, which belongs to no source. */
 export const anyCustomerEvent: fc.Arbitrary<CustomerEvent> = fc
   .record({

@@ -1,0 +1,69 @@
+import type { Command } from 'commander'
+import type { Config } from '../config/types.js'
+import type { AccessAnswer } from '../entitlements/answer.js'
+import { entitlementOf } from '../entitlements/entitlement.js'
+import type { Entitlement } from '../entitlements/model.js'
+import { accessJson, entitlementJson } from '../handlers/entitlement-json.js'
+import type { Environment } from '../provider/event.js'
+import type { AccessQuery } from '../store/access-reader.js'
+import {
+  defaultEnvironment,
+  environmentOption,
+  jsonLine,
+  loadNamedConfig,
+  parseInstant,
+  type RegisterCommand,
+  type SharedOptions,
+  withSharedOptions,
+} from './command.js'
+import type { CliContext } from './context.js'
+
+/** Answers from the configured database, beside a running daemon or with none. */
+export type ReadAccess = (config: Config, query: AccessQuery) => Promise<AccessAnswer>
+
+interface CheckOptions extends SharedOptions {
+  readonly at?: number
+  readonly environment?: Environment
+}
+
+/** `latchkey check`: what a customer may use. No access is an answer too, and no failure. */
+export function checkCommand(readAccess: ReadAccess): RegisterCommand {
+  return (program: Command, context: CliContext) => {
+    const command = program.command('check')
+    withSharedOptions(command, 'check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z')
+      .description('show what a customer may use')
+      .argument('<customer>', 'the customer id')
+      .argument('[product]', 'the product id (default: every product)')
+      .option('--at <time>', 'as of that instant (default: now)', parseInstant)
+      .addOption(environmentOption())
+      .action(async (customerId: string, productId: string | undefined, options: CheckOptions) => {
+        const { config } = loadNamedConfig(options, context)
+        const environment = options.environment ?? defaultEnvironment(config.endpoints)
+        const answer = await readAccess(config, { customerId, environment, at: options.at ?? null })
+        context.out(productId === undefined ? showAll(answer, options) : showOne(answer, productId, options))
+      })
+  }
+}
+
+function showAll(answer: AccessAnswer, { json }: CheckOptions): string {
+  if (json) return jsonLine(accessJson(answer))
+  if (answer.entitlements.length > 0) return answer.entitlements.map(entitlementLine).join('')
+  return `${answer.customerId} has no access in ${answer.environment}\n`
+}
+
+function showOne({ entitlements, asOf }: AccessAnswer, productId: string, { json }: CheckOptions): string {
+  const granted = entitlements.find((entitlement) => entitlement.productId === productId)
+  const entitlement = granted ?? entitlementOf(productId, [], { at: asOf })
+  return json ? jsonLine(entitlementJson(entitlement)) : entitlementLine(entitlement)
+}
+
+/** `pro_1  active  since 2026-01-31T00:00:00.000Z  until —  (payment pay_1)`. */
+function entitlementLine({ productId, status, since, until, sources }: Entitlement): string {
+  const named = sources.map(({ kind, id }) => `${kind} ${id}`).join(', ')
+  const parts = [productId, status, `since ${time(since)}`, `until ${time(until)}`]
+  return `${[...parts, ...(named === '' ? [] : [`(${named})`])].join('  ')}\n`
+}
+
+function time(instant: number | null): string {
+  return instant === null ? '—' : new Date(instant).toISOString()
+}

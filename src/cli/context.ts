@@ -1,0 +1,26 @@
+/** What a command knows of the world: given by the entry point, so that a command can be run by a test. */
+export interface CliContext {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The current folder, absolute. */
+  readonly folder: string
+  /** Epoch milliseconds. */
+  readonly now: () => number
+  /** Whether a person reads standard output. */
+  readonly isTerminal: boolean
+  /** Writes to standard output: what was asked for. */
+  readonly out: (text: string) => void
+  /** Writes to standard error: what went wrong, and what else a person should know. */
+  readonly err: (text: string) => void
+}
+
+/** The context of this process. */
+export function processContext(): CliContext {
+  return {
+    env: process.env,
+    folder: process.cwd(),
+    now: Date.now,
+    isTerminal: process.stdout.isTTY === true,
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+  }
+}

@@ -1,0 +1,55 @@
+import { CommanderError } from 'commander'
+import { type ErrorCode, type Issue, isLatchkeyError } from '../errors.js'
+import { jsonLine } from './command.js'
+import type { CliContext } from './context.js'
+
+const WORK_FAILED = 1
+const WRONG_USE = 2
+
+const WRONG_USE_CODES: readonly ErrorCode[] = ['usage', 'config_invalid', 'config_missing']
+
+interface Failure {
+  readonly exitCode: number
+  readonly code: string
+  readonly message: string
+  readonly issues: readonly Issue[]
+}
+
+/** Tells on standard error what went wrong, and answers with the exit code: 1 the work failed, 2 wrong use. */
+export function reportFailure(error: unknown, { err }: CliContext, json: boolean): number {
+  if (error instanceof CommanderError && isHelp(error)) return error.exitCode === 0 ? 0 : WRONG_USE
+  const { exitCode, ...failure } = describeFailure(error)
+  if (json) {
+    err(jsonLine({ error: failure }))
+  } else {
+    err(`error: ${failure.message}\n${failure.issues.map((issue) => `  ${issueLine(issue)}\n`).join('')}`)
+  }
+  return exitCode
+}
+
+/** `endpoints.v3.secrets[0]: is empty`. */
+export function issueLine({ path, message }: Issue): string {
+  return path === '' ? message : `${path}: ${message}`
+}
+
+function describeFailure(error: unknown): Failure {
+  if (isLatchkeyError(error)) {
+    const { code, message, issues } = error
+    return { exitCode: WRONG_USE_CODES.includes(code) ? WRONG_USE : WORK_FAILED, code, message, issues }
+  }
+  if (error instanceof CommanderError) {
+    return { exitCode: WRONG_USE, code: 'usage', message: error.message.replace(/^error: /, ''), issues: [] }
+  }
+  return { exitCode: WORK_FAILED, code: 'unexpected', message: textOf(error), issues: [] }
+}
+
+/** A refusal of the system says in one line what it is about; anything else is a bug, and its stack is needed. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return 'syscall' in error ? error.message : (error.stack ?? error.message)
+}
+
+/** Commander has shown the help already: because it was asked for, or because no command was named. */
+function isHelp({ code }: CommanderError): boolean {
+  return code === 'commander.help' || code === 'commander.helpDisplayed'
+}

@@ -1,0 +1,70 @@
+import { existsSync } from 'node:fs'
+import type { Command } from 'commander'
+import { createFirstConfig } from '../config/first-start.js'
+import { loadConfig } from '../config/load.js'
+import { locateConfig } from '../config/locate.js'
+import { type Daemon, startDaemon } from '../daemon.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { createLogger } from '../log.js'
+import { type SharedOptions, withSharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+import { issueLine } from './failure.js'
+
+/** Whatever the daemon creates is its user's alone. */
+const PRIVATE = 0o077
+
+/** `latchkey serve`: runs the daemon until it is told to stop. Makes a config where nobody named one. */
+export function serveCommand(program: Command, context: CliContext): void {
+  withSharedOptions(program.command('serve'), 'serve', 'serve --config /etc/latchkey/config.json')
+    .description('run the daemon; SIGTERM stops it, SIGHUP reads endpoints and keys again')
+    .action((options: SharedOptions) => serve(options, context))
+}
+
+async function serve(options: SharedOptions, context: CliContext): Promise<void> {
+  process.umask(PRIVATE)
+  const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
+  if (!named && !existsSync(path)) {
+    context.out(createFirstConfig({ path, isTerminal: context.isTerminal }).text)
+  }
+  const { config, warnings } = loadConfig({ path, env: context.env })
+  const log = createLogger(config.log.level)
+  for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
+
+  const daemon = await startDaemon(config, { clock: context.now, log })
+  const { url, webhooksUrl, metricsUrl } = daemon
+  log.info({ url, webhooksUrl, metricsUrl, pid: process.pid }, `serving on ${url}`)
+
+  process.on('SIGHUP', () => reload(daemon))
+  const failed = await Promise.race([stopSignal(), daemon.failure.then((error) => ({ error }))])
+  log.info('stopping')
+  await daemon.stop()
+  if (failed !== null) {
+    throw new LatchkeyError('store_unavailable', 'The store has failed: nothing more was acknowledged.', {
+      cause: failed.error,
+    })
+  }
+  log.info('stopped')
+
+  function reload(running: Daemon): void {
+    try {
+      running.reload(loadConfig({ path, env: context.env }).config)
+      log.info('read the config again: endpoints and API keys are as it says')
+    } catch (error) {
+      const issues = isLatchkeyError(error) ? error.issues : []
+      log.error({ err: error, issues }, 'the config was read again, and is not usable: what runs stays')
+    }
+  }
+}
+
+/** Resolves at the first request to stop. A second one ends the process at once, as ever. */
+function stopSignal(): Promise<null> {
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      process.off('SIGTERM', stop)
+      process.off('SIGINT', stop)
+      resolve(null)
+    }
+    process.on('SIGTERM', stop)
+    process.on('SIGINT', stop)
+  })
+}

@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { LatchkeyError } from '../errors.js'
+import { API_SCOPES } from '../handlers/api-key.js'
+import { EXAMPLE_POLICY } from './example-policy.js'
+import { createApiKey, type RandomBytes } from './new-api-key.js'
+import { reasonOf } from './references.js'
+import { DEFAULT_HOST, DEFAULT_PORT } from './server-schema.js'
+import { createPrivateFile, writePrivateFile } from './write-file.js'
+
+export interface FirstConfigOptions {
+  /** The file to make, absolute. */
+  readonly path: string
+  /** Whether a person reads along; if not, the key goes to a file of its own. */
+  readonly isTerminal: boolean
+  readonly random?: RandomBytes
+  /** Where the daemon will answer. */
+  readonly url?: string
+}
+
+export interface FirstConfig {
+  readonly key: string
+  /** What to print on standard output, and nowhere else: on a terminal it shows the key. */
+  readonly text: string
+}
+
+const SECRET_BYTES = 32
+
+/** Makes the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
+export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
+  const { path, isTerminal, random = randomBytes, url = `http://${DEFAULT_HOST}:${DEFAULT_PORT}` } = options
+  const { key, entry } = createApiKey(
+    { name: 'first', scopes: [...API_SCOPES], environments: ['sandbox'] },
+    random,
+  )
+  const config = {
+    server: { host: DEFAULT_HOST, port: DEFAULT_PORT },
+    database: { url: 'sqlite:./data/latchkey.db' },
+    endpoints: {
+      sandbox: { environment: 'sandbox', secrets: [`whsec_${random(SECRET_BYTES).toString('base64url')}`] },
+    },
+    api: { keys: [entry] },
+    policy: EXAMPLE_POLICY,
+  }
+  createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
+  const next = [
+    'npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
+    'npx latchkey check cus_1',
+  ]
+  if (isTerminal) {
+    const query = `curl -H 'Authorization: Bearer ${key}' ${url}/entitlements/cus_1`
+    return { key, text: firstStartText(path, `API key (shown only now): ${key}`, [...next, query]) }
+  }
+  const keyFile = join(dirname(path), 'data', 'first-key.txt')
+  mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
+  writePrivateFile(keyFile, `${key}\n`)
+  return { key, text: firstStartText(path, `API key: in ${relative(dirname(path), keyFile)}`, next) }
+}
+
+function createConfigFile(path: string, text: string): void {
+  try {
+    createPrivateFile(path, text)
+  } catch (error) {
+    if (reasonOf(error) !== 'EEXIST') throw error
+    throw new LatchkeyError('config_invalid', `the config file ${path} exists already`, { cause: error })
+  }
+}
+
+function firstStartText(path: string, keyLine: string, commands: readonly string[]): string {
+  return [
+    `Made ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`,
+    keyLine,
+    '',
+    'Try next, while this runs:',
+    ...commands.map((command) => `  ${command}`),
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,117 @@
+import { type Issue, LatchkeyError } from '../errors.js'
+import { formatPath, type Path } from './issues.js'
+
+/** A value in JSON text and where it stands: what `JSON.parse` forgets, and messages and edits need. */
+export interface JsonNode {
+  readonly kind: 'object' | 'array' | 'scalar'
+  /** Offsets in the text; `end` is exclusive. */
+  readonly start: number
+  readonly end: number
+  /** Members of an object (twice-given ones too) or elements of an array. */
+  readonly members: readonly JsonMember[]
+}
+
+export interface JsonMember {
+  readonly key: string | number
+  /** Where the member begins: at its key in an object. */
+  readonly start: number
+  readonly value: JsonNode
+}
+
+export interface JsonDocument {
+  readonly value: unknown
+  readonly root: JsonNode
+}
+
+interface Token {
+  readonly text: string
+  readonly start: number
+}
+
+// A string, a mark, or a run of anything else; a lone quotation mark is a string that never ends.
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:"]|[^ \t\r\n{}[\],:"]+/g
+
+/**
+ * Reads JSON text into its value and its tree. Throws `config_invalid` with the line and column
+ * of the first error, and without quoting the text: `JSON.parse` would quote a secret.
+ */
+export function parseJsonText(text: string): JsonDocument {
+  const tokens = [...text.matchAll(TOKENS)].map((match): Token => ({ text: match[0], start: match.index }))
+  let next = 0
+  const peek = () => tokens[next]?.text
+  const failure = (expected: string) => syntaxError(text, tokens[next]?.start ?? text.length, expected)
+
+  const take = (expected: string, accepts: (token: string) => boolean): Token => {
+    const token = tokens[next]
+    if (token === undefined || !accepts(token.text)) throw failure(expected)
+    next += 1
+    return token
+  }
+
+  const readValue = (): JsonNode => {
+    if (peek() === '{') return readContainer('object', '}')
+    if (peek() === '[') return readContainer('array', ']')
+    const token = take('a value', isScalar)
+    return { kind: 'scalar', start: token.start, end: token.start + token.text.length, members: [] }
+  }
+
+  const readContainer = (kind: 'object' | 'array', closing: string): JsonNode => {
+    const { start } = take(kind, () => true)
+    const members: JsonMember[] = []
+    while (peek() !== closing || members.length > 0) {
+      members.push(kind === 'object' ? readMember() : readElement(members.length))
+      if (peek() !== ',') break
+      next += 1
+    }
+    const end = take(`"," or "${closing}"`, (token) => token === closing)
+    return { kind, start, end: end.start + 1, members }
+  }
+
+  const readMember = (): JsonMember => {
+    const key = take('a key in quotation marks', isString)
+    take('":"', (token) => token === ':')
+    return { key: JSON.parse(key.text) as string, start: key.start, value: readValue() }
+  }
+
+  const readElement = (index: number): JsonMember => {
+    const value = readValue()
+    return { key: index, start: value.start, value }
+  }
+
+  const root = readValue()
+  if (next < tokens.length) throw failure('nothing more')
+  return { value: JSON.parse(text), root }
+}
+
+/** Keys given twice in one object, of which `JSON.parse` silently keeps the last. */
+export function findDuplicateKeys(node: JsonNode, path: Path = []): Issue[] {
+  const seen = new Set<string | number>()
+  return node.members.flatMap(({ key, value }) => {
+    const here = [...path, key]
+    const twice = seen.has(key) ? [{ path: formatPath(here), message: 'is given twice' }] : []
+    seen.add(key)
+    return [...twice, ...findDuplicateKeys(value, here)]
+  })
+}
+
+function isString(token: string): boolean {
+  return token.startsWith('"') && isScalar(token)
+}
+
+function isScalar(token: string): boolean {
+  try {
+    JSON.parse(token)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function syntaxError(text: string, offset: number, expected: string): LatchkeyError {
+  const before = text.slice(0, offset).split('\n')
+  const column = (before.at(-1)?.length ?? 0) + 1
+  const message = `is not valid JSON at line ${before.length}, column ${column}: expected ${expected}`
+  return new LatchkeyError('config_invalid', 'the config file is not valid JSON', {
+    issues: [{ path: '', message }],
+  })
+}

@@ -1,0 +1,85 @@
+import { dirname, resolve } from 'node:path'
+import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
+import type { ApiKey } from '../handlers/api-key.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { ApiKeyFile, EndpointFile } from './access-schema.js'
+import { parseDuration } from './duration.js'
+import type { Overrides } from './overrides.js'
+import type { PolicyFile } from './policy-schema.js'
+import type { ConfigFile } from './schema.js'
+import { sqlitePath } from './server-schema.js'
+import type { BotConfig, Config } from './types.js'
+
+/** The config as the daemon uses it: overrides applied, defaults filled in, times and paths absolute. */
+export function toConfig(file: ConfigFile, overrides: Overrides, path: string): Config {
+  const { server, sync, provider } = file
+  const url = overrides.databaseUrl ?? file.database.url
+  return {
+    path,
+    server: {
+      host: overrides.host ?? server.host,
+      port: overrides.port ?? server.port,
+      trustProxy: server.trustProxy,
+      webhooks: server.webhooks ?? null,
+      metrics: server.metrics ?? null,
+    },
+    database: { url, file: resolve(dirname(path), sqlitePath(url)) },
+    endpoints: Object.entries(file.endpoints).map(([name, endpoint]) => toEndpoint(name, endpoint)),
+    apiKeys: file.api.keys.map(toApiKey),
+    policy: toPolicy(file.policy),
+    identity: file.identity,
+    products: Object.entries(file.products).map(([id, { name, targets }]) => ({
+      id,
+      name: name ?? null,
+      targets,
+    })),
+    sync: { discord: toBot(sync.discord), telegram: toBot(sync.telegram) },
+    provider: provider ?? null,
+    log: { level: overrides.logLevel ?? file.log.level },
+  }
+}
+
+function toEndpoint(name: string, { environment, secrets, toleranceSeconds }: EndpointFile): Endpoint {
+  return {
+    name,
+    environment,
+    toleranceSeconds,
+    secrets: secrets.map((entry) => {
+      if (typeof entry === 'string') return { secret: entry, notAfter: null }
+      return {
+        secret: entry.secret,
+        notAfter: entry.notAfter === undefined ? null : Date.parse(entry.notAfter),
+      }
+    }),
+  }
+}
+
+function toApiKey({ name, hash, scopes, environments }: ApiKeyFile): ApiKey {
+  return { name, sha256: hash.slice('sha256:'.length).toLowerCase(), scopes, environments }
+}
+
+function toPolicy({ grantOn, revokeOn, ...switches }: PolicyFile): Policy {
+  const documented = DOCUMENTED_POLICY
+  return {
+    grantOn: {
+      card: grantOn?.card ?? documented.grantOn.card,
+      crypto: grantOn?.crypto ?? documented.grantOn.crypto,
+      unknown: grantOn?.unknown ?? documented.grantOn.unknown,
+    },
+    revokeOn: {
+      card: revokeOn?.card ?? documented.revokeOn.card,
+      crypto: revokeOn?.crypto ?? documented.revokeOn.crypto,
+      unknown: revokeOn?.unknown ?? documented.revokeOn.unknown,
+    },
+    failedRenewal: switches.failedRenewal ?? documented.failedRenewal,
+    canceled: switches.canceled ?? documented.canceled,
+    completed: switches.completed ?? documented.completed,
+    paidCycle: switches.paidCycle ?? documented.paidCycle,
+    lapseAfter:
+      typeof switches.lapseAfter === 'string' ? parseDuration(switches.lapseAfter) : documented.lapseAfter,
+  }
+}
+
+function toBot(bot: ConfigFile['sync']['discord']): BotConfig | null {
+  return bot === undefined ? null : { botToken: bot.botToken, apiUrl: bot.apiUrl ?? null }
+}

@@ -1,0 +1,89 @@
+import type { Policy } from '../entitlements/policy.js'
+import type { ApiKey } from '../handlers/api-key.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** An address to listen on. Port 0 lets the system choose one. */
+export interface Listener {
+  readonly host: string
+  readonly port: number
+}
+
+export interface ServerConfig extends Listener {
+  /** How many proxies stand in front of the daemon: that many entries of X-Forwarded-For are believed. */
+  readonly trustProxy: number
+  /** Listeners that serve nothing else; null: the main one serves it. */
+  readonly webhooks: Listener | null
+  readonly metrics: Listener | null
+}
+
+export interface DatabaseConfig {
+  readonly url: string
+  /** The SQLite file, absolute. */
+  readonly file: string
+}
+
+/** The merchant's own reference to a customer: `externalRef`, or `metadata.<key>`. */
+export interface IdentityConfig {
+  readonly ref: string
+}
+
+/** A community role that follows access to a product, in one environment. */
+export interface DiscordTarget {
+  readonly adapter: 'discord'
+  readonly guildId: string
+  readonly roleId: string
+  readonly environment: Environment
+}
+
+/** A messenger group that follows access to a product, in one environment. */
+export interface TelegramTarget {
+  readonly adapter: 'telegram'
+  readonly groupId: string
+  readonly environment: Environment
+}
+
+export type SyncTarget = DiscordTarget | TelegramTarget
+
+export interface ProductConfig {
+  readonly id: string
+  readonly name: string | null
+  readonly targets: readonly SyncTarget[]
+}
+
+/** A platform's bot. `apiUrl` replaces the platform's public address; null: the public one. */
+export interface BotConfig {
+  readonly botToken: string
+  readonly apiUrl: string | null
+}
+
+export interface SyncConfig {
+  readonly discord: BotConfig | null
+  readonly telegram: BotConfig | null
+}
+
+/** The payments service's own API. */
+export interface ProviderConfig {
+  readonly baseUrl: string
+  readonly apiKey: string
+}
+
+/** The whole configuration, references resolved and defaults filled in. It holds secrets: never logged. */
+export interface Config {
+  /** The file it came from, absolute. */
+  readonly path: string
+  readonly server: ServerConfig
+  readonly database: DatabaseConfig
+  readonly endpoints: readonly Endpoint[]
+  readonly apiKeys: readonly ApiKey[]
+  readonly policy: Policy
+  readonly identity: IdentityConfig
+  readonly products: readonly ProductConfig[]
+  readonly sync: SyncConfig
+  /** Null: the service is never asked anything. */
+  readonly provider: ProviderConfig | null
+  readonly log: { readonly level: LogLevel }
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { LatchkeyError } from '../errors.js'
+
+const isoInstant = z.iso.datetime({ offset: true })
+
+/** The query of a request target. Parameters that nobody asks for are ignored. */
+export function queryOf(target: string): URLSearchParams {
+  const query = target.indexOf('?')
+  return new URLSearchParams(query === -1 ? '' : target.slice(query + 1))
+}
+
+/**
+ * The one value of a parameter, or null.
+ *
+ * @throws LatchkeyError `invalid_request` if it is given twice: no one knows which was meant.
+ */
+export function readParameter(query: URLSearchParams, name: string): string | null {
+  const [value, ...others] = query.getAll(name)
+  if (others.length > 0) throw invalidParameter(name, 'is given more than once')
+  return value ?? null
+}
+
+/**
+ * An instant given as ISO 8601 with a time zone, in epoch milliseconds, or null.
+ *
+ * @throws LatchkeyError `invalid_request` for anything else, and if it is given twice.
+ */
+export function readInstant(query: URLSearchParams, name: string): number | null {
+  const text = readParameter(query, name)
+  if (text === null) return null
+  if (!isoInstant.safeParse(text).success) {
+    throw invalidParameter(name, 'is not an instant such as 2026-01-31T12:00:00Z')
+  }
+  return Date.parse(text)
+}
+
+/** The failure of a request whose parameter can't be used. */
+export function invalidParameter(name: string, message: string): LatchkeyError {
+  const issues = [{ path: name, message }]
+  return new LatchkeyError('invalid_request', `The parameter "${name}" ${message}.`, { issues })
+}

@@ -1,0 +1,55 @@
+import { LatchkeyError } from '../errors.js'
+import type { Delivery, Receipt } from '../ingest/delivery.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import { EVENT_HEADER, verifySignature } from '../provider/signature.js'
+import type { RequestMetrics } from './metrics.js'
+import type { RawHandler } from './raw-handler.js'
+import { MAX_BODY_BYTES, readBody } from './read-body.js'
+import { createRefusal, type RefusalDeps } from './refuse-delivery.js'
+import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
+
+export interface ReceiveWebhookDeps extends RefusalDeps {
+  /** Asked for each delivery, since a reload may change the endpoints. */
+  readonly endpointNamed: (name: string) => Endpoint | undefined
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** Resolves once the delivery and what follows from it are committed; else rejects, with `not_stored`. */
+  readonly ingest: (delivery: Delivery) => Promise<Receipt>
+  readonly metrics: RequestMetrics
+}
+
+/**
+ * POST /webhooks/:endpoint. Answers 200 only when the delivery and what follows from it are committed:
+ * the sender takes any 2xx as final. Nothing is parsed, and nothing unauthentic gets past here.
+ */
+export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'> {
+  const { endpointNamed, clock, ingest, metrics } = deps
+  const refuse = createRefusal(deps)
+
+  return async (req, res, params) => {
+    const endpoint = endpointNamed(params.endpoint)
+    if (endpoint === undefined) throw new LatchkeyError('endpoint_not_found', 'No such endpoint.')
+    requireMethod(req, res, 'POST')
+
+    const body = await readBody(req, MAX_BODY_BYTES)
+    const headers = req.headersDistinct
+    const now = clock()
+    const check = verifySignature({ body, headers, endpoint, now })
+    if (!check.ok) return refuse(req, res, endpoint, check)
+
+    const receipt = await ingest({
+      endpoint: endpoint.name,
+      environment: endpoint.environment,
+      body,
+      headers: {
+        event: headers[EVENT_HEADER]?.join(', ') ?? null,
+        timestamp: check.timestamp,
+        signature: check.signature,
+      },
+      receivedAt: now,
+    })
+    metrics.delivered(endpoint.name, receipt.disposition)
+    sendJson(res, 200, { received: true, id: receipt.id, disposition: receipt.disposition })
+  }
+}

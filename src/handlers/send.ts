@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
+const LINGER_MS = 2_000
+
+type Headers = Readonly<Record<string, string>>
+
+/** Sends a whole JSON answer. */
+export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Headers = {}): void {
+  send(res, status, { 'Content-Type': 'application/json; charset=utf-8', ...headers }, JSON.stringify(body))
+}
+
+/**
+ * Sends a whole answer; nothing if the caller is gone. Where the request's body was not read to its end,
+ * the connection closes after the answer.
+ */
+export function send(res: ServerResponse, status: number, headers: Headers, text: string): void {
+  if (res.destroyed) return
+  const unread = hasUnreadBody(res.req)
+  if (unread) res.setHeader('Connection', 'close')
+  res.writeHead(status, {
+    ...headers,
+    'Content-Length': Buffer.byteLength(text),
+    'X-Content-Type-Options': 'nosniff',
+  })
+  if (!unread) {
+    res.end(text)
+    return
+  }
+  res.write(text)
+  endAfterBody(res)
+}
+
+function hasUnreadBody(req: IncomingMessage): boolean {
+  if (req.complete) return false
+  const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
+  return transferEncoding !== undefined || (length !== undefined && length !== '0')
+}
+
+/**
+ * Closing a connection on which bytes are still coming in resets it, and a reset may overtake the
+ * answer. So the rest is read and dropped first, for as long as that is reasonable.
+ */
+function endAfterBody(res: ServerResponse): void {
+  const end = () => {
+    clearTimeout(timer)
+    res.end()
+  }
+  const timer = setTimeout(end, LINGER_MS)
+  res.req.once('end', end).once('close', end).resume()
+}

@@ -1,0 +1,111 @@
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { answerMalformed } from './malformed.js'
+import type { Route } from './raw-handler.js'
+
+/** A sender has this long for its headers, and this long for the whole request. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 15_000
+/** How often the two are checked, hence how late they may be. */
+const CHECK_INTERVAL_MS = 1_000
+/** Longer than the minute for which proxies commonly keep an idle connection, so that they close first. */
+const KEEP_ALIVE_MS = 65_000
+/** What is under way has this long to end at a stop: a delivery is stored or given up within 4 s. */
+const STOP_WITHIN_MS = 6_000
+
+export interface ServerDeps {
+  /** Tried in this order. */
+  readonly routes: readonly Route[]
+  /** Gets what no route took: the Express app, or a plain 404. */
+  readonly fallback: (req: IncomingMessage, res: ServerResponse) => void
+}
+
+export interface RunningServer {
+  /** The address that it really has, such as `http://127.0.0.1:4680`. */
+  readonly url: string
+  /**
+   * Takes no new connection, closes idle ones, and resolves once the requests under way are answered, or
+   * cut off after 6 s. May be called twice.
+   */
+  stop(): Promise<void>
+}
+
+export interface HttpServer {
+  /** Port 0 takes any free one. Rejects with the system's error, such as `EADDRINUSE`. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<RunningServer>
+}
+
+/** One listener. Slow, malformed and abandoned requests end here, and reach no handler whole. */
+export function createServer({ routes, fallback }: ServerDeps): HttpServer {
+  const server = createHttpServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  })
+  const stop = createStop(server)
+
+  server.on('request', (req, res) => {
+    if (!routes.some((take) => take(req, res))) fallback(req, res)
+  })
+  server.on('clientError', answerMalformed)
+
+  return {
+    listen: ({ host, port }) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(port, host, () => {
+          server.off('error', reject)
+          resolve({ url: urlOf(server.address() as AddressInfo), stop })
+        })
+      }),
+  }
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+/** Must be called before other listeners are attached: it marks answers before they are written. */
+function createStop(server: Server): () => Promise<void> {
+  const connections = new Set<Socket>()
+  const underWay = new Set<ServerResponse>()
+  let stopped: Promise<void> | null = null
+
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    socket.on('close', () => connections.delete(socket))
+  })
+  server.on('request', (_req, res) => {
+    underWay.add(res)
+    res.on('close', () => underWay.delete(res))
+    if (stopped !== null) res.setHeader('Connection', 'close')
+  })
+
+  function close(): Promise<void> {
+    return new Promise((resolve) => {
+      const force = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS)
+      server.close(() => {
+        clearTimeout(force)
+        resolve()
+      })
+      for (const res of underWay) {
+        if (!res.headersSent) res.setHeader('Connection', 'close')
+      }
+      // Node counts a connection that has not said anything yet as busy.
+      for (const socket of connections) {
+        if (socket.bytesRead === 0) socket.destroy()
+      }
+    })
+  }
+
+  return () => {
+    stopped ??= close()
+    return stopped
+  }
+}

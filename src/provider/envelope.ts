@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import type { Environment, Generation, QuarantineReason } from './event.js'
+import { anything, eitherCasing, flag, text } from './fields.js'
+import { isUsableId, MAX_ID_LENGTH } from './ids.js'
+import { parseInstant } from './instant.js'
+import type { JsonObject } from './json.js'
+import { isPlainText } from './plain-text.js'
+
+/** How far ahead of receipt an event may be dated: clocks differ by seconds, time zones by less than a day. */
+export const MAX_AHEAD_MS = 24 * 60 * 60 * 1000
+
+const V3_TYPE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/
+const V2_TYPE = /^[A-Z][A-Z0-9_]*$/
+
+const wireString = z.string().nullish().catch(null)
+const wireEnvelope = eitherCasing({
+  id: wireString,
+  type: wireString,
+  createdAt: wireString,
+  apiVersion: text,
+  livemode: flag,
+  data: anything,
+})
+type WireEnvelope = z.infer<typeof wireEnvelope>
+
+/** What both generations wrap their events in; `data` is still as the wire shows it. */
+export interface Envelope {
+  readonly id: string
+  /** As on the wire; `unknown` where that is no text that could be kept. */
+  readonly type: string
+  readonly generation: Generation | null
+  /** Epoch milliseconds. */
+  readonly createdAt: number
+  readonly apiVersion: string | null
+  readonly data: unknown
+}
+
+export interface ReceiptContext {
+  /** The environment of the endpoint that received the event. */
+  readonly environment: Environment
+  /** Epoch milliseconds. */
+  readonly receivedAt: number
+}
+
+export type EnvelopeReading =
+  | { readonly ok: true; readonly envelope: Envelope }
+  | { readonly ok: false; readonly reason: QuarantineReason; readonly id: string | null }
+
+export function readEnvelope(body: JsonObject, context: ReceiptContext): EnvelopeReading {
+  const wire = wireEnvelope.parse(body)
+  const id = wire.id ?? ''
+  if (!isUsableId(id)) return { ok: false, reason: 'id_invalid', id: null }
+
+  const createdAt = parseInstant(wire.createdAt ?? '')
+  if (createdAt === null) return { ok: false, reason: 'created_at_invalid', id }
+  if (createdAt > context.receivedAt + MAX_AHEAD_MS) return { ok: false, reason: 'created_at_in_future', id }
+  if (contradicts(wire, context.environment)) return { ok: false, reason: 'livemode_mismatch', id }
+
+  const type = wire.type && isPlainText(wire.type, MAX_ID_LENGTH) ? wire.type : 'unknown'
+  return {
+    ok: true,
+    envelope: {
+      id,
+      type,
+      generation: generationOf(type),
+      createdAt,
+      apiVersion: wire.apiVersion ?? null,
+      data: wire.data,
+    },
+  }
+}
+
+/** What every event keeps of its envelope, in any vocabulary. */
+export function envelopeFacts({ id, generation, createdAt, apiVersion }: Envelope) {
+  return { id, generation, createdAt, apiVersion }
+}
+
+/** Only v3 says which environment it means; what does not say goes by its endpoint. */
+function contradicts({ livemode }: WireEnvelope, environment: Environment): boolean {
+  return typeof livemode === 'boolean' && livemode !== (environment === 'live')
+}
+
+function generationOf(type: string): Generation | null {
+  if (V3_TYPE.test(type)) return 'v3'
+  return V2_TYPE.test(type) ? 'v2' : null
+}

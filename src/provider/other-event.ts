@@ -1,0 +1,33 @@
+import type { z } from 'zod'
+import { customerOf, person } from './customer.js'
+import { type Envelope, envelopeFacts } from './envelope.js'
+import type { OtherEvent } from './event.js'
+import { eitherCasing, id } from './fields.js'
+import { isUsableId } from './ids.js'
+import { readMetadata } from './metadata.js'
+
+const wireOther = eitherCasing({ customer: person, customerId: id })
+type WireOther = z.infer<typeof wireOther>
+
+/**
+ * An event that nothing follows from. Only whom it is about is read, so that the person can be shown and
+ * erased with all that is stored of them; an id that can't be kept is left out, since nothing hangs on it.
+ */
+export function otherEvent(envelope: Envelope): OtherEvent {
+  const { customerId, customer } = customerOf([{ id: shownCustomer(wireOther.parse(envelope.data)) }])
+  return {
+    ...envelopeFacts(envelope),
+    subject: 'other',
+    type: envelope.type,
+    customerId,
+    customer,
+    productId: null,
+    externalRef: null,
+    metadata: readMetadata(null),
+  }
+}
+
+function shownCustomer({ customer, customerId }: WireOther): string | null {
+  const shown = customer?.id ?? customerId
+  return shown !== null && isUsableId(shown) ? shown : null
+}

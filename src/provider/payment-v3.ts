@@ -1,0 +1,83 @@
+import type { z } from 'zod'
+import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
+import { type Envelope, envelopeFacts } from './envelope.js'
+import type { PaymentEvent, RailProof } from './event.js'
+import type { PaymentEventType } from './event-types.js'
+import { anything, eitherCasing, id, text } from './fields.js'
+import { shownId } from './ids.js'
+import { isJsonObject } from './json.js'
+import { readMetadata } from './metadata.js'
+import { proveRail } from './rail.js'
+
+/** Payments and hosted checkouts alike: a checkout may hold its payment as an object with these same fields. */
+const v3Payment = eitherCasing({
+  id,
+  payment: anything,
+  paymentId: id,
+  subscription: id,
+  subscriptionId: id,
+  product: id,
+  productId: id,
+  customer: person,
+  ...flatPersonFields,
+  method: text,
+  paymentMethod: text,
+  rail: text,
+  asset: anything,
+  deposit: anything,
+  depositAddress: anything,
+  cryptoSettlementMode: anything,
+  txHash: anything,
+  declineCode: anything,
+  declineCategory: anything,
+  externalRef: text,
+  metadata: anything,
+})
+type V3Payment = z.infer<typeof v3Payment>
+
+const NOTHING_SHOWN = v3Payment.parse({})
+
+/** A v3 payment or checkout event. What its data does not show itself, the payment within may. */
+export function paymentEventV3(envelope: Envelope, type: PaymentEventType): PaymentEvent {
+  const data = v3Payment.parse(envelope.data)
+  const inner = isJsonObject(data.payment) ? v3Payment.parse(data.payment) : NOTHING_SHOWN
+  return {
+    ...envelopeFacts(envelope),
+    subject: 'payment',
+    type,
+    paymentId: ownPaymentId(type, data) ?? shownId(data.payment) ?? data.paymentId,
+    subscriptionId: subscriptionOf(data) ?? subscriptionOf(inner),
+    productId: productOf(data) ?? productOf(inner),
+    ...customerOf([data.customer, flatPersonOf(data), inner.customer, flatPersonOf(inner)]),
+    railProof: railProofOf(envelope.type, data, inner),
+    externalRef: data.externalRef ?? inner.externalRef ?? null,
+    metadata: readMetadata(data.metadata ?? inner.metadata),
+  }
+}
+
+/** A checkout's `id` may be its session's: only the prefix tells whether it is the payment's. */
+function ownPaymentId(type: PaymentEventType, { id }: V3Payment): string | null {
+  return type.startsWith('checkout.') && !id?.startsWith('pay_') ? null : id
+}
+
+function subscriptionOf({ subscription, subscriptionId }: V3Payment): string | null {
+  return subscription ?? subscriptionId
+}
+
+function productOf({ product, productId }: V3Payment): string | null {
+  return product ?? productId
+}
+
+function railProofOf(wireType: string, ...shown: readonly V3Payment[]): RailProof | null {
+  return proveRail(wireType, {
+    methods: shown.flatMap(({ method, paymentMethod, rail }) => [method, paymentMethod, rail]),
+    cryptoOnly: shown.flatMap(({ asset, deposit, depositAddress, cryptoSettlementMode, txHash }) => [
+      asset,
+      deposit,
+      depositAddress,
+      cryptoSettlementMode,
+      txHash,
+    ]),
+    declines: shown.flatMap(({ declineCode, declineCategory }) => [declineCode, declineCategory]),
+  })
+}

@@ -1,0 +1,102 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Endpoint, SigningSecret } from './endpoint.js'
+
+/** The delivery's headers, in lower case as Node shows them. No signature covers the event header. */
+export const EVENT_HEADER = 'x-webhook-event'
+export const TIMESTAMP_HEADER = 'x-webhook-timestamp'
+export const SIGNATURE_HEADER = 'x-webhook-signature'
+
+const SIGNATURE_FORM = /^v1=[0-9a-fA-F]{64}$/
+/** Ten digits of Unix seconds last until 2286; a timestamp in milliseconds has thirteen. */
+const TIMESTAMP_FORM = /^[0-9]{1,10}$/
+
+/** Each header with every value it was sent with: Node's `req.headersDistinct`. */
+export type DistinctHeaders = Readonly<Record<string, readonly string[] | undefined>>
+
+export interface SignedDelivery {
+  /** The exact bytes received: nothing is parsed before they are proved. */
+  readonly body: Uint8Array
+  readonly headers: DistinctHeaders
+  readonly endpoint: Pick<Endpoint, 'secrets' | 'toleranceSeconds'>
+  /** Epoch milliseconds. */
+  readonly now: number
+}
+
+export interface SignatureRefusal {
+  readonly ok: false
+  readonly code:
+    | 'signature_missing'
+    | 'signature_invalid'
+    | 'timestamp_invalid'
+    | 'timestamp_out_of_tolerance'
+  /** How far the sender's clock seems ahead of ours (negative: behind); null while no timestamp could be read. */
+  readonly skewSeconds: number | null
+  /** Whether a secret that has been rotated out signed it. For the log alone. */
+  readonly expiredSecret: boolean
+}
+
+export type SignatureCheck =
+  | { readonly ok: true; readonly timestamp: string; readonly signature: string }
+  | SignatureRefusal
+
+/** Signs as the sender does: hex HMAC-SHA256 over the timestamp, a dot and the exact bytes of the body. */
+export function signBody(secret: string, timestamp: string, body: Uint8Array): string {
+  return `v1=${digest(secret, timestamp, body).toString('hex')}`
+}
+
+/**
+ * Proves that a holder of one of the endpoint's secrets signed these bytes near `now`. Never throws.
+ *
+ * Both headers must have been sent exactly once: joined values could pass for one. The tolerance is
+ * checked last, so that only who knows a secret learns that a clock is off; it is inclusive.
+ */
+export function verifySignature({ body, headers, endpoint, now }: SignedDelivery): SignatureCheck {
+  const [signature, ...moreSignatures] = headers[SIGNATURE_HEADER] ?? []
+  if (!signature && moreSignatures.length === 0) return refuse('signature_missing')
+  if (!signature || moreSignatures.length > 0 || !SIGNATURE_FORM.test(signature)) {
+    return refuse('signature_invalid')
+  }
+
+  const [timestamp, ...moreTimestamps] = headers[TIMESTAMP_HEADER] ?? []
+  if (!timestamp || moreTimestamps.length > 0 || !TIMESTAMP_FORM.test(timestamp)) {
+    return refuse('timestamp_invalid')
+  }
+
+  const skewSeconds = Number(timestamp) - Math.floor(now / 1000)
+  const claimed = Buffer.from(signature.slice('v1='.length), 'hex')
+  const signedBy = (secrets: readonly SigningSecret[]) => anySigned(secrets, timestamp, body, claimed)
+  if (!signedBy(endpoint.secrets.filter((secret) => counts(secret, now)))) {
+    const expiredSecret = signedBy(endpoint.secrets.filter((secret) => !counts(secret, now)))
+    return refuse('signature_invalid', skewSeconds, expiredSecret)
+  }
+  if (Math.abs(skewSeconds) > endpoint.toleranceSeconds) {
+    return refuse('timestamp_out_of_tolerance', skewSeconds)
+  }
+  return { ok: true, timestamp, signature }
+}
+
+function refuse(code: SignatureRefusal['code'], skewSeconds: number | null = null, expiredSecret = false) {
+  return { ok: false, code, skewSeconds, expiredSecret } as const
+}
+
+function counts({ notAfter }: SigningSecret, now: number): boolean {
+  return notAfter === null || now < notAfter
+}
+
+/** Tries every secret even after a match: how long it takes must not tell which of them signed. */
+function anySigned(
+  secrets: readonly SigningSecret[],
+  timestamp: string,
+  body: Uint8Array,
+  claimed: Buffer,
+): boolean {
+  let matches = 0
+  for (const { secret } of secrets) {
+    if (timingSafeEqual(digest(secret, timestamp, body), claimed)) matches += 1
+  }
+  return matches > 0
+}
+
+function digest(secret: string, timestamp: string, body: Uint8Array): Buffer {
+  return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest()
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { Kysely } from 'kysely'
+import { onTestFinished } from 'vitest'
+import { loadConfig } from '../../src/config/load.js'
+import { type Daemon, startDaemon } from '../../src/daemon.js'
+import { createLogger } from '../../src/log.js'
+import { signBody } from '../../src/provider/signature.js'
+import { openDatabase } from '../../src/store/dialect.js'
+import type { Database } from '../../src/store/schema.js'
+
+/** Noon, and half a second: between two whole seconds, so that no rounding hides. */
+export const NOW = Date.parse('2026-03-01T12:00:00.500Z')
+
+export const LIVE_SECRET = 'whsec_live_0123456789'
+export const SANDBOX_SECRET = 'whsec_sandbox_0123456789'
+export const API_KEY = 'lk_test_key'
+
+const CONFIG = {
+  server: { port: 0 },
+  endpoints: {
+    live: { environment: 'live', secrets: [LIVE_SECRET] },
+    sandbox: { environment: 'sandbox', secrets: [SANDBOX_SECRET] },
+  },
+  api: {
+    keys: [
+      {
+        name: 'test',
+        hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
+        scopes: ['read', 'metrics'],
+        environments: ['live', 'sandbox'],
+      },
+    ],
+  },
+}
+
+export interface RunningDaemon extends Daemon {
+  readonly folder: string
+  readonly databaseFile: string
+  /** Everything logged so far, a line each. */
+  readonly logged: () => readonly Record<string, unknown>[]
+  readonly setNow: (now: number) => void
+  /** Reads the database file from outside. */
+  readonly stored: <T>(query: (db: Kysely<Database>) => Promise<T>) => Promise<T>
+  readonly restart: () => Promise<RunningDaemon>
+}
+
+export interface DaemonOptions {
+  readonly config?: Record<string, unknown>
+  readonly folder?: string
+}
+
+/** The whole daemon on a free port and a database file of its own, at a clock that stands still. */
+export async function runDaemon({
+  config = {},
+  folder = temporaryFolder(),
+}: DaemonOptions = {}): Promise<RunningDaemon> {
+  let now = NOW
+  const lines: string[] = []
+  const path = join(folder, 'config.json')
+  const text = JSON.stringify({ ...CONFIG, ...config })
+  const loaded = loadConfig({ path, env: {}, readFile: () => text }).config
+  const log = createLogger(
+    'debug',
+    new Writable({
+      write(chunk, _encoding, done) {
+        lines.push(String(chunk))
+        done()
+      },
+    }),
+  )
+  const daemon = await startDaemon(loaded, { clock: () => now, log })
+  onTestFinished(() => daemon.stop())
+  const databaseFile = loaded.database.file
+  return {
+    ...daemon,
+    folder,
+    databaseFile,
+    logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
+    setNow: (instant) => {
+      now = instant
+    },
+    async stored(query) {
+      const db = openDatabase(databaseFile, { readOnly: true })
+      try {
+        return await query(db)
+      } finally {
+        await db.destroy()
+      }
+    },
+    async restart() {
+      await daemon.stop()
+      return runDaemon({ config, folder })
+    },
+  }
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-daemon-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+export interface SendOptions {
+  readonly endpoint?: string
+  readonly secret?: string
+  /** Unix seconds, as text: sent and signed as it is. */
+  readonly timestamp?: string
+  readonly headers?: Record<string, string>
+}
+
+/** Sends a body as the provider does: signed, with its three headers. */
+export function send(daemon: Daemon, body: string | Buffer, options: SendOptions = {}): Promise<Response> {
+  const { endpoint = 'live', timestamp = String(Math.floor(NOW / 1000)) } = options
+  const secret = options.secret ?? (endpoint === 'sandbox' ? SANDBOX_SECRET : LIVE_SECRET)
+  const bytes = Buffer.from(body)
+  return fetch(`${daemon.webhooksUrl}/webhooks/${endpoint}`, {
+    method: 'POST',
+    body: new Uint8Array(bytes),
+    headers: {
+      'Content-Type': 'application/json',
+      'X-Webhook-Timestamp': timestamp,
+      'X-Webhook-Signature': signBody(secret, timestamp, bytes),
+      ...options.headers,
+    },
+  })
+}
+
+/** Asks the API with the key of the config above. */
+export function ask(daemon: Daemon, path: string, key = API_KEY): Promise<Response> {
+  return fetch(`${daemon.url}${path}`, { headers: { Authorization: `Bearer ${key}` } })
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { pino } from 'pino'
+import { onTestFinished } from 'vitest'
+import type { AccessAnswer } from '../../src/entitlements/answer.js'
+import type { Entitlement } from '../../src/entitlements/model.js'
+import type { AccessQuestion } from '../../src/handlers/access-question.js'
+import type { ApiKey } from '../../src/handlers/api-key.js'
+import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
+import { createMetrics } from '../../src/handlers/metrics.js'
+import type { Delivery } from '../../src/ingest/delivery.js'
+import type { Endpoint } from '../../src/provider/endpoint.js'
+import { signBody } from '../../src/provider/signature.js'
+
+export const FREE_PORT = { host: '127.0.0.1', port: 0 }
+export const NOW = Date.parse('2026-03-01T12:00:00.000Z')
+export const NOW_SECONDS = NOW / 1000
+export const SECRET = 'whsec_front'
+export const OLD_SECRET = 'whsec_rotated_out'
+
+export const LIVE: Endpoint = {
+  name: 'v3',
+  environment: 'live',
+  secrets: [
+    { secret: SECRET, notAfter: null },
+    { secret: OLD_SECRET, notAfter: NOW - 1 },
+  ],
+  toleranceSeconds: 300,
+}
+
+export const GOLD: Entitlement = {
+  productId: 'pro_gold',
+  active: true,
+  status: 'ending',
+  since: NOW - 1000,
+  until: NOW + 60_000,
+  pastDue: false,
+  sources: [
+    {
+      id: 'sub_1',
+      kind: 'subscription',
+      active: true,
+      since: NOW - 1000,
+      until: NOW + 60_000,
+      rail: 'card',
+      pastDue: false,
+      cancelAtPeriodEnd: true,
+      periodEnd: NOW + 60_000,
+      reason: 'canceled',
+      eventId: 'evt_1',
+    },
+  ],
+}
+
+/** A key named after its text, which is the whole secret of a test. */
+export function apiKey(text: string, rights: Partial<ApiKey> = {}): ApiKey {
+  const sha256 = createHash('sha256').update(text).digest('hex')
+  return { name: text, sha256, scopes: ['read'], environments: ['live'], ...rights }
+}
+
+export function bearer(text: string): Record<string, string> {
+  return { authorization: `Bearer ${text}` }
+}
+
+/** The headers of a delivery that is authentic, unless told otherwise. */
+export function signed(
+  body: string | Buffer,
+  { secret = SECRET, timestamp = String(NOW_SECONDS) } = {},
+): Record<string, string> {
+  return {
+    'x-webhook-event': 'payment.succeeded',
+    'x-webhook-timestamp': timestamp,
+    'x-webhook-signature': signBody(secret, timestamp, Buffer.from(body)),
+  }
+}
+
+export function answerTo({ environment, customerId, at }: AccessQuestion): AccessAnswer {
+  return {
+    customerId,
+    environment,
+    asOf: at ?? NOW,
+    validUntil: NOW + 60_000,
+    cursor: 'c_7',
+    entitlements: customerId === 'cus_gold' ? [GOLD] : [],
+  }
+}
+
+/** What a front was asked, told and made to say, as it happened. */
+export interface Front {
+  readonly url: string
+  readonly webhooksUrl: string
+  readonly metricsUrl: string
+  readonly stop: () => Promise<void>
+  readonly deliveries: Delivery[]
+  readonly questions: AccessQuestion[]
+  readonly logged: Record<string, unknown>[]
+}
+
+/** Real listeners on free ports, with plain functions where the store would be. Closes with the test. */
+export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise<Front> {
+  const deliveries: Delivery[] = []
+  const questions: AccessQuestion[] = []
+  const logged: Record<string, unknown>[] = []
+  const listeners = await startListeners({
+    addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
+    endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
+    environments: () => ['live', 'sandbox'],
+    apiKeys: () => [apiKey('other'), apiKey('app')],
+    ingest: async (delivery) => {
+      deliveries.push(delivery)
+      return { id: 'evt_1', disposition: 'applied' }
+    },
+    readAccess: async (question) => {
+      questions.push(question)
+      return answerTo(question)
+    },
+    isWriterAlive: () => true,
+    readiness: async () => ({ ready: true, notes: [] }),
+    clock: () => NOW,
+    metrics: createMetrics(),
+    log: pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) }),
+    ...overrides,
+  })
+  onTestFinished(listeners.stop)
+  const { url, webhooksUrl, metricsUrl, stop } = listeners
+  return { url, webhooksUrl, metricsUrl, stop, deliveries, questions, logged }
+}

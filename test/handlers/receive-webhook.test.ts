@@ -1,0 +1,205 @@
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { LatchkeyError } from '../../src/errors.js'
+import { FREE_PORT, LIVE, NOW, NOW_SECONDS, OLD_SECRET, openFront, SECRET, signed } from './daemon-front.js'
+import { exchange, head } from './raw-connection.js'
+
+const WITH_METRICS = { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT }
+const BODY = '{"id":"evt_1"}'
+
+describe('an authentic delivery', () => {
+  it('is handed on with the exact bytes and headers, and answered with what became of it', async () => {
+    const { url, deliveries } = await openFront()
+    const headers = signed(BODY)
+    const answer = await request(url).post('/webhooks/v3').set(headers).send(BODY)
+
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({ received: true, id: 'evt_1', disposition: 'applied' })
+    expect(deliveries).toEqual([
+      {
+        endpoint: 'v3',
+        environment: 'live',
+        body: Buffer.from(BODY),
+        headers: {
+          event: 'payment.succeeded',
+          timestamp: String(NOW_SECONDS),
+          signature: headers['x-webhook-signature'],
+        },
+        receivedAt: NOW,
+      },
+    ])
+  })
+
+  it('shows a null id where its body holds none', async () => {
+    const { url } = await openFront({ ingest: async () => ({ id: null, disposition: 'quarantined' }) })
+    const answer = await request(url).post('/webhooks/v3').set(signed('nonsense')).send('nonsense')
+    expect(answer.body).toEqual({ received: true, id: null, disposition: 'quarantined' })
+  })
+
+  it.each([
+    ['nothing', Buffer.alloc(0)],
+    ['invalid UTF-8', Buffer.from([0xff, 0xfe, 0x00, 0xc3])],
+    ['a byte order mark', Buffer.from('\ufeff{}')],
+    ['the largest body allowed', Buffer.alloc(1024 * 1024, 'a')],
+  ])('may consist of %s', async (_name, body) => {
+    const { url, deliveries } = await openFront()
+    const answer = await fetch(`${url}/webhooks/v3`, { method: 'POST', headers: signed(body), body })
+    expect(answer.status).toBe(200)
+    expect(deliveries[0]?.body.equals(body)).toBe(true)
+  })
+
+  it.each([undefined, 'text/plain', 'application/json; charset=odd'])(
+    'may have the content type %s',
+    async (type) => {
+      const { url, deliveries } = await openFront()
+      const headers = { ...signed(BODY), ...(type ? { 'content-type': type } : {}) }
+      const length = String(BODY.length)
+      const answer = await exchange(
+        url,
+        head('POST /webhooks/v3', { ...headers, 'content-length': length, connection: 'close' }) + BODY,
+      )
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+      expect(deliveries).toHaveLength(1)
+    },
+  )
+
+  it('may come in chunks, and its event header may be missing', async () => {
+    const { url, deliveries } = await openFront()
+    const { 'x-webhook-event': _event, ...headers } = signed(BODY)
+    const chunked = { ...headers, 'transfer-encoding': 'chunked', connection: 'close' }
+    const bytes = `${head('POST /webhooks/v3', chunked)}1\r\n{\r\nd\r\n${BODY.slice(1)}\r\n0\r\n\r\n`
+    expect(await exchange(url, bytes)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(deliveries[0]).toMatchObject({ body: Buffer.from(BODY), headers: { event: null } })
+  })
+
+  it('is told to come again when it could not be stored', async () => {
+    const { url } = await openFront({
+      ingest: async () => {
+        throw new LatchkeyError('not_stored', 'The store did not take it in time.')
+      },
+    })
+    const answer = await request(url).post('/webhooks/v3').set(signed(BODY)).send(BODY)
+    expect(answer.status).toBe(503)
+    expect(answer.headers['retry-after']).toMatch(/^\d+$/)
+    expect(answer.body).toMatchObject({ status: 503, code: 'not_stored' })
+  })
+
+  it('is answered 500 without details when there is a bug, which is logged', async () => {
+    const { url, logged } = await openFront({
+      ingest: async () => {
+        throw new Error('the inner workings')
+      },
+    })
+    const answer = await request(url).post('/webhooks/v3').set(signed(BODY)).send(BODY)
+    expect(answer.status).toBe(500)
+    expect(answer.body.code).toBe('internal_error')
+    expect(answer.text).not.toContain('inner workings')
+    expect(JSON.stringify(logged)).toContain('the inner workings')
+  })
+
+  it('is counted by endpoint and disposition', async () => {
+    const { url, metricsUrl } = await openFront({ addresses: WITH_METRICS })
+    await request(url).post('/webhooks/v3').set(signed(BODY)).send(BODY)
+    const { text } = await request(metricsUrl).get('/metrics')
+    expect(text).toContain('latchkey_deliveries_total{endpoint="v3",disposition="applied"} 1')
+    expect(text).toContain('latchkey_request_duration_seconds_count{route="webhooks"} 1')
+  })
+})
+
+describe('an unauthentic delivery', () => {
+  const good = signed(BODY)
+  const withSignature = (value: string) => ({ ...good, 'x-webhook-signature': value })
+  const withTime = (timestamp: string) => signed(BODY, { timestamp })
+
+  it.each([
+    ['without a signature', { 'x-webhook-timestamp': String(NOW_SECONDS) }, 'signature_missing'],
+    ['with an unknown scheme', withSignature(`v0=${'a'.repeat(64)}`), 'signature_invalid'],
+    ['with a truncated digest', withSignature('v1=abcd'), 'signature_invalid'],
+    ['with a digest that is not hex', withSignature(`v1=${'z'.repeat(64)}`), 'signature_invalid'],
+    ['signed with another secret', signed(BODY, { secret: 'whsec_x' }), 'signature_invalid'],
+    ['signed with a rotated-out secret', signed(BODY, { secret: OLD_SECRET }), 'signature_invalid'],
+    ['signed for another body', signed('{}'), 'signature_invalid'],
+    ['with a timestamp that is no number', withTime('12abc'), 'timestamp_invalid'],
+    ['with a timestamp in milliseconds', withTime(String(NOW)), 'timestamp_invalid'],
+    ['301 s old', withTime(String(NOW_SECONDS - 301)), 'timestamp_out_of_tolerance'],
+    ['301 s ahead', withTime(String(NOW_SECONDS + 301)), 'timestamp_out_of_tolerance'],
+  ])('%s is refused by code, and goes no further', async (_name, headers, code) => {
+    const { url, deliveries } = await openFront()
+    const answer = await request(url)
+      .post('/webhooks/v3')
+      .set(headers as Record<string, string>)
+      .send(BODY)
+    expect(answer.status).toBe(401)
+    expect(answer.headers['www-authenticate']).toBe('Signature')
+    expect(answer.headers['content-type']).toBe('application/problem+json')
+    expect(answer.body).toMatchObject({ type: `urn:latchkey:problem:${code}`, status: 401, code })
+    expect(deliveries).toEqual([])
+  })
+
+  it.each(['x-webhook-signature', 'x-webhook-timestamp'])('with %s sent twice is refused', async (name) => {
+    const { url, deliveries } = await openFront()
+    const value = signed(BODY)[name]
+    const headers = { ...signed(BODY), 'content-length': String(BODY.length), connection: 'close' }
+    const twice = head('POST /webhooks/v3', headers).replace('\r\n\r\n', `\r\n${name}: ${value}\r\n\r\n`)
+    expect(await exchange(url, twice + BODY)).toMatch(/^HTTP\/1\.1 401 /)
+    expect(deliveries).toEqual([])
+  })
+
+  it('is logged with what the operator needs and the caller must not see', async () => {
+    const { url, logged } = await openFront()
+    const late = signed(BODY, { timestamp: String(NOW_SECONDS - 412) })
+    const answer = await request(url).post('/webhooks/v3').set(late).send(BODY)
+    expect(answer.text).not.toContain('412')
+    expect(logged).toHaveLength(1)
+    expect(logged[0]).toMatchObject({
+      level: 40,
+      endpoint: 'v3',
+      code: 'timestamp_out_of_tolerance',
+      skewSeconds: -412,
+      expiredSecret: false,
+      address: '127.0.0.1',
+      hint: 'the signature is right but its time is 412 s behind ours: check the clocks',
+    })
+  })
+
+  it('shows in the log, and there alone, that a rotated-out secret signed it', async () => {
+    const { url, logged } = await openFront()
+    const answer = await request(url)
+      .post('/webhooks/v3')
+      .set(signed(BODY, { secret: OLD_SECRET }))
+      .send(BODY)
+    expect(answer.text).not.toMatch(/notAfter|rotated|expired/)
+    expect(logged).toMatchObject([{ code: 'signature_invalid', expiredSecret: true }])
+    expect(JSON.stringify(logged)).not.toContain(SECRET)
+    expect(JSON.stringify(logged)).not.toContain(OLD_SECRET)
+  })
+
+  it('is counted by endpoint and code, with how far the clock was off', async () => {
+    const { url, metricsUrl } = await openFront({ addresses: WITH_METRICS })
+    const ahead = signed(BODY, { timestamp: String(NOW_SECONDS + 500) })
+    await request(url).post('/webhooks/v3').set(ahead).send(BODY)
+    const { text } = await request(metricsUrl).get('/metrics')
+    expect(text).toContain(
+      'latchkey_signatures_rejected_total{endpoint="v3",code="timestamp_out_of_tolerance"} 1',
+    )
+    expect(text).toContain('latchkey_clock_skew_seconds{endpoint="v3"} 500')
+  })
+})
+
+describe('a request that is no delivery', () => {
+  it('to an unknown endpoint is answered 404, whatever its method', async () => {
+    const { url } = await openFront()
+    for (const method of ['GET', 'POST']) {
+      const answer = await fetch(`${url}/webhooks/nobody`, { method })
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toMatchObject({ code: 'endpoint_not_found' })
+    }
+  })
+
+  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('by %s is answered 405', async (method) => {
+    const { url } = await openFront()
+    const answer = await fetch(`${url}/webhooks/${LIVE.name}`, { method })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')).toBe('POST')
+  })
+})
