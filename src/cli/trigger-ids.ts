@@ -52,7 +52,7 @@ export function numbered(ids: SampleIds, index: number, count: number): SampleId
 /** Read off the type's name in either generation. */
 function subjectOf(type: string): 'payment' | 'subscription' | 'other' {
   if (/^subscription[._]/i.test(type)) return 'subscription'
-  return /^(payment|checkout)(\.|_(?!method))/i.test(type) ? 'payment' : 'other'
+  return /^(payment|partial|checkout)(\.|_(?!method))/i.test(type) ? 'payment' : 'other'
 }
 
 function digest(...parts: readonly string[]): string {

@@ -51,11 +51,11 @@ function statusOfActive(active: readonly SourceView[]): EntitlementStatus {
     : 'active'
 }
 
-/** Why the source ended that ended last. */
+/** Why the source ended that ended last; of several at one instant, the last in order. */
 function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
   let last: SourceView | null = null
   for (const view of views) {
-    if (last === null || Number(view.until) > Number(last.until)) last = view
+    if (last === null || Number(view.until) >= Number(last.until)) last = view
   }
   return last?.reason ?? 'none'
 }

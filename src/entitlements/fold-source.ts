@@ -30,7 +30,7 @@ export function foldSource(key: SourceKey, events: readonly SourceEvent[], polic
 }
 
 const NOT_A_SUBSCRIPTION = {
-  pastDue: false,
+  pastDueSince: null,
   cancelAtPeriodEnd: false,
   periodEnd: null,
   providerStatus: null,

@@ -1,4 +1,4 @@
-import type { Rail } from '../provider/event.js'
+import type { Rail, SubscriptionEvent } from '../provider/event.js'
 import { createBasis } from './basis.js'
 import { createEnds } from './ends.js'
 import { createIntervalTracker } from './intervals.js'
@@ -12,7 +12,7 @@ export interface FoldedSubscription {
   readonly rail: Rail
   readonly productId: string | null
   readonly intervals: AccessInterval[]
-  readonly pastDue: boolean
+  readonly pastDueSince: number | null
   readonly cancelAtPeriodEnd: boolean
   readonly periodEnd: number | null
   readonly providerStatus: string | null
@@ -29,7 +29,7 @@ export function foldSubscription(events: readonly SourceEvent[], policy: Policy)
   const ends = createEnds(policy)
   const plan = createPlan(whole.walk, whole.findCharge, basis.isTakenBack)
   const tracker = createIntervalTracker()
-  let shown: Shown = { pastDue: false, cancelAtPeriodEnd: false, periodEnd: null, providerStatus: null }
+  let shown: Shown = { pastDueSince: null, cancelAtPeriodEnd: false, periodEnd: null, providerStatus: null }
 
   for (const reading of whole.walk) {
     const { event } = reading
@@ -39,7 +39,7 @@ export function foldSubscription(events: readonly SourceEvent[], policy: Policy)
     const productId = plan.product()
     const access = basis.isThere() && productId !== null ? { productId, end: ends.earliest() } : null
     tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
-    shown = showAfter(shown, event, tracker.isRunning())
+    if (event.subject === 'subscription') shown = showAfter(shown, event)
   }
   return {
     ...shown,
@@ -50,16 +50,16 @@ export function foldSubscription(events: readonly SourceEvent[], policy: Policy)
   }
 }
 
-type Shown = Pick<FoldedSubscription, 'pastDue' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'>
+type Shown = Pick<FoldedSubscription, 'pastDueSince' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'>
 
 /** What subscription events say beside access: shown to people, never decisive. */
-function showAfter(before: Shown, event: SourceEvent, isRunning: boolean): Shown {
-  if (event.subject !== 'subscription') return isRunning ? before : { ...before, pastDue: false }
-  const isPaid = event.type === 'subscription.renewed' || event.type === 'subscription.created'
-  const pastDue = event.type === 'subscription.past_due' || (before.pastDue && !isPaid)
+function showAfter(before: Shown, event: SubscriptionEvent): Shown {
+  const isRenewal = event.type === 'subscription.renewed'
+  const isPastDue = event.type === 'subscription.past_due'
   return {
-    pastDue: isRunning && pastDue,
-    cancelAtPeriodEnd: event.cancelAtPeriodEnd ?? before.cancelAtPeriodEnd,
+    pastDueSince: isPastDue ? event.createdAt : isRenewal ? null : before.pastDueSince,
+    // A renewal shows that no earlier word of a cancellation holds, unless it repeats it.
+    cancelAtPeriodEnd: event.cancelAtPeriodEnd ?? (before.cancelAtPeriodEnd && !isRenewal),
     periodEnd: event.expiresAt ?? before.periodEnd,
     providerStatus: event.status ?? before.providerStatus,
   }

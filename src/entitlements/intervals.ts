@@ -28,8 +28,6 @@ export interface IntervalTracker {
    */
   see(at: number, access: Access | null, cause: Omit<End, 'at'>): void
   intervals(): AccessInterval[]
-  /** Whether access runs at the last instant seen. */
-  isRunning(): boolean
 }
 
 /**
@@ -70,7 +68,6 @@ export function createIntervalTracker(): IntervalTracker {
       else if (current) begin(at, current, cause.eventId)
     },
     intervals: () => [...ended, ...(running ? [running] : [])].map(toInterval),
-    isRunning: () => running !== null,
   }
 }
 

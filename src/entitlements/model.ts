@@ -45,7 +45,8 @@ export interface SourceState extends SourceKey {
   readonly rail: Rail
   /** In order, never overlapping, never empty ones. */
   readonly intervals: readonly AccessInterval[]
-  readonly pastDue: boolean
+  /** When the provider last said so, if no renewal came since; over as soon as access is. */
+  readonly pastDueSince: number | null
   readonly cancelAtPeriodEnd: boolean
   readonly periodEnd: number | null
   /** The provider's own word for a subscription's status, from the newest event that shows one. */

@@ -22,12 +22,22 @@ export function viewSource(source: SourceState, productId: string, at: number): 
     since: active ? interval.from : null,
     until: interval.until,
     rail: source.rail,
-    pastDue: active && source.pastDue,
+    pastDue: active && isPastDue(source, at),
     cancelAtPeriodEnd: source.cancelAtPeriodEnd,
     periodEnd: source.periodEnd,
     reason: interval.reason,
     eventId: interval.eventId,
   }
+}
+
+/** Past due, and with access all the while since, be it to one product after another. */
+function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolean {
+  if (pastDueSince === null || pastDueSince > at) return false
+  let reached = pastDueSince
+  for (const { from, until } of intervals) {
+    if (from <= reached && (until === null || until > reached)) reached = until ?? Number.POSITIVE_INFINITY
+  }
+  return reached > at
 }
 
 function lastBegunBy(

@@ -29,7 +29,7 @@ function source(told: Partial<SourceState> = {}): SourceState {
     customerId: 'cus_1',
     rail: 'card',
     intervals: [{ productId: 'pro_1', from: NOON, until: null, reason: null, eventId: 'evt_1' }],
-    pastDue: false,
+    pastDueSince: null,
     cancelAtPeriodEnd: true,
     periodEnd: NOON + 5,
     providerStatus: 'active',
@@ -49,7 +49,7 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment', id: 'sub_1', customerId: null })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [source({ pastDue: true, customerId: 'cus_old' }), payment])
+      await saveSources(trx, 'live', [source({ pastDueSince: 0, customerId: 'cus_old' }), payment])
       await saveSources(trx, 'live', [subscription])
     })
     const missing = { kind: 'manual', id: 'sub_1' } as const

@@ -1,7 +1,7 @@
 import type { HoldReason } from '../../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../../src/entitlements/policy.js'
 import type { NormalizedEvent } from '../../../src/provider/event.js'
-import { type PlainEntitlement, type PlainSourceEvents, plainEntitlements } from './entitlements.js'
+import type { PlainSourceEvents } from './entitlements.js'
 import { plainHeld } from './held.js'
 import { plainSourceKeys } from './source-keys.js'
 
@@ -19,15 +19,6 @@ export function plainSources(
     sources.set(name, { key, policy, events: [...(sources.get(name)?.events ?? []), event] })
   }
   return [...sources.values()]
-}
-
-/** Who has what as of the newest event. */
-export function outcome(
-  events: readonly NormalizedEvent[],
-  policy: Policy = DOCUMENTED_POLICY,
-): readonly PlainEntitlement[] {
-  const newest = Math.max(...events.map(({ createdAt }) => createdAt))
-  return plainEntitlements(plainSources(events, policy), newest)
 }
 
 /** Every event that waits, whatever its source. */

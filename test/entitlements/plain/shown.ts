@@ -2,12 +2,14 @@ import type { AccessInterval } from '../../../src/entitlements/model.js'
 import type { PlainSource } from './source.js'
 import { walkedAt } from './state.js'
 
-/** What the newest subscription event that carries the flag says. */
+/** What the newest subscription event that carries the flag says; a renewal that is silent about it denies it. */
 export function showsCancelAtPeriodEnd(source: PlainSource, instant: number): boolean {
-  const carrying = walkedAt(source, instant).findLast(
-    (event) => event.subject === 'subscription' && event.cancelAtPeriodEnd !== null,
+  const telling = walkedAt(source, instant).findLast(
+    (event) =>
+      event.subject === 'subscription' &&
+      (event.cancelAtPeriodEnd !== null || event.type === 'subscription.renewed'),
   )
-  return carrying?.subject === 'subscription' && carrying.cancelAtPeriodEnd === true
+  return telling?.subject === 'subscription' && telling.cancelAtPeriodEnd === true
 }
 
 /** Past due, not renewed since, and active all the while. */

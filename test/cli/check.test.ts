@@ -1,0 +1,146 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { SourceState } from '../../src/entitlements/model.js'
+import type { Environment } from '../../src/provider/event.js'
+import { saveSources } from '../../src/store/sources.js'
+import { endpoint, temporaryFolder, writeConfig } from '../config/config-file.js'
+import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
+import { cli, NOW } from './run-cli.js'
+
+const JANUARY_10 = Date.UTC(2026, 0, 10)
+const JANUARY_20 = Date.UTC(2026, 0, 20)
+
+const live = endpoint('live', 'whsec_live')
+const sandbox = endpoint('sandbox', 'whsec_sandbox')
+
+function payment(id: string, told: Partial<SourceState> = {}): SourceState {
+  return {
+    kind: 'payment',
+    id,
+    customerId: 'cus_1',
+    rail: 'card',
+    intervals: [{ productId: 'pro_1', from: JANUARY_10, until: null, reason: null, eventId: 'evt_1' }],
+    pastDueSince: null,
+    cancelAtPeriodEnd: false,
+    periodEnd: null,
+    providerStatus: null,
+    newestAt: JANUARY_10,
+    cyclesWithoutPayment: 0,
+    held: {},
+    ...told,
+  }
+}
+
+const refunded = payment('pay_2', {
+  intervals: [
+    { productId: 'pro_2', from: JANUARY_10, until: JANUARY_20, reason: 'refunded', eventId: 'evt_2' },
+  ],
+})
+
+/** A config whose database holds these sources in one environment. */
+async function configWith(
+  environment: Environment,
+  sources: readonly SourceState[],
+  endpoints: Readonly<Record<string, unknown>> = { live, sandbox },
+): Promise<string> {
+  const file = temporaryFile()
+  const db = await temporaryStore(file)
+  await db.transaction().execute((trx) => saveSources(trx, environment, sources))
+  return writeConfig({ endpoints, database: { url: `sqlite:${file}` } })
+}
+
+function check(config: string, ...args: string[]) {
+  return cli(['check', ...args, '--config', config])
+}
+
+describe('latchkey check', () => {
+  it('shows a line for each product, beside whoever has the database open', async () => {
+    const config = await configWith('live', [payment('pay_1'), refunded])
+    expect(await check(config, 'cus_1')).toEqual({
+      exitCode: 0,
+      out: [
+        'pro_1  active  since 2026-01-10T00:00:00.000Z  until —  (payment pay_1)',
+        'pro_2  refunded  since —  until 2026-01-20T00:00:00.000Z  (payment pay_2)',
+        '',
+      ].join('\n'),
+      err: '',
+    })
+  })
+
+  it('shows one product, granted or not', async () => {
+    const config = await configWith('live', [payment('pay_1')])
+    expect((await check(config, 'cus_1', 'pro_1')).out).toMatch(/^pro_1 {2}active {2}/)
+    expect(await check(config, 'cus_1', 'pro_9')).toMatchObject({
+      exitCode: 0,
+      out: 'pro_9  none  since —  until —\n',
+    })
+  })
+
+  it('says so, and exits 0, when there is no access', async () => {
+    const config = await configWith('live', [])
+    expect(await check(config, 'cus_1')).toEqual({
+      exitCode: 0,
+      out: 'cus_1 has no access in live\n',
+      err: '',
+    })
+  })
+
+  it('answers as of an instant', async () => {
+    const config = await configWith('live', [refunded])
+    expect((await check(config, 'cus_1', 'pro_2', '--at', '2026-01-15T00:00:00Z')).out).toContain(
+      'pro_2  ending',
+    )
+    expect((await check(config, 'cus_1', '--at', '2026-01-09')).out).toBe('cus_1 has no access in live\n')
+  })
+
+  it('is about live, about the only environment configured, or about the one named', async () => {
+    const both = await configWith('sandbox', [payment('pay_1')])
+    expect((await check(both, 'cus_1')).out).toBe('cus_1 has no access in live\n')
+    expect((await check(both, 'cus_1', '--environment', 'sandbox')).out).toContain('pro_1  active')
+
+    const only = await configWith('sandbox', [payment('pay_1')], { sandbox })
+    expect((await check(only, 'cus_1')).out).toContain('pro_1  active')
+  })
+
+  it('answers in the form of the API if asked for JSON', async () => {
+    const config = await configWith('live', [payment('pay_1')])
+    const all: unknown = JSON.parse((await check(config, 'cus_1', '--json')).out)
+    expect(all).toMatchObject({
+      customerId: 'cus_1',
+      environment: 'live',
+      asOf: new Date(NOW).toISOString(),
+      validUntil: null,
+      entitlements: [{ productId: 'pro_1', active: true, sources: [{ id: 'pay_1', kind: 'payment' }] }],
+    })
+    expect(JSON.parse((await check(config, 'cus_1', 'pro_9', '--json')).out)).toEqual({
+      productId: 'pro_9',
+      active: false,
+      status: 'none',
+      since: null,
+      until: null,
+      pastDueSince: null,
+      sources: [],
+    })
+  })
+
+  it('exits 1 where there is no database, and makes none', async () => {
+    const config = writeConfig({ endpoints: { live } })
+    const { exitCode, out, err } = await check(config, 'cus_1')
+    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' })
+    expect(err).toContain(join(dirname(config), 'data', 'latchkey.db'))
+    expect(existsSync(join(dirname(config), 'data'))).toBe(false)
+  })
+
+  it('exits 1, and claims nothing, where the database can not be read', async () => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'latchkey.db')
+    writeFileSync(file, 'this is no database')
+    const config = writeConfig({ endpoints: { live }, database: { url: 'sqlite:latchkey.db' } }, folder)
+    expect(await check(config, 'cus_1')).toEqual({
+      exitCode: 1,
+      out: '',
+      err: `error: the database ${file} can't be read: file is not a database\n`,
+    })
+  })
+})

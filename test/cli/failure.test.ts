@@ -1,0 +1,61 @@
+import { statSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { reportFailure } from '../../src/cli/failure.js'
+import { ERROR_CODES, LatchkeyError } from '../../src/errors.js'
+import { NOW } from './run-cli.js'
+
+function report(error: unknown, json = false) {
+  let err = ''
+  const context = {
+    env: {},
+    folder: '/nowhere',
+    now: () => NOW,
+    isTerminal: false,
+    out: () => {},
+    err: (text: string) => {
+      err += text
+    },
+  }
+  return { exitCode: reportFailure(error, context, json), err }
+}
+
+describe('a failure', () => {
+  it('exits 2 for wrong use and config, and 1 for all else', () => {
+    const wrongUse = ERROR_CODES.filter((code) => report(new LatchkeyError(code, 'no')).exitCode === 2)
+    expect(wrongUse).toEqual(['config_invalid', 'config_missing', 'usage'])
+    expect(report(new LatchkeyError('not_stored', 'no'))).toEqual({ exitCode: 1, err: 'error: no\n' })
+  })
+
+  it('tells each issue with its path, in text and in JSON', () => {
+    const issues = [
+      { path: 'server.port', message: 'is required' },
+      { path: '', message: 'must be an object' },
+    ]
+    const error = new LatchkeyError('config_invalid', 'two problems', { issues })
+    expect(report(error).err).toBe('error: two problems\n  server.port: is required\n  must be an object\n')
+    expect(JSON.parse(report(error, true).err)).toEqual({
+      error: { code: 'config_invalid', message: 'two problems', issues },
+    })
+  })
+
+  it('of the system is told in a line', () => {
+    const { exitCode, err } = report(failureOf(() => statSync('/nowhere/config.json')))
+    expect(exitCode).toBe(1)
+    expect(err).toBe("error: ENOENT: no such file or directory, stat '/nowhere/config.json'\n")
+  })
+
+  it('that nobody expected shows its stack, since it is a bug', () => {
+    const { exitCode, err } = report(new TypeError('x is undefined'))
+    expect(exitCode).toBe(1)
+    expect(err).toMatch(/^error: TypeError: x is undefined\n +at /)
+  })
+})
+
+function failureOf(action: () => unknown): unknown {
+  try {
+    action()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing failed')
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { cli } from './run-cli.js'
+
+describe('the command line', () => {
+  it.each([['trigger'], ['check'], ['keys', 'create'], ['keys', 'list'], ['config', 'check']])(
+    'has help with an example for %s %s',
+    async (...command) => {
+      const words = command.filter((word) => typeof word === 'string')
+      const { exitCode, out } = await cli([...words, '--help'])
+      expect(exitCode).toBe(0)
+      expect(out).toMatch(new RegExp(`\\nExample:\\n(  \\$ latchkey ${words.join(' ')} ?.*\\n)+$`))
+      expect(out).toContain('--json')
+    },
+  )
+
+  it.each([
+    [[], 'Usage: latchkey'],
+    [['keys'], 'Usage: latchkey keys'],
+    [['unlock'], "error: unknown command 'unlock'\n"],
+    [['config', 'check', '--loud'], "error: unknown option '--loud'\n"],
+    [['check'], "error: missing required argument 'customer'\n"],
+    [['trigger', 'payment.authorized', '--rail', 'cash'], 'Allowed choices are card, crypto.\n'],
+    [['trigger', 'payment.authorized', '--count', '0'], 'It must be 1 to 100000.\n'],
+    [['trigger', 'payment.authorized', '--url', 'localhost'], 'It must be an http address.\n'],
+    [['check', 'cus_1', '--at', 'noon'], 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'],
+    [
+      ['check', 'cus_1', '--at', '2026-01-31T12:00'],
+      'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n',
+    ],
+    [['check', 'cus_1', '--environment', 'test'], 'Allowed choices are live, sandbox.\n'],
+  ])('exits 2 for the wrong use %j', async (args, message) => {
+    const { exitCode, out, err } = await cli(args)
+    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+    expect(err).toContain(message)
+  })
+
+  it('tells of wrong use in JSON if asked to', async () => {
+    const { exitCode, err } = await cli(['check', '--json'])
+    expect(exitCode).toBe(2)
+    expect(JSON.parse(err)).toEqual({
+      error: { code: 'usage', message: "missing required argument 'customer'", issues: [] },
+    })
+  })
+})

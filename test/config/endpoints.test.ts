@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { endpoint, load, problems, warnings } from './config-file.js'
+
+function problemsOf(...secrets: unknown[]): string[] {
+  return problems({ endpoints: { v3: endpoint('live', ...secrets) } })
+}
+
+describe('an endpoint', () => {
+  it('takes secrets as texts and with an end, whose time may have any offset', () => {
+    const secrets = [
+      'whsec_a',
+      { secret: 'whsec_b', notAfter: '2027-01-31T01:00:00+01:00' },
+      { secret: 'whsec_c' },
+    ]
+    expect(load({ endpoints: { v3: endpoint('live', ...secrets) } }).config.endpoints[0]?.secrets).toEqual([
+      { secret: 'whsec_a', notAfter: null },
+      { secret: 'whsec_b', notAfter: Date.UTC(2027, 0, 31) },
+      { secret: 'whsec_c', notAfter: null },
+    ])
+  })
+
+  it.each(['v3', 'a', '0-9', 'x'.repeat(64)])('may be called %s', (name) => {
+    expect(load({ endpoints: { [name]: endpoint('live', 'whsec_a') } }).config.endpoints[0]?.name).toBe(name)
+  })
+
+  it.each(['V3', 'a b', 'a/b', '', 'x'.repeat(65), 'ä', 'a.b'])('may not be called "%s"', (name) => {
+    expect(problems({ endpoints: { [name]: endpoint('live', 'whsec_a') } })).toEqual([
+      expect.stringMatching(/must be a name of 1 to 64 of a-z, 0-9 and "-"$/),
+    ])
+  })
+
+  it.each(['', ' ', '\t\n'])('is refused for the blank secret %j', (blank) => {
+    expect(problemsOf('whsec_a', blank)).toEqual(['endpoints.v3.secrets[1]: is empty'])
+    expect(problemsOf({ secret: blank })).toEqual(['endpoints.v3.secrets[0].secret: is empty'])
+  })
+
+  it('is refused without a secret', () => {
+    expect(problemsOf()).toEqual(['endpoints.v3.secrets: is empty'])
+    expect(problems({ endpoints: { v3: { environment: 'live' } } })).toEqual([
+      'endpoints.v3.secrets: is required',
+    ])
+  })
+
+  it.each([
+    [5, 'endpoints.v3.secrets[0]: must be a text or { "secret", "notAfter" }'],
+    [{}, 'endpoints.v3.secrets[0].secret: is required'],
+    [{ secret: 'whsec_a', until: 1 }, 'endpoints.v3.secrets[0].until: is not a known key'],
+    [
+      { secret: 'whsec_a', notAfter: '2027-01-31' },
+      expect.stringContaining('notAfter: must be an ISO 8601 time'),
+    ],
+    [
+      { secret: 'whsec_a', notAfter: '2027-02-30T00:00:00Z' },
+      expect.stringContaining('must be an ISO 8601 time'),
+    ],
+  ])('is refused for the secret %j', (secret, problem) => {
+    expect(problemsOf(secret)).toEqual([problem])
+  })
+
+  it.each([0, -1, 1.5, 86_401, '300'])('is refused for a tolerance of %j seconds', (toleranceSeconds) => {
+    const config = { endpoints: { v3: { ...endpoint('live', 'whsec_a'), toleranceSeconds } } }
+    expect(problems(config)).toEqual([expect.stringMatching(/^endpoints\.v3\.toleranceSeconds: must be /)])
+  })
+
+  it('of the sandbox is refused for a secret of a live one, even a rotated-out one', () => {
+    const config = {
+      endpoints: {
+        sandbox: endpoint('sandbox', 'whsec_own', { secret: 'whsec_a' }),
+        live: endpoint('live', { secret: 'whsec_a', notAfter: '2020-01-01T00:00:00Z' }),
+      },
+    }
+    expect(problems(config)).toEqual([
+      'endpoints.sandbox.secrets[1].secret: is a secret of the live endpoint live too: a sandbox secret must open nothing live',
+    ])
+  })
+
+  it('may share a secret with another one of its environment', () => {
+    const config = { endpoints: { a: endpoint('live', 'whsec_a'), b: endpoint('live', 'whsec_a') } }
+    expect(load(config).config.endpoints).toHaveLength(2)
+  })
+
+  it('warns of white space around a secret, which is part of the key', () => {
+    expect(warnings({ endpoints: { v3: endpoint('live', 'whsec_a ') } })).toEqual([
+      'endpoints.v3.secrets[0]: begins or ends with white space, which counts',
+    ])
+  })
+})
+
+describe('an API key', () => {
+  const key = { name: 'app', hash: `sha256:${'0A'.repeat(32)}`, scopes: ['read'], environments: ['live'] }
+
+  it('is known by its hash, in lower case', () => {
+    expect(load({ api: { keys: [key] } }).config.apiKeys).toEqual([
+      { name: 'app', sha256: '0a'.repeat(32), scopes: ['read'], environments: ['live'] },
+    ])
+  })
+
+  it.each([
+    [{ hash: '0a'.repeat(32) }, 'api.keys[0].hash: must be sha256:<64 hex digits>'],
+    [{ hash: `sha256:${'0a'.repeat(31)}` }, 'api.keys[0].hash: must be sha256:<64 hex digits>'],
+    [{ hash: `sha256:${'0g'.repeat(32)}` }, 'api.keys[0].hash: must be sha256:<64 hex digits>'],
+    [{ name: ' ' }, 'api.keys[0].name: must be a name without control characters'],
+    [{ name: 'a\nb' }, 'api.keys[0].name: must be a name without control characters'],
+    [{ scopes: ['all'] }, 'api.keys[0].scopes[0]: must be one of read, write, events, metrics, admin'],
+    [{ scopes: [] }, 'api.keys[0].scopes: is empty'],
+    [{ environments: [] }, 'api.keys[0].environments: is empty'],
+    [{ environments: ['test'] }, 'api.keys[0].environments[0]: must be one of live, sandbox'],
+    [{ key: 'lk_1' }, 'api.keys[0].key: is not a known key'],
+  ])('is refused with %j', (change, problem) => {
+    expect(problems({ api: { keys: [{ ...key, ...change }] } })).toEqual([problem])
+  })
+
+  it('is refused with the name or the hash of another, even beside a wrong one', () => {
+    const other = { ...key, hash: `sha256:${'1'.repeat(64)}` }
+    expect(problems({ api: { keys: [{}, key, other, { ...key, name: 'second' }] } }).slice(-2)).toEqual([
+      'api.keys[2].name: is the name of another key too',
+      'api.keys[3].hash: is the hash of another key too',
+    ])
+  })
+})

@@ -1,0 +1,86 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { findDuplicateKeys, type JsonNode, parseJsonText } from '../../src/config/json-text.js'
+import { endpoint, problems, refusal } from './config-file.js'
+
+describe('JSON text', () => {
+  it.each([
+    ['a comma after the last member', '{"a":1,}', 'line 1, column 8: expected a key in quotation marks'],
+    ['a comma after the last element', '{\n  "a": [1,]\n}', 'line 2, column 11: expected a value'],
+    ['a forgotten comma', '{"a": 1\n "b": 2}', 'line 2, column 2: expected "," or "}"'],
+    ['a forgotten quotation mark', '{"a": "b}', 'line 1, column 7: expected a value'],
+    ['a comment', '{} // mine', 'line 1, column 4: expected nothing more'],
+    ['a byte order mark', '\ufeff{}', 'line 1, column 1: expected a value'],
+    ['nothing at all', '', 'line 1, column 1: expected a value'],
+    ['a bracket of the wrong kind', '[1}', 'line 1, column 3: expected "," or "]"'],
+  ])('is refused for %s, with its place', (_, text, message) => {
+    expect(problems(text)).toEqual([`: is not valid JSON at ${message}`])
+  })
+
+  it('is refused without quoting a secret that stands at the error', () => {
+    const { message, issues, cause } = refusal(() => parseJsonText('{"secrets": [whsec_very_secret]}'))
+    expect(JSON.stringify([message, issues, cause])).not.toContain('whsec')
+  })
+
+  it('reads as JSON.parse reads it, whatever its white space', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.nat(4), (value, indent) => {
+        const text = JSON.stringify(value, null, indent)
+        expect(parseJsonText(text).value).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+
+  it('is refused exactly where JSON.parse refuses it', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(...'{}[],:"\\ 10-e.tn\n') }), (text) => {
+        expect(isRead(() => parseJsonText(text))).toBe(isRead(() => JSON.parse(text)))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('knows where every value stands', () => {
+    const text = '{ "a": [1, {"b": "x, y"}],\n  "c": null }'
+    expect(spans(parseJsonText(text).root, text)).toEqual([
+      text,
+      '[1, {"b": "x, y"}]',
+      '1',
+      '{"b": "x, y"}',
+      '"x, y"',
+      'null',
+    ])
+  })
+})
+
+describe('a key given twice', () => {
+  it('is a problem, although JSON.parse keeps the last', () => {
+    const one = JSON.stringify(endpoint('live', 'whsec_a'))
+    expect(problems(`{ "endpoints": { "v3": ${one}, "v3": ${one} } }`)).toEqual([
+      'endpoints.v3: is given twice',
+    ])
+  })
+
+  it('is found under another spelling', () => {
+    expect(findDuplicateKeys(parseJsonText('[{"a": 1, "\\u0061": 2}]').root)).toEqual([
+      { path: '[0].a', message: 'is given twice' },
+    ])
+  })
+
+  it('in different objects is fine', () => {
+    expect(findDuplicateKeys(parseJsonText('{"a": {"x": 1}, "b": {"x": 1}}').root)).toEqual([])
+  })
+})
+
+function spans({ start, end, members }: JsonNode, text: string): string[] {
+  return [text.slice(start, end), ...members.flatMap(({ value }) => spans(value, text))]
+}
+
+function isRead(read: () => unknown): boolean {
+  try {
+    read()
+    return true
+  } catch {
+    return false
+  }
+}

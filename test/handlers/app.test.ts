@@ -1,0 +1,133 @@
+import type { Express } from 'express'
+import express from 'express'
+import { pino } from 'pino'
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { createApp } from '../../src/handlers/app.js'
+import { createAuthenticate } from '../../src/handlers/authenticate.js'
+import { createClientAddress } from '../../src/handlers/client-address.js'
+import { createFailureLimit } from '../../src/handlers/failure-limit.js'
+import { getEntitlement } from '../../src/handlers/get-entitlement.js'
+import { getEntitlements } from '../../src/handlers/get-entitlements.js'
+import { getMetrics } from '../../src/handlers/get-metrics.js'
+import { healthz } from '../../src/handlers/healthz.js'
+import { createMetrics } from '../../src/handlers/metrics.js'
+import { readyz } from '../../src/handlers/readyz.js'
+import { receiveWebhook } from '../../src/handlers/receive-webhook.js'
+import { createRoute } from '../../src/handlers/route.js'
+import { answerTo, apiKey, bearer, LIVE, NOW, openFront, signed } from './daemon-front.js'
+
+function embeddedApp(): Express {
+  const log = pino({ level: 'silent' })
+  const metrics = createMetrics()
+  const authenticate = createAuthenticate({ apiKeys: () => [apiKey('app')] })
+  const access = {
+    authenticate,
+    environments: () => ['live' as const],
+    readAccess: async (question: Parameters<typeof answerTo>[0]) => answerTo(question),
+  }
+  const webhook = receiveWebhook({
+    endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
+    clock: () => NOW,
+    ingest: async () => ({ id: 'evt_1', disposition: 'applied' }),
+    failures: createFailureLimit(),
+    clientAddress: createClientAddress(0),
+    metrics,
+    log,
+  })
+  return createApp({
+    routes: [
+      createRoute('/webhooks/:endpoint', webhook, log),
+      createRoute('/entitlements/:customerId', getEntitlements(access), log),
+      createRoute('/entitlements/:customerId/:productId', getEntitlement(access), log),
+    ],
+    healthz: healthz({ isWriterAlive: () => true }),
+    readyz: readyz({ readiness: async () => ({ ready: true, notes: [] }) }),
+    getMetrics: getMetrics({ registry: metrics.registry, authenticate }),
+    log,
+  })
+}
+
+describe('the Express app', () => {
+  it.each([
+    ['by itself', '', embeddedApp],
+    ['below a path of another app', '/access', () => express().use('/access', embeddedApp())],
+  ])('serves the hot routes too, %s', async (_name, prefix, app) => {
+    const delivered = await request(app())
+      .post(`${prefix}/webhooks/v3`)
+      .set(signed('{"a":1}'))
+      .set('content-type', 'application/json')
+      .send('{"a":1}')
+    expect(delivered.body).toEqual({ received: true, id: 'evt_1', disposition: 'applied' })
+
+    const asked = await request(app()).get(`${prefix}/entitlements/cus_gold/pro_gold`).set(bearer('app'))
+    expect(asked.body).toMatchObject({ productId: 'pro_gold', active: true })
+    const refused = await request(app()).get(`${prefix}/entitlements/cus_gold`)
+    expect(refused.status).toBe(401)
+  })
+
+  it('sends protective headers, and none that names what serves it', async () => {
+    const { headers } = await request(embeddedApp()).get('/healthz')
+    expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['content-security-policy']).toContain("default-src 'self'")
+    expect(headers['content-security-policy']).not.toContain('upgrade-insecure-requests')
+    expect(headers['x-powered-by']).toBeUndefined()
+  })
+})
+
+describe('a path that nothing serves', () => {
+  it.each([
+    '/',
+    '/webhooks',
+    '/webhooks/',
+    '/entitlements',
+    '/entitlements/',
+    '/entitlements//p',
+    '/a/b/c/d',
+  ])('%s is a problem 404', async (path) => {
+    const { url } = await openFront()
+    const answer = await request(url).get(path).set(bearer('app'))
+    expect(answer.status).toBe(404)
+    expect(answer.headers['content-type']).toBe('application/problem+json')
+    expect(answer.body).toMatchObject({
+      type: 'urn:latchkey:problem:route_not_found',
+      title: 'Route not found',
+      status: 404,
+      code: 'route_not_found',
+    })
+  })
+})
+
+describe('a path with odd ids', () => {
+  it.each([
+    ['bad percent-encoding', '%E0%A4%A'],
+    ['a lone percent sign', '%'],
+    ['NUL', 'a%00b'],
+    ['a line break', 'a%0d%0ab'],
+    ['an id that is too long', 'x'.repeat(256)],
+  ])('is refused for %s', async (_name, id) => {
+    const { url, questions } = await openFront()
+    for (const path of [`/entitlements/${id}`, `/entitlements/cus_gold/${id}`, `/webhooks/${id}`]) {
+      const answer = await request(url).get(path).set(bearer('app'))
+      expect(answer.status).toBe(400)
+      expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{}] })
+    }
+    expect(questions).toEqual([])
+  })
+
+  it.each([
+    ['..%2f', '../'],
+    ['..%2f..%2fetc', '../../etc'],
+    ['%22%3E%3Cscript%3E', '"><script>'],
+    ["a'b", "a'b"],
+    ['%F0%9F%94%91', '🔑'],
+    ['x'.repeat(255), 'x'.repeat(255)],
+    ['__proto__', '__proto__'],
+    ['a+b', 'a+b'],
+  ])('takes %s literally', async (encoded, customerId) => {
+    const { url, questions } = await openFront()
+    const answer = await fetch(`${url}/entitlements/${encoded}`, { headers: bearer('app') })
+    expect(answer.status).toBe(200)
+    expect(questions).toMatchObject([{ customerId }])
+  })
+})

@@ -1,0 +1,214 @@
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { LatchkeyError } from '../../src/errors.js'
+import { answerTo, apiKey, bearer, GOLD, NOW, openFront } from './daemon-front.js'
+
+const GOLD_ON_THE_WIRE = {
+  productId: 'pro_gold',
+  active: true,
+  status: 'ending',
+  since: '2026-03-01T11:59:59.000Z',
+  until: '2026-03-01T12:01:00.000Z',
+  pastDue: false,
+  sources: [
+    {
+      id: 'sub_1',
+      kind: 'subscription',
+      active: true,
+      since: '2026-03-01T11:59:59.000Z',
+      until: '2026-03-01T12:01:00.000Z',
+      rail: 'card',
+      pastDue: false,
+      cancelAtPeriodEnd: true,
+      periodEnd: '2026-03-01T12:01:00.000Z',
+      reason: 'canceled',
+      eventId: 'evt_1',
+    },
+  ],
+}
+
+describe('GET /entitlements/:customerId', () => {
+  it('tells everything that the customer may use', async () => {
+    const { url } = await openFront()
+    const answer = await request(url).get('/entitlements/cus_gold').set(bearer('app'))
+    expect(answer.status).toBe(200)
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(answer.headers['cache-control']).toBe('private, no-cache')
+    expect(answer.body).toEqual({
+      customerId: 'cus_gold',
+      environment: 'live',
+      asOf: '2026-03-01T12:00:00.000Z',
+      validUntil: '2026-03-01T12:01:00.000Z',
+      cursor: 'c_7',
+      entitlements: [GOLD_ON_THE_WIRE],
+    })
+  })
+
+  it('answers an empty list for a customer never seen', async () => {
+    const { url } = await openFront()
+    const answer = await request(url).get('/entitlements/cus_nobody').set(bearer('app'))
+    expect(answer.status).toBe(200)
+    expect(answer.body.entitlements).toEqual([])
+  })
+
+  it.each([
+    ['2026-02-01T00:00:00Z', Date.parse('2026-02-01T00:00:00Z')],
+    ['2026-02-01T01:00:00.250%2B01:00', Date.parse('2026-02-01T00:00:00.250Z')],
+  ])('asks as of %s', async (at, instant) => {
+    const { url, questions } = await openFront()
+    const answer = await request(url).get(`/entitlements/cus_gold?at=${at}&unknown=1`).set(bearer('app'))
+    expect(questions).toEqual([{ environment: 'live', customerId: 'cus_gold', at: instant }])
+    expect(answer.body.asOf).toBe(new Date(instant).toISOString())
+  })
+
+  it.each(['', 'yesterday', '1772366400', '2026-02-30T00:00:00Z', '2026-02-01', '2026-02-01T00:00:00'])(
+    'refuses at=%s',
+    async (at) => {
+      const { url, questions } = await openFront()
+      const answer = await request(url).get('/entitlements/cus_gold').query({ at }).set(bearer('app'))
+      expect(answer.status).toBe(400)
+      expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'at' }] })
+      expect(questions).toEqual([])
+    },
+  )
+
+  it.each(['at=2026-02-01T00:00:00Z&at=2026-02-02T00:00:00Z', 'environment=live&environment=sandbox'])(
+    'refuses a parameter given twice: %s',
+    async (query) => {
+      const { url } = await openFront()
+      const answer = await request(url).get(`/entitlements/cus_gold?${query}`).set(bearer('app'))
+      expect(answer.status).toBe(400)
+      expect(answer.body.errors).toMatchObject([{ message: 'is given more than once' }])
+    },
+  )
+
+  it('answers HEAD like GET, without the body', async () => {
+    const { url } = await openFront()
+    const answer = await request(url).head('/entitlements/cus_gold').set(bearer('app'))
+    expect(answer.status).toBe(200)
+    expect(answer.headers.etag).toMatch(/^"/)
+    expect(answer.text).toBeUndefined()
+  })
+
+  it.each(['POST', 'PUT', 'DELETE'])('does not take %s', async (method) => {
+    const { url } = await openFront()
+    const answer = await fetch(`${url}/entitlements/cus_gold`, { method, headers: bearer('app') })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+    expect(await answer.json()).toMatchObject({ code: 'method_not_allowed' })
+  })
+
+  it('says that the store is away, never that the customer is not entitled', async () => {
+    const { url } = await openFront({
+      readAccess: async () => {
+        throw new LatchkeyError('store_unavailable', 'The store can not be read.')
+      },
+    })
+    for (const path of ['/entitlements/cus_gold', '/entitlements/cus_gold/pro_gold']) {
+      const answer = await request(url).get(path).set(bearer('app'))
+      expect(answer.status).toBe(503)
+      expect(answer.headers['retry-after']).toMatch(/^\d+$/)
+      expect(answer.body.code).toBe('store_unavailable')
+      expect(answer.text).not.toContain('active')
+    }
+  })
+})
+
+describe('the ETag of an answer', () => {
+  async function tagOf(change: Partial<ReturnType<typeof answerTo>>): Promise<string> {
+    const { url } = await openFront({
+      readAccess: async (question) => ({ ...answerTo(question), ...change }),
+    })
+    const answer = await request(url).get('/entitlements/cus_gold').set(bearer('app'))
+    return answer.headers.etag ?? ''
+  }
+
+  it('stays while only the time of asking changes', async () => {
+    expect(await tagOf({ asOf: NOW + 1000 })).toBe(await tagOf({}))
+  })
+
+  it.each([
+    ['an end of access', { entitlements: [{ ...GOLD, until: NOW + 90_000 }] }],
+    ['access that ended', { entitlements: [{ ...GOLD, active: false }] }],
+    ['the time until which it holds', { validUntil: null }],
+  ])('changes with %s', async (_name, change) => {
+    expect(await tagOf(change)).not.toBe(await tagOf({}))
+  })
+
+  it.each([(tag: string) => tag, (tag: string) => `W/${tag}`, (tag: string) => `"older", ${tag}`, () => '*'])(
+    'spares the body when the caller holds it already (%#)',
+    async (held) => {
+      const { url } = await openFront()
+      for (const path of ['/entitlements/cus_gold', '/entitlements/cus_gold/pro_gold']) {
+        const first = await request(url).get(path).set(bearer('app'))
+        const tag = first.headers.etag ?? ''
+        const second = await request(url)
+          .get(path)
+          .set({ ...bearer('app'), 'if-none-match': held(tag) })
+        expect(second.status).toBe(304)
+        expect(second.headers.etag).toBe(tag)
+        expect(second.text).toBe('')
+      }
+    },
+  )
+
+  it('does not spare it when another one is held', async () => {
+    const { url } = await openFront()
+    const headers = { ...bearer('app'), 'if-none-match': '"older"' }
+    expect((await request(url).get('/entitlements/cus_gold').set(headers)).status).toBe(200)
+  })
+})
+
+describe('GET /entitlements/:customerId/:productId', () => {
+  it('tells about the one product', async () => {
+    const { url } = await openFront()
+    const answer = await request(url).get('/entitlements/cus_gold/pro_gold').set(bearer('app'))
+    expect(answer.body).toEqual(GOLD_ON_THE_WIRE)
+  })
+
+  it('answers "none" for a product never granted', async () => {
+    const { url } = await openFront()
+    const answer = await request(url).get('/entitlements/cus_gold/pro_other').set(bearer('app'))
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({
+      productId: 'pro_other',
+      active: false,
+      status: 'none',
+      since: null,
+      until: null,
+      pastDue: false,
+      sources: [],
+    })
+  })
+})
+
+describe('the environment of a question', () => {
+  const both = () => [apiKey('app', { environments: ['live', 'sandbox'] })]
+
+  it.each([
+    ['live when both are configured', ['live', 'sandbox'], '', 'live'],
+    ['the only one configured', ['sandbox'], '', 'sandbox'],
+    ['live when none is configured', [], '', 'live'],
+    ['the one asked for', ['live', 'sandbox'], '?environment=sandbox', 'sandbox'],
+    ['the one asked for, though not configured', ['live'], '?environment=sandbox', 'sandbox'],
+  ] as const)('is %s', async (_name, environments, query, expected) => {
+    const { url, questions } = await openFront({ apiKeys: both, environments: () => environments })
+    await request(url).get(`/entitlements/cus_gold${query}`).set(bearer('app'))
+    expect(questions).toMatchObject([{ environment: expected }])
+  })
+
+  it.each(['', 'LIVE', 'production'])('can not be "%s"', async (environment) => {
+    const { url } = await openFront()
+    const answer = await request(url).get('/entitlements/c').query({ environment }).set(bearer('app'))
+    expect(answer.status).toBe(400)
+    expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'environment' }] })
+  })
+
+  it.each(['?environment=sandbox', ''])('outside those of the key is forbidden (%s)', async (query) => {
+    const { url, questions } = await openFront({ environments: () => ['sandbox'] })
+    const answer = await request(url).get(`/entitlements/cus_gold${query}`).set(bearer('app'))
+    expect(answer.status).toBe(403)
+    expect(answer.body.code).toBe('forbidden')
+    expect(questions).toEqual([])
+  })
+})

@@ -1,0 +1,98 @@
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { apiKey, bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
+
+describe('GET /healthz', () => {
+  it('is fine without a key, and tells nothing else', async () => {
+    const { url } = await openFront()
+    const answer = await request(url).get('/healthz')
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({ status: 'ok' })
+  })
+
+  it('fails when the writer has died', async () => {
+    const { url } = await openFront({ isWriterAlive: () => false })
+    const answer = await request(url).get('/healthz')
+    expect(answer.status).toBe(503)
+    expect(answer.body.code).toBe('store_unavailable')
+  })
+})
+
+describe('GET /readyz', () => {
+  it('shows the notes of a daemon that is ready', async () => {
+    const { url } = await openFront({ readiness: async () => ({ ready: true, notes: ['policy changed'] }) })
+    const answer = await request(url).get('/readyz')
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({ status: 'ready', notes: ['policy changed'] })
+  })
+
+  it.each([
+    [['disk full', 'no lock'], 'disk full; no lock'],
+    [[], 'Not ready to store.'],
+  ])('says why a daemon is not ready: %j', async (notes, detail) => {
+    const { url } = await openFront({ readiness: async () => ({ ready: false, notes }) })
+    const answer = await request(url).get('/readyz')
+    expect(answer.status).toBe(503)
+    expect(answer.body).toMatchObject({ code: 'store_unavailable', detail })
+  })
+
+  it('answers 500 without details when asking fails', async () => {
+    const { url, logged } = await openFront({
+      readiness: async () => {
+        throw new Error('the inner workings')
+      },
+    })
+    const answer = await request(url).get('/readyz')
+    expect(answer.status).toBe(500)
+    expect(answer.headers['content-type']).toBe('application/problem+json')
+    expect(answer.text).not.toContain('inner workings')
+    expect(JSON.stringify(logged)).toContain('the inner workings')
+  })
+})
+
+describe('GET /metrics', () => {
+  it('needs the scope for it on the main listener', async () => {
+    const { url } = await openFront({
+      apiKeys: () => [apiKey('app'), apiKey('scraper', { scopes: ['metrics'] })],
+    })
+    expect((await request(url).get('/metrics')).status).toBe(401)
+    expect((await request(url).get('/metrics').set(bearer('app'))).status).toBe(403)
+    const answer = await request(url).get('/metrics').set(bearer('scraper'))
+    expect(answer.status).toBe(200)
+    expect(answer.headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/)
+    expect(answer.text).toContain('process_cpu_seconds_total')
+  })
+
+  it('is open on a listener of its own, which serves nothing else', async () => {
+    const { metricsUrl } = await openFront({
+      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT },
+    })
+    expect((await request(metricsUrl).get('/metrics')).status).toBe(200)
+    for (const path of ['/healthz', '/entitlements/cus_gold', '/webhooks/v3']) {
+      const answer = await request(metricsUrl).get(path)
+      expect(answer.status).toBe(404)
+      expect(answer.body.code).toBe('route_not_found')
+    }
+  })
+
+  it('never takes a label from a request', async () => {
+    const { url, metricsUrl } = await openFront({
+      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT },
+    })
+    await request(url).post('/webhooks/made-up-name').set(signed('{}')).send('{}')
+    await request(url).post('/webhooks/v3').set({ 'x-webhook-event': 'made-up-name' }).send('{}')
+    const { text } = await request(metricsUrl).get('/metrics')
+    expect(text).toContain('latchkey_signatures_rejected_total{endpoint="v3"')
+    expect(text).not.toContain('made-up-name')
+  })
+})
+
+it('no health or metrics route takes another method', async () => {
+  const { url } = await openFront()
+  for (const path of ['/healthz', '/readyz', '/metrics']) {
+    const answer = await request(url).post(path)
+    expect(answer.status).toBe(405)
+    expect(answer.headers.allow).toBe('GET, HEAD')
+    expect(answer.body.code).toBe('method_not_allowed')
+  }
+})

@@ -1,0 +1,162 @@
+import { Agent, get } from 'node:http'
+import { connect, createServer } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import type { Receipt } from '../../src/ingest/delivery.js'
+import { bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
+import { exchange, head, openConnection } from './raw-connection.js'
+
+const DELIVERY = `${head('POST /webhooks/v3', { ...signed('{}'), 'content-length': '2' })}{}`
+
+/** A front whose deliveries wait until the test lets them through. */
+async function openHeldFront() {
+  let arrived = () => {}
+  let release: (receipt: Receipt) => void = () => {}
+  const ingesting = new Promise<void>((resolve) => {
+    arrived = resolve
+  })
+  const receipt = new Promise<Receipt>((resolve) => {
+    release = resolve
+  })
+  const front = await openFront({
+    ingest: () => {
+      arrived()
+      return receipt
+    },
+  })
+  return { ...front, ingesting, release: () => release({ id: 'evt_1', disposition: 'applied' }) }
+}
+
+describe('a connection', () => {
+  it('serves several requests, hot and plain', async () => {
+    const { url } = await openFront()
+    const connection = await openConnection(url)
+    connection.send(DELIVERY)
+    await connection.until('"disposition":"applied"')
+    connection.send(head('GET /healthz'))
+    await connection.until('"status":"ok"')
+    connection.send(head('GET /entitlements/cus_gold', bearer('app')))
+    await connection.until('"entitlements"')
+    expect(connection.received().match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3)
+  })
+
+  it('stays open after a refusal whose body was read', async () => {
+    const { url } = await openFront()
+    const connection = await openConnection(url)
+    const forged = signed('{}', { secret: 'whsec_wrong' })
+    connection.send(`${head('POST /webhooks/v3', { ...forged, 'content-length': '2' })}{}`)
+    await connection.until('"code":"signature_invalid"')
+    connection.send(DELIVERY)
+    await connection.until('"disposition":"applied"')
+  })
+})
+
+describe('what is not HTTP', () => {
+  it.each([
+    ['nonsense', 'nonsense\r\n\r\n'],
+    ['a header without a colon', 'GET /healthz HTTP/1.1\r\nhost: front\r\nbroken\r\n\r\n'],
+    [
+      'two lengths',
+      `POST /webhooks/v3 HTTP/1.1\r\nhost: f\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n`,
+    ],
+    ['headers beyond measure', head('GET /healthz', { 'x-long': 'x'.repeat(20_000) })],
+    ['TLS', Buffer.from('16030100a5010000a10303', 'hex')],
+  ])('is answered 400 and cut off: %s', async (_name, bytes) => {
+    const { url } = await openFront()
+    const answer = await exchange(url, bytes)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(answer).toContain('"code":"invalid_request"')
+  })
+
+  it('does not keep others from being served', async () => {
+    const { url } = await openFront()
+    const connection = connect(Number(new URL(url).port), '127.0.0.1')
+    connection.on('error', () => {})
+    connection.write('half a requ')
+    connection.resetAndDestroy()
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+  })
+})
+
+describe('listening', () => {
+  it('says where it really listens', async () => {
+    const { url } = await openFront()
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/)
+  })
+
+  it('fails where the port is taken, and leaves no listener behind', async () => {
+    const occupant = createServer()
+    await new Promise<void>((resolve) => occupant.listen(0, '127.0.0.1', resolve))
+    const address = occupant.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const taken = { host: '127.0.0.1', port }
+    await expect(
+      openFront({ addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: taken } }),
+    ).rejects.toMatchObject({ code: 'EADDRINUSE' })
+    occupant.close()
+  })
+
+  it('serves webhooks on a listener of their own, which serves nothing else, and only there', async () => {
+    const { url, webhooksUrl } = await openFront({
+      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: FREE_PORT, metrics: null },
+    })
+    const post = { method: 'POST', headers: signed('{}'), body: '{}' }
+    expect((await fetch(`${webhooksUrl}/webhooks/v3`, post)).status).toBe(200)
+    expect((await fetch(`${url}/webhooks/v3`, post)).status).toBe(404)
+    for (const path of ['/entitlements/cus_gold', '/healthz', '/metrics']) {
+      const answer = await fetch(`${webhooksUrl}${path}`, { headers: bearer('app') })
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toMatchObject({ code: 'route_not_found' })
+    }
+  })
+})
+
+describe('a stop', () => {
+  it('closes idle keep-alive connections and takes no new one', async () => {
+    const { url, stop } = await openFront()
+    const agent = new Agent({ keepAlive: true })
+    await new Promise<void>((resolve, reject) => {
+      get(`${url}/healthz`, { agent }, (res) => res.resume().on('end', resolve)).on('error', reject)
+    })
+    await stop()
+    agent.destroy()
+    await expect(fetch(`${url}/healthz`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } })
+  })
+
+  it('does not wait for a connection that never said anything', async () => {
+    const { url, stop } = await openFront()
+    const connection = await openConnection(url)
+    // Once a later connection is served, the server knows of this one.
+    await fetch(`${url}/healthz`, { headers: { connection: 'close' } })
+    await stop()
+    expect(await connection.closed).toBe('')
+  })
+
+  it('lets what is under way end, and then closes that connection', async () => {
+    const { url, stop, ingesting, release } = await openHeldFront()
+    const connection = await openConnection(url)
+    connection.send(DELIVERY)
+    await ingesting
+    const stopped = stop()
+    release()
+    const answer = await connection.closed
+    await stopped
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(answer).toMatch(/\r\nConnection: close\r\n/i)
+    expect(answer).toContain('"disposition":"applied"')
+  })
+
+  it('cuts off what does not end', async () => {
+    const { url, stop, ingesting } = await openHeldFront()
+    const connection = await openConnection(url)
+    connection.send(DELIVERY)
+    await ingesting
+    await stop()
+    expect(await connection.closed).toBe('')
+  })
+
+  it('may be asked for twice', async () => {
+    const { stop } = await openFront()
+    await Promise.all([stop(), stop()])
+    await stop()
+  })
+})
