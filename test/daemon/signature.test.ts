@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { warnings } from './observed.js'
-import type { HeaderLines } from './raw-post.js'
 import {
   BODY,
   DIGEST,
@@ -12,7 +10,9 @@ import {
   SECONDS,
   signature,
   signedAt,
-} from './refusal.js'
+} from './deliveries.js'
+import { warnings } from './observed.js'
+import type { HeaderLines } from './raw-post.js'
 import { LIVE_SECRET, NOW, runDaemon, SANDBOX_SECRET } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 

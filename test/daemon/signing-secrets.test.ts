@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { BODY, expectRefused, lines, NOW_TEXT, post, RIGHT, signature } from './deliveries.js'
 import { warnings } from './observed.js'
 import { rawPost } from './raw-post.js'
-import { BODY, expectRefused, lines, NOW_TEXT, post, RIGHT, signature } from './refusal.js'
 import { ask, LIVE_SECRET, NOW, runDaemon, SANDBOX_SECRET, send } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 

@@ -68,3 +68,8 @@ export function post(
 ): Promise<RawAnswer> {
   return rawPost(`${daemon.webhooksUrl}/webhooks/live`, headers, body)
 }
+
+/** The same two headers, right for this body, as a request's head takes them. */
+export function headersOf(body: string | Buffer): Record<string, string> {
+  return Object.fromEntries(lines(NOW_TEXT, signature(NOW_TEXT, body)))
+}
