@@ -95,7 +95,7 @@ function createStop(server: Server): () => Promise<void> {
         resolve()
       })
       for (const res of underWay) {
-        
+        if (!res.headersSent) res.setHeader('Connection', 'close')
       }
       // Node counts a connection that has not said anything yet as busy.
       for (const socket of connections) {

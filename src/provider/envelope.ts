@@ -70,11 +70,6 @@ export function readEnvelope(body: JsonObject, context: ReceiptContext): Envelop
   }
 }
 
-/** What every event keeps of its envelope, in any vocabulary. */
-export function envelopeFacts({ id, generation, createdAt, apiVersion }: Envelope) {
-  return { id, generation, createdAt, apiVersion }
-}
-
 /** Only v3 says which environment it means; what does not say goes by its endpoint. */
 function contradicts({ livemode }: WireEnvelope, environment: Environment): boolean {
   return typeof livemode === 'boolean' && livemode !== (environment === 'live')

@@ -1,5 +1,5 @@
 const ISO_8601 =
-  /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:Z|([+-])(\d{2}):?(\d{2})?)?$/i
+  /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:Z|([+-])(\d{2})(?::?(\d{2}))?)?$/i
 
 /**
  * The instant that an ISO 8601 date and time names, in epoch milliseconds; null if it names none.
@@ -11,17 +11,18 @@ export function parseInstant(text: string): number | null {
   const match = ISO_8601.exec(text)
   if (match === null) return null
   const field = (group: number) => Number(match[group] ?? 0)
-  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(field) as Sextuple
-  const [offsetHour, offsetMinute] = [field(9), field(10)]
-  if (hour > 23 || minute > 59 || second > 60 || offsetHour > 23 || offsetMinute > 59) return null
+
+  const [year, month, day] = [field(1), field(2), field(3)]
   if (!isCalendarDay(year, month, day)) return null
+  const [hour, minute, second] = [field(4), field(5), field(6)]
+  if (hour > 23 || minute > 59 || second > 60) return null
+  const [offsetHours, offsetMinutes] = [field(9), field(10)]
+  if (offsetHours > 23 || offsetMinutes > 59) return null
 
   const milliseconds = Number((match[7] ?? '').slice(0, 3).padEnd(3, '0'))
-  const offset = (offsetHour * 60 + offsetMinute) * (match[8] === '-' ? -60_000 : 60_000)
+  const offset = (offsetHours * 60 + offsetMinutes) * (match[8] === '-' ? -60_000 : 60_000)
   return Date.UTC(year, month - 1, day, hour, minute, second, milliseconds) - offset
 }
-
-type Sextuple = [number, number, number, number, number, number]
 
 /** Date.UTC carries 30 February over into March, and takes the years 0 to 99 for 1900 to 1999. */
 function isCalendarDay(year: number, month: number, day: number): boolean {

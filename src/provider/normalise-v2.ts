@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
-import { type Envelope, envelopeFacts } from './envelope.js'
+import type { Envelope } from './envelope.js'
 import type { NormalizedEvent, PaymentEvent, SubscriptionEvent } from './event.js'
 import {
   CANONICAL_TYPE_OF_V2,
@@ -11,7 +11,7 @@ import {
 import { anything, eitherCasing, id, instant, text } from './fields.js'
 import { readMetadata } from './metadata.js'
 import { otherEvent } from './other-event.js'
-import { proveRail } from './rail.js'
+import { legacyRailFields, proveRail } from './rail.js'
 import { isPaymentType } from './subject.js'
 
 const context = eitherCasing({ externalRef: text, metadata: anything })
@@ -21,10 +21,8 @@ const v2Payment = eitherCasing({
     id,
     subscriptionId: id,
     productId: id,
-    source: text,
-    method: text,
-    txHash: anything,
     ...flatPersonFields,
+    ...legacyRailFields,
   }),
   context,
 })
@@ -53,19 +51,21 @@ function isKnownType(type: string): type is V2EventType {
 
 function paymentEvent(envelope: Envelope, type: PaymentEventType, data: V2Payment): PaymentEvent {
   const { payment, context } = data
+  const { customerId, customer } = customerOf([flatPersonOf(payment)])
+  const { id, generation, createdAt, apiVersion } = envelope
   return {
-    ...envelopeFacts(envelope),
+    id,
+    generation,
+    createdAt,
+    apiVersion,
     subject: 'payment',
     type,
     paymentId: payment.id,
     subscriptionId: payment.subscriptionId,
     productId: payment.productId,
-    ...customerOf([flatPersonOf(payment)]),
-    railProof: proveRail(envelope.type, {
-      methods: [payment.method, payment.source],
-      cryptoOnly: [payment.txHash],
-      declines: [],
-    }),
+    customerId,
+    customer,
+    railProof: proveRail(envelope.type, [payment]),
     externalRef: context.externalRef ?? null,
     metadata: readMetadata(context.metadata),
   }
@@ -76,15 +76,21 @@ function subscriptionEvent(
   type: SubscriptionEventType,
   data: V2Subscription,
 ): SubscriptionEvent {
-  const { subscription, lastPayment, customer, context } = data
+  const { subscription, lastPayment, context } = data
+  const { customerId, customer } = customerOf([data.customer])
+  const { id, generation, createdAt, apiVersion } = envelope
   return {
-    ...envelopeFacts(envelope),
+    id,
+    generation,
+    createdAt,
+    apiVersion,
     subject: 'subscription',
     type,
     subscriptionId: subscription.id,
     paymentId: lastPayment,
     productId: subscription.productId,
-    ...customerOf([customer]),
+    customerId,
+    customer,
     status: subscription.status?.toLowerCase() ?? null,
     cycles: null,
     cancelAtPeriodEnd: null,

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
-import { type Envelope, envelopeFacts } from './envelope.js'
+import type { Envelope } from './envelope.js'
 import type { CustomerEvent, NormalizedEvent, SubscriptionEvent } from './event.js'
 import type { CustomerEventType, SubscriptionEventType } from './event-types.js'
 import { anything, eitherCasing, flag, id, instant, integer, text } from './fields.js'
@@ -51,14 +51,20 @@ export function normaliseV3(envelope: Envelope): NormalizedEvent {
 
 function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): SubscriptionEvent {
   const data = v3Subscription.parse(envelope.data)
+  const { customerId, customer } = customerOf([data.customer, flatPersonOf(data)])
+  const { id, generation, createdAt, apiVersion } = envelope
   return {
-    ...envelopeFacts(envelope),
+    id,
+    generation,
+    createdAt,
+    apiVersion,
     subject: 'subscription',
     type,
     subscriptionId: data.id ?? data.subscription ?? data.subscriptionId,
     paymentId: data.payment ?? data.paymentId ?? data.lastPayment ?? data.lastPaymentId,
     productId: data.product ?? data.productId,
-    ...customerOf([data.customer, flatPersonOf(data)]),
+    customerId,
+    customer,
     status: data.status?.toLowerCase() ?? null,
     cycles: cyclesOf(data),
     cancelAtPeriodEnd: data.cancelAtPeriodEnd ?? null,
@@ -76,11 +82,21 @@ function cyclesOf({ currentCycle, totalCycles }: V3Subscription): SubscriptionEv
 
 function customerEvent(envelope: Envelope, type: CustomerEventType): CustomerEvent {
   const data = v3Customer.parse(envelope.data)
+  const { customerId, customer } = customerOf([
+    person.parse(envelope.data),
+    data.customer,
+    flatPersonOf(data),
+  ])
+  const { id, generation, createdAt, apiVersion } = envelope
   return {
-    ...envelopeFacts(envelope),
+    id,
+    generation,
+    createdAt,
+    apiVersion,
     subject: 'customer',
     type,
-    ...customerOf([person.parse(envelope.data), data.customer, flatPersonOf(data)]),
+    customerId,
+    customer,
     productId: null,
     externalRef: data.externalRef ?? null,
     metadata: readMetadata(data.metadata),

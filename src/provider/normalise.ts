@@ -10,7 +10,9 @@ import { otherEvent } from './other-event.js'
  * Turns the exact bytes of an authentic delivery into one event of the canonical vocabulary, or says why
  * they can't be used. Never throws: one bad body must not take the rest of its batch along.
  *
- * Deterministic: the same bytes, environment and time of receipt give the same result.
+ * Deterministic: the same bytes, environment and time of receipt give the same result. Every event of the
+ * daemon passes here, which is why events are written out field by field below: spreading an object into
+ * each took longer than all the rest.
  */
 export function normalise(body: Uint8Array, context: ReceiptContext): Normalized {
   let id: string | null = null

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { customerOf, person } from './customer.js'
-import { type Envelope, envelopeFacts } from './envelope.js'
+import type { Envelope } from './envelope.js'
 import type { OtherEvent } from './event.js'
 import { eitherCasing, id } from './fields.js'
 import { isUsableId } from './ids.js'
@@ -15,8 +15,12 @@ type WireOther = z.infer<typeof wireOther>
  */
 export function otherEvent(envelope: Envelope): OtherEvent {
   const { customerId, customer } = customerOf([{ id: shownCustomer(wireOther.parse(envelope.data)) }])
+  const { id, generation, createdAt, apiVersion } = envelope
   return {
-    ...envelopeFacts(envelope),
+    id,
+    generation,
+    createdAt,
+    apiVersion,
     subject: 'other',
     type: envelope.type,
     customerId,

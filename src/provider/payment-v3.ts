@@ -1,13 +1,13 @@
 import type { z } from 'zod'
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
-import { type Envelope, envelopeFacts } from './envelope.js'
-import type { PaymentEvent, RailProof } from './event.js'
+import type { Envelope } from './envelope.js'
+import type { PaymentEvent } from './event.js'
 import type { PaymentEventType } from './event-types.js'
 import { anything, eitherCasing, id, text } from './fields.js'
 import { shownId } from './ids.js'
 import { isJsonObject } from './json.js'
 import { readMetadata } from './metadata.js'
-import { proveRail } from './rail.js'
+import { proveRail, railFields } from './rail.js'
 
 /** Payments and hosted checkouts alike: a checkout may hold its payment as an object with these same fields. */
 const v3Payment = eitherCasing({
@@ -20,16 +20,7 @@ const v3Payment = eitherCasing({
   productId: id,
   customer: person,
   ...flatPersonFields,
-  method: text,
-  paymentMethod: text,
-  rail: text,
-  asset: anything,
-  deposit: anything,
-  depositAddress: anything,
-  cryptoSettlementMode: anything,
-  txHash: anything,
-  declineCode: anything,
-  declineCategory: anything,
+  ...railFields,
   externalRef: text,
   metadata: anything,
 })
@@ -41,15 +32,26 @@ const NOTHING_SHOWN = v3Payment.parse({})
 export function paymentEventV3(envelope: Envelope, type: PaymentEventType): PaymentEvent {
   const data = v3Payment.parse(envelope.data)
   const inner = isJsonObject(data.payment) ? v3Payment.parse(data.payment) : NOTHING_SHOWN
+  const { customerId, customer } = customerOf([
+    data.customer,
+    flatPersonOf(data),
+    inner.customer,
+    flatPersonOf(inner),
+  ])
+  const { id, generation, createdAt, apiVersion } = envelope
   return {
-    ...envelopeFacts(envelope),
+    id,
+    generation,
+    createdAt,
+    apiVersion,
     subject: 'payment',
     type,
     paymentId: ownPaymentId(type, data) ?? shownId(data.payment) ?? data.paymentId,
     subscriptionId: subscriptionOf(data) ?? subscriptionOf(inner),
     productId: productOf(data) ?? productOf(inner),
-    ...customerOf([data.customer, flatPersonOf(data), inner.customer, flatPersonOf(inner)]),
-    railProof: railProofOf(envelope.type, data, inner),
+    customerId,
+    customer,
+    railProof: proveRail(envelope.type, [data, inner]),
     externalRef: data.externalRef ?? inner.externalRef ?? null,
     metadata: readMetadata(data.metadata ?? inner.metadata),
   }
@@ -66,18 +68,4 @@ function subscriptionOf({ subscription, subscriptionId }: V3Payment): string | n
 
 function productOf({ product, productId }: V3Payment): string | null {
   return product ?? productId
-}
-
-function railProofOf(wireType: string, ...shown: readonly V3Payment[]): RailProof | null {
-  return proveRail(wireType, {
-    methods: shown.flatMap(({ method, paymentMethod, rail }) => [method, paymentMethod, rail]),
-    cryptoOnly: shown.flatMap(({ asset, deposit, depositAddress, cryptoSettlementMode, txHash }) => [
-      asset,
-      deposit,
-      depositAddress,
-      cryptoSettlementMode,
-      txHash,
-    ]),
-    declines: shown.flatMap(({ declineCode, declineCategory }) => [declineCode, declineCategory]),
-  })
 }

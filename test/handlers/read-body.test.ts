@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { MAX_BODY_BYTES } from '../../src/handlers/read-body.js'
 import { openFront, signed } from './daemon-front.js'
@@ -40,10 +42,13 @@ describe('a body over the limit', () => {
 
   it('is answered even to a sender that listens only after everything is sent', async () => {
     const { url } = await openFront()
-    const body = Buffer.alloc(8 * MAX_BODY_BYTES, 'a')
-    const answer = await fetch(`${url}/webhooks/v3`, { method: 'POST', headers: signed(body), body })
-    expect(answer.status).toBe(413)
-    expect(await answer.json()).toMatchObject({ code: 'body_too_large', status: 413 })
+    const length = 32 * MAX_BODY_BYTES
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const reset = new Promise((_resolve, reject) => socket.on('error', reject))
+    socket.write(head('POST /webhooks/v3', { 'content-length': String(length) }))
+    const sent = new Promise((resolve) => socket.write(Buffer.alloc(length, 'a'), resolve))
+    await Promise.race([sent, reset])
+    expect(await Promise.race([text(socket), reset])).toMatch(/^HTTP\/1\.1 413 /)
   })
 
   it('is cut off when it never ends', async () => {

@@ -1,0 +1,75 @@
+import { expect } from 'vitest'
+import { signBody } from '../../src/provider/signature.js'
+import { metric, warnings } from './observed.js'
+import { type HeaderLines, type RawAnswer, rawPost } from './raw-post.js'
+import { LIVE_SECRET, NOW, type RunningDaemon, SANDBOX_SECRET } from './running-daemon.js'
+import { expectNothingStored } from './stored.js'
+
+/** What the clock shows, in whole seconds. */
+export const SECONDS = Math.floor(NOW / 1000)
+/** An event that tells of a person, a payment and a product. */
+export const BODY = JSON.stringify({
+  id: 'evt_signed',
+  type: 'payment.succeeded',
+  createdAt: '2026-03-01T11:00:00.000Z',
+  data: { id: 'pay_told', customer: { id: 'cus_told', email: 'told@example.com' }, product: 'pro_told' },
+})
+/** Nothing of these may ever be logged, or told to the sender. */
+const NEVER_TOLD = ['pay_told', 'cus_told', 'told@example.com', LIVE_SECRET, SANDBOX_SECRET]
+
+/** Signs as the provider does. */
+export function signature(timestamp: string, body: string | Buffer = BODY, secret = LIVE_SECRET): string {
+  return signBody(secret, timestamp, Buffer.from(body))
+}
+
+/** The two headers that prove a delivery; the signature may be left out, or given twice. */
+export function lines(timestamp: string, ...signatures: string[]): HeaderLines {
+  return [
+    ['X-Webhook-Timestamp', timestamp],
+    ...signatures.map((value) => ['X-Webhook-Signature', value] as const),
+  ]
+}
+
+export const NOW_TEXT = String(SECONDS)
+export const RIGHT = signature(NOW_TEXT)
+export const DIGEST = RIGHT.slice('v1='.length)
+
+export function signedAt(timestamp: string): HeaderLines {
+  return lines(timestamp, signature(timestamp))
+}
+
+/** Checks the whole of a refusal: what the sender is told, what is kept, and what the operator gets to know. */
+export async function expectRefused(
+  daemon: RunningDaemon,
+  answer: RawAnswer,
+  code: string,
+  { endpoint = 'live', skewSeconds = null as number | null, claimed = [] as readonly string[] } = {},
+): Promise<void> {
+  expect(answer.status).toBe(401)
+  expect(answer.headers['www-authenticate']).toBe('Signature')
+  expect(answer.headers['content-type']).toBe('application/problem+json')
+  expect(JSON.parse(answer.text)).toMatchObject({ status: 401, code })
+  await expectNothingStored(daemon)
+
+  expect(warnings(daemon)).toMatchObject([{ msg: 'delivery refused', endpoint, code, skewSeconds }])
+  const rejected = `latchkey_signatures_rejected_total{endpoint="${endpoint}",code="${code}"}`
+  expect(await metric(daemon, rejected)).toBe(1)
+  const skew = code === 'timestamp_out_of_tolerance' ? skewSeconds : null
+  expect(await metric(daemon, `latchkey_clock_skew_seconds{endpoint="${endpoint}"}`)).toBe(skew)
+
+  const said = JSON.stringify(daemon.logged()) + answer.text
+  for (const secret of [...NEVER_TOLD, DIGEST, ...claimed]) expect(said).not.toContain(secret)
+}
+
+export function post(
+  daemon: RunningDaemon,
+  headers: HeaderLines,
+  body: string | Buffer = BODY,
+): Promise<RawAnswer> {
+  return rawPost(`${daemon.webhooksUrl}/webhooks/live`, headers, body)
+}
+
+/** The same two headers, right for this body, as a request's head takes them. */
+export function headersOf(body: string | Buffer): Record<string, string> {
+  return Object.fromEntries(lines(NOW_TEXT, signature(NOW_TEXT, body)))
+}

@@ -1,0 +1,28 @@
+import { expect } from 'vitest'
+import type { Database } from '../../src/store/schema.js'
+import type { RunningDaemon } from './running-daemon.js'
+
+/** Every table that a delivery can leave something in. */
+const TABLES = [
+  'events',
+  'event_conflicts',
+  'payment_links',
+  'sources',
+  'entitlements',
+  'changes',
+  'customers',
+  'customer_references',
+] as const satisfies readonly (keyof Database)[]
+
+/** The stored events in the order of their arrival. */
+export function storedEvents(daemon: RunningDaemon) {
+  return daemon.stored((db) => db.selectFrom('events').selectAll().orderBy('seq').execute())
+}
+
+export async function expectNothingStored(daemon: RunningDaemon): Promise<void> {
+  const found = await daemon.stored(async (db) => {
+    const rows = await Promise.all(TABLES.map((table) => db.selectFrom(table).selectAll().execute()))
+    return rows.flat()
+  })
+  expect(found).toEqual([])
+}
