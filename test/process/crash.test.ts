@@ -23,7 +23,11 @@ const crashes = fc.record({
 })
 
 /** Delivers until the daemon is killed; answers with the ids of the events that it had acknowledged. */
-async function crashUnder(folder: string, events: readonly SentEvent[], at: typeof moment extends fc.Arbitrary<infer M> ? M : never) {
+async function crashUnder(
+  folder: string,
+  events: readonly SentEvent[],
+  at: typeof moment extends fc.Arbitrary<infer M> ? M : never,
+) {
   const daemon = await serve(folder)
   const load = await deliver(daemon.url, events, {
     onAcknowledged: (count) => {
