@@ -87,10 +87,7 @@ export async function entitlementsOf(
 }
 
 /** Reads the folder's database from outside, beside a daemon or with none. */
-export async function readStore<T>(
-  folder: string,
-  query: (db: Kysely<Database>) => Promise<T>,
-): Promise<T> {
+export async function readStore<T>(folder: string, query: (db: Kysely<Database>) => Promise<T>): Promise<T> {
   const db = openDatabase(join(folder, 'data', 'latchkey.db'), { readOnly: true })
   try {
     return await query(db)
