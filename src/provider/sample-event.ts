@@ -1,5 +1,5 @@
 import { LatchkeyError } from '../errors.js'
-import type { Environment, Generation, ProvenRail } from './event.js'
+import type { Generation } from './event.js'
 import {
   CANONICAL_TYPE_OF_V2,
   CUSTOMER_EVENT_TYPES,
@@ -7,35 +7,26 @@ import {
   PAYMENT_EVENT_TYPES,
   SUBSCRIPTION_EVENT_TYPES,
 } from './event-types.js'
-import { sampleV2 } from './sample-v2.js'
-import { sampleV3 } from './sample-v3.js'
+import type { SampleSubject } from './sample-subject.js'
+import { sampleDataV2 } from './sample-v2.js'
+import { sampleDataV3 } from './sample-v3.js'
 
-/** What a sample tells; null leaves it out, as the documents allow. */
-export interface SampleSpec {
-  /** A type of either generation. */
+export interface SampleSpec extends SampleSubject {
+  /** A name of either generation. */
   readonly type: string
-  /** Left out, the type's own. */
+  /** The generation to speak, whichever one names the type; left out, that one. */
   readonly generation?: Generation
-  readonly eventId: string
-  /** Epoch milliseconds. */
-  readonly createdAt: number
-  readonly environment: Environment
-  readonly customerId: string | null
-  readonly productId: string | null
-  readonly paymentId: string | null
-  readonly subscriptionId: string | null
-  readonly rail: ProvenRail
 }
 
 export interface SampleEvent {
   /** The exact text to sign and send. */
   readonly body: string
-  /** The type as the wire has it, for the X-Webhook-Event header. */
+  /** The type as the wire has it, for the event header. */
   readonly event: string
 }
 
-/** These canonical types exist in the legacy generation alone. */
-const ONLY_V2: readonly string[] = ['checkout.initiated', 'checkout.failed', 'checkout.canceled']
+/** Canonical names of what the legacy generation alone sends. */
+const LEGACY_ONLY: readonly string[] = ['checkout.initiated', 'checkout.failed', 'checkout.canceled']
 
 /** Every documented type of each generation. */
 export const SAMPLE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
@@ -45,34 +36,43 @@ export const SAMPLE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
     ...SUBSCRIPTION_EVENT_TYPES,
     ...CUSTOMER_EVENT_TYPES,
     ...INFORMATIVE_EVENT_TYPES,
-  ].filter((type) => !ONLY_V2.includes(type)),
+  ].filter((type) => !LEGACY_ONLY.includes(type)),
 }
 
 /**
- * Builds an event as the provider's documents show it, to try an installation with.
- * @throws {LatchkeyError} `usage`: no such type, or none of that name in the generation asked for
+ * Builds an event as the provider's documents show it, yet to be signed.
+ *
+ * Throws `usage`, naming what there is, for a type that the generation asked for does not send.
  */
-export function buildSampleEvent(spec: SampleSpec): SampleEvent {
-  const named: Generation = SAMPLE_TYPES.v2.includes(spec.type) ? 'v2' : 'v3'
-  const generation = spec.generation ?? (ONLY_V2.includes(spec.type) ? 'v2' : named)
-  const event = typeIn(generation, spec.type)
-  const data = generation === 'v2' ? sampleV2(event, spec) : sampleV3(event, spec)
-  const envelope = { id: spec.eventId, type: event, createdAt: new Date(spec.createdAt).toISOString() }
-  const told = generation === 'v2' ? {} : { api_version: '3.0.0-beta', livemode: spec.environment === 'live' }
-  return { body: JSON.stringify({ ...envelope, ...told, data }), event }
+export function buildSampleEvent({ type, generation, ...subject }: SampleSpec): SampleEvent {
+  const event = wireType(type, generation)
+  const envelope = { id: subject.eventId, type: event, createdAt: new Date(subject.createdAt).toISOString() }
+  const body = SAMPLE_TYPES.v2.includes(event)
+    ? { ...envelope, data: sampleDataV2(event, subject) }
+    : {
+        ...envelope,
+        api_version: '3.0.0-beta',
+        livemode: subject.environment === 'live',
+        data: sampleDataV3(event, subject),
+      }
+  return { body: JSON.stringify(body), event }
 }
 
-/** The name that the type has in that generation. */
-function typeIn(generation: Generation, type: string): string {
-  const types = SAMPLE_TYPES[generation]
-  const other = Object.entries(CANONICAL_TYPE_OF_V2).find(
-    ([v2, canonical]) => v2 === type || canonical === type,
-  )
-  const candidates = [type, ...(other ?? [])]
-  const found = candidates.find((candidate) => types.includes(candidate))
+function wireType(type: string, generation: Generation | undefined): string {
+  const offered = generation ? SAMPLE_TYPES[generation] : [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]
+  const found = [type, ...counterparts(type)].find((name) => offered.includes(name))
   if (found !== undefined) return found
+  const where = generation ? `${generation} ` : ''
   throw new LatchkeyError(
     'usage',
-    `There is no ${generation} event type ${type}. There are: ${types.join(', ')}.`,
+    `There is no ${where}event type ${type}. There are: ${offered.join(', ')}.`,
   )
+}
+
+/** What the other generation calls the same type. */
+function counterparts(type: string): string[] {
+  return Object.entries(CANONICAL_TYPE_OF_V2).flatMap(([legacy, canonical]) => {
+    if (type === legacy) return [canonical]
+    return type === canonical ? [legacy] : []
+  })
 }

@@ -1,8 +1,14 @@
-import type { SampleSpec } from './sample-event.js'
+import {
+  isoTime,
+  SAMPLE_CURRENCY,
+  SAMPLE_EMAIL,
+  SAMPLE_PRICE_CENTS,
+  SAMPLE_TX_HASH,
+  type SampleSubject,
+  samplePeriodEnd,
+  sampleRefundedCents,
+} from './sample-subject.js'
 
-const PERIOD_MS = 30 * 24 * 60 * 60 * 1000
-
-/** The legacy payment status after each event. */
 const PAYMENT_STATUS: Readonly<Record<string, string>> = {
   CHECKOUT_INITIATED: 'INITIATED',
   CHECKOUT_SUCCESS: 'CHECKOUT_SUCCESS',
@@ -15,92 +21,96 @@ const PAYMENT_STATUS: Readonly<Record<string, string>> = {
   PAYMENT_CHARGEBACK: 'CHARGEBACK',
 }
 
-const CONTEXT = { externalRef: null, metadata: null }
-
-/** The `data` of a legacy event of this type. */
-export function sampleV2(type: string, spec: SampleSpec): object {
-  if (type === 'PAYMENT_SETTLED') return settlement(spec)
-  return type.startsWith('SUBSCRIPTION_') ? subscription(type, spec) : payment(type, spec)
+const SUBSCRIPTION_STATUS: Readonly<Record<string, string>> = {
+  SUBSCRIPTION_CREATED: 'ACTIVE',
+  SUBSCRIPTION_RENEWED: 'ACTIVE',
+  SUBSCRIPTION_PAST_DUE: 'PAST_DUE',
+  SUBSCRIPTION_EXPIRED: 'EXPIRED',
 }
 
-function payment(type: string, spec: SampleSpec): object {
-  const isCrypto = spec.rail === 'crypto'
+/** The `data` of a legacy event of a documented type. */
+export function sampleDataV2(type: string, subject: SampleSubject): object {
+  if (type === 'PAYMENT_SETTLED') return settledData(subject)
+  return type.startsWith('SUBSCRIPTION_') ? subscriptionData(type, subject) : paymentData(type, subject)
+}
+
+function paymentData(type: string, subject: SampleSubject): object {
+  const isCard = subject.rail === 'card'
   return {
     payment: {
-      id: spec.paymentId,
+      id: subject.paymentId,
       status: PAYMENT_STATUS[type],
-      subscriptionId: spec.subscriptionId,
-      productId: spec.productId,
-      valueUsd: '1900',
-      priceCents: '1900',
-      currency: 'USD',
-      vatAmountCents: isCrypto ? null : 0,
-      totalAmountCents: isCrypto ? null : 1900,
-      refundedAmountCents: refundedCents(type),
-      txHash: isCrypto ? '0x5a3c7e' : null,
-      source: isCrypto ? 'CRYPTO' : 'FIAT',
-      customerId: spec.customerId,
-      customerEmail: spec.customerId === null ? null : 'customer@example.com',
+      subscriptionId: subject.subscriptionId,
+      productId: subject.productId,
+      valueUsd: String(SAMPLE_PRICE_CENTS),
+      priceCents: String(SAMPLE_PRICE_CENTS),
+      currency: SAMPLE_CURRENCY,
+      vatAmountCents: isCard ? 0 : null,
+      totalAmountCents: isCard ? SAMPLE_PRICE_CENTS : null,
+      refundedAmountCents: sampleRefundedCents(type),
+      txHash: isCard ? null : SAMPLE_TX_HASH,
+      source: isCard ? 'FIAT' : 'CRYPTO',
+      customerId: subject.customerId,
+      customerEmail: subject.customerId && SAMPLE_EMAIL,
       customerCommunityId: null,
       customerMessengerId: null,
       customerCommunityUsername: null,
       customerMessengerUsername: null,
     },
-    context: { ...CONTEXT, successUrl: null, cancelUrl: null },
+    context: { externalRef: null, metadata: null, successUrl: null, cancelUrl: null },
   }
 }
 
-function refundedCents(type: string): number | null {
-  if (type === 'PAYMENT_REFUNDED') return 1900
-  return type === 'PARTIAL_REFUNDED' ? 500 : null
-}
-
-function subscription(type: string, spec: SampleSpec): object {
-  const createdAt = new Date(spec.createdAt).toISOString()
+function subscriptionData(type: string, subject: SampleSubject): object {
+  const status = SUBSCRIPTION_STATUS[type]
   return {
     subscription: {
-      id: spec.subscriptionId,
-      status: type === 'SUBSCRIPTION_EXPIRED' ? 'EXPIRED' : 'ACTIVE',
-      productId: spec.productId,
-      expiresAt: new Date(spec.createdAt + PERIOD_MS).toISOString(),
+      id: subject.subscriptionId,
+      status,
+      productId: subject.productId,
+      expiresAt: samplePeriodEnd(subject.createdAt, status === 'ACTIVE'),
     },
-    lastPayment:
-      spec.paymentId === null
-        ? null
-        : { id: spec.paymentId, status: 'PAYMENT_SUCCESS', priceCents: '1900', currency: 'USD', createdAt },
+    lastPayment: subject.paymentId && {
+      id: subject.paymentId,
+      status: 'PAYMENT_SUCCESS',
+      priceCents: String(SAMPLE_PRICE_CENTS),
+      currency: SAMPLE_CURRENCY,
+      createdAt: isoTime(subject.createdAt),
+    },
     customer: {
-      id: spec.customerId,
-      email: spec.customerId === null ? null : 'customer@example.com',
+      id: subject.customerId,
+      email: subject.customerId && SAMPLE_EMAIL,
       communityId: null,
       messengerId: null,
       communityUsername: null,
       messengerUsername: null,
     },
-    context: CONTEXT,
+    context: { externalRef: null, metadata: null },
   }
 }
 
-/** One event about many payments and payouts. */
-function settlement(spec: SampleSpec): object {
-  const paidOutAt = new Date(spec.createdAt).toISOString()
-  return {
-    payouts: [{ id: 'po_sample', payoutAmountCents: 1900, currency: 'USD', paidOutAt }],
-    payments: [
-      {
-        id: spec.paymentId,
-        payoutId: 'po_sample',
-        productId: spec.productId,
-        subscriptionId: spec.subscriptionId,
-        priceCents: '1900',
-        currency: 'USD',
-        grossAmountCents: 1900,
-        merchantNetCents: 1800,
-        customerId: spec.customerId,
-        customerEmail: null,
-        customerCommunityId: null,
-        customerMessengerId: null,
-        externalRef: null,
-      },
-    ],
+/** One payout of one payment; the real ones hold many of both. */
+function settledData(subject: SampleSubject): object {
+  const payout = {
+    id: 'pout_sample',
+    payoutAmountCents: SAMPLE_PRICE_CENTS,
+    currency: SAMPLE_CURRENCY,
+    paidOutAt: isoTime(subject.createdAt),
   }
+  const payment = {
+    id: subject.paymentId,
+    payoutId: payout.id,
+    productId: subject.productId,
+    subscriptionId: subject.subscriptionId,
+    priceCents: String(SAMPLE_PRICE_CENTS),
+    currency: SAMPLE_CURRENCY,
+    grossAmountCents: SAMPLE_PRICE_CENTS,
+    merchantNetCents: SAMPLE_PRICE_CENTS,
+    customerId: subject.customerId,
+    customerEmail: subject.customerId && SAMPLE_EMAIL,
+    customerCommunityId: null,
+    customerMessengerId: null,
+    externalRef: null,
+  }
+  return { payouts: [payout], payments: [payment] }
 }

@@ -1,79 +1,111 @@
-import type { SampleSpec } from './sample-event.js'
+import {
+  isoTime,
+  SAMPLE_CURRENCY,
+  SAMPLE_EMAIL,
+  SAMPLE_PRICE_CENTS,
+  type SampleSubject,
+  samplePeriodEnd,
+  sampleRefundedCents,
+} from './sample-subject.js'
 
-const PERIOD_MS = 30 * 24 * 60 * 60 * 1000
-
-/** The payment's status after each event, as a v3 body spells it. */
+/** What has become of the payment. The documents have no status for a chargeback. */
 const PAYMENT_STATUS: Readonly<Record<string, string>> = {
+  'checkout.succeeded': 'authorized',
   'payment.authorized': 'authorized',
   'payment.succeeded': 'received',
   'payment.completed': 'completed',
-  'payment.failed': 'declined',
+  'payment.failed': 'failed',
   'payment.canceled': 'canceled',
   'payment.refunded': 'refunded',
   'payment.partially_refunded': 'partially_refunded',
   'payment.chargeback': 'completed',
   'payment.settled': 'completed',
-  'checkout.succeeded': 'authorized',
 }
 
 const SUBSCRIPTION_STATUS: Readonly<Record<string, string>> = {
+  'subscription.created': 'active',
+  'subscription.renewed': 'active',
+  'subscription.updated': 'active',
   'subscription.past_due': 'past_due',
   'subscription.canceled': 'canceled',
   'subscription.expired': 'expired',
 }
 
-/** The `data` of a v3 event of this type. */
-export function sampleV3(type: string, spec: SampleSpec): object {
-  if (type.startsWith('subscription.')) return subscription(type, spec)
-  if (type.startsWith('customer.')) return { ...customerOf(spec), created_at: isoTime(spec.createdAt) }
-  if (type.startsWith('payout.')) return { object: 'payout', id: 'po_sample', status: type.split('.')[1] }
-  if (type.startsWith('payment_method.')) {
-    return { object: 'payment_method', id: 'pm_sample', customer: customerOf(spec) }
+/** The `data` of a v3 event of a documented type. */
+export function sampleDataV3(type: string, subject: SampleSubject): object {
+  const [resource, action] = type.split('.')
+  switch (resource) {
+    case 'checkout':
+      return {
+        ...common(subject),
+        object: 'checkout_session',
+        id: 'cs_sample',
+        payment: paymentData(type, subject),
+      }
+    case 'payment':
+      return paymentData(type, subject)
+    case 'subscription':
+      return subscriptionData(type, subject)
+    case 'customer':
+      return { ...customerOf(subject), name: 'Sample Customer' }
+    case 'payment_method':
+      return { object: 'payment_method', id: 'pm_sample', status: action, customer: customerOf(subject) }
+    default:
+      return { object: 'payout', id: 'pout_sample', status: action, amount_cents: SAMPLE_PRICE_CENTS }
   }
-  return payment(type, spec)
 }
 
-function payment(type: string, spec: SampleSpec): object {
-  const isDecline = type === 'payment.failed' && spec.rail === 'card'
+function common(subject: SampleSubject): object {
   return {
-    object: 'payment',
-    id: spec.paymentId,
-    status: PAYMENT_STATUS[type],
-    method: spec.rail.toUpperCase(),
-    ...(isDecline && { decline_code: 'insufficient_funds', decline_category: 'SOFT' }),
-    subscription_id: spec.subscriptionId,
-    price_cents: '1900',
-    currency: 'EUR',
-    customer: spec.customerId === null ? null : customerOf(spec),
-    product: productOf(spec),
+    organization_id: 'org_sample',
+    customer: subject.customerId && customerOf(subject),
+    product: subject.productId && { object: 'product', id: subject.productId, name: 'Sample product' },
     external_ref: null,
+    metadata: {},
   }
 }
 
-function subscription(type: string, spec: SampleSpec): object {
+function customerOf({ customerId }: SampleSubject): object {
+  return { object: 'customer', id: customerId, email: customerId && SAMPLE_EMAIL }
+}
+
+function paymentData(type: string, subject: SampleSubject): object {
   return {
+    ...common(subject),
+    object: 'payment',
+    id: subject.paymentId,
+    status: PAYMENT_STATUS[type],
+    subscription_id: subject.subscriptionId,
+    price_cents: String(SAMPLE_PRICE_CENTS),
+    currency: SAMPLE_CURRENCY,
+    refunded_amount_cents: sampleRefundedCents(type),
+    created_at: isoTime(subject.createdAt),
+    ...(subject.rail === 'card' ? cardData(type) : CRYPTO_DATA),
+  }
+}
+
+function cardData(type: string): object {
+  const decline = { status: 'declined', decline_code: 'insufficient_funds', decline_category: 'SOFT' }
+  return { method: 'CARD', ...(type === 'payment.failed' ? decline : {}) }
+}
+
+const CRYPTO_DATA = {
+  method: 'CRYPTO',
+  asset: { chain_id: 8453, symbol: 'USDC', decimals: 6, address: `0x${'ab'.repeat(20)}` },
+  deposit_address: `0x${'cd'.repeat(20)}`,
+}
+
+function subscriptionData(type: string, subject: SampleSubject): object {
+  const status = SUBSCRIPTION_STATUS[type]
+  return {
+    ...common(subject),
     object: 'subscription',
-    id: spec.subscriptionId,
-    status: SUBSCRIPTION_STATUS[type] ?? 'active',
-    current_cycle: 1,
+    id: subject.subscriptionId,
+    status,
+    current_cycle: type === 'subscription.created' ? 1 : 2,
     total_cycles: null,
     cancel_at_period_end: false,
-    expires_at: isoTime(spec.createdAt + PERIOD_MS),
-    organization_id: 'org_sample',
-    customer: spec.customerId === null ? null : customerOf(spec),
-    product: productOf(spec),
-    ...(spec.paymentId !== null && { payment_id: spec.paymentId }),
+    expires_at: samplePeriodEnd(subject.createdAt, status === 'active'),
+    last_payment: subject.paymentId,
   }
-}
-
-function customerOf({ customerId }: SampleSpec): object {
-  return { object: 'customer', id: customerId, email: 'customer@example.com' }
-}
-
-function productOf({ productId }: SampleSpec): object | null {
-  return productId === null ? null : { object: 'product', id: productId }
-}
-
-function isoTime(instant: number): string {
-  return new Date(instant).toISOString()
 }

@@ -1,4 +1,5 @@
-import type { Rail } from '../../src/provider/event.js'
+import type { Environment, Rail } from '../../src/provider/event.js'
+import { buildSampleEvent, type SampleSpec } from '../../src/provider/sample-event.js'
 import { NOW } from './running-daemon.js'
 
 export const CUSTOMER = 'cus_1'
@@ -6,7 +7,7 @@ export const PRODUCT = 'pro_gold'
 export const PAYMENT = 'pay_1'
 export const SUBSCRIPTION = 'sub_1'
 
-/** What an event tells; null: it does not. `minutes`: when it happened, counted from an hour before now. */
+/** What an event tells; null leaves it out. `minutes`: when it happened, counted from an hour before now. */
 export interface Told {
   readonly id?: string
   readonly minutes?: number
@@ -15,64 +16,44 @@ export interface Told {
   readonly payment?: string | null
   readonly subscription?: string | null
   readonly rail?: Rail
-  /** Fields of `data` (v3), or of its subject (v2), beyond these. */
-  readonly more?: Readonly<Record<string, unknown>>
+  readonly generation?: SampleSpec['generation']
+  readonly environment?: Environment
 }
 
 const HOUR_MS = 3_600_000
 
-export function timeOf(minutes: number): string {
-  return new Date(NOW - HOUR_MS + minutes * 60_000).toISOString()
+export function timeOf(minutes: number): number {
+  return NOW - HOUR_MS + minutes * 60_000
 }
 
-let lastId = 0
+/** Every field that may prove a rail, in either generation. */
+const RAIL_FIELDS = ['method', 'source', 'txHash', 'decline_code', 'decline_category']
 
-/** An event as the generation that has this type sends it: a one-time payment, unless it names a subscription. */
+let sent = 0
+
+/** A documented event of either generation: of a one-time payment by card, unless told otherwise. */
 export function wireEvent(type: string, told: Told = {}): string {
-  lastId += 1
-  const { id = `evt_${lastId}`, minutes = 0 } = told
-  const data = type === type.toUpperCase() ? dataOfV2(type, told) : dataOfV3(type, told)
-  return JSON.stringify({ id, type, createdAt: timeOf(minutes), data })
+  sent += 1
+  const { id = `evt_${sent}`, minutes = 0, rail = 'card', generation, environment = 'live' } = told
+  const { customer = CUSTOMER, product = PRODUCT, payment = PAYMENT, subscription = null } = told
+  const { body } = buildSampleEvent({
+    type,
+    ...(generation && { generation }),
+    eventId: id,
+    createdAt: timeOf(minutes),
+    environment,
+    customerId: customer,
+    productId: product,
+    paymentId: payment,
+    subscriptionId: subscription,
+    rail: rail === 'unknown' ? 'card' : rail,
+  })
+  return rail === 'unknown' ? withoutRail(body) : body
 }
 
-function idsOf({ customer = CUSTOMER, product = PRODUCT, payment = PAYMENT, subscription = null }: Told) {
-  return { customer, product, payment, subscription }
-}
-
-function dataOfV3(type: string, told: Told): object {
-  const { customer, product, payment, subscription } = idsOf(told)
-  const about = type.startsWith('subscription.')
-    ? { object: 'subscription', id: subscription }
-    : {
-        object: 'payment',
-        payment_id: payment,
-        subscription_id: subscription,
-        ...V3_RAIL[told.rail ?? 'card'],
-      }
-  return {
-    ...about,
-    customer: customer && { object: 'customer', id: customer },
-    product: product && { object: 'product', id: product },
-    ...told.more,
-  }
-}
-
-const V3_RAIL: Readonly<Record<Rail, object>> = {
-  card: { method: 'CARD' },
-  crypto: { asset: { symbol: 'USDC', chainId: 8453 } },
-  unknown: {},
-}
-
-function dataOfV2(type: string, told: Told): object {
-  const { customer, product, payment, subscription } = idsOf(told)
-  if (type.startsWith('SUBSCRIPTION_')) {
-    return {
-      subscription: { id: subscription, productId: product, ...told.more },
-      lastPayment: null,
-      customer: { id: customer },
-    }
-  }
-  const source = { card: 'FIAT', crypto: 'CRYPTO', unknown: null }[told.rail ?? 'card']
-  const ids = { id: payment, subscriptionId: subscription, productId: product, customerId: customer }
-  return { payment: { ...ids, source, ...told.more }, context: { externalRef: null, metadata: null } }
+function withoutRail(body: string): string {
+  const kept: unknown = JSON.parse(body, (key, value: unknown) =>
+    RAIL_FIELDS.includes(key) ? undefined : value,
+  )
+  return JSON.stringify(kept)
 }

@@ -7,13 +7,19 @@ import { foldedAnew, foldedState, storedEvents } from './stored-state.js'
 const STORIES: readonly CustomerStory[] = Array.from({ length: 120 }, (_, n) => customerStory(n))
 const EVENTS: readonly SentEvent[] = STORIES.flatMap(({ events }) => events)
 
-/** After how many acknowledgements, and how many milliseconds into what is under way then. */
-const moment = fc.record({
+interface Moment {
+  /** How many events must have been acknowledged. */
+  readonly acknowledged: number
+  /** How many milliseconds into what is under way then. */
+  readonly later: number
+}
+
+const moment: fc.Arbitrary<Moment> = fc.record({
   acknowledged: fc.integer({ min: 1, max: 100 }),
   later: fc.integer({ min: 0, max: 12 }),
 })
 
-/** What is killed while it works through the events of two crashes, in an order of its own. */
+/** Two crashes on the way through the events, which come in an order of their own. */
 const crashes = fc.record({
   order: fc.shuffledSubarray(
     EVENTS.map((_, i) => i),
@@ -23,15 +29,11 @@ const crashes = fc.record({
 })
 
 /** Delivers until the daemon is killed; answers with the ids of the events that it had acknowledged. */
-async function crashUnder(
-  folder: string,
-  events: readonly SentEvent[],
-  at: typeof moment extends fc.Arbitrary<infer M> ? M : never,
-) {
+async function crashUnder(folder: string, events: readonly SentEvent[], { acknowledged, later }: Moment) {
   const daemon = await serve(folder)
   const load = await deliver(daemon.url, events, {
     onAcknowledged: (count) => {
-      if (count === at.acknowledged) setTimeout(() => daemon.signal('SIGKILL'), at.later)
+      if (count === acknowledged) setTimeout(() => daemon.signal('SIGKILL'), later)
     },
   })
   await kill(daemon)

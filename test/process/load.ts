@@ -62,6 +62,7 @@ export interface DeliveredLoad {
 export interface LoadOptions {
   /** Told after each 200 how many there were. */
   readonly onAcknowledged?: (count: number) => void
+  readonly endpoint?: string
   readonly secret?: string
 }
 
@@ -71,7 +72,7 @@ const CONNECTIONS = 24
 export async function deliver(
   url: string,
   events: readonly SentEvent[],
-  { onAcknowledged = () => {}, secret = SECRET }: LoadOptions = {},
+  { onAcknowledged = () => {}, endpoint = 'live', secret = SECRET }: LoadOptions = {},
 ): Promise<DeliveredLoad> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   const acknowledged: string[] = []
@@ -81,7 +82,7 @@ export async function deliver(
 
   async function send(): Promise<void> {
     for (const event of waiting) {
-      const answer = await post(agent, `${url}/webhooks/live`, event.body, secret)
+      const answer = await post(agent, `${url}/webhooks/${endpoint}`, event.body, secret)
       if (answer === null) continue
       if (answer.status !== 200) {
         refused.push(answer.status)

@@ -1,0 +1,132 @@
+import { readdirSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { freePort, latchkey, type ProgramOptions, runProgram, temporaryFolder } from '../setup/program.js'
+import { CONFIG, configuredFolder } from './served.js'
+
+const LEAKY = 'whsec_leaky_0123456789'
+
+/** Three problems, next to a secret that is right. */
+const WRONG_CONFIG = {
+  ...CONFIG,
+  endpoints: { live: { environment: 'live', secrets: [LEAKY, '', '${env:NOT_SET}'] } },
+  polices: {},
+}
+const PROBLEMS = ['endpoints.live.secrets[1]', 'endpoints.live.secrets[2]', 'polices']
+
+/** What runs in a folder, by its words, and how it ended. */
+function run(words: string, options: ProgramOptions) {
+  return runProgram(latchkey(...words.split(' ').filter((word) => word !== '')), options)
+}
+
+/** The words of every command that does something, found by asking for help as a person would. */
+async function everyCommand(folder: string, group = ''): Promise<string[]> {
+  const { stdout } = await run(`${group} --help`, { folder })
+  const [, list = ''] = stdout.split('Commands:\n')
+  const names = [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = '']) => name)
+  const own = names.filter((name) => name !== 'help').map((name) => `${group} ${name}`.trim())
+  if (own.length === 0) return [group]
+  const found: string[] = []
+  for (const words of own) found.push(...(await everyCommand(folder, words)))
+  return found
+}
+
+describe('every command', () => {
+  it('has help that ends with an example, and exits 0', async () => {
+    const folder = temporaryFolder()
+    const commands = await everyCommand(folder)
+    expect(commands).toEqual(
+      expect.arrayContaining(['serve', 'trigger', 'check', 'keys create', 'keys list', 'config check']),
+    )
+    for (const words of commands) {
+      const { code, stdout, stderr } = await run(`${words} --help`, { folder })
+      expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
+      expect(stdout).toContain('--json')
+      expect(stdout).toMatch(new RegExp(`\\n\\nExample:\\n( {2}\\$ latchkey ${words}.*\\n)+$`))
+    }
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it.each(['serve', 'trigger payment.authorized', 'check cus_1', 'keys list', 'config check'])(
+    '%s exits 2 on a wrong config, with every problem and no secret',
+    async (words) => {
+      const folder = configuredFolder(WRONG_CONFIG)
+      const { code, stdout, stderr } = await run(words, { folder })
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      const [first, ...rest] = stderr.trimEnd().split('\n')
+      expect(first).toBe(`error: the config file ${folder}/config.json has 3 problems`)
+      expect(rest.map((line) => line.replace(/: .*/, '').trim()).sort()).toEqual(PROBLEMS)
+      expect(stderr).not.toContain(LEAKY)
+      expect(readdirSync(folder)).toEqual(['config.json'])
+    },
+  )
+
+  it.each(['trigger payment.authorized', 'check cus_1', 'keys list', 'config check'])(
+    '%s exits 2 where there is no config, and makes none',
+    async (words) => {
+      const folder = temporaryFolder()
+      expect(await run(words, { folder })).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: `error: there is no config file ${folder}/config.json\n`,
+      })
+      expect(readdirSync(folder)).toEqual([])
+    },
+  )
+})
+
+describe('wrong use', () => {
+  it.each([
+    ['unlock', "unknown command 'unlock'"],
+    ['serve --port 80', "unknown option '--port'"],
+    ['check', "missing required argument 'customer'"],
+    ['check cus_1 --at noon', 'no ISO 8601 time'],
+    ['trigger payment.exploded', 'payment.exploded'],
+    ['trigger payment.authorized --endpoint live', 'say --live too'],
+    ['keys create --name app --scope all --environment live', 'Allowed choices are'],
+  ])('%j exits 2 and says in words what is wrong', async (words, message) => {
+    const folder = configuredFolder()
+    const { code, stdout, stderr } = await run(words, { folder })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(message)
+    expect(stderr).toMatch(/^error: /)
+    expect(stderr).not.toMatch(/^ +at /m)
+  })
+
+  it.each(['', 'keys', 'config'])('%j exits 2 and shows how it is used', async (words) => {
+    const { code, stdout, stderr } = await run(words, { folder: temporaryFolder() })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^Usage: latchkey/)
+  })
+})
+
+describe('with --json', () => {
+  it('a wrong config is told as an object with every problem', async () => {
+    const { code, stderr } = await run('config check --json', { folder: configuredFolder(WRONG_CONFIG) })
+    const { error } = JSON.parse(stderr)
+    expect({ code, errorCode: error.code }).toEqual({ code: 2, errorCode: 'config_invalid' })
+    expect(error.issues.map(({ path }: { path: string }) => path).sort()).toEqual(PROBLEMS)
+  })
+
+  it.each([
+    ['unlock --json', 2, 'usage'],
+    ['check --json', 2, 'usage'],
+    ['check cus_1 --config missing.json --json', 2, 'config_missing'],
+    ['check cus_1 --json', 1, 'store_missing'],
+  ])('%j exits with a code that scripts can tell', async (words, exitCode, errorCode) => {
+    const { code, stdout, stderr } = await run(words, { folder: configuredFolder() })
+    expect({ code, stdout }).toEqual({ code: exitCode, stdout: '' })
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: errorCode, message: expect.any(String), issues: [] },
+    })
+  })
+
+  it('a trigger exits 1 where no daemon answers', async () => {
+    const env = { LATCHKEY_PORT: String(await freePort()) }
+    const run = await runProgram(latchkey('trigger', 'payment.authorized', '--live', '--json'), {
+      folder: configuredFolder(),
+      env,
+    })
+    expect(run).toMatchObject({ code: 1, stdout: '' })
+    expect(JSON.parse(run.stderr)).toMatchObject({ error: { code: 'daemon_unreachable' } })
+  })
+})

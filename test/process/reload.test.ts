@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+import { customerStory, deliver } from './load.js'
+import {
+  API_KEY,
+  ask,
+  CONFIG,
+  configuredFolder,
+  entitlementsOf,
+  keyEntry,
+  rewriteConfig,
+  SECRET,
+  type ServedDaemon,
+  serve,
+} from './served.js'
+
+const NEW_SECRET = 'whsec_rotated_0123456789'
+const NEW_KEY = 'lk_second_key'
+const TAKEN_OVER = 'read the config again'
+const NOT_USABLE = 'the config was read again, and is not usable'
+
+/** Has the daemon read its config again, and resolves with what it logged once that begins with `message`. */
+async function reload(daemon: ServedDaemon, message: string): Promise<unknown> {
+  daemon.signal('SIGHUP')
+  const [line] = await daemon.until(new RegExp(`^\\{.*"msg":"${message}.*$`, 'm'))
+  return JSON.parse(line)
+}
+
+function withSecrets(...secrets: unknown[]) {
+  return { ...CONFIG, endpoints: { live: { environment: 'live', secrets } } }
+}
+
+describe('on SIGHUP a daemon', () => {
+  it('takes over a rotated secret, and refuses no delivery meanwhile', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const events = Array.from({ length: 100 }, (_, n) => customerStory(n)).flatMap((story) => story.events)
+    rewriteConfig(folder, withSecrets(NEW_SECRET, SECRET))
+    const load = await deliver(daemon.url, events, {
+      onAcknowledged: (count) => {
+        if (count === 50) daemon.signal('SIGHUP')
+      },
+    })
+    expect(load).toMatchObject({ refused: [], acknowledged: { length: events.length } })
+    await daemon.until(new RegExp(TAKEN_OVER))
+
+    const { events: late } = customerStory(events.length)
+    expect((await deliver(daemon.url, late, { secret: NEW_SECRET })).refused).toEqual([])
+  })
+
+  it('no longer takes a secret that has been removed', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    rewriteConfig(folder, withSecrets(NEW_SECRET))
+    await reload(daemon, TAKEN_OVER)
+    const { events } = customerStory(0)
+    expect((await deliver(daemon.url, events)).refused).toEqual([401, 401])
+    expect((await deliver(daemon.url, events, { secret: NEW_SECRET })).refused).toEqual([])
+  })
+
+  it('serves an endpoint that has been added', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const { events, customerId, outcome } = customerStory(0)
+    const added = { endpoint: 'added', secret: NEW_SECRET }
+    expect((await deliver(daemon.url, events, added)).refused).toEqual([404, 404])
+
+    const endpoints = { ...CONFIG.endpoints, added: { environment: 'live', secrets: [NEW_SECRET] } }
+    rewriteConfig(folder, { ...CONFIG, endpoints })
+    await reload(daemon, TAKEN_OVER)
+    expect((await deliver(daemon.url, events, added)).dispositions).toEqual(['applied', 'applied'])
+    expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
+  })
+
+  it('admits a key that has been added, and no longer one that has been removed', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    expect((await ask(daemon, '/entitlements/cus_1', NEW_KEY)).status).toBe(401)
+    rewriteConfig(folder, { ...CONFIG, api: { keys: [keyEntry('second', NEW_KEY)] } })
+    await reload(daemon, TAKEN_OVER)
+    expect((await ask(daemon, '/entitlements/cus_1', NEW_KEY)).status).toBe(200)
+    expect((await ask(daemon, '/entitlements/cus_1', API_KEY)).status).toBe(401)
+  })
+
+  it('keeps what runs where the config is invalid, and logs every problem and no secret', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    rewriteConfig(folder, {
+      ...withSecrets(NEW_SECRET, '', '${env:NOT_SET}'),
+      api: { keys: [{ ...keyEntry('second', NEW_KEY), hash: NEW_KEY }] },
+      polices: {},
+    })
+    expect(await reload(daemon, NOT_USABLE)).toMatchObject({
+      level: 50,
+      issues: expect.arrayContaining([
+        { path: 'endpoints.live.secrets[1]', message: expect.any(String) },
+        { path: 'endpoints.live.secrets[2]', message: expect.stringContaining('NOT_SET') },
+        { path: 'api.keys[0].hash', message: expect.any(String) },
+        { path: 'polices', message: expect.any(String) },
+      ]),
+    })
+
+    const { events } = customerStory(0)
+    expect((await deliver(daemon.url, events, { secret: NEW_SECRET })).refused).toEqual([401, 401])
+    expect((await deliver(daemon.url, events)).refused).toEqual([])
+    expect((await ask(daemon, '/entitlements/cus_1', API_KEY)).status).toBe(200)
+    expectUntold(daemon)
+  })
+
+  it('keeps what runs where the config is no JSON, and takes it over once it is mended', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const { events } = customerStory(0)
+    rewriteConfig(folder, JSON.stringify(withSecrets(NEW_SECRET)).replace('["whsec', '[whsec'))
+    await reload(daemon, NOT_USABLE)
+    expect((await deliver(daemon.url, events)).refused).toEqual([])
+
+    rewriteConfig(folder, withSecrets(NEW_SECRET))
+    await reload(daemon, TAKEN_OVER)
+    expect((await deliver(daemon.url, events)).refused).toEqual([401, 401])
+    expectUntold(daemon)
+  })
+})
+
+/** Nothing that opens anything may be in what the daemon wrote. */
+function expectUntold(daemon: ServedDaemon): void {
+  const written = daemon.stdout() + daemon.stderr()
+  for (const secret of [SECRET, NEW_SECRET, API_KEY, NEW_KEY]) expect(written).not.toContain(secret)
+}
