@@ -12,6 +12,7 @@ export function entitlements({ text, integer, sequence, tableOptions }: ColumnTy
         .addColumn('source_id', text, (column) => column.notNull())
         .addColumn('customer_id', text)
         .addColumn('state', text, (column) => column.notNull())
+        .addColumn('memory', text)
         .addColumn('newest_at', integer, (column) => column.notNull())
         .addPrimaryKeyConstraint('sources_key', ['environment', 'kind', 'source_id'])
         .modifyEnd(tableOptions)

@@ -41,7 +41,11 @@ export class LatchkeyError extends Error {
   readonly code: ErrorCode
   readonly issues: readonly Issue[]
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; issues?: readonly Issue[] } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; issues?: readonly Issue[] } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'LatchkeyError'
     this.code = code

@@ -2,10 +2,26 @@ import type { PaymentEvent } from '../provider/event.js'
 import type { Policy } from './policy.js'
 import type { Reading } from './reading.js'
 import { isTakenBack, type Standing, standingAfter } from './standing.js'
-import { isCycleEvent, type SubscriptionReading } from './subscription-payments.js'
+import { isCycleEvent, type WalkFacts } from './subscription-reading.js'
 
-/** What a subscription stands on when no payment is known to have paid its cycle. */
-const THE_SUBSCRIPTION = Symbol('the subscription itself')
+/** What a subscription's access stands on; the subscription itself where no payment is known to pay its cycle. */
+type Ground = { readonly paymentId: string } | 'the subscription itself'
+
+export interface BasisState {
+  readonly ground: Ground | null
+  /** How payments stand that may still matter, by id. */
+  readonly standings: Readonly<Record<string, Standing>>
+  /** The index of the last take-back of the subscription itself; -1: none. */
+  readonly endedAtIndex: number
+  readonly cyclesWithoutPayment: number
+}
+
+export const NO_BASIS: BasisState = {
+  ground: null,
+  standings: {},
+  endedAtIndex: -1,
+  cyclesWithoutPayment: 0,
+}
 
 export interface Basis {
   /** Takes in the next event of the walk. */
@@ -13,50 +29,52 @@ export interface Basis {
   /** Whether the subscription stands on something. */
   isThere(): boolean
   isTakenBack(paymentId: string): boolean
-  cyclesWithoutPayment(): number
+  state(): BasisState
 }
 
 /**
  * Follows what a subscription's access stands on: one payment, the subscription itself, or nothing.
- * The basis changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
+ * The ground changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
  * and a refund of any other one does not.
  */
-export function createBasis(whole: SubscriptionReading, policy: Policy): Basis {
-  const standings = new Map<string, Standing | undefined>()
+export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState): Basis {
+  const standings = new Map(Object.entries(from.standings))
   /** Cycle payments whose first paying event is still to come. */
   const awaited = new Set<string>()
-  let basis: string | typeof THE_SUBSCRIPTION | null = null
-  let endedAtIndex = -1
-  let cyclesWithoutPayment = 0
+  let { ground, endedAtIndex, cyclesWithoutPayment } = from
+
+  function standsOn(paymentId: string): boolean {
+    return typeof ground === 'object' && ground?.paymentId === paymentId
+  }
 
   function applyPayment(event: PaymentEvent, { effect, index }: Reading): void {
     const paymentId = event.paymentId
     if (paymentId === null) return
-    const pays = whole.makesGood.has(index)
+    const pays = facts.makesGood.has(index)
     const standing = standingAfter(standings.get(paymentId), event, effect, pays)
-    standings.set(paymentId, standing)
+    if (standing !== undefined) standings.set(paymentId, standing)
     if (effect === 'take_back') {
       awaited.delete(paymentId)
       const endsAny = event.type === 'payment.failed' && policy.failedRenewal === 'revoke'
-      if (basis === paymentId || endsAny) basis = null
+      if (standsOn(paymentId) || endsAny) ground = null
     } else if (pays && standing === 'good') {
-      const first = whole.firstPaid.get(paymentId) ?? index
-      const comesBack = effect === 'grant' && basis === null && first > endedAtIndex
-      if (comesBack || (awaited.has(paymentId) && first === index)) basis = paymentId
+      const first = facts.firstPaid.get(paymentId) ?? index
+      const comesBack = effect === 'grant' && ground === null && first > endedAtIndex
+      if (comesBack || (awaited.has(paymentId) && first === index)) ground = { paymentId }
     }
-    if (whole.firstPaid.get(paymentId) === index) awaited.delete(paymentId)
+    if (facts.firstPaid.get(paymentId) === index) awaited.delete(paymentId)
   }
 
   function applyCycle(index: number): void {
-    const paymentId = whole.cyclePayments.get(index)
+    const paymentId = facts.cyclePayments.get(index)
     if (paymentId === undefined) {
       if (policy.paidCycle === 'informs') return
-      basis = THE_SUBSCRIPTION
+      ground = 'the subscription itself'
       cyclesWithoutPayment += 1
-    } else if ((whole.firstPaid.get(paymentId) ?? index) > index) {
+    } else if ((facts.firstPaid.get(paymentId) ?? index) > index) {
       awaited.add(paymentId)
     } else if (!isTakenBack(standings.get(paymentId))) {
-      basis = paymentId
+      ground = { paymentId }
     }
   }
 
@@ -66,13 +84,13 @@ export function createBasis(whole: SubscriptionReading, policy: Policy): Basis {
       if (event.subject === 'payment') return applyPayment(event, reading)
       if (isCycleEvent(event)) applyCycle(index)
       if (effect === 'take_back') {
-        basis = null
+        ground = null
         endedAtIndex = index
         awaited.clear()
       }
     },
-    isThere: () => basis !== null,
+    isThere: () => ground !== null,
     isTakenBack: (paymentId) => isTakenBack(standings.get(paymentId)),
-    cyclesWithoutPayment: () => cyclesWithoutPayment,
+    state: () => ({ ground, standings: Object.fromEntries(standings), endedAtIndex, cyclesWithoutPayment }),
   }
 }

@@ -2,20 +2,27 @@ import type { SubscriptionEvent } from '../provider/event.js'
 import type { End } from './intervals.js'
 import type { EndReason } from './model.js'
 import type { Policy } from './policy.js'
-import { isCycleEvent } from './subscription-payments.js'
+import { isCycleEvent } from './subscription-reading.js'
+
+export interface EndsState {
+  readonly canceled: End | null
+  readonly completed: End | null
+  readonly lapsed: End | null
+}
+
+export const NO_ENDS: EndsState = { canceled: null, completed: null, lapsed: null }
 
 export interface Ends {
   /** Takes in the next subscription event of the walk. */
   apply(event: SubscriptionEvent): void
   /** The end that comes first, or came first; null: none is known. */
   earliest(): End | null
+  state(): EndsState
 }
 
 /** Follows the ends that a subscription runs to, whatever it stands on: canceled, completed, lapsed. */
-export function createEnds(policy: Policy): Ends {
-  let canceled: End | null = null
-  let completed: End | null = null
-  let lapsed: End | null = null
+export function createEnds(policy: Policy, from: EndsState): Ends {
+  let { canceled, completed, lapsed } = from
 
   return {
     apply(event) {
@@ -30,6 +37,7 @@ export function createEnds(policy: Policy): Ends {
       }
     },
     earliest: () => earlier(earlier(canceled, completed), lapsed),
+    state: () => ({ canceled, completed, lapsed }),
   }
 }
 

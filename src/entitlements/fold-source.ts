@@ -1,10 +1,24 @@
-import { foldPayment } from './fold-payment.js'
-import { foldSubscription } from './fold-subscription.js'
-import { heldEvents } from './held.js'
+import type { PaymentEvent, Rail } from '../provider/event.js'
+import { advanceSubscription, type IsNewPayment } from './advance-subscription.js'
+import { advancePayment, type FoldedPayment, foldPayment, railOf } from './fold-payment.js'
+import { type FoldedSubscription, foldSubscription } from './fold-subscription.js'
+import { heldEvents, holdOf } from './held.js'
+import { intervalsOf, type TrackerState } from './intervals.js'
 import type { SourceKey, SourceState } from './model.js'
 import { newestTold } from './order.js'
 import type { Policy } from './policy.js'
 import type { SourceEvent } from './reading.js'
+import type { SubscriptionMemory } from './subscription-memory.js'
+import { type Shown, WALK_START } from './walk-subscription.js'
+
+/** What has to be remembered of a source to take in a newer event; plain data, to be saved beside its state. */
+export type SourceMemory = { readonly subscription: SubscriptionMemory } | { readonly payment: FoldedPayment }
+
+export interface FoldedSource {
+  readonly state: SourceState
+  /** Null: this source is folded whole each time. */
+  readonly memory: SourceMemory | null
+}
 
 /**
  * Folds the events of one source into its state.
@@ -13,30 +27,104 @@ import type { SourceEvent } from './reading.js'
  * whatever order they arrived in. Same set and policy: same state.
  * @param events all stored events of the source, each once, in any order
  */
-export function foldSource(key: SourceKey, events: readonly SourceEvent[], policy: Policy): SourceState {
+export function foldSource(key: SourceKey, events: readonly SourceEvent[], policy: Policy): FoldedSource {
   const customerId = newestTold(events, (event) => event.customerId)
-  const { productId, ...folded } =
+  const newestAt = events.reduce((at, { createdAt }) => Math.max(at, createdAt), Number.NEGATIVE_INFINITY)
+  const folded =
     key.kind === 'subscription'
-      ? foldSubscription(events, policy)
-      : { ...NOT_A_SUBSCRIPTION, ...foldPayment(events.filter(isPaymentEvent), policy) }
+      ? ofSubscription(foldSubscription(events, policy))
+      : ofPayment(foldPayment(events.filter(isPaymentEvent), policy))
+  const held = heldEvents(events, { customerId, productId: folded.productId }, policy)
+  return { state: toState(key, folded, { customerId, newestAt, held }), memory: folded.memory }
+}
+
+/**
+ * Takes in one event newer than all of a folded source, in time that does not grow with their number.
+ * Equal to folding all of them again; null where only that can tell.
+ * @param isNew whether no event of the payment was stored before
+ */
+export function advanceSource(
+  { state, memory }: FoldedSource,
+  event: SourceEvent,
+  policy: Policy,
+  isNew: IsNewPayment,
+): FoldedSource | null {
+  const folded = memory === null ? null : advance(memory, event, policy, isNew)
+  if (folded === null) return null
+  const customerId = event.customerId ?? state.customerId
+  // What waited for a customer waits no more, or for something else.
+  if (state.customerId === null && customerId !== null && Object.keys(state.held).length > 0) return null
+  const hold = holdOf(
+    event,
+    { customerId, productId: folded.productId },
+    folded.railOf(event.paymentId),
+    policy,
+  )
+  const held = hold === null ? state.held : { ...state.held, [event.id]: hold }
+  const told = { customerId, newestAt: event.createdAt, held }
+  return { state: toState(state, folded, told), memory: folded.memory }
+}
+
+/** What both kinds of source come down to. */
+interface Folded {
+  readonly rail: Rail
+  readonly productId: string | null
+  readonly access: TrackerState
+  readonly shown: Shown
+  readonly cyclesWithoutPayment: number
+  readonly memory: SourceMemory | null
+  /** The rail of the payment that an event of this source is about. */
+  readonly railOf: (paymentId: string | null) => Rail
+}
+
+function advance(
+  memory: SourceMemory,
+  event: SourceEvent,
+  policy: Policy,
+  isNew: IsNewPayment,
+): Folded | null {
+  if ('subscription' in memory) {
+    const folded = advanceSubscription(memory.subscription, event, policy, isNew)
+    return folded && ofSubscription(folded)
+  }
+  const folded = isPaymentEvent(event) ? advancePayment(memory.payment, event, policy) : null
+  return folded && ofPayment(folded)
+}
+
+function ofSubscription({ rail, productId, state, memory }: FoldedSubscription): Folded {
+  const payments = memory?.payments ?? []
   return {
-    kind: key.kind,
-    id: key.id,
-    customerId,
-    ...folded,
-    newestAt: events.reduce((newest, event) => Math.max(newest, event.createdAt), Number.NEGATIVE_INFINITY),
-    held: heldEvents(events, { customerId, productId }, policy),
+    rail,
+    productId,
+    access: state.access,
+    shown: state.shown,
+    cyclesWithoutPayment: state.basis.cyclesWithoutPayment,
+    memory: memory && { subscription: memory },
+    railOf: (id) => railOf(payments.find(({ paymentId }) => paymentId === id)?.proof ?? null),
   }
 }
 
-const NOT_A_SUBSCRIPTION = {
-  pastDueSince: null,
-  cancelAtPeriodEnd: false,
-  periodEnd: null,
-  providerStatus: null,
-  cyclesWithoutPayment: 0,
-} as const
+function ofPayment(folded: FoldedPayment): Folded {
+  const rail = railOf(folded.proof)
+  return {
+    rail,
+    productId: folded.productId,
+    access: folded.access,
+    shown: WALK_START.shown,
+    cyclesWithoutPayment: 0,
+    memory: { payment: folded },
+    railOf: () => rail,
+  }
+}
 
-function isPaymentEvent(event: SourceEvent): event is Extract<SourceEvent, { subject: 'payment' }> {
+function toState(
+  { kind, id }: SourceKey,
+  { rail, access, shown, cyclesWithoutPayment }: Folded,
+  told: Pick<SourceState, 'customerId' | 'newestAt' | 'held'>,
+): SourceState {
+  return { kind, id, ...told, rail, intervals: intervalsOf(access), ...shown, cyclesWithoutPayment }
+}
+
+function isPaymentEvent(event: SourceEvent): event is PaymentEvent {
   return event.subject === 'payment'
 }

@@ -1,34 +1,41 @@
+import type { Rail } from '../provider/event.js'
 import type { HoldReason } from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
-import { type PaymentRail, railsOfPayments } from './rail.js'
+import { railsOfPayments } from './rail.js'
 import { isDecisive, onlyInforms, type SourceEvent } from './reading.js'
+
+/** What a source's events have told so far; null where none has. */
+export interface Known {
+  readonly customerId: string | null
+  readonly productId: string | null
+}
 
 /** Those events of a source that wait for something that no event has told yet, and for what. */
 export function heldEvents(
   events: readonly SourceEvent[],
-  known: { readonly customerId: string | null; readonly productId: string | null },
+  known: Known,
   policy: Policy,
 ): Record<string, HoldReason> {
   const rails = railsOfPayments(events)
-  const held: Record<string, HoldReason> = {}
   // In one order, so that the same set of events is saved as the same text.
-  for (const event of [...events].sort(compareByTime)) {
-    if (!isDecisive(event.type, policy) || onlyInforms(event)) continue
-    if (known.customerId === null) held[event.id] = 'customer_unknown'
-    else if (known.productId === null) held[event.id] = 'product_unknown'
-    else if (isBareCheckout(event, rails, policy)) held[event.id] = 'rail_unknown'
-  }
-  return held
+  const held = [...events].sort(compareByTime).flatMap((event) => {
+    const reason = holdOf(event, known, rails.get(event.paymentId ?? '')?.rail ?? 'unknown', policy)
+    return reason === null ? [] : [[event.id, reason] as const]
+  })
+  return Object.fromEntries(held)
+}
+
+/** What one event waits for; null: for nothing. `rail` is that of its payment. */
+export function holdOf(event: SourceEvent, known: Known, rail: Rail, policy: Policy): HoldReason | null {
+  if (!isDecisive(event.type, policy) || onlyInforms(event)) return null
+  if (known.customerId === null) return 'customer_unknown'
+  if (known.productId === null) return 'product_unknown'
+  return rail === 'unknown' && isBareCheckout(event, policy) ? 'rail_unknown' : null
 }
 
 /** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */
-function isBareCheckout(
-  event: SourceEvent,
-  rails: ReadonlyMap<string, PaymentRail>,
-  { grantOn }: Policy,
-): boolean {
-  if (event.type !== 'checkout.succeeded' || grantOn.unknown.includes(event.type)) return false
-  if (!grantOn.card.includes(event.type) && !grantOn.crypto.includes(event.type)) return false
-  return rails.get(event.paymentId ?? '')?.rail === 'unknown'
+function isBareCheckout({ type }: SourceEvent, { grantOn }: Policy): boolean {
+  if (type !== 'checkout.succeeded' || grantOn.unknown.includes(type)) return false
+  return grantOn.card.includes(type) || grantOn.crypto.includes(type)
 }

@@ -18,8 +18,16 @@ interface Stretch {
   readonly productId: string
   readonly from: number
   readonly begunBy: string
-  end: End | null
+  readonly end: End | null
 }
+
+/** Access so far, in order; the last stretch may still run. */
+export interface TrackerState {
+  readonly ended: readonly Stretch[]
+  readonly running: Stretch | null
+}
+
+export const NO_ACCESS: TrackerState = { ended: [], running: null }
 
 export interface IntervalTracker {
   /**
@@ -27,29 +35,26 @@ export interface IntervalTracker {
    * where only its product is another one, it moved.
    */
   see(at: number, access: Access | null, cause: Omit<End, 'at'>): void
-  intervals(): AccessInterval[]
+  state(): TrackerState
 }
 
 /**
- * Turns "from this event on, access is so" into intervals. Instants must not decrease.
+ * Follows "from this event on, access is so" as stretches of access. Instants must not decrease.
  * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
  */
-export function createIntervalTracker(): IntervalTracker {
-  const ended: Stretch[] = []
-  let running: Stretch | null = null
+export function createIntervalTracker(start: TrackerState): IntervalTracker {
+  let { ended, running } = start
 
   function finish(stretch: Stretch, end: End): void {
-    stretch.end = end
-    if (end.at > stretch.from) ended.push(stretch)
+    if (end.at > stretch.from) ended = [...ended, { ...stretch, end }]
     running = null
   }
 
   function begin(at: number, access: Access, eventId: string): void {
     const last = ended.at(-1)
     if (last !== undefined && last.productId === access.productId && last.end?.at === at) {
-      ended.pop()
-      last.end = access.end
-      running = last
+      ended = ended.slice(0, -1)
+      running = { ...last, end: access.end }
     } else {
       running = { productId: access.productId, from: at, begunBy: eventId, end: access.end }
     }
@@ -64,11 +69,15 @@ export function createIntervalTracker(): IntervalTracker {
       if (running && current && running.productId !== current.productId) {
         finish(running, { at, reason: 'moved', eventId: cause.eventId })
       }
-      if (current && running) running.end = current.end
+      if (current && running) running = { ...running, end: current.end }
       else if (current) begin(at, current, cause.eventId)
     },
-    intervals: () => [...ended, ...(running ? [running] : [])].map(toInterval),
+    state: () => ({ ended, running }),
   }
+}
+
+export function intervalsOf({ ended, running }: TrackerState): AccessInterval[] {
+  return [...ended, ...(running ? [running] : [])].map(toInterval)
 }
 
 function toInterval({ productId, from, begunBy, end }: Stretch): AccessInterval {

@@ -8,6 +8,8 @@ export interface PayingEvent {
   readonly paymentId: string
   readonly at: number
   readonly index: number
+  /** Whether it is a grant; otherwise it only reports success. */
+  readonly isGrant: boolean
 }
 
 /** Finds the payment that a subscription event speaks of, among paying events in walk order; null: none. */

@@ -1,6 +1,7 @@
 import type { SubscriptionEvent } from '../provider/event.js'
-import type { PaymentFinder } from './paying-events.js'
-import type { Reading, SourceEvent } from './reading.js'
+import { namingKindOf } from './naming.js'
+import type { Reading } from './reading.js'
+import type { WalkFacts } from './subscription-reading.js'
 
 interface Naming {
   readonly productId: string
@@ -8,59 +9,48 @@ interface Naming {
   readonly charge: string | null
 }
 
+export interface PlanState {
+  /** Those that may still count, oldest first: a charged one may fall back on those before it. */
+  readonly namings: readonly Naming[]
+  /** Every payment that a plan change was ever charged to. */
+  readonly charges: readonly string[]
+}
+
+export const NO_PLAN: PlanState = { namings: [], charges: [] }
+
 export interface Plan {
   /** Takes in the next event of the walk. */
-  apply(event: SourceEvent): void
+  apply(reading: Reading): void
   /** The product in force; null where no event names one. */
   product(): string | null
+  state(): PlanState
 }
 
 /** Follows which product a subscription gives: that of the newest naming that counts. */
 export function createPlan(
-  walk: readonly Reading[],
-  findCharge: PaymentFinder,
+  facts: WalkFacts,
   isTakenBack: (paymentId: string) => boolean,
+  from: PlanState,
 ): Plan {
-  const isNaming = chooseNamings(walk)
-  // Before the first naming, the product is what that one says.
-  const first = walk.find(({ event }) => event.productId !== null && isNaming(event))?.event.productId ?? null
-  const namings: Naming[] = []
+  let { namings, charges } = from
 
   function product(): string | null {
-    for (let i = namings.length - 1; i >= 0; i -= 1) {
-      const naming = namings[i]
-      if (naming && (naming.charge === null || !isTakenBack(naming.charge))) return naming.productId
-    }
-    return first
+    const counting = namings.findLast(({ charge }) => charge === null || !isTakenBack(charge))
+    return counting?.productId ?? facts.firstProduct
   }
 
   return {
-    apply(event) {
-      if (event.productId === null || !isNaming(event)) return
+    apply(reading) {
+      const { event } = reading
+      if (event.productId === null || namingKindOf(reading) !== facts.namingKind) return
       const changesPlan = event.type === 'subscription.updated' && event.productId !== product()
-      namings.push({
-        productId: event.productId,
-        charge: changesPlan ? findCharge(event as SubscriptionEvent) : null,
-      })
+      const charge = changesPlan ? facts.findCharge(event as SubscriptionEvent) : null
+      const naming = { productId: event.productId, charge }
+      // Without a charge it counts whatever happens, so that none before it ever will again.
+      namings = charge === null ? [naming] : [...namings, naming]
+      if (charge !== null && !charges.includes(charge)) charges = [...charges, charge]
     },
     product,
+    state: () => ({ namings, charges }),
   }
-}
-
-const NAMING_TYPES: readonly string[] = [
-  'subscription.created',
-  'subscription.renewed',
-  'subscription.updated',
-]
-
-/** The best kind of naming there is: what says so outright, other subscription events, grants, anything. */
-function chooseNamings(walk: readonly Reading[]): (event: SourceEvent) => boolean {
-  const granting = new Set(walk.filter(({ effect }) => effect === 'grant').map(({ event }) => event))
-  const kinds: ((event: SourceEvent) => boolean)[] = [
-    ({ type }) => NAMING_TYPES.includes(type),
-    ({ subject }) => subject === 'subscription',
-    (event) => granting.has(event),
-  ]
-  const named = walk.filter(({ event }) => event.productId !== null)
-  return kinds.find((isKind) => named.some(({ event }) => isKind(event))) ?? (() => true)
 }

@@ -1,22 +1,25 @@
 import type { NormalizedEvent, PaymentEvent, Rail, RailProof } from '../provider/event.js'
 import { compareByTime } from './order.js'
 
-/** A payment's rail: the strongest proof among its events, the earliest among equals. */
-export function railOfPayment(events: readonly PaymentEvent[]): Rail {
-  let best: { event: PaymentEvent; proof: RailProof } | null = null
+/** The strongest proof among a payment's events, the earliest among equals; null: nothing proves its rail. */
+export function strongestProof(events: readonly PaymentEvent[]): RailProof | null {
+  let best: PaymentEvent | null = null
   for (const event of events) {
-    const proof = event.railProof
-    if (proof === null) continue
-    const stronger = best === null ? 1 : proof.strength - best.proof.strength
-    if (best === null || stronger > 0 || (stronger === 0 && compareByTime(event, best.event) < 0)) {
-      best = { event, proof }
-    }
+    const known = best?.railProof ?? null
+    const isEqual = event.railProof !== null && event.railProof.strength === known?.strength
+    const isEarlier = best !== null && compareByTime(event, best) < 0
+    if (isStronger(event.railProof, known) || (isEqual && isEarlier)) best = event
   }
-  return best?.proof.rail ?? 'unknown'
+  return best?.railProof ?? null
+}
+
+export function isStronger(a: RailProof | null, b: RailProof | null): boolean {
+  return (a?.strength ?? 0) > (b?.strength ?? 0)
 }
 
 /** A payment's own events and the rail that they prove. */
 export interface PaymentRail {
+  readonly proof: RailProof | null
   readonly rail: Rail
   readonly events: readonly PaymentEvent[]
 }
@@ -30,9 +33,12 @@ export function railsOfPayments(events: readonly NormalizedEvent[]): Map<string,
     if (known) known.push(event)
     else grouped.set(event.paymentId, [event])
   }
-  return new Map(
-    [...grouped].map(([id, ofPayment]) => [id, { rail: railOfPayment(ofPayment), events: ofPayment }]),
-  )
+  return new Map([...grouped].map(([paymentId, ofPayment]) => [paymentId, railOf(ofPayment)]))
+}
+
+function railOf(events: readonly PaymentEvent[]): PaymentRail {
+  const proof = strongestProof(events)
+  return { proof, rail: proof?.rail ?? 'unknown', events }
 }
 
 /** A subscription's rail: that of its earliest payment, by its first event, whose rail is known. */

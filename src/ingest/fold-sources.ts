@@ -1,16 +1,14 @@
 import type { Transaction } from 'kysely'
 import { type Outcome, outcomeOf } from '../entitlements/disposition.js'
-import { foldSource } from '../entitlements/fold-source.js'
+import { advanceSource, type FoldedSource, foldSource } from '../entitlements/fold-source.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
+import { compareByTime } from '../entitlements/order.js'
 import type { Policy } from '../entitlements/policy.js'
-import type { SourceEvent } from '../entitlements/reading.js'
-import { linkOf, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { assignPaymentEvents, loadSourceEvents, setDispositions } from '../store/events.js'
-import { sourceKey } from '../store/keys.js'
-import { loadLinks, saveLinks } from '../store/payment-links.js'
+import { loadSourceEvents, setDispositions } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { deleteSources, loadSources, saveSources } from '../store/sources.js'
+import { assignSources, isSourceEvent, type TouchedSource } from './assign-sources.js'
 
 /** A source before and after: null where it did not exist, or has no events any more. */
 export interface SourceChange {
@@ -39,72 +37,59 @@ export async function foldIntoSources(
   fresh: readonly NormalizedEvent[],
   policy: Policy,
 ): Promise<FoldedEvents> {
-  const links = fresh.map(linkOf).filter((link) => link !== null)
-  const relinked = await saveLinks(trx, environment, links)
-  const paymentIds = new Set(fresh.map((event) => (event.subject === 'payment' ? event.paymentId : null)))
-  const known = await loadLinks(
-    trx,
-    environment,
-    [...paymentIds].filter((id) => id !== null),
-  )
-  const sources = new Map(
-    fresh.map((event) => [event.id, sourceOf(event, (paymentId) => known.get(paymentId)?.subscriptionId)]),
-  )
-
-  const touched = new Map<string, { key: SourceKey; causedBy: string; fresh: SourceEvent[] }>()
-  const touch = (key: SourceKey, causedBy: string): SourceEvent[] => {
-    const entry = touched.get(sourceKey(key)) ?? { key, causedBy, fresh: [] }
-    entry.causedBy = causedBy
-    touched.set(sourceKey(key), entry)
-    return entry.fresh
-  }
-  for (const { paymentId, from, to, linkedBy } of relinked) {
-    touch(from === null ? { kind: 'payment', id: paymentId } : { kind: 'subscription', id: from }, linkedBy)
-    touch({ kind: 'subscription', id: to }, linkedBy)
-  }
-  await assignPaymentEvents(
-    trx,
-    environment,
-    relinked.map(({ paymentId, to }) => ({ paymentId, source: { kind: 'subscription', id: to } })),
-  )
-  for (const event of fresh) {
-    const key = sources.get(event.id) ?? null
-    if (key !== null && isSourceEvent(event)) touch(key, event.id).push(event)
-  }
-
+  const { sources, touched, knownPayments } = await assignSources(trx, environment, fresh)
   const keys = [...touched.values()].map(({ key }) => key)
-  const before = await loadSources(trx, environment, keys)
-  const storedEvents = await loadSourceEvents(trx, environment, keys)
-  const changes = [...touched].map(([text, { key, causedBy, fresh: added }]): SourceChange => {
-    const events = [...(storedEvents.get(text) ?? []).filter(isSourceEvent), ...added]
-    const after = events.length === 0 ? null : foldSource(key, events, policy)
-    return { key, before: before.get(text) ?? null, after, causedBy }
-  })
-  await saveSources(
-    trx,
-    environment,
-    changes.map(({ after }) => after).filter((state) => state !== null),
-  )
-  await deleteSources(
-    trx,
-    environment,
-    changes.filter(({ after }) => after === null).map(({ key }) => key),
-  )
+  const saved = await loadSources(trx, environment, keys)
 
-  const isHeld = holdsOf(changes.map(({ after }) => after))
-  const wasHeld = holdsOf(changes.map((change) => change.before))
-  await setDispositions(trx, environment, movedHolds(wasHeld, isHeld, new Set(sources.keys())))
-  const outcomes = new Map(
-    fresh.map((event) => [
-      event.id,
-      outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy),
-    ]),
+  const folded = new Map<string, FoldedSource | null>()
+  for (const [name, source] of touched) {
+    folded.set(name, advanceAll(saved.get(name) ?? null, source, policy, knownPayments))
+  }
+  const unfolded = [...touched].filter(([name]) => folded.get(name) === null)
+  const stored = await loadSourceEvents(
+    trx,
+    environment,
+    unfolded.map(([, { key }]) => key),
   )
-  return { sources, outcomes, changes }
+  for (const [name, { key, fresh: added }] of unfolded) {
+    const events = [...(stored.get(name) ?? []).filter(isSourceEvent), ...added]
+    if (events.length > 0) folded.set(name, foldSource(key, events, policy))
+  }
+  const present = [...folded.values()].filter((source) => source !== null)
+  const gone = [...touched].filter(([name]) => folded.get(name) === null).map(([, { key }]) => key)
+  await saveSources(trx, environment, present)
+  await deleteSources(trx, environment, gone)
+
+  const changes = [...touched].map(([name, { key, causedBy }]) => ({
+    key,
+    causedBy,
+    before: saved.get(name)?.state ?? null,
+    after: folded.get(name)?.state ?? null,
+  }))
+  const isHeld = holdsOf(changes.map(({ after }) => after))
+  const wasHeld = holdsOf(changes.map(({ before }) => before))
+  await setDispositions(trx, environment, movedHolds(wasHeld, isHeld, new Set(sources.keys())))
+  const outcome = (event: NormalizedEvent): Outcome =>
+    outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy)
+  return { sources, outcomes: new Map(fresh.map((event) => [event.id, outcome(event)])), changes }
 }
 
-function isSourceEvent(event: NormalizedEvent): event is SourceEvent {
-  return event.subject === 'payment' || event.subject === 'subscription'
+/** Takes in what is newer than all before; null: only all events together can tell. */
+function advanceAll(
+  saved: FoldedSource | null,
+  { fresh, moved }: TouchedSource,
+  policy: Policy,
+  knownPayments: ReadonlySet<string>,
+): FoldedSource | null {
+  if (moved) return null
+  const seen = new Set<string | null>()
+  const isNew = (paymentId: string): boolean => !knownPayments.has(paymentId) && !seen.has(paymentId)
+  let source = saved
+  for (const event of [...fresh].sort(compareByTime)) {
+    source = source && advanceSource(source, event, policy, isNew)
+    if (event.subject === 'payment') seen.add(event.paymentId)
+  }
+  return source
 }
 
 function holdsOf(states: readonly (SourceState | null)[]): Map<string, HoldReason> {

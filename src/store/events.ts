@@ -84,6 +84,26 @@ export async function loadStoredIds(
   return stored
 }
 
+/** Which of these payments have payment or checkout events stored. */
+export async function loadKnownPayments(
+  db: Kysely<Database>,
+  environment: Environment,
+  paymentIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const known = new Set<string>()
+  for (const chunk of chunkRows(paymentIds, 1)) {
+    const rows = await db
+      .selectFrom('events')
+      .select('payment_id')
+      .distinct()
+      .where('environment', '=', environment)
+      .where('payment_id', 'in', chunk)
+      .execute()
+    for (const row of rows) if (row.payment_id !== null) known.add(row.payment_id)
+  }
+  return known
+}
+
 /** All stored events of each source, by `sourceKey`, in no order: folding sorts them. */
 export async function loadSourceEvents(
   db: Kysely<Database>,

@@ -76,6 +76,8 @@ export interface SourcesTable {
   source_id: string
   customer_id: string | null
   state: string
+  /** What taking in a newer event needs beside the state; null: nothing was worth remembering. */
+  memory: string | null
   newest_at: number
 }
 

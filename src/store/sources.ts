@@ -1,29 +1,31 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import type { FoldedSource, SourceMemory } from '../entitlements/fold-source.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { chunkRows, valuesOf } from './chunk.js'
 import { sourceKey } from './keys.js'
 import type { Database } from './schema.js'
 
-const VALUES_PER_ROW = 6
+const VALUES_PER_ROW = 7
 
 /** By `sourceKey`; a source that was never saved is not in the map. */
 export async function loadSources(
   db: Kysely<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
-): Promise<ReadonlyMap<string, SourceState>> {
-  const found = new Map<string, SourceState>()
+): Promise<ReadonlyMap<string, FoldedSource>> {
+  const found = new Map<string, FoldedSource>()
   for (const chunk of chunkRows(keys, 2)) {
     const rows = await db
       .selectFrom('sources')
-      .select('state')
+      .select(['state', 'memory'])
       .where('environment', '=', environment)
       .where(isOneOf(chunk))
       .execute()
     for (const row of rows) {
       const state = parseState(row.state)
-      found.set(sourceKey(state), state)
+      const memory = row.memory === null ? null : (JSON.parse(row.memory) as SourceMemory)
+      found.set(sourceKey(state), { state, memory })
     }
   }
   return found
@@ -58,18 +60,19 @@ export async function loadSourcesOfCustomers(
 export async function saveSources(
   trx: Transaction<Database>,
   environment: Environment,
-  states: readonly SourceState[],
+  sources: readonly FoldedSource[],
 ): Promise<void> {
-  for (const chunk of chunkRows(states, VALUES_PER_ROW)) {
+  for (const chunk of chunkRows(sources, VALUES_PER_ROW)) {
     await trx
       .insertInto('sources')
       .values(
-        chunk.map((state) => ({
+        chunk.map(({ state, memory }) => ({
           environment,
           kind: state.kind,
           source_id: state.id,
           customer_id: state.customerId,
           state: JSON.stringify(state),
+          memory: memory && JSON.stringify(memory),
           newest_at: state.newestAt,
         })),
       )
@@ -77,6 +80,7 @@ export async function saveSources(
         conflict.columns(['environment', 'kind', 'source_id']).doUpdateSet((eb) => ({
           customer_id: eb.ref('excluded.customer_id'),
           state: eb.ref('excluded.state'),
+          memory: eb.ref('excluded.memory'),
           newest_at: eb.ref('excluded.newest_at'),
         })),
       )

@@ -46,7 +46,13 @@ async function configWith(
 ): Promise<string> {
   const file = temporaryFile()
   const db = await temporaryStore(file)
-  await db.transaction().execute((trx) => saveSources(trx, environment, sources))
+  await db.transaction().execute((trx) =>
+    saveSources(
+      trx,
+      environment,
+      sources.map((state) => ({ state, memory: null })),
+    ),
+  )
   return writeConfig({ endpoints, database: { url: `sqlite:${file}` } })
 }
 

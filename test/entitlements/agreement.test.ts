@@ -24,7 +24,7 @@ describe('the fold agrees with a second, plain reading of the rules', () => {
   it.each(HISTORIES)('about access, its ends and their reasons, and what waits: %s', (_name, history) => {
     fc.assert(
       fc.property(history, policies, ({ key, events }, policy) => {
-        const state = foldSource(key, events as readonly SourceEvent[], policy)
+        const { state } = foldSource(key, events as readonly SourceEvent[], policy)
         expect(state.intervals).toEqual(plainIntervals(events, key, policy))
         expect(state.held).toEqual(plainHeld(events, key, policy))
       }),
@@ -35,7 +35,7 @@ describe('the fold agrees with a second, plain reading of the rules', () => {
   it.each(HISTORIES)('about what it shows beside access: %s', (_name, history) => {
     fc.assert(
       fc.property(history, policies, ({ key, events }, policy) => {
-        const state = foldSource(key, events as readonly SourceEvent[], policy)
+        const { state } = foldSource(key, events as readonly SourceEvent[], policy)
         const source = readSource(events, key, policy)
         const intervals = plainIntervals(events, key, policy)
         for (const productId of new Set(intervals.map((interval) => interval.productId))) {

@@ -23,7 +23,7 @@ export function foldAll(events: readonly NormalizedEvent[], policy: Policy): Sou
     source.events.push(event)
     sources.set(name, source)
   }
-  return [...sources.values()].map(({ key, events: own }) => foldSource(key, own, policy))
+  return [...sources.values()].map(({ key, events: own }) => foldSource(key, own, policy).state)
 }
 
 /** Who has what, in the form in which the plain reading answers. */

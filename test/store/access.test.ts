@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { FoldedSource } from '../../src/entitlements/fold-source.js'
 import type { SourceState } from '../../src/entitlements/model.js'
 import {
   type AccessSnapshot,
@@ -40,8 +41,23 @@ function source(told: Partial<SourceState> = {}): SourceState {
   }
 }
 
+/** With a memory or without, by kind, so that both are seen. */
+function folded(state: SourceState): FoldedSource {
+  return state.kind === 'payment' ? { state, memory: PAYMENT_MEMORY } : { state, memory: null }
+}
+
 function entitlement(told: Partial<EntitlementRecord> = {}): EntitlementRecord {
   return { customerId: 'cus_1', productId: 'pro_1', ...ACTIVE, nextChangeAt: null, ...told }
+}
+
+const PAYMENT_MEMORY = {
+  payment: {
+    proof: null,
+    productId: 'pro_1',
+    standing: null,
+    access: { ended: [], running: null },
+    newestAt: NOON,
+  },
 }
 
 describe('saved sources', () => {
@@ -49,14 +65,18 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment', id: 'sub_1', customerId: null })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [source({ pastDueSince: 0, customerId: 'cus_old' }), payment])
-      await saveSources(trx, 'live', [subscription])
+      await saveSources(
+        trx,
+        'live',
+        [source({ pastDueSince: 0, customerId: 'cus_old' }), payment].map(folded),
+      )
+      await saveSources(trx, 'live', [subscription].map(folded))
     })
     const missing = { kind: 'manual', id: 'sub_1' } as const
     expect(await loadSources(db, 'live', [subscription, payment, missing])).toEqual(
       new Map([
-        ['subscription sub_1', subscription],
-        ['payment sub_1', payment],
+        ['subscription sub_1', folded(subscription)],
+        ['payment sub_1', folded(payment)],
       ]),
     )
     expect(await loadSources(db, 'sandbox', [subscription])).toEqual(new Map())
@@ -66,10 +86,10 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [first, second] = [source({ id: 'sub_1' }), source({ kind: 'payment', id: 'pay_1' })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [first, second, source({ id: 'sub_9', customerId: null })])
-      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_2' })])
-      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_3' })])
-      await saveSources(trx, 'sandbox', [source({ id: 'sub_3' })])
+      await saveSources(trx, 'live', [first, second, source({ id: 'sub_9', customerId: null })].map(folded))
+      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_2' })].map(folded))
+      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_3' })].map(folded))
+      await saveSources(trx, 'sandbox', [source({ id: 'sub_3' })].map(folded))
     })
     expect(await loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])).toEqual(
       new Map([
@@ -83,12 +103,12 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment' })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [subscription, payment])
-      await saveSources(trx, 'sandbox', [payment])
+      await saveSources(trx, 'live', [subscription, payment].map(folded))
+      await saveSources(trx, 'sandbox', [payment].map(folded))
       await deleteSources(trx, 'live', [payment])
     })
     expect(await loadSources(db, 'live', [subscription, payment])).toEqual(
-      new Map([['subscription sub_1', subscription]]),
+      new Map([['subscription sub_1', folded(subscription)]]),
     )
     expect((await loadSources(db, 'sandbox', [payment])).size).toBe(1)
   })

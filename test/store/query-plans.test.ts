@@ -13,6 +13,7 @@ import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/e
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import {
   assignPaymentEvents,
+  loadKnownPayments,
   loadSourceEvents,
   loadStoredIds,
   setDispositions,
@@ -48,6 +49,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['dispositions', (db) => setDispositions(db, 'live', OUTCOMES)],
     ['duplicates', (db) => recordDuplicates(db, DELIVERIES)],
     ['ids of events', (db) => loadStoredIds(db, 'live', ['evt_1', 'evt_2'])],
+    ['payments that are known', (db) => loadKnownPayments(db, 'live', ['pay_1', 'pay_2'])],
     ['links of payments', (db) => loadLinks(db, 'live', ['pay_1', 'pay_2'])],
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])],

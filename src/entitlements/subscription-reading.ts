@@ -1,21 +1,32 @@
 import type { Rail, SubscriptionEvent } from '../provider/event.js'
+import { chooseNamings, type NamingKind } from './naming.js'
 import { createPaymentFinder, type PayingEvent, type PaymentFinder } from './paying-events.js'
 import type { Policy } from './policy.js'
-import { railOfSubscription, railsOfPayments } from './rail.js'
+import { type PaymentRail, railOfSubscription, railsOfPayments } from './rail.js'
 import { type Reading, readEvents, type SourceEvent } from './reading.js'
 
-/** All that the whole set of a subscription's events says, before any of them is walked. */
-export interface SubscriptionReading {
-  readonly rail: Rail
-  readonly walk: readonly Reading[]
+/** What is known of events beside themselves, when they are walked. */
+export interface WalkFacts {
   /** The indexes of the events that make their payment good. */
   readonly makesGood: ReadonlySet<number>
-  /** The index of each payment's first paying event. */
+  /** The index of each payment's first paying event; it may still lie ahead. */
   readonly firstPaid: ReadonlyMap<string, number>
   /** The payment of each cycle event, by the event's index; absent: none is found. */
   readonly cyclePayments: ReadonlyMap<number, string>
   /** Finds a plan change's charge: never a payment that paid a cycle. */
   readonly findCharge: PaymentFinder
+  /** Which events count as namings of the product. */
+  readonly namingKind: NamingKind | null
+  /** The product before the first naming: what that one says. */
+  readonly firstProduct: string | null
+}
+
+/** All that the whole set of a subscription's events says, before any of them is walked. */
+export interface SubscriptionReading extends WalkFacts {
+  readonly rail: Rail
+  readonly payments: ReadonlyMap<string, PaymentRail>
+  readonly walk: readonly Reading[]
+  readonly paying: readonly PayingEvent[]
 }
 
 export function readSubscription(events: readonly SourceEvent[], policy: Policy): SubscriptionReading {
@@ -38,11 +49,14 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
   }
   return {
     rail,
+    payments,
     walk,
+    paying,
     makesGood: new Set(walk.filter((reading) => makesGood(reading, policy)).map(({ index }) => index)),
     firstPaid,
     cyclePayments,
     findCharge: createPaymentFinder(paying.filter(({ paymentId }) => !ofCycles.has(paymentId))),
+    ...chooseNamings(walk),
   }
 }
 
@@ -51,12 +65,18 @@ export function isCycleEvent(event: SourceEvent): event is SubscriptionEvent {
   return event.type === 'subscription.created' || event.type === 'subscription.renewed'
 }
 
+/** The events whose payment is searched: of a cycle, or of a plan change. */
+export function searchesPayment(event: SourceEvent): event is SubscriptionEvent {
+  return event.type === 'subscription.updated' || isCycleEvent(event)
+}
+
 /** Whether the event makes its payment good: a grant does, and where cycles count as paid, success too. */
-function makesGood(reading: Reading, policy: Policy): boolean {
+export function makesGood(reading: Reading, policy: Policy): boolean {
   return reading.effect === 'grant' || (reading.effect === 'none' && reportsSuccess(reading, policy))
 }
 
-function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
+/** Whether the event pays a payment that no grant pays. */
+export function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
   return event.type === 'payment.succeeded' && paidCycle === 'grants'
 }
 
@@ -70,8 +90,9 @@ function payingEvents(walk: readonly Reading[], policy: Policy): PayingEvent[] {
   for (const reading of walk) {
     const { event, effect, index } = reading
     if (event.subject !== 'payment' || event.paymentId === null) continue
-    const pays = granted.has(event.paymentId) ? effect === 'grant' : reportsSuccess(reading, policy)
-    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index })
+    const isGrant = effect === 'grant'
+    const pays = granted.has(event.paymentId) ? isGrant : reportsSuccess(reading, policy)
+    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index, isGrant })
   }
   return paying
 }

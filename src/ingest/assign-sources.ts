@@ -1,0 +1,79 @@
+import type { Transaction } from 'kysely'
+import type { SourceKey } from '../entitlements/model.js'
+import type { SourceEvent } from '../entitlements/reading.js'
+import { linkOf, sourceOf } from '../entitlements/source-of.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { assignPaymentEvents, loadKnownPayments } from '../store/events.js'
+import { sourceKey } from '../store/keys.js'
+import { loadLinks, saveLinks } from '../store/payment-links.js'
+import type { Database } from '../store/schema.js'
+
+/** A source that new events touch. */
+export interface TouchedSource {
+  readonly key: SourceKey
+  /** New events of it, in order of arrival. */
+  readonly fresh: SourceEvent[]
+  /** Whether stored events came to it, or left it, with their payment: all of its events must be folded again. */
+  moved: boolean
+  /** The last to arrive of the new events that touched it. */
+  causedBy: string
+}
+
+export interface Assignment {
+  /** By event id, for the new events. */
+  readonly sources: ReadonlyMap<string, SourceKey | null>
+  /** By `sourceKey`. */
+  readonly touched: ReadonlyMap<string, TouchedSource>
+  /** Payments of which events are stored already. */
+  readonly knownPayments: ReadonlySet<string>
+}
+
+/** Finds the source of every new event, and moves stored ones to where the new ones say that they belong. */
+export async function assignSources(
+  trx: Transaction<Database>,
+  environment: Environment,
+  fresh: readonly NormalizedEvent[],
+): Promise<Assignment> {
+  const paymentIds = [...new Set(fresh.map(paymentOf).filter((id) => id !== null))]
+  const knownPayments = await loadKnownPayments(trx, environment, paymentIds)
+  const namings = fresh.map(linkOf).filter((link) => link !== null)
+  const changed = await saveLinks(trx, environment, namings)
+  const links = await loadLinks(trx, environment, paymentIds)
+  const sources = new Map(
+    fresh.map((event) => [event.id, sourceOf(event, (paymentId) => links.get(paymentId)?.subscriptionId)]),
+  )
+
+  const touched = new Map<string, TouchedSource>()
+  const touch = (key: SourceKey, causedBy: string): TouchedSource => {
+    const source = touched.get(sourceKey(key)) ?? { key, fresh: [], moved: false, causedBy }
+    source.causedBy = causedBy
+    touched.set(sourceKey(key), source)
+    return source
+  }
+  const moves = changed.filter(({ paymentId }) => knownPayments.has(paymentId))
+  for (const { paymentId, from, to, linkedBy } of moves) {
+    const left: SourceKey =
+      from === null ? { kind: 'payment', id: paymentId } : { kind: 'subscription', id: from }
+    touch(left, linkedBy).moved = true
+    touch({ kind: 'subscription', id: to }, linkedBy).moved = true
+  }
+  await assignPaymentEvents(
+    trx,
+    environment,
+    moves.map(({ paymentId, to }) => ({ paymentId, source: { kind: 'subscription', id: to } })),
+  )
+  for (const event of fresh) {
+    const key = sources.get(event.id) ?? null
+    if (key !== null && isSourceEvent(event)) touch(key, event.id).fresh.push(event)
+  }
+  return { sources, touched, knownPayments }
+}
+
+/** Whether a source is folded from such events. */
+export function isSourceEvent(event: NormalizedEvent): event is SourceEvent {
+  return event.subject === 'payment' || event.subject === 'subscription'
+}
+
+function paymentOf(event: NormalizedEvent): string | null {
+  return isSourceEvent(event) ? event.paymentId : null
+}
