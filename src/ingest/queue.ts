@@ -67,7 +67,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     } catch (error) {
       return recover(due, error, isRetry)
     }
-    written.forEach(({ receipt }, i) => due[i]?.resolve(receipt))
+    for (const [i, { receipt }] of written.entries()) due[i]?.resolve(receipt)
     tell(written)
   }
 
