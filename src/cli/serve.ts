@@ -31,11 +31,13 @@ async function serve(options: SharedOptions, context: CliContext): Promise<void>
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
   const daemon = await startDaemon(config, { clock: context.now, log })
+  process.on('SIGHUP', () => reload(daemon))
+  const stopped = stopSignal()
+  // Last, since whoever reads the pid here may signal at once.
   const { url, webhooksUrl, metricsUrl } = daemon
   log.info({ url, webhooksUrl, metricsUrl, pid: process.pid }, `serving on ${url}`)
 
-  process.on('SIGHUP', () => reload(daemon))
-  const failed = await Promise.race([stopSignal(), daemon.failure.then((error) => ({ error }))])
+  const failed = await Promise.race([stopped, daemon.failure.then((error) => ({ error }))])
   log.info('stopping')
   await daemon.stop()
   if (failed !== null) {

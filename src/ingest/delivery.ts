@@ -1,6 +1,6 @@
 import type { Environment } from '../provider/event.js'
 
-/** What became of a delivery; . */
+/** What became of a delivery; `duplicate`: it was stored already, and nothing changed. */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
 
 /** One authentic request: its signature has been checked, its body has not been read. */

@@ -33,7 +33,7 @@ export interface IngestQueue {
 export interface IngestQueueDeps {
   readonly writeBatch: WriteBatch
   readonly log: Logger
-  /** Told of every committed batch, before its senders are answered. */
+  /** Told of every committed batch. */
   readonly onWritten: (written: readonly WrittenDelivery[]) => void
   /** Told once, when the file or its disk can't be trusted any more. */
   readonly onBroken: (error: unknown) => void
@@ -57,37 +57,44 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     running = null
   }
 
-  async function write(batch: readonly Waiting[]): Promise<void> {
+  async function write(batch: readonly Waiting[], isRetry = false): Promise<void> {
     const due = refuseOverdue(batch)
     if (due.length === 0) return
     if (broken) return refuse(due, 'The store has failed.')
+    let written: readonly WrittenDelivery[]
     try {
-      const written = await writeBatch(due.map(({ delivery }) => delivery))
-      onWritten(written)
-      due.forEach((one, i) => {
-        const result = written[i]
-        if (result) one.resolve(result.receipt)
-      })
+      written = await writeBatch(due.map(({ delivery }) => delivery))
     } catch (error) {
-      await recover(due, error)
+      return recover(due, error, isRetry)
     }
+    for (const [i, { receipt }] of written.entries()) due[i]?.resolve(receipt)
+    tell(written)
   }
 
-  async function recover(batch: readonly Waiting[], error: unknown): Promise<void> {
+  async function recover(batch: readonly Waiting[], error: unknown, isRetry: boolean): Promise<void> {
     if (isStoreBroken(error)) {
       broken = true
       refuse(batch, 'The store has failed.')
       onBroken(error)
     } else if (isStoreBusy(error)) {
-      log.warn({ err: error, deliveries: batch.length }, 'the store can not be written now; trying again')
+      if (!isRetry) log.warn({ err: error }, 'the store can not be written now: trying again')
       await wait(RETRY_AFTER_MS)
-      await write(batch)
+      await write(batch, true)
     } else if (batch.length > 1) {
       // One delivery that can't be written must not keep the others of its batch from being stored.
       for (const one of batch) await write([one])
     } else {
       log.error({ err: error, endpoint: batch[0]?.delivery.endpoint }, 'a delivery could not be written')
       refuse(batch, 'The delivery could not be written.')
+    }
+  }
+
+  /** What goes wrong in telling changes nothing of what is committed and answered. */
+  function tell(written: readonly WrittenDelivery[]): void {
+    try {
+      onWritten(written)
+    } catch (error) {
+      log.error({ err: error }, 'a committed batch could not be reported')
     }
   }
 

@@ -14,7 +14,6 @@ const V2_TYPE = /^[A-Z][A-Z0-9_]*$/
 
 const wireString = z.string().nullish().catch(null)
 const wireEnvelope = eitherCasing({
-  id: wireString,
   type: wireString,
   createdAt: wireString,
   apiVersion: text,
@@ -44,17 +43,19 @@ export interface ReceiptContext {
 
 export type EnvelopeReading =
   | { readonly ok: true; readonly envelope: Envelope }
-  | { readonly ok: false; readonly reason: QuarantineReason; readonly id: string | null }
+  | { readonly ok: false; readonly reason: QuarantineReason }
 
-export function readEnvelope(body: JsonObject, context: ReceiptContext): EnvelopeReading {
+/** The event's own id, by which it is stored once; null where the body shows none that could be kept. */
+export function readEventId({ id }: JsonObject): string | null {
+  return typeof id === 'string' && isUsableId(id) ? id : null
+}
+
+export function readEnvelope(id: string, body: JsonObject, context: ReceiptContext): EnvelopeReading {
   const wire = wireEnvelope.parse(body)
-  const id = wire.id ?? ''
-  if (!isUsableId(id)) return { ok: false, reason: 'id_invalid', id: null }
-
   const createdAt = parseInstant(wire.createdAt ?? '')
-  if (createdAt === null) return { ok: false, reason: 'created_at_invalid', id }
-  if (createdAt > context.receivedAt + MAX_AHEAD_MS) return { ok: false, reason: 'created_at_in_future', id }
-  if (contradicts(wire, context.environment)) return { ok: false, reason: 'livemode_mismatch', id }
+  if (createdAt === null) return { ok: false, reason: 'created_at_invalid' }
+  if (createdAt > context.receivedAt + MAX_AHEAD_MS) return { ok: false, reason: 'created_at_in_future' }
+  if (contradicts(wire, context.environment)) return { ok: false, reason: 'livemode_mismatch' }
 
   const type = wire.type && isPlainText(wire.type, MAX_ID_LENGTH) ? wire.type : 'unknown'
   return {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { shownId } from './ids.js'
 import { parseInstant } from './instant.js'
-import { isJsonObject } from './json.js'
+import { isJsonObject, type JsonObject } from './json.js'
 import { isPlainText } from './plain-text.js'
 
 /** Far over any name, address or reference that is documented; longer text counts as not shown. */
@@ -40,23 +40,28 @@ function shownInstant(value: unknown): number | null {
  * names the camelCase one counts, unless it shows nothing. Anything but an object shows no field at all.
  */
 export function eitherCasing<Shape extends Readonly<Record<string, z.ZodType>>>(shape: Shape) {
-  const fields = new Map(
-    Object.entries(shape).flatMap(([name, schema]) => {
-      const field = { name, snake: snakeCase(name), schema }
-      return [[name, field] as const, [field.snake, field] as const]
-    }),
-  )
+  const fields = Object.entries(shape).map(([name, schema]) => ({ name, snake: snakeCase(name), schema }))
   return z.preprocess((input) => {
     const shown: Record<string, unknown> = {}
     if (!isJsonObject(input)) return shown
-    for (const key of Object.keys(input)) {
-      const field = fields.get(key)
-      if (field === undefined) continue
-      const { name, snake, schema } = field
-      shown[name] = name in shown ? (schema.parse(input[name]) ?? input[snake]) : input[key]
+    for (const field of fields) {
+      const value = shownUnder(field, input)
+      if (value !== undefined) shown[field.name] = value
     }
     return shown
   }, z.object(shape))
+}
+
+interface Field {
+  readonly name: string
+  readonly snake: string
+  readonly schema: z.ZodType
+}
+
+function shownUnder({ name, snake, schema }: Field, wire: JsonObject): unknown {
+  if (snake === name || wire[snake] === undefined) return wire[name]
+  if (wire[name] === undefined) return wire[snake]
+  return schema.parse(wire[name]) ?? wire[snake]
 }
 
 function snakeCase(camelCase: string): string {

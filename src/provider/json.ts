@@ -73,12 +73,10 @@ function measure(text: string): { nesting: number; members: number } {
   return { nesting, members }
 }
 
-/** The members of all objects within `root`, keys compared as decoded; `root` nests no deeper than allowed. */
-function countMembers(root: object): number {
-  const values = Object.values(root)
-  let members = Array.isArray(root) ? 0 : values.length
-  for (const value of values) {
-    if (typeof value === 'object' && value !== null) members += countMembers(value)
-  }
-  return members
+/** The members of all objects within `value`, their keys decoded; it nests no deeper than allowed. */
+function countMembers(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce((members, element) => members + countMembers(element), 0)
+  if (!isJsonObject(value)) return 0
+  const keys = Object.keys(value)
+  return keys.reduce((members, key) => members + countMembers(value[key]), keys.length)
 }

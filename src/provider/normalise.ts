@@ -1,4 +1,4 @@
-import { type Envelope, type ReceiptContext, readEnvelope } from './envelope.js'
+import { type Envelope, type ReceiptContext, readEnvelope, readEventId } from './envelope.js'
 import type { Normalized, NormalizedEvent } from './event.js'
 import { isUsableId } from './ids.js'
 import { parseJsonBody } from './json.js'
@@ -21,10 +21,12 @@ export function normalise(body: Uint8Array, context: ReceiptContext): Normalized
     // What such a body means is open, its id included.
     if (!json.ok) return { ok: false, reason: json.reason, id }
 
-    const reading = readEnvelope(json.object, context)
-    if (!reading.ok) return reading
+    id = readEventId(json.object)
+    if (id === null) return { ok: false, reason: 'id_invalid', id }
 
-    id = reading.envelope.id
+    const reading = readEnvelope(id, json.object, context)
+    if (!reading.ok) return { ok: false, reason: reading.reason, id }
+
     const event = toEvent(reading.envelope)
     return namesOnlyUsableIds(event) ? { ok: true, event } : { ok: false, reason: 'reference_id_invalid', id }
   } catch {

@@ -125,7 +125,7 @@ describe('latchkey check', () => {
       status: 'none',
       since: null,
       until: null,
-      pastDueSince: null,
+      pastDue: false,
       sources: [],
     })
   })

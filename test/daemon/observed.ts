@@ -1,4 +1,5 @@
 import { ask, type RunningDaemon } from './running-daemon.js'
+import { CUSTOMER, PRODUCT } from './wire-events.js'
 
 /** The value of one series, such as `latchkey_conflicts_total{endpoint="live"}`; null where there is none yet. */
 export async function metric(daemon: RunningDaemon, series: string): Promise<number | null> {
@@ -10,4 +11,20 @@ export async function metric(daemon: RunningDaemon, series: string): Promise<num
 /** What an operator is warned of or worse: pino's levels from 40 up. */
 export function warnings(daemon: RunningDaemon): readonly Record<string, unknown>[] {
   return daemon.logged().filter(({ level }) => Number(level) >= 40)
+}
+
+/** An answer of `GET /entitlements/:customerId/:productId`, as far as these tests look at it. */
+export interface ShownEntitlement {
+  readonly active: boolean
+  readonly status: string
+  readonly since: string | null
+  readonly until: string | null
+}
+
+export async function entitlement(
+  daemon: RunningDaemon,
+  { customer = CUSTOMER, query = '' } = {},
+): Promise<ShownEntitlement> {
+  const answer = await ask(daemon, `/entitlements/${customer}/${PRODUCT}${query}`)
+  return (await answer.json()) as ShownEntitlement
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { warnings } from './observed.js'
+import { metric, warnings } from './observed.js'
 import { ask, runDaemon, send } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 import { CUSTOMER, PAYMENT, PRODUCT, wireEvent } from './wire-events.js'
@@ -69,6 +69,20 @@ describe('a type that is not documented', () => {
     ])
     expect(await (await ask(daemon, `/entitlements/${CUSTOMER}`)).json()).toMatchObject({ entitlements: [] })
   })
+})
+
+describe('the event header, which no signature covers', () => {
+  it.each(['payment.refunded', 'PAYMENT_REFUNDED', 'payment.authorized, payment.refunded', '__proto__'])(
+    'decides nothing, and is reported where it names another type: %s',
+    async (type) => {
+      const daemon = await runDaemon()
+      const answer = await send(daemon, PLAIN, { headers: { 'X-Webhook-Event': type } })
+      expect(await answer.json()).toMatchObject({ disposition: 'applied' })
+      expect(await storedEvents(daemon)).toMatchObject([{ type: 'payment.authorized' }])
+      expect(await metric(daemon, 'latchkey_header_mismatches_total{endpoint="live"}')).toBe(1)
+      expect(warnings(daemon)).toMatchObject([{ eventId: 'evt_odd', type: 'payment.authorized' }])
+    },
+  )
 })
 
 describe('ids are taken literally everywhere', () => {

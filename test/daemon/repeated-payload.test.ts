@@ -1,12 +1,16 @@
+import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { metric, warnings } from './observed.js'
+import { sendGathered, writeBeside } from './other-writer.js'
 import { ask, LIVE_SECRET, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 import { CUSTOMER, PAYMENT, PRODUCT, wireEvent } from './wire-events.js'
 
 const FIRST = wireEvent('payment.authorized', { id: 'evt_same' })
 const OTHER = wireEvent('payment.authorized', { id: 'evt_same', customer: 'cus_other' })
+/** About neither of the two customers. */
+const UNRELATED = wireEvent('customer.created', { customer: 'cus_unrelated' })
 
 async function receipt(daemon: RunningDaemon, body: string | Buffer): Promise<Receipt> {
   return (await (await send(daemon, body)).json()) as Receipt
@@ -45,14 +49,15 @@ describe('the same event again', () => {
     expect(warnings(daemon)).toEqual([])
   })
 
-  it('is stored once, however many copies come at once', async () => {
+  it('is stored once, however many copies come in one batch', async () => {
     const daemon = await runDaemon()
-    const receipts = await Promise.all(Array.from({ length: 20 }, () => receipt(daemon, FIRST)))
-    expect(receipts.map(({ disposition }) => disposition).sort()).toEqual([
-      'applied',
-      ...Array(19).fill('duplicate'),
+    const [, ...answers] = await sendGathered(daemon, [UNRELATED, ...Array(20).fill(FIRST)])
+    const dispositions = answers.map(({ body }) => body.disposition)
+    expect(dispositions.sort()).toEqual(['applied', ...Array(19).fill('duplicate')])
+    expect(await storedEvents(daemon)).toMatchObject([
+      { deliveries: 1 },
+      { event_id: 'evt_same', deliveries: 20 },
     ])
-    expect(await storedEvents(daemon)).toMatchObject([{ event_id: 'evt_same', deliveries: 20 }])
   })
 
   it('is the same through whichever endpoint of its environment it comes', async () => {
@@ -92,15 +97,15 @@ describe('another body under the id of a stored event', () => {
     expect(await conflicts(daemon)).toMatchObject([{ body: Buffer.from(`${FIRST} `) }])
   })
 
-  it('stands apart too when both come at once: one is stored, the other kept', async () => {
+  it('stands apart too when both come in one batch: the first to arrive is stored', async () => {
     const daemon = await runDaemon()
-    await Promise.all([receipt(daemon, FIRST), receipt(daemon, OTHER)])
-    const bodies = [...(await storedEvents(daemon)), ...(await conflicts(daemon))].map(({ body }) =>
-      body.toString(),
-    )
-    expect(bodies.sort()).toEqual([FIRST, OTHER].sort())
+    await sendGathered(daemon, [UNRELATED, FIRST, OTHER, OTHER])
+    const [, stored] = await storedEvents(daemon)
+    const [kept] = await conflicts(daemon)
+    expect([stored?.body.toString(), kept?.body.toString()].sort()).toEqual([FIRST, OTHER].sort())
+    expect(stored?.deliveries).toBe(3)
     const active = [await isActive(daemon, CUSTOMER), await isActive(daemon, 'cus_other')]
-    expect(active.filter(Boolean)).toHaveLength(1)
+    expect(active).toEqual([stored?.body.toString() === FIRST, stored?.body.toString() === OTHER])
   })
 })
 
@@ -118,20 +123,38 @@ describe('bad deliveries among good ones', () => {
     OTHER,
   ]
 
+  const customers = Array.from({ length: 60 }, (_, index) => `cus_good_${index}`)
+  const good = customers.map((customer) => {
+    return wireEvent('payment.authorized', { customer, payment: `${PAYMENT}_${customer}` })
+  })
+
   it('keep no good one from being applied', async () => {
     const daemon = await runDaemon()
     await receipt(daemon, FIRST)
-    const customers = Array.from({ length: 60 }, (_, index) => `cus_good_${index}`)
-    const good = customers.map((customer) => {
-      return wireEvent('payment.authorized', { customer, payment: `${PAYMENT}_${customer}` })
-    })
     const mixed = good.flatMap((body, index) => [body, BAD[index % BAD.length] ?? ''])
-    const receipts = await Promise.all(mixed.map((body) => receipt(daemon, body)))
+    const answers = await sendGathered(daemon, mixed)
 
-    expect(receipts.filter(({ disposition }) => disposition === 'applied')).toHaveLength(good.length)
+    expect(answers.map(({ status }) => status)).toEqual(mixed.map(() => 200))
+    expect(answers.filter(({ body }) => body.disposition === 'applied')).toHaveLength(good.length)
     for (const customer of customers) expect(await isActive(daemon, customer)).toBe(true)
     const bodies = new Set((await storedEvents(daemon)).map(({ body }) => body.toString()))
     for (const body of [...good, ...BAD.slice(0, -1)]) expect(bodies).toContain(body)
     expect(warnings(daemon).filter(({ msg }) => /could not|bug/.test(String(msg)))).toEqual([])
+  })
+
+  it('are alone in being refused where the database itself will not take them', async () => {
+    const daemon = await runDaemon()
+    await writeBeside(daemon, (db) =>
+      sql`create trigger refuse before insert on events when new.event_id = 'evt_poison'
+        begin select raise(abort, 'not this one'); end`.execute(db),
+    )
+    const poison = wireEvent('payment.authorized', { id: 'evt_poison', customer: 'cus_poison' })
+    const answers = await sendGathered(daemon, [...good, poison])
+
+    expect(answers.at(-1)).toMatchObject({ status: 503, body: { code: 'not_stored' } })
+    expect(answers.filter(({ body }) => body.disposition === 'applied')).toHaveLength(good.length)
+    for (const customer of customers) expect(await isActive(daemon, customer)).toBe(true)
+    expect(await isActive(daemon, 'cus_poison')).toBe(false)
+    expect(await storedEvents(daemon)).toHaveLength(good.length)
   })
 })

@@ -129,7 +129,7 @@ export function send(daemon: Daemon, body: string | Buffer, options: SendOptions
   })
 }
 
-/** Asks the API with the key of the config above. */
-export function ask(daemon: Daemon, path: string, key = API_KEY): Promise<Response> {
-  return fetch(`${daemon.url}${path}`, { headers: { Authorization: `Bearer ${key}` } })
+/** Asks the API, with the key of the config above unless `headers` bring another. */
+export function ask(daemon: Daemon, path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${daemon.url}${path}`, { headers: { Authorization: `Bearer ${API_KEY}`, ...headers } })
 }

@@ -1,5 +1,5 @@
 import type { Environment, Rail } from '../../src/provider/event.js'
-import { buildSampleEvent, type SampleSpec } from '../../src/provider/sample-event.js'
+import { buildSampleEvent } from '../../src/provider/sample-event.js'
 import { NOW } from './running-daemon.js'
 
 export const CUSTOMER = 'cus_1'
@@ -16,8 +16,9 @@ export interface Told {
   readonly payment?: string | null
   readonly subscription?: string | null
   readonly rail?: Rail
-  readonly generation?: SampleSpec['generation']
   readonly environment?: Environment
+  /** Fields of `data` that replace the documented sample's. */
+  readonly data?: Readonly<Record<string, unknown>>
 }
 
 const HOUR_MS = 3_600_000
@@ -34,11 +35,10 @@ let sent = 0
 /** A documented event of either generation: of a one-time payment by card, unless told otherwise. */
 export function wireEvent(type: string, told: Told = {}): string {
   sent += 1
-  const { id = `evt_${sent}`, minutes = 0, rail = 'card', generation, environment = 'live' } = told
+  const { id = `evt_${sent}`, minutes = 0, rail = 'card', environment = 'live' } = told
   const { customer = CUSTOMER, product = PRODUCT, payment = PAYMENT, subscription = null } = told
   const { body } = buildSampleEvent({
     type,
-    ...(generation && { generation }),
     eventId: id,
     createdAt: timeOf(minutes),
     environment,
@@ -48,12 +48,10 @@ export function wireEvent(type: string, told: Told = {}): string {
     subscriptionId: subscription,
     rail: rail === 'unknown' ? 'card' : rail,
   })
-  return rail === 'unknown' ? withoutRail(body) : body
+  const event = JSON.parse(body, rail === 'unknown' ? leaveOutRail : undefined)
+  return JSON.stringify({ ...event, data: { ...event.data, ...told.data } })
 }
 
-function withoutRail(body: string): string {
-  const kept: unknown = JSON.parse(body, (key, value: unknown) =>
-    RAIL_FIELDS.includes(key) ? undefined : value,
-  )
-  return JSON.stringify(kept)
+function leaveOutRail(key: string, value: unknown): unknown {
+  return RAIL_FIELDS.includes(key) ? undefined : value
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { fromEnv } from '../config/config-file.js'
 import { customerStory, deliver } from './load.js'
 import {
   API_KEY,
@@ -85,7 +86,7 @@ describe('on SIGHUP a daemon', () => {
     const folder = configuredFolder()
     const daemon = await serve(folder)
     rewriteConfig(folder, {
-      ...withSecrets(NEW_SECRET, '', '${env:NOT_SET}'),
+      ...withSecrets(NEW_SECRET, '', fromEnv('NOT_SET')),
       api: { keys: [{ ...keyEntry('second', NEW_KEY), hash: NEW_KEY }] },
       polices: {},
     })

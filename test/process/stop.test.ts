@@ -67,8 +67,11 @@ describe('a daemon that is told to stop', () => {
   it('does not wait for a sender that never finishes its request', async () => {
     const folder = configuredFolder()
     const daemon = await serve(folder)
-    const half = 'POST /webhooks/live HTTP/1.1\r\nHost: latchkey\r\nContent-Length: 100\r\n\r\nhalf'
-    await connection(daemon, half)
+    const head =
+      'POST /webhooks/live HTTP/1.1\r\nHost: latchkey\r\nContent-Length: 100\r\nExpect: 100-continue'
+    const slow = await connection(daemon, `${head}\r\n\r\nhalf`)
+    // The daemon says `100 Continue`: it has begun with the request.
+    await new Promise((resolve) => slow.once('data', resolve))
     daemon.signal('SIGTERM')
     expect(await exitCodeOf(daemon)).toBe(0)
     expect(await storedEvents(folder)).toEqual([])

@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.js'
+import { writeConfig } from '../config/config-file.js'
+import { freePort, ROOT, runProgram } from '../setup/program.js'
+import { blocks, installedCheckout, namedFiles, README } from './readme.js'
+import { entitlementsOf, serve } from './served.js'
+
+const INSTALL = 'npm ci && '
+const DEFAULT_PORT = '4680'
+const MADE_BY_THE_FIRST_START = ['config.json', 'data/first-key.txt']
+
+const HAS_CURL = spawnSync('curl', ['--version']).status === 0
+
+/** The names in an object, and in the first item of a list: what a reader may rely on in an answer. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
+  if (typeof value !== 'object' || value === null) return '…'
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)]))
+}
+
+describe('the commands of the README', () => {
+  it('do what it says, one after the other, in a checkout that needs no network', async () => {
+    const [start, grant, takeBack, query, checkConfig, createKey, test, ...more] = blocks('sh')
+    expect([start, test, more]).toEqual([`${INSTALL}npm start`, `${INSTALL}npm test`, []])
+
+    const folder = installedCheckout()
+    const port = String(await freePort())
+    const env = { LATCHKEY_PORT: port, npm_config_offline: 'true', npm_config_update_notifier: 'false' }
+    async function run(block = ''): Promise<string> {
+      const script = block.replaceAll(DEFAULT_PORT, port)
+      const { code, stdout, stderr } = await runProgram(['sh', '-ec', script], { folder, env })
+      expect({ block, code, ...(code === 0 ? {} : { stdout, stderr }) }).toEqual({ block, code: 0 })
+      return stdout
+    }
+
+    const daemon = await serve(folder, env, ['npm', 'start'])
+    expect(daemon.url).toBe(`http://127.0.0.1:${port}`)
+    for (const name of MADE_BY_THE_FIRST_START) expect(existsSync(join(folder, name))).toBe(true)
+
+    expect(await run(grant)).toMatch(/^payment\.authorized .* applied\npro_1 {2}active {2}since \d.*\n$/)
+    expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}since .*\n$/)
+    if (HAS_CURL) {
+      const answer = JSON.parse(await run(query))
+      expect(answer).toMatchObject({
+        customerId: 'cus_1',
+        environment: 'sandbox',
+        entitlements: [{ productId: 'pro_1', active: false, status: 'refunded' }],
+      })
+      expect(shapeOf(answer)).toEqual(shapeOf(JSON.parse(blocks('json').at(-1) ?? '')))
+    }
+    expect(await run(checkConfig)).toBe(`ok: ${join(folder, 'config.json')}\n`)
+
+    const [, key = ''] = /^API key "my-app" \(shown only now\): (lk_\S+)\n/.exec(await run(createKey)) ?? []
+    process.kill(daemon.pid, 'SIGHUP')
+    await daemon.until(/read the config again/)
+    expect(await entitlementsOf(daemon, 'cus_1', key)).toEqual([
+      { productId: 'pro_1', active: false, status: 'refunded' },
+    ])
+  })
+
+  it('test it as the project itself is tested', () => {
+    const commands = readFileSync(join(ROOT, '.ci', 'run'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .slice(-2)
+    expect(blocks('sh')).toContain(commands.join(' && '))
+  })
+
+  it('are scripts that the project has', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const named = [...README.matchAll(/`npm run ([\w-]+)/g)].map(([, name = '']) => name)
+    expect(named.length).toBeGreaterThan(0)
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named))
+  })
+})
+
+describe('the examples of the README', () => {
+  it('show an endpoint as a config takes it', () => {
+    const [endpoints = ''] = blocks('json')
+    const path = writeConfig(`{${endpoints}}`)
+    const { config } = loadConfig({ path, env: { LATCHKEY_LIVE_SECRET: 'whsec_1' } })
+    expect(config.endpoints).toMatchObject([{ name: 'live', environment: 'live' }])
+  })
+
+  it('are JSON where they say so', () => {
+    const examples = blocks('json')
+    expect(examples).toHaveLength(2)
+    for (const text of examples) {
+      expect(JSON.parse(text.startsWith('{') ? text : `{${text}}`)).toEqual(expect.any(Object))
+    }
+  })
+
+  it('name files that are there', () => {
+    const names = namedFiles()
+    expect(names).toEqual(expect.arrayContaining(['config.example.json', 'src/daemon.ts', 'LICENSE']))
+    const missing = names.filter((name) => !existsSync(join(ROOT, name)))
+    expect(missing.filter((name) => !MADE_BY_THE_FIRST_START.includes(name))).toEqual([])
+  })
+})
