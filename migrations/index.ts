@@ -1,6 +1,8 @@
 import { events } from './0001-events.js'
 import { entitlements } from './0002-entitlements.js'
 import { customers } from './0003-customers.js'
+import { rebuilds } from './0004-rebuilds.js'
+import { manualEvents } from './0005-manual-events.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -8,4 +10,6 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-events', create: events },
   { name: '0002-entitlements', create: entitlements },
   { name: '0003-customers', create: customers },
+  { name: '0004-rebuilds', create: rebuilds },
+  { name: '0005-manual-events', create: manualEvents },
 ]

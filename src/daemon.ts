@@ -1,16 +1,29 @@
 import type { Logger } from 'pino'
 import type { Config } from './config/types.js'
 import { LatchkeyError } from './errors.js'
-import type { AccessDeps } from './handlers/access-question.js'
+import type { CustomerQuestions } from './handlers/customer-questions.js'
 import { startListeners } from './handlers/listeners.js'
+import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
 import type { Readiness } from './handlers/readyz.js'
+import { createPerformAct } from './ingest/manual-acts.js'
 import { createIngestQueue } from './ingest/queue.js'
+import { createRebuild } from './ingest/rebuild.js'
+import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createRefreshDue } from './ingest/refresh-due.js'
 import { createReportWritten } from './ingest/report-written.js'
 import { createBatchWriter } from './ingest/write-batch.js'
 import { startSchedule } from './jobs/schedule.js'
+import type { CustomerReaders } from './store/customer-readers.js'
+import { loadManualEvent } from './store/manual-events.js'
+import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
 import { openStore } from './store/store.js'
+
+/** The least that any supported system takes, less its final NUL. */
+const MAX_SOCKET_PATH_BYTES = 103
+
+const POLICY_DIFFERS =
+  'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
 
 export interface DaemonDeps {
   /** Epoch milliseconds; the one place where the clock comes in. */
@@ -37,30 +50,51 @@ export interface Daemon {
 export async function startDaemon(config: Config, { clock, log }: DaemonDeps): Promise<Daemon> {
   let current = config
   const store = await openStore(config.database.file, config.policy, clock)
-  if (store.policyDiffers) {
-    log.warn('the configured policy differs from the one in force, which stays: nothing was applied')
-  }
   try {
+    const policyDiffers = async () => !isSamePolicy(await policyInForce(store.writer), current.policy)
+    const warnIfPolicyDiffers = async () => {
+      if (await policyDiffers()) log.warn(POLICY_DIFFERS)
+    }
+    await warnIfPolicyDiffers()
     const metrics = createMetrics()
     let reportFailure: (error: unknown) => void = () => {}
     const failure = new Promise<unknown>((resolve) => {
       reportFailure = resolve
     })
     const queue = createIngestQueue({
-      writeBatch: createBatchWriter({ db: store.writer, policy: store.policy, clock }),
+      writeBatch: createBatchWriter({ db: store.writer, policy: policyInForce, clock }),
       onWritten: createReportWritten({ log, count: metrics }),
       onBroken: reportFailure,
       log,
     })
+    const rebuilds = createRebuildJobs({ rebuild: createRebuild({ db: store.writer, clock }), log })
+    const readAccess = orUnavailable(store.readAccess, log)
     const listeners = await startListeners({
       addresses: config.server,
+      socketFile: usableSocket(socketFileOf(config.database.file), log),
       endpointNamed: (name) => current.endpoints.find((endpoint) => endpoint.name === name),
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       ingest: queue.ingest,
-      readAccess: orUnavailable(store.readAccess, log),
+      readAccess,
+      performAct: createPerformAct({
+        write: queue.ingest,
+        findAct: (environment, eventId) => loadManualEvent(store.writer, environment, eventId),
+        readAccess,
+        clock,
+      }),
+      customers: customerQuestions(store.customerReaders(config.identity.ref), log),
+      readExplanation: orUnavailable(store.readExplanation, log),
+      rebuilds: {
+        rebuilds,
+        configuredPolicy: () => ({
+          policy: current.policy,
+          fingerprint: policyFingerprint(current.policy),
+        }),
+        policyInForce: () => policyInForce(store.writer),
+      },
       isWriterAlive: queue.isAlive,
-      readiness: () => readinessOf(queue.isAlive(), store),
+      readiness: () => readinessOf(queue.isAlive(), store.canWrite, policyDiffers),
       clock,
       metrics,
       log,
@@ -71,6 +105,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       await listeners.stop()
       await queue.drain()
       await schedule.stop()
+      await rebuilds.stop()
       await store.close()
     }
     let stopped: Promise<void> | null = null
@@ -80,6 +115,9 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       metricsUrl: listeners.metricsUrl,
       reload: (next) => {
         current = next
+        void warnIfPolicyDiffers().catch((error: unknown) => {
+          log.error({ err: error }, 'the policy in force could not be read')
+        })
       },
       stop: () => {
         stopped ??= stop()
@@ -93,11 +131,32 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
   }
 }
 
+/** A socket's path has few bytes on every system; a longer one would stop the start for what few need. */
+function usableSocket(file: string, log: Logger): string | null {
+  if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
+  log.warn({ file }, 'the path is too long for a local socket: commands that change something need --url')
+  return null
+}
+
+function customerQuestions(readers: CustomerReaders, log: Logger): CustomerQuestions {
+  return {
+    readAccesses: orUnavailable(readers.readAccesses, log),
+    findByReference: orUnavailable(readers.findByReference, log),
+    findByReferences: orUnavailable(readers.findByReferences, log),
+    findByDetail: orUnavailable(readers.findByDetail, log),
+    readCustomer: orUnavailable(readers.readCustomer, log),
+    readProductCustomers: orUnavailable(readers.readProductCustomers, log),
+  }
+}
+
 /** A store that can't be read must never look like a customer without access. */
-function orUnavailable(readAccess: AccessDeps['readAccess'], log: Logger): AccessDeps['readAccess'] {
+function orUnavailable<Question, Answer>(
+  read: (question: Question) => Promise<Answer>,
+  log: Logger,
+): (question: Question) => Promise<Answer> {
   return async (question) => {
     try {
-      return await readAccess(question)
+      return await read(question)
     } catch (error) {
       log.error({ err: error }, 'the store could not be read')
       throw new LatchkeyError('store_unavailable', 'The store can not be read now.', { cause: error })
@@ -107,9 +166,13 @@ function orUnavailable(readAccess: AccessDeps['readAccess'], log: Logger): Acces
 
 async function readinessOf(
   isWriterAlive: boolean,
-  store: { canWrite(): Promise<boolean>; readonly policyDiffers: boolean },
+  canWrite: () => Promise<boolean>,
+  policyDiffers: () => Promise<boolean>,
 ): Promise<Readiness> {
   if (!isWriterAlive) return { ready: false, notes: ['The writer has stopped.'] }
-  if (!(await store.canWrite())) return { ready: false, notes: ['The store can not be written now.'] }
-  return { ready: true, notes: store.policyDiffers ? ['The configured policy is not the one in force.'] : [] }
+  if (!(await canWrite())) return { ready: false, notes: ['The store can not be written now.'] }
+  return {
+    ready: true,
+    notes: (await policyDiffers()) ? ['The configured policy is not the one in force.'] : [],
+  }
 }

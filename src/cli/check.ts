@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import type { AccessAnswer } from '../entitlements/answer.js'
-import { entitlementOf } from '../entitlements/entitlement.js'
+import { neverGranted } from '../entitlements/entitlement.js'
 import type { Entitlement } from '../entitlements/model.js'
 import { accessJson, entitlementJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
@@ -51,9 +51,9 @@ function showAll(answer: AccessAnswer, { json }: CheckOptions): string {
   return `${answer.customerId} has no access in ${answer.environment}\n`
 }
 
-function showOne({ entitlements, asOf }: AccessAnswer, productId: string, { json }: CheckOptions): string {
+function showOne({ entitlements, blocked }: AccessAnswer, productId: string, { json }: CheckOptions): string {
   const granted = entitlements.find((entitlement) => entitlement.productId === productId)
-  const entitlement = granted ?? entitlementOf(productId, [], { at: asOf })
+  const entitlement = granted ?? neverGranted(productId, blocked)
   return json ? jsonLine(entitlementJson(entitlement)) : entitlementLine(entitlement)
 }
 

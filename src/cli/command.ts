@@ -26,8 +26,9 @@ export function withSharedOptions(command: Command, ...examples: readonly string
 }
 
 /** `--environment`, for the commands that it applies to. */
-export function environmentOption(): Option {
-  const text = 'which environment (default: live, or the only one configured)'
+export function environmentOption(
+  text = 'which environment (default: live, or the only one configured)',
+): Option {
   return new Option('--environment <name>', text).choices(['live', 'sandbox'])
 }
 

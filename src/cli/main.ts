@@ -1,12 +1,22 @@
+import { blockCommand } from './block.js'
 import { checkCommand } from './check.js'
 import { configCheckCommand } from './config-check.js'
 import { processContext } from './context.js'
+import { explainCommand } from './explain.js'
+import { grantCommand } from './grant.js'
 import { keysCreateCommand } from './keys-create.js'
 import { keysListCommand } from './keys-list.js'
+import { linkCommand } from './link.js'
+import { policyApplyCommand } from './policy-apply.js'
+import { policyDiffCommand } from './policy-diff.js'
+import { policyShowCommand } from './policy-show.js'
 import { runCli } from './program.js'
-import { createFileReadAccess } from './read-access.js'
+import { createFileReadAccess, createFileReadExplanation } from './read-access.js'
+import { rebuildCommand } from './rebuild.js'
+import { revokeCommand } from './revoke.js'
 import { serveCommand } from './serve.js'
 import { triggerCommand } from './trigger.js'
+import { unblockCommand } from './unblock.js'
 
 const context = processContext()
 
@@ -14,7 +24,17 @@ process.exitCode = await runCli(process.argv.slice(2), context, [
   serveCommand,
   triggerCommand,
   checkCommand(createFileReadAccess(context.now)),
+  explainCommand(createFileReadExplanation(context.now)),
+  grantCommand,
+  revokeCommand,
+  blockCommand,
+  unblockCommand,
+  linkCommand,
   keysCreateCommand,
   keysListCommand,
   configCheckCommand,
+  policyShowCommand,
+  policyDiffCommand,
+  policyApplyCommand,
+  rebuildCommand,
 ])

@@ -1,24 +1,15 @@
-import { LatchkeyError } from '../errors.js'
 import { createAccessReader } from '../store/access-reader.js'
-import { openDatabase } from '../store/dialect.js'
+import { createExplanationReader } from '../store/explanation-reader.js'
 import type { ReadAccess } from './check.js'
+import type { ReadExplanation } from './explain.js'
+import { readStore } from './read-store.js'
 
-/**
- * Reads the database file itself, beside a running daemon or with none.
- * Throws `store_missing`, or `store_unavailable` where the file is there and no answer comes of it.
- */
+/** Reads who may use what from the database file itself. */
 export function createFileReadAccess(now: () => number): ReadAccess {
-  return async ({ database: { file } }, query) => {
-    const db = openDatabase(file, { readOnly: true })
-    try {
-      return await createAccessReader(db, now)(query)
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      throw new LatchkeyError('store_unavailable', `the database ${file} can't be read: ${reason}`, {
-        cause: error,
-      })
-    } finally {
-      await db.destroy()
-    }
-  }
+  return (config, query) => readStore(config, (db) => createAccessReader(db, now)(query))
+}
+
+/** Explains from the database file itself. */
+export function createFileReadExplanation(now: () => number): ReadExplanation {
+  return (config, query) => readStore(config, (db) => createExplanationReader(db, now, config.policy)(query))
 }

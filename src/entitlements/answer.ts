@@ -13,5 +13,7 @@ export interface AccessAnswer {
   readonly validUntil: number | null
   /** Where in the change log the answer stands. */
   readonly cursor: string
+  /** Whether a block stands on every product, those never granted included. */
+  readonly blocked: boolean
   readonly entitlements: readonly Entitlement[]
 }

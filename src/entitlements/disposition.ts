@@ -1,7 +1,7 @@
 import type { NormalizedEvent } from '../provider/event.js'
 import type { HoldReason, SourceKey } from './model.js'
 import type { Policy } from './policy.js'
-import { isDecisive } from './reading.js'
+import { isDecisive, type SourceEvent } from './reading.js'
 
 /** What became of an event that could be read. */
 export type Outcome =
@@ -21,7 +21,26 @@ export function outcomeOf(
   hold: HoldReason | undefined,
   policy: Policy,
 ): Outcome {
-  if (event.subject !== 'payment' && event.subject !== 'subscription') return IGNORED
+  switch (event.subject) {
+    case 'payment':
+    case 'subscription':
+      return outcomeOfPaid(event, source, hold, policy)
+    case 'manual':
+      return APPLIED
+    case 'customer':
+    case 'other':
+      return IGNORED
+    default:
+      return event satisfies never
+  }
+}
+
+function outcomeOfPaid(
+  event: SourceEvent,
+  source: SourceKey | null,
+  hold: HoldReason | undefined,
+  policy: Policy,
+): Outcome {
   const decisive = isDecisive(event.type, policy)
   if (source === null) return decisive ? { disposition: 'held', reason: 'source_unknown' } : IGNORED
   if (hold !== undefined) return { disposition: 'held', reason: hold }

@@ -1,5 +1,5 @@
 import type { PaymentEvent, Rail, RailProof } from '../provider/event.js'
-import { createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
+import { type Access, createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
 import { newestTold } from './order.js'
 import type { Policy } from './policy.js'
 import { isStronger, strongestProof } from './rail.js'
@@ -16,13 +16,33 @@ export interface FoldedPayment {
   readonly newestAt: number
 }
 
-/** Folds all events of a one-time payment: it gives access while it is good by a grant. */
-export function foldPayment(events: readonly PaymentEvent[], policy: Policy): FoldedPayment {
+/** What one event did to a one-time payment. */
+export interface PaymentStep {
+  readonly reading: Reading<PaymentEvent>
+  readonly before: PaymentPoint
+  readonly after: PaymentPoint
+}
+
+/** How the payment stands at the instant of an event, just before it or just after. */
+export interface PaymentPoint {
+  readonly standing: Standing | undefined
+  readonly access: Access | null
+}
+
+/**
+ * Folds all events of a one-time payment: it gives access while it is good by a grant.
+ * @param observe is told of every step, in order; left out, nothing is gathered for it
+ */
+export function foldPayment(
+  events: readonly PaymentEvent[],
+  policy: Policy,
+  observe?: (step: PaymentStep) => void,
+): FoldedPayment {
   const proof = strongestProof(events)
   const productId = newestTold(events, (event) => event.productId)
   const readings = readEvents(events, () => railOf(proof), policy)
   const newestAt = readings.at(-1)?.event.createdAt ?? Number.NEGATIVE_INFINITY
-  return walk({ proof, productId, standing: null, access: NO_ACCESS, newestAt }, readings)
+  return walk({ proof, productId, standing: null, access: NO_ACCESS, newestAt }, readings, observe)
 }
 
 /** Takes in an event newer than all before; null: it changes how these were read. */
@@ -39,14 +59,23 @@ export function advancePayment(
   return walk({ ...folded, proof, newestAt: event.createdAt }, [reading])
 }
 
-function walk(from: FoldedPayment, readings: readonly Reading<PaymentEvent>[]): FoldedPayment {
+function walk(
+  from: FoldedPayment,
+  readings: readonly Reading<PaymentEvent>[],
+  observe?: (step: PaymentStep) => void,
+): FoldedPayment {
   const { productId } = from
   const tracker = createIntervalTracker(from.access)
   let standing = from.standing ?? undefined
-  for (const { event, effect } of readings) {
+  for (const reading of readings) {
+    const { event, effect } = reading
+    const before = observe && { standing, access: tracker.accessAt(event.createdAt) }
     standing = standingAfter(standing, event, effect, effect === 'grant')
     const access = standing === 'good' && productId !== null ? { productId, end: null } : null
     tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
+    if (observe && before) {
+      observe({ reading, before, after: { standing, access: tracker.accessAt(event.createdAt) } })
+    }
   }
   return { ...from, standing: standing ?? null, access: tracker.state() }
 }

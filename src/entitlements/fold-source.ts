@@ -1,15 +1,20 @@
 import type { PaymentEvent, Rail } from '../provider/event.js'
 import { advanceSubscription, type IsNewPayment } from './advance-subscription.js'
+import { foldManual } from './fold-manual.js'
 import { advancePayment, type FoldedPayment, foldPayment, railOf } from './fold-payment.js'
 import { type FoldedSubscription, foldSubscription } from './fold-subscription.js'
 import { heldEvents, holdOf } from './held.js'
 import { intervalsOf, type TrackerState } from './intervals.js'
-import type { SourceKey, SourceState } from './model.js'
+import type { GrantAct } from './manual-source.js'
+import type { SourceKey, SourceKind, SourceState } from './model.js'
 import { newestTold } from './order.js'
 import type { Policy } from './policy.js'
 import type { SourceEvent } from './reading.js'
 import type { SubscriptionMemory } from './subscription-memory.js'
 import { type Shown, WALK_START } from './walk-subscription.js'
+
+/** The events that sources are folded from, of every kind. */
+export type FoldableEvent = SourceEvent | GrantAct
 
 /** What has to be remembered of a source to take in a newer event; plain data, to be saved beside its state. */
 export type SourceMemory = { readonly subscription: SubscriptionMemory } | { readonly payment: FoldedPayment }
@@ -27,15 +32,25 @@ export interface FoldedSource {
  * whatever order they arrived in. Same set and policy: same state.
  * @param events all stored events of the source, each once, in any order
  */
-export function foldSource(key: SourceKey, events: readonly SourceEvent[], policy: Policy): FoldedSource {
+export function foldSource(key: SourceKey, events: readonly FoldableEvent[], policy: Policy): FoldedSource {
   const customerId = newestTold(events, (event) => event.customerId)
   const newestAt = events.reduce((at, { createdAt }) => Math.max(at, createdAt), Number.NEGATIVE_INFINITY)
-  const folded =
-    key.kind === 'subscription'
-      ? ofSubscription(foldSubscription(events, policy))
-      : ofPayment(foldPayment(events.filter(isPaymentEvent), policy))
-  const held = heldEvents(events, { customerId, productId: folded.productId }, policy)
+  const folded = foldKind(key.kind, events, policy)
+  const held = heldEvents(events.filter(isPolicyEvent), { customerId, productId: folded.productId }, policy)
   return { state: toState(key, folded, { customerId, newestAt, held }), memory: folded.memory }
+}
+
+function foldKind(kind: SourceKind, events: readonly FoldableEvent[], policy: Policy): Folded {
+  switch (kind) {
+    case 'subscription':
+      return ofSubscription(foldSubscription(events.filter(isPolicyEvent), policy))
+    case 'payment':
+      return ofPayment(foldPayment(events.filter(isPaymentEvent), policy))
+    case 'manual':
+      return ofManual(foldManual(events.filter((event) => event.subject === 'manual')))
+    default:
+      return kind satisfies never
+  }
 }
 
 /**
@@ -45,10 +60,11 @@ export function foldSource(key: SourceKey, events: readonly SourceEvent[], polic
  */
 export function advanceSource(
   { state, memory }: FoldedSource,
-  event: SourceEvent,
+  event: FoldableEvent,
   policy: Policy,
   isNew: IsNewPayment,
 ): FoldedSource | null {
+  if (event.subject === 'manual') return null
   const folded = memory === null ? null : advance(memory, event, policy, isNew)
   if (folded === null) return null
   const customerId = event.customerId ?? state.customerId
@@ -117,6 +133,19 @@ function ofPayment(folded: FoldedPayment): Folded {
   }
 }
 
+/** Few acts are done by hand to one product of one customer: they are folded whole each time. */
+function ofManual(access: TrackerState): Folded {
+  return {
+    rail: 'unknown',
+    productId: null,
+    access,
+    shown: WALK_START.shown,
+    cyclesWithoutPayment: 0,
+    memory: null,
+    railOf: () => 'unknown',
+  }
+}
+
 function toState(
   { kind, id }: SourceKey,
   { rail, access, shown, cyclesWithoutPayment }: Folded,
@@ -125,6 +154,11 @@ function toState(
   return { kind, id, ...told, rail, intervals: intervalsOf(access), ...shown, cyclesWithoutPayment }
 }
 
-function isPaymentEvent(event: SourceEvent): event is PaymentEvent {
+/** Whether the policy decides what follows from it, as it does for all that the provider sends. */
+function isPolicyEvent(event: FoldableEvent): event is SourceEvent {
+  return event.subject === 'payment' || event.subject === 'subscription'
+}
+
+function isPaymentEvent(event: FoldableEvent): event is PaymentEvent {
   return event.subject === 'payment'
 }

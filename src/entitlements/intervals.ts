@@ -35,6 +35,8 @@ export interface IntervalTracker {
    * where only its product is another one, it moved.
    */
   see(at: number, access: Access | null, cause: Omit<End, 'at'>): void
+  /** Access as it stands at `at`, the last instant seen or a later one. */
+  accessAt(at: number): Access | null
   state(): TrackerState
 }
 
@@ -72,6 +74,7 @@ export function createIntervalTracker(start: TrackerState): IntervalTracker {
       if (current && running) running = { ...running, end: current.end }
       else if (current) begin(at, current, cause.eventId)
     },
+    accessAt: (at) => (running?.end && running.end.at <= at ? null : running),
     state: () => ({ ended, running }),
   }
 }

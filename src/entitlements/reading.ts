@@ -9,6 +9,24 @@ export type SourceEvent = PaymentEvent | SubscriptionEvent
 /** What the policy's table makes of an event. */
 export type Effect = 'grant' | 'take_back' | 'none'
 
+/** The row of the policy's table that an event meets, and on which side. */
+export interface PolicyRow {
+  readonly rail: Rail
+  readonly on: 'grant' | 'takeBack'
+}
+
+const GRANT_ROWS: Readonly<Record<Rail, PolicyRow>> = {
+  card: { rail: 'card', on: 'grant' },
+  crypto: { rail: 'crypto', on: 'grant' },
+  unknown: { rail: 'unknown', on: 'grant' },
+}
+
+const TAKE_BACK_ROWS: Readonly<Record<Rail, PolicyRow>> = {
+  card: { rail: 'card', on: 'takeBack' },
+  crypto: { rail: 'crypto', on: 'takeBack' },
+  unknown: { rail: 'unknown', on: 'takeBack' },
+}
+
 /** An event as the walk meets it: its place in the order, and what the table makes of it. */
 export interface Reading<E extends SourceEvent = SourceEvent> {
   readonly event: E
@@ -36,17 +54,30 @@ export function readEvents<E extends SourceEvent>(
 }
 
 /**
+ * The row that an event meets; null: none, be it that the documents take back whatever the rows say.
+ *
  * A grant that shows no rail itself counts under `unknown` too, whatever is learned later:
  * a proof may add access, and never takes away what `unknown` gave.
  */
-export function effectOf(event: SourceEvent, rail: Rail, policy: Policy): Effect {
-  if (event.subject === 'payment') {
-    if (onlyInforms(event)) return 'none'
-    if (TERMINAL_TYPES.includes(event.type)) return 'take_back'
-    if (policy.grantOn[rail].includes(event.type)) return 'grant'
-    if (event.railProof === null && policy.grantOn.unknown.includes(event.type)) return 'grant'
+export function rowOf(event: SourceEvent, rail: Rail, policy: Policy): PolicyRow | null {
+  if (onlyInforms(event)) return null
+  if (event.subject === 'payment' && !isTerminal(event)) {
+    if (policy.grantOn[rail].includes(event.type)) return GRANT_ROWS[rail]
+    if (event.railProof === null && policy.grantOn.unknown.includes(event.type)) return GRANT_ROWS.unknown
   }
-  return policy.revokeOn[rail].includes(event.type) ? 'take_back' : 'none'
+  return policy.revokeOn[rail].includes(event.type) ? TAKE_BACK_ROWS[rail] : null
+}
+
+export function effectOf(event: SourceEvent, rail: Rail, policy: Policy): Effect {
+  if (isTerminal(event)) return 'take_back'
+  const row = rowOf(event, rail, policy)
+  if (row === null) return 'none'
+  return row.on === 'grant' ? 'grant' : 'take_back'
+}
+
+/** Whether the documents themselves say that the payment will never be paid. */
+function isTerminal(event: SourceEvent): boolean {
+  return event.subject === 'payment' && !onlyInforms(event) && TERMINAL_TYPES.includes(event.type)
 }
 
 /** A payment event that names its subscription but no payment has nothing to grant, or to take back. */

@@ -1,4 +1,5 @@
 import type { NormalizedEvent } from '../provider/event.js'
+import { isGrantAct, manualSource } from './manual-source.js'
 import type { SourceKey } from './model.js'
 import { compareText } from './order.js'
 
@@ -33,12 +34,25 @@ export function sourceOf(
   event: NormalizedEvent,
   subscriptionOf: (paymentId: string) => string | undefined,
 ): SourceKey | null {
-  if (event.subject === 'subscription') return subscriptionSource(event.subscriptionId)
-  if (event.subject !== 'payment') return null
-  if (event.paymentId === null) return subscriptionSource(event.subscriptionId)
-  return (
-    subscriptionSource(subscriptionOf(event.paymentId) ?? null) ?? { kind: 'payment', id: event.paymentId }
-  )
+  switch (event.subject) {
+    case 'subscription':
+      return subscriptionSource(event.subscriptionId)
+    case 'payment':
+      if (event.paymentId === null) return subscriptionSource(event.subscriptionId)
+      return (
+        subscriptionSource(subscriptionOf(event.paymentId) ?? null) ?? {
+          kind: 'payment',
+          id: event.paymentId,
+        }
+      )
+    case 'manual':
+      return isGrantAct(event) ? manualSource(event) : null
+    case 'customer':
+    case 'other':
+      return null
+    default:
+      return event satisfies never
+  }
 }
 
 function subscriptionSource(id: string | null): SourceKey | null {

@@ -25,6 +25,8 @@ export interface WalkFacts {
 export interface SubscriptionReading extends WalkFacts {
   readonly rail: Rail
   readonly payments: ReadonlyMap<string, PaymentRail>
+  /** The rail that an event is read under. */
+  readonly railOf: (event: SourceEvent) => Rail
   readonly walk: readonly Reading[]
   readonly paying: readonly PayingEvent[]
 }
@@ -50,6 +52,7 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
   return {
     rail,
     payments,
+    railOf,
     walk,
     paying,
     makesGood: new Set(walk.filter((reading) => makesGood(reading, policy)).map(({ index }) => index)),

@@ -1,7 +1,7 @@
 import type { SubscriptionEvent } from '../provider/event.js'
-import { type BasisState, createBasis, NO_BASIS } from './basis.js'
+import { type BasisState, type BasisStep, createBasis, type Ground, NO_BASIS } from './basis.js'
 import { createEnds, type EndsState, NO_ENDS } from './ends.js'
-import { createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
+import { type Access, createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
 import { createPlan, NO_PLAN, type PlanState } from './plan.js'
 import type { Policy } from './policy.js'
 import { END_REASON_OF, type Reading } from './reading.js'
@@ -38,15 +38,36 @@ export interface SubscriptionWalk {
   readonly productId: string | null
 }
 
+/** Where the walk stands at the instant of an event, just before it or just after. */
+export interface WalkPoint {
+  readonly ground: Ground | null
+  readonly ends: EndsState
+  readonly plan: PlanState
+  /** The product in force. */
+  readonly productId: string | null
+  readonly shown: Shown
+  readonly access: Access | null
+}
+
+/** What one event did in the walk. */
+export interface WalkStep {
+  readonly reading: Reading
+  readonly basis: BasisStep
+  readonly before: WalkPoint
+  readonly after: WalkPoint
+}
+
 /**
  * Walks on from a state over the next events, in order: a subscription gives the product of its plan while it
  * stands on something and the earliest of its ends lies ahead.
+ * @param observe is told of every step, in order; left out, nothing is gathered for it
  */
 export function walkSubscription(
   from: WalkState,
   readings: readonly Reading[],
   facts: WalkFacts,
   policy: Policy,
+  observe?: (step: WalkStep) => void,
 ): SubscriptionWalk {
   const basis = createBasis(facts, policy, from.basis)
   const ends = createEnds(policy, from.ends)
@@ -54,17 +75,28 @@ export function walkSubscription(
   const tracker = createIntervalTracker(from.access)
   let shown = from.shown
 
+  const pointAt = (at: number): WalkPoint => ({
+    ground: basis.ground(),
+    ends: ends.state(),
+    plan: plan.state(),
+    productId: plan.product(),
+    shown,
+    access: tracker.accessAt(at),
+  })
+
   for (const reading of readings) {
     const { event } = reading
-    basis.apply(reading)
+    const before = observe && pointAt(event.createdAt)
+    const step = basis.apply(reading)
     plan.apply(reading)
     if (event.subject === 'subscription') {
       ends.apply(event)
       shown = showAfter(shown, event)
     }
     const productId = plan.product()
-    const access = basis.isThere() && productId !== null ? { productId, end: ends.earliest() } : null
+    const access = basis.ground() !== null && productId !== null ? { productId, end: ends.earliest() } : null
     tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
+    if (observe && before) observe({ reading, basis: step, before, after: pointAt(event.createdAt) })
   }
   return {
     state: {

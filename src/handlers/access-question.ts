@@ -29,10 +29,23 @@ export interface AccessDeps {
 export async function askAccess(
   req: IncomingMessage,
   customerId: string,
-  { authenticate, environments, readAccess }: AccessDeps,
+  deps: AccessDeps,
 ): Promise<AccessAnswer> {
+  return deps.readAccess(readQuestion(req, customerId, deps))
+}
+
+/**
+ * Reads the question that a request puts, once its key is seen to have the right to.
+ *
+ * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`.
+ */
+export function readQuestion(
+  req: IncomingMessage,
+  customerId: string,
+  { authenticate, environments }: Pick<AccessDeps, 'authenticate' | 'environments'>,
+): AccessQuestion {
   const key = authenticate(req, 'read')
   const query = queryOf(req.url ?? '')
   const environment = readEnvironment(query, environments(), key)
-  return readAccess({ environment, customerId, at: readInstant(query, 'at') })
+  return { environment, customerId, at: readInstant(query, 'at') }
 }

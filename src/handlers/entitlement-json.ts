@@ -26,7 +26,8 @@ export function entitlementJson(entitlement: Entitlement) {
   }
 }
 
-function sourceJson(source: SourceView) {
+/** A source as it goes over the wire. */
+export function sourceJson(source: SourceView) {
   return {
     id: source.id,
     kind: source.kind,
@@ -42,10 +43,11 @@ function sourceJson(source: SourceView) {
   }
 }
 
-function iso(instant: number): string {
+/** An instant as it goes over the wire. */
+export function iso(instant: number): string {
   return new Date(instant).toISOString()
 }
 
-function isoOrNull(instant: number | null): string | null {
+export function isoOrNull(instant: number | null): string | null {
   return instant === null ? null : iso(instant)
 }

@@ -9,12 +9,13 @@ import { sendTagged } from './send-tagged.js'
 export function getEntitlement(deps: AccessDeps): RawHandler<'customerId' | 'productId'> {
   return async (req, res, { customerId, productId }) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { entitlements } = await askAccess(req, customerId, deps)
+    const { entitlements, blocked } = await askAccess(req, customerId, deps)
     const granted = entitlements.find((entitlement) => entitlement.productId === productId)
-    sendTagged(res, entitlementJson(granted ?? neverGranted(productId)))
+    sendTagged(res, entitlementJson(granted ?? neverGranted(productId, blocked)))
   }
 }
 
-function neverGranted(productId: string): Entitlement {
-  return { productId, active: false, status: 'none', since: null, until: null, pastDue: false, sources: [] }
+function neverGranted(productId: string, blocked: boolean): Entitlement {
+  const status = blocked ? 'blocked' : 'none'
+  return { productId, active: false, status, since: null, until: null, pastDue: false, sources: [] }
 }

@@ -5,20 +5,27 @@ import type { Environment } from '../provider/event.js'
 import type { AccessDeps } from './access-question.js'
 import type { ApiKey } from './api-key.js'
 import { createApp } from './app.js'
-import { createAuthenticate } from './authenticate.js'
+import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
+import type { CustomerQuestions } from './customer-questions.js'
+import { customerRoutes } from './customer-routes.js'
 import { createFailureLimit } from './failure-limit.js'
 import { getEntitlement } from './get-entitlement.js'
 import { getEntitlements } from './get-entitlements.js'
+import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
 import { healthz } from './healthz.js'
+import { createLocalAuthenticate } from './local-access.js'
+import type { ManualActDeps } from './manual-act.js'
+import { manualRoutes } from './manual-routes.js'
 import type { RequestMetrics } from './metrics.js'
 import { routeNotFound } from './not-found.js'
 import type { Route } from './raw-handler.js'
 import { type Readiness, readyz } from './readyz.js'
+import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { receiveWebhook } from './receive-webhook.js'
 import { createRoute } from './route.js'
-import { createServer, type RunningServer } from './server.js'
+import { createServer, type ListenAt, type RunningServer } from './server.js'
 import { timed } from './timed.js'
 
 export interface Address {
@@ -32,12 +39,18 @@ export interface ListenersDeps {
     readonly webhooks: Address | null
     readonly metrics: Address | null
   }
+  /** Where the same API is served to this machine's own user, without a key; null: nowhere. */
+  readonly socketFile: string | null
   /** Asked at every request, since a reload may change them. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
   readonly environments: () => readonly Environment[]
   readonly apiKeys: () => readonly ApiKey[]
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
   readonly readAccess: AccessDeps['readAccess']
+  readonly customers: CustomerQuestions
+  readonly performAct: ManualActDeps['performAct']
+  readonly readExplanation: ExplanationDeps['readExplanation']
+  readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
   readonly isWriterAlive: () => boolean
   readonly readiness: () => Promise<Readiness>
   readonly clock: () => number
@@ -56,20 +69,12 @@ export interface Listeners {
 /** Opens every listener that is configured. A listener of its own serves nothing else, and alone serves that. */
 export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, log } = deps
-  const routes = createRoutes(deps)
-  const authenticate = createAuthenticate(deps)
-  const hot = addresses.webhooks === null ? [routes.webhooks, ...routes.entitlements] : routes.entitlements
-  const app = createApp({
-    routes: hot,
-    healthz: healthz(deps),
-    readyz: readyz(deps),
-    getMetrics: getMetrics({ registry: deps.metrics.registry, authenticate }),
-    log,
-  })
+  const api = createApi(deps, createAuthenticate(deps))
+  const local = createApi(deps, createLocalAuthenticate())
   const openMetrics = getMetrics({ registry: deps.metrics.registry, authenticate: null })
 
   const running: RunningServer[] = []
-  const listen = async (at: Address, own: readonly Route[], fallback = routeNotFound): Promise<string> => {
+  const listen = async (at: ListenAt, own: readonly Route[], fallback = routeNotFound): Promise<string> => {
     const server = await createServer({ routes: own, fallback }).listen(at)
     running.push(server)
     return server.url
@@ -78,10 +83,11 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     await Promise.all(running.map((server) => server.stop()))
   }
   try {
-    const url = await listen(addresses, hot, app)
+    const url = await listen(addresses, api.hot, api.app)
+    if (deps.socketFile !== null) await listen({ socketFile: deps.socketFile }, local.hot, local.app)
     return {
       url,
-      webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, [routes.webhooks]) : url,
+      webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, [api.webhooks]) : url,
       metricsUrl: addresses.metrics
         ? await listen(addresses.metrics, [createRoute('/metrics', openMetrics, log)])
         : url,
@@ -93,9 +99,35 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
 }
 
-function createRoutes(deps: ListenersDeps): { webhooks: Route; entitlements: Route[] } {
+/** All that one listener serves, to whom `authenticate` lets in. */
+function createApi(deps: ListenersDeps, authenticate: Authenticate) {
+  const { addresses, metrics, log } = deps
+  const { webhooks, entitlements } = createRoutes(deps, authenticate)
+  const customers = customerRoutes({ ...deps, authenticate }, log)
+  const answered = [
+    ...customers.posted,
+    ...entitlements,
+    ...customers.read,
+    ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
+    ...manualRoutes({ ...deps, authenticate }, log),
+  ]
+  const hot = addresses.webhooks === null ? [webhooks, ...answered] : answered
+  const app = createApp({
+    routes: hot,
+    healthz: healthz(deps),
+    readyz: readyz(deps),
+    getMetrics: getMetrics({ registry: metrics.registry, authenticate }),
+    log,
+  })
+  return { webhooks, hot, app }
+}
+
+function createRoutes(
+  deps: ListenersDeps,
+  authenticate: Authenticate,
+): { webhooks: Route; entitlements: Route[] } {
   const { metrics, log } = deps
-  const access = { ...deps, authenticate: createAuthenticate(deps) }
+  const access = { ...deps, authenticate }
   const webhooks = receiveWebhook({
     ...deps,
     failures: createFailureLimit(),
@@ -112,6 +144,7 @@ function createRoutes(deps: ListenersDeps): { webhooks: Route; entitlements: Rou
         timed(getEntitlement(access), timing('entitlement')),
         log,
       ),
+      createRoute('/entitlements/:customerId/:productId/explanation', getExplanation(access), log),
     ],
   }
 }

@@ -1,3 +1,4 @@
+import { chmodSync, rmSync } from 'node:fs'
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -25,8 +26,11 @@ export interface ServerDeps {
   readonly fallback: (req: IncomingMessage, res: ServerResponse) => void
 }
 
+/** An address, of which port 0 is any free one, or a socket that only this process's user can open. */
+export type ListenAt = { readonly host: string; readonly port: number } | { readonly socketFile: string }
+
 export interface RunningServer {
-  /** The address that it really has, such as `http://127.0.0.1:4680`. */
+  /** The address that it really has, such as `http://127.0.0.1:4680`; a socket's is `unix:` and its path. */
   readonly url: string
   /**
    * Takes no new connection, closes idle ones, and resolves once the requests under way are answered, or
@@ -36,8 +40,11 @@ export interface RunningServer {
 }
 
 export interface HttpServer {
-  /** Port 0 takes any free one. Rejects with the system's error, such as `EADDRINUSE`. */
-  listen(address: { readonly host: string; readonly port: number }): Promise<RunningServer>
+  /**
+   * Rejects with the system's error, such as `EADDRINUSE`. A socket file that is there already is replaced:
+   * whoever serves a database holds its lock, so that such a file is left from a process that is gone.
+   */
+  listen(at: ListenAt): Promise<RunningServer>
 }
 
 /** One listener. Slow, malformed and abandoned requests end here, and reach no handler whole. */
@@ -56,12 +63,15 @@ export function createServer({ routes, fallback }: ServerDeps): HttpServer {
   server.on('clientError', answerMalformed)
 
   return {
-    listen: ({ host, port }) =>
+    listen: (at) =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
-        server.listen(port, host, () => {
+        if ('socketFile' in at) rmSync(at.socketFile, { force: true })
+        server.listen('socketFile' in at ? { path: at.socketFile } : at, () => {
           server.off('error', reject)
-          resolve({ url: urlOf(server.address() as AddressInfo), stop })
+          if ('socketFile' in at) chmodSync(at.socketFile, 0o600)
+          const url = 'socketFile' in at ? `unix:${at.socketFile}` : urlOf(server.address() as AddressInfo)
+          resolve({ url, stop })
         })
       }),
   }

@@ -1,6 +1,7 @@
 import type { Transaction } from 'kysely'
+import type { FoldableEvent } from '../entitlements/fold-source.js'
+import { isGrantAct } from '../entitlements/manual-source.js'
 import type { SourceKey } from '../entitlements/model.js'
-import type { SourceEvent } from '../entitlements/reading.js'
 import { linkOf, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { assignPaymentEvents, loadKnownPayments } from '../store/events.js'
@@ -12,7 +13,7 @@ import type { Database } from '../store/schema.js'
 export interface TouchedSource {
   readonly key: SourceKey
   /** New events of it, in order of arrival. */
-  readonly fresh: SourceEvent[]
+  readonly fresh: FoldableEvent[]
   /** Whether stored events came to it, or left it, with their payment: all of its events must be folded again. */
   moved: boolean
   /** The last to arrive of the new events that touched it. */
@@ -70,10 +71,21 @@ export async function assignSources(
 }
 
 /** Whether a source is folded from such events. */
-export function isSourceEvent(event: NormalizedEvent): event is SourceEvent {
-  return event.subject === 'payment' || event.subject === 'subscription'
+export function isSourceEvent(event: NormalizedEvent): event is FoldableEvent {
+  switch (event.subject) {
+    case 'payment':
+    case 'subscription':
+      return true
+    case 'manual':
+      return isGrantAct(event)
+    case 'customer':
+    case 'other':
+      return false
+    default:
+      return event satisfies never
+  }
 }
 
 function paymentOf(event: NormalizedEvent): string | null {
-  return isSourceEvent(event) ? event.paymentId : null
+  return event.subject === 'payment' || event.subject === 'subscription' ? event.paymentId : null
 }

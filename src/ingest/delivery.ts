@@ -1,4 +1,4 @@
-import type { Environment } from '../provider/event.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
 
 /** What became of a delivery; `duplicate`: it was stored already, and nothing changed. */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
@@ -14,6 +14,14 @@ export interface Delivery {
   /** Epoch milliseconds. */
   readonly receivedAt: number
 }
+
+/** Something done by hand, to be written like a delivery; when it happened is told as it is written. */
+export interface ManualAct {
+  readonly environment: Environment
+  readonly undated: Omit<ManualEvent, 'createdAt'>
+}
+
+export type Incoming = Delivery | ManualAct
 
 /** The answer to one delivery: committed, and visible to every query that starts after it. */
 export interface Receipt {

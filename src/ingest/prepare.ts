@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
-import type { Normalized } from '../provider/event.js'
+import type { ManualEvent, Normalized } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import type { DeliveredEvent } from '../store/events.js'
-import type { Delivery } from './delivery.js'
+import type { Delivery, ManualAct } from './delivery.js'
 
 /** A delivery, read: everything that can be known of it without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
 }
+
+/** The endpoint that is written down for what was done by hand: it came through none. */
+const MANUAL_ENDPOINT = 'manual'
 
 export function prepare(delivery: Delivery): PreparedDelivery {
   const normalized = normalise(delivery.body, delivery)
@@ -17,6 +20,26 @@ export function prepare(delivery: Delivery): PreparedDelivery {
     normalized,
     bodySha256,
     eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}`,
+  }
+}
+
+/** What was done by hand, at the instant at which it is written. Its event is its body: nobody else wrote one. */
+export function prepareAct(
+  { environment, undated }: ManualAct,
+  createdAt: number,
+  now: number,
+): PreparedDelivery {
+  const event: ManualEvent = { ...undated, createdAt }
+  const body = Buffer.from(JSON.stringify(event))
+  return {
+    environment,
+    endpoint: MANUAL_ENDPOINT,
+    body,
+    bodySha256: createHash('sha256').update(body).digest('hex'),
+    headers: null,
+    receivedAt: now,
+    eventId: event.id,
+    normalized: { ok: true, event },
   }
 }
 

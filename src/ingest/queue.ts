@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { LatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/dialect.js'
-import type { Delivery, Receipt } from './delivery.js'
+import type { Incoming, Receipt } from './delivery.js'
 import type { WriteBatch, WrittenDelivery } from './write-batch.js'
 
 /** The sender expects an answer within 5 s; what is not stored by then is refused, so that it comes again. */
@@ -22,7 +22,7 @@ export interface IngestQueue {
    * Resolves once the delivery is committed and visible to every query.
    * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again
    */
-  ingest(delivery: Delivery): Promise<Receipt>
+  ingest(delivery: Incoming): Promise<Receipt>
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
   /** False once the store has failed for good: nothing is acknowledged from then on. */
@@ -40,7 +40,7 @@ export interface IngestQueueDeps {
 }
 
 interface Waiting {
-  readonly delivery: Delivery
+  readonly delivery: Incoming
   readonly deadline: number
   readonly resolve: (receipt: Receipt) => void
   readonly reject: (error: LatchkeyError) => void
@@ -84,7 +84,10 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       // One delivery that can't be written must not keep the others of its batch from being stored.
       for (const one of batch) await write([one])
     } else {
-      log.error({ err: error, endpoint: batch[0]?.delivery.endpoint }, 'a delivery could not be written')
+      log.error(
+        { err: error, environment: batch[0]?.delivery.environment },
+        'a delivery could not be written',
+      )
       refuse(batch, 'The delivery could not be written.')
     }
   }

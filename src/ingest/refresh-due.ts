@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { loadDue } from '../store/entitlements.js'
 import type { Database } from '../store/schema.js'
@@ -30,15 +30,25 @@ export function createRefreshDue({ db, clock }: RefreshDueDeps): () => Promise<n
 }
 
 function refreshSome(db: Kysely<Database>, now: number): Promise<number> {
-  return db.transaction().execute(async (trx) => {
-    const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
-    const byEnvironment = new Map<Environment, Set<string>>()
-    for (const { environment, customerId } of due) {
-      byEnvironment.set(environment, (byEnvironment.get(environment) ?? new Set()).add(customerId))
-    }
-    for (const [environment, customerIds] of byEnvironment) {
-      await saveAccess(trx, environment, [...customerIds], now, () => ({ kind: 'clock', eventId: null }))
-    }
-    return due.length
-  })
+  return db.transaction().execute((trx) => refreshDueIn(trx, now))
+}
+
+/** All that is due, within a transaction of the caller's. */
+export async function refreshAllDue(trx: Transaction<Database>, now: number): Promise<void> {
+  let found: number
+  do {
+    found = await refreshDueIn(trx, now)
+  } while (found > 0)
+}
+
+async function refreshDueIn(trx: Transaction<Database>, now: number): Promise<number> {
+  const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
+  const byEnvironment = new Map<Environment, Set<string>>()
+  for (const { environment, customerId } of due) {
+    byEnvironment.set(environment, (byEnvironment.get(environment) ?? new Set()).add(customerId))
+  }
+  for (const [environment, customerIds] of byEnvironment) {
+    await saveAccess(trx, environment, [...customerIds], now, () => ({ kind: 'clock', eventId: null }))
+  }
+  return due.length
 }

@@ -33,7 +33,11 @@ export function createReportWritten({ log, count }: ReportWrittenDeps) {
       return
     }
     const { event } = normalized
-    if (headers.event !== null && !isTypeOf(event, headers.event)) {
+    if (event.subject === 'manual') {
+      log.info({ eventId, type: event.type, actor: event.actor }, 'done by hand')
+      return
+    }
+    if (headers !== null && headers.event !== null && !isTypeOf(event, headers.event)) {
       count.headerMismatch(endpoint)
       log.warn(
         { endpoint, eventId, type: event.type },

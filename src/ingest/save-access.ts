@@ -2,6 +2,7 @@ import type { Transaction } from 'kysely'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
 import type { Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
+import { loadBlocks } from '../store/blocks.js'
 import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
@@ -15,9 +16,9 @@ import { loadSourcesOfCustomers } from '../store/sources.js'
 /** What made an entitlement change, asked only if it did. */
 export type CauseOf = (customerId: string, productId: string) => NewChange['cause']
 
-const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
+export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
 
-/** Saves what follows for these customers from their stored sources, and appends what changed to the change log. */
+/** Saves what follows for these customers from their stored sources and blocks, and appends what changed to the change log. */
 export async function saveAccess(
   trx: Transaction<Database>,
   environment: Environment,
@@ -26,6 +27,7 @@ export async function saveAccess(
   causeOf: CauseOf,
 ): Promise<void> {
   const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
+  const blocks = await loadBlocks(trx, environment, customerIds)
   const stored = await loadEntitlements(trx, environment, customerIds)
   const saved: EntitlementRecord[] = []
   const gone: EntitlementRecord[] = []
@@ -33,8 +35,8 @@ export async function saveAccess(
 
   for (const customerId of customerIds) {
     const before = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
-    const after = entitlementsOf(sources.get(customerId) ?? [], { now }).map((entitlement) =>
-      toRecord(customerId, entitlement, now),
+    const after = entitlementsOf(sources.get(customerId) ?? [], blocks.get(customerId) ?? [], { now }).map(
+      (entitlement) => toRecord(customerId, entitlement, now),
     )
     const note = (productId: string, was: AccessSnapshot, is: AccessSnapshot): void => {
       if (!isChange(was, is)) return
@@ -78,12 +80,12 @@ function toRecord(customerId: string, entitlement: Entitlement, now: number): En
   }
 }
 
-function snapshot({ active, status, since, until }: AccessSnapshot): AccessSnapshot {
+export function snapshot({ active, status, since, until }: AccessSnapshot): AccessSnapshot {
   return { active, status, since, until }
 }
 
 /** What the change log is for; the beginning of access moves only together with one of these. */
-function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
+export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
   return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 

@@ -1,22 +1,40 @@
 import type { SourceState } from '../entitlements/model.js'
+import type { NormalizedEvent } from '../provider/event.js'
 import type { SourceChange } from './fold-sources.js'
 import type { CauseOf } from './save-access.js'
 
-/** Whose access may have changed with these sources, and by which event. */
-export function whoIsTouched(changes: readonly SourceChange[]): { customerIds: string[]; causeOf: CauseOf } {
-  const byCustomer = new Map<string, { state: SourceState; causedBy: string }[]>()
+/** What may have changed a customer's access, and for which products it would have. */
+interface Touch {
+  readonly isOf: (productId: string) => boolean
+  readonly causedBy: string
+}
+
+/** Whose access may have changed with these sources, or by these events alone, and by which event. */
+export function whoIsTouched(
+  changes: readonly SourceChange[],
+  events: readonly NormalizedEvent[],
+): { customerIds: string[]; causeOf: CauseOf } {
+  const byCustomer = new Map<string, Touch[]>()
+  const touch = (customerId: string, by: Touch): void => {
+    byCustomer.set(customerId, [...(byCustomer.get(customerId) ?? []), by])
+  }
   for (const { before, after, causedBy } of changes) {
     for (const state of [before, after]) {
       if (state === null || state.customerId === null) continue
-      const known = byCustomer.get(state.customerId) ?? []
-      byCustomer.set(state.customerId, [...known, { state, causedBy }])
+      touch(state.customerId, { isOf: (productId) => gives(state, productId), causedBy })
     }
+  }
+  for (const event of events) {
+    if (event.type !== 'manual.blocked' && event.type !== 'manual.unblocked') continue
+    if (event.subject !== 'manual') continue
+    const { productId: blocked, id: causedBy } = event
+    touch(event.customerId, { isOf: (productId) => blocked === null || blocked === productId, causedBy })
   }
   return {
     customerIds: [...byCustomer.keys()],
     causeOf: (customerId, productId) => {
       const touched = byCustomer.get(customerId) ?? []
-      const ofProduct = touched.findLast(({ state }) => gives(state, productId))
+      const ofProduct = touched.findLast(({ isOf }) => isOf(productId))
       return { kind: 'event', eventId: (ofProduct ?? touched.at(-1))?.causedBy ?? null }
     },
   }

@@ -5,7 +5,8 @@ import { markDeleted, saveCustomerFacts } from '../store/customers.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent } from '../store/events.js'
 import type { Database } from '../store/schema.js'
-import type { Delivery, Disposition, Receipt } from './delivery.js'
+import { dateActs } from './date-acts.js'
+import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
 import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { saveAccess } from './save-access.js'
@@ -20,11 +21,12 @@ export interface WrittenDelivery {
 }
 
 /** Commits a batch whole or not at all; answers in the order of the deliveries. */
-export type WriteBatch = (deliveries: readonly Delivery[]) => Promise<readonly WrittenDelivery[]>
+export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<readonly WrittenDelivery[]>
 
 export interface BatchWriterDeps {
   readonly db: Kysely<Database>
-  readonly policy: Policy
+  /** Asked in the transaction of each batch: a rebuild may have changed it with the one before. */
+  readonly policy: (trx: Transaction<Database>) => Policy | Promise<Policy>
   readonly clock: () => number
 }
 
@@ -34,29 +36,38 @@ export interface BatchWriterDeps {
  */
 export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
   return async (deliveries) => {
-    const prepared = deliveries.map(prepare)
+    const read = deliveries.map((one): PreparedDelivery | ManualAct =>
+      'undated' in one ? one : prepare(one),
+    )
     const environments = new Set(deliveries.map(({ environment }) => environment))
-    const written = new Map<PreparedDelivery, WrittenDelivery>()
-    await db.transaction().execute(async (trx) => {
+    return db.transaction().execute(async (trx) => {
+      const written = new Map<PreparedDelivery, WrittenDelivery>()
+      const prepared = await dateActs(trx, read, clock())
+      const inForce = await policy(trx)
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
-        for (const result of await write(trx, environment, own)) written.set(result.prepared, result)
+        for (const result of await write(trx, environment, own, inForce)) written.set(result.prepared, result)
       }
+      return prepared.map((one) => written.get(one) as WrittenDelivery)
     })
-    return prepared.map((one) => written.get(one) as WrittenDelivery)
   }
 
   async function write(
     trx: Transaction<Database>,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
+    inForce: Policy,
   ): Promise<WrittenDelivery[]> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
     const events = fresh.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
-    const folded = await foldIntoSources(trx, environment, events, policy)
+    const folded = await foldIntoSources(trx, environment, events, inForce)
     const rows = fresh.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows)
-    const conflicts = await recordDuplicates(trx, repeated)
+    // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
+    const conflicts = await recordDuplicates(
+      trx,
+      repeated.filter(({ headers }) => headers !== null),
+    )
 
     await saveCustomerFacts(trx, environment, events)
     const deletions = events.filter(({ type }) => type === 'customer.deleted')
@@ -65,7 +76,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       environment,
       deletions.flatMap(({ customerId, createdAt: at }) => (customerId === null ? [] : [{ customerId, at }])),
     )
-    const { customerIds, causeOf } = whoIsTouched(folded.changes)
+    const { customerIds, causeOf } = whoIsTouched(folded.changes, events)
     await saveAccess(trx, environment, customerIds, clock(), causeOf)
     return [
       ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),

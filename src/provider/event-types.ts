@@ -37,9 +37,19 @@ export const INFORMATIVE_EVENT_TYPES = [
   'payout.failed',
 ] as const
 
+/** What operators do by hand; no provider sends these. */
+export const MANUAL_EVENT_TYPES = [
+  'manual.granted',
+  'manual.revoked',
+  'manual.blocked',
+  'manual.unblocked',
+  'manual.identity_linked',
+] as const
+
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number]
 export type CustomerEventType = (typeof CUSTOMER_EVENT_TYPES)[number]
+export type ManualEventType = (typeof MANUAL_EVENT_TYPES)[number]
 
 /** Legacy types and their canonical names. `PAYMENT_SETTLED` has none: it is about many payments and payouts. */
 export const CANONICAL_TYPE_OF_V2 = {

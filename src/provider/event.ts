@@ -1,4 +1,9 @@
-import type { CustomerEventType, PaymentEventType, SubscriptionEventType } from './event-types.js'
+import type {
+  CustomerEventType,
+  ManualEventType,
+  PaymentEventType,
+  SubscriptionEventType,
+} from './event-types.js'
 
 export type Environment = 'live' | 'sandbox'
 export type Generation = 'v2' | 'v3'
@@ -24,7 +29,7 @@ export interface CustomerDetails {
 }
 
 interface EventFacts {
-  /** The `evt_` id, unique within an environment. */
+  /** The `evt_` id, or the `man_` id of what was done by hand; unique within an environment. */
   readonly id: string
   /** Null where `type` has the form of neither generation. */
   readonly generation: Generation | null
@@ -74,8 +79,25 @@ export interface OtherEvent extends EventFacts {
   readonly type: string
 }
 
-/** One event of either generation, in the one vocabulary that everything after normalisation speaks. */
-export type NormalizedEvent = PaymentEvent | SubscriptionEvent | CustomerEvent | OtherEvent
+/**
+ * What an operator did by hand, to one customer. No provider knows of it: it has no generation, and what it
+ * links an identity by is in `customer`.
+ */
+export interface ManualEvent extends EventFacts {
+  readonly subject: 'manual'
+  readonly type: ManualEventType
+  readonly customerId: string
+  /** Null where a block is put on, or lifted from, every product, and where an identity is linked. */
+  readonly productId: string | null
+  /** The end of a grant, in epoch milliseconds; null: for good, and for every other type. */
+  readonly until: number | null
+  /** Who did it: an API key's name, or the system user. */
+  readonly actor: string
+  readonly reason: string | null
+}
+
+/** One event of either generation, or by hand, in the one vocabulary that everything after normalisation speaks. */
+export type NormalizedEvent = PaymentEvent | SubscriptionEvent | CustomerEvent | OtherEvent | ManualEvent
 
 /** Why authentic bytes can't be used; they are kept, and read again when the program understands more. */
 export const QUARANTINE_REASONS = [

@@ -1,7 +1,9 @@
 import type { Kysely, Transaction } from 'kysely'
+import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
 import { chunkRows } from './chunk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
+import { EVERY_ID, type IdPage } from './id-page.js'
 import type { CustomerReferencesTable, Database } from './schema.js'
 
 /** What leads from the merchant's own ids to a customer: the reference, or one metadata value. */
@@ -28,12 +30,13 @@ export async function saveReferences(
   }
 }
 
-/** The ids of the customers whose events carry this reference, in order. */
+/** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
 export async function findCustomersByReference(
   db: Kysely<Database>,
   environment: Environment,
-  name: ReferenceName,
+  name: string,
   value: string,
+  { after, limit }: IdPage = EVERY_ID,
 ): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('customer_references')
@@ -41,9 +44,56 @@ export async function findCustomersByReference(
     .where('environment', '=', environment)
     .where('name', '=', name)
     .where('value', '=', value)
+    .where('customer_id', '>', after)
     .orderBy('customer_id')
+    .limit(limit)
     .execute()
   return rows.map((row) => row.customer_id)
+}
+
+/** The same for many references of one name, by value; a value that nobody has is not in the map. */
+export async function findCustomersByReferences(
+  db: Kysely<Database>,
+  environment: Environment,
+  name: string,
+  values: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = new Map<string, string[]>()
+  for (const chunk of chunkRows(values, 1)) {
+    const rows = await db
+      .selectFrom('customer_references')
+      .select(['value', 'customer_id'])
+      .where('environment', '=', environment)
+      .where('name', '=', name)
+      .where('value', 'in', chunk)
+      .orderBy('value')
+      .orderBy('customer_id')
+      .execute()
+    for (const row of rows) {
+      const known = found.get(row.value)
+      if (known === undefined) found.set(row.value, [row.customer_id])
+      else known.push(row.customer_id)
+    }
+  }
+  return found
+}
+
+/** Every reference that leads to a customer, by name, then value. */
+export async function loadReferences(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+): Promise<readonly { readonly name: string; readonly value: string }[]> {
+  const rows = await db
+    .selectFrom('customer_references')
+    .select(['name', 'value'])
+    .where('environment', '=', environment)
+    // As a stretch in order: asked for one customer plainly, SQLite reads every reference there is, from the key.
+    .where('customer_id', '>=', customerId)
+    .where('customer_id', '<=', customerId)
+    .orderBy('customer_id')
+    .execute()
+  return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
 }
 
 function referencesOf(

@@ -3,6 +3,7 @@ import type { Environment } from '../provider/event.js'
 import { chunkRows } from './chunk.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from './customer-facts.js'
 import { saveReferences } from './customer-references.js'
+import { EVERY_ID, type IdPage } from './id-page.js'
 import type { CustomersTable, Database } from './schema.js'
 
 /** One person in one environment. Personal data: never logged. */
@@ -45,12 +46,15 @@ export async function findCustomers(
   db: Kysely<Database>,
   environment: Environment,
   lookup: CustomerLookup,
+  { after, limit }: IdPage = EVERY_ID,
 ): Promise<readonly string[]> {
   const customers = db
     .selectFrom('customers')
     .select('customer_id')
     .where('environment', '=', environment)
+    .where('customer_id', '>', after)
     .orderBy('customer_id')
+    .limit(limit)
   const matching =
     'email' in lookup
       ? customers.where('email', '=', lookup.email.toLowerCase())

@@ -10,7 +10,14 @@ import { chunkRows, valuesOf } from './chunk.js'
 import { eventKey, sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 
-/** One signed delivery as it came, under the id that makes it one event. */
+/** The headers that a signature is checked by, and the one that names a type. */
+export interface SignedHeaders {
+  readonly event: string | null
+  readonly timestamp: string
+  readonly signature: string
+}
+
+/** One delivery as it came, under the id that makes it one event. */
 export interface DeliveredEvent {
   readonly environment: Environment
   /** The `evt_` id, or `sha256:<hex>` of the body where it has no usable id. */
@@ -18,7 +25,8 @@ export interface DeliveredEvent {
   readonly endpoint: string
   /** Epoch milliseconds. */
   readonly receivedAt: number
-  readonly headers: { readonly event: string | null; readonly timestamp: string; readonly signature: string }
+  /** As received, so that the signature can be checked again; null: done by hand, and signed by nobody. */
+  readonly headers: SignedHeaders | null
   /** The exact bytes that were signed. */
   readonly body: Buffer
   /** Lower-case hex. */

@@ -1,30 +1,49 @@
+import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { Kysely } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 const SETTING = 'policy'
 
-export interface PolicyInForce {
-  readonly policy: Policy
-  /** Whether the configured policy is another one, and so does not apply. */
-  readonly differs: boolean
+/**
+ * Settles the policy that the stored state is folded under, and answers it. A configured one takes effect by
+ * itself only while there is nothing stored that it could change: no source may mix two policies.
+ */
+export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<Policy> {
+  return db.transaction().execute(async (trx) => {
+    const stored = await loadPolicy(trx)
+    const anyEvent = await trx.selectFrom('events').select('seq').limit(1).executeTakeFirst()
+    if (stored !== null && anyEvent !== undefined) return stored
+    await savePolicy(trx, configured)
+    return configured
+  })
 }
 
-/**
- * The policy that the stored state was folded under. A configured one takes effect by itself only while there
- * is nothing stored that it could change: no source may mix two policies.
- */
-export function policyInForce(db: Kysely<Database>, configured: Policy): Promise<PolicyInForce> {
-  return db.transaction().execute(async (trx) => {
-    const stored = await getSetting(trx, SETTING)
-    const anyEvent = await trx.selectFrom('events').select('seq').limit(1).executeTakeFirst()
-    if (stored !== null && anyEvent !== undefined) {
-      const policy = JSON.parse(stored) as Policy
-      return { policy, differs: !isDeepStrictEqual(policy, configured) }
-    }
-    await setSetting(trx, SETTING, JSON.stringify(configured))
-    return { policy: configured, differs: false }
-  })
+/** The policy in force; null in a store that no daemon has opened yet. */
+export async function loadPolicy(db: Kysely<Database>): Promise<Policy | null> {
+  const stored = await getSetting(db, SETTING)
+  return stored === null ? null : (JSON.parse(stored) as Policy)
+}
+
+/** The policy in force of a store that has been opened to write. */
+export async function policyInForce(db: Kysely<Database>): Promise<Policy> {
+  const policy = await loadPolicy(db)
+  if (policy === null) throw new Error('the store has no policy: it is settled when the store is opened')
+  return policy
+}
+
+/** To be written together with the sources that were folded under it. */
+export function savePolicy(trx: Transaction<Database>, policy: Policy): Promise<void> {
+  return setSetting(trx, SETTING, JSON.stringify(policy))
+}
+
+export function isSamePolicy(a: Policy, b: Policy): boolean {
+  return isDeepStrictEqual(a, b)
+}
+
+/** Tells one policy from another in a few characters, so that two processes can see whether they mean the same. */
+export function policyFingerprint(policy: Policy): string {
+  return createHash('sha256').update(JSON.stringify(policy)).digest('hex').slice(0, 16)
 }

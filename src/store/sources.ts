@@ -4,6 +4,7 @@ import type { SourceKey, SourceState } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { chunkRows, valuesOf } from './chunk.js'
 import { sourceKey } from './keys.js'
+import { markTouched } from './rebuild-progress.js'
 import type { Database } from './schema.js'
 
 const VALUES_PER_ROW = 7
@@ -62,6 +63,11 @@ export async function saveSources(
   environment: Environment,
   sources: readonly FoldedSource[],
 ): Promise<void> {
+  await markTouched(
+    trx,
+    environment,
+    sources.map(({ state }) => state),
+  )
   for (const chunk of chunkRows(sources, VALUES_PER_ROW)) {
     await trx
       .insertInto('sources')
@@ -94,6 +100,7 @@ export async function deleteSources(
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
+  await markTouched(trx, environment, keys)
   for (const chunk of chunkRows(keys, 2)) {
     await trx.deleteFrom('sources').where('environment', '=', environment).where(isOneOf(chunk)).execute()
   }

@@ -1,10 +1,12 @@
 import type { Kysely } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { createAccessReader, type ReadAccess } from './access-reader.js'
+import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
 import { openDatabase } from './dialect.js'
+import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
 import { lockStore } from './lock.js'
 import { migrate } from './migrate.js'
-import { policyInForce } from './policy.js'
+import { settlePolicy } from './policy.js'
 import type { Database } from './schema.js'
 
 export interface Store {
@@ -12,9 +14,10 @@ export interface Store {
   readonly writer: Kysely<Database>
   /** Reads on a connection of its own: never waits for a write, and sees every commit. */
   readonly readAccess: ReadAccess
-  readonly policy: Policy
-  /** Whether another policy is configured than the one in force. */
-  readonly policyDiffers: boolean
+  /** `referenceName`: where events carry the merchant's own reference, `externalRef` or `metadata.<key>`. */
+  readonly customerReaders: (referenceName: string) => CustomerReaders
+  /** Reads as `readAccess` does. */
+  readonly readExplanation: ReadExplanation
   canWrite(): Promise<boolean>
   close(): Promise<void>
 }
@@ -35,14 +38,14 @@ export async function openStore(file: string, configured: Policy, clock: () => n
     const writer = openDatabase(file, { readOnly: false })
     opened.push(writer)
     await migrate(writer)
-    const { policy, differs } = await policyInForce(writer, configured)
+    await settlePolicy(writer, configured)
     const reader = openDatabase(file, { readOnly: true })
     opened.push(reader)
     return {
       writer,
       readAccess: createAccessReader(reader, clock),
-      policy,
-      policyDiffers: differs,
+      customerReaders: (referenceName) => createCustomerReaders(reader, clock, referenceName),
+      readExplanation: createExplanationReader(reader, clock, configured),
       canWrite: () => canWrite(writer),
       close,
     }

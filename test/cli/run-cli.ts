@@ -1,10 +1,15 @@
 import { checkCommand } from '../../src/cli/check.js'
 import type { RegisterCommand } from '../../src/cli/command.js'
 import { configCheckCommand } from '../../src/cli/config-check.js'
+import { explainCommand } from '../../src/cli/explain.js'
 import { keysCreateCommand } from '../../src/cli/keys-create.js'
 import { keysListCommand } from '../../src/cli/keys-list.js'
+import { policyApplyCommand } from '../../src/cli/policy-apply.js'
+import { policyDiffCommand } from '../../src/cli/policy-diff.js'
+import { policyShowCommand } from '../../src/cli/policy-show.js'
 import { runCli } from '../../src/cli/program.js'
-import { createFileReadAccess } from '../../src/cli/read-access.js'
+import { createFileReadAccess, createFileReadExplanation } from '../../src/cli/read-access.js'
+import { rebuildCommand } from '../../src/cli/rebuild.js'
 import { triggerCommand } from '../../src/cli/trigger.js'
 
 export const NOW = Date.UTC(2026, 0, 31, 12)
@@ -18,9 +23,14 @@ export interface CliRun {
 const COMMANDS: readonly RegisterCommand[] = [
   triggerCommand,
   checkCommand(createFileReadAccess(() => NOW)),
+  explainCommand(createFileReadExplanation(() => NOW)),
   keysCreateCommand,
   keysListCommand,
   configCheckCommand,
+  policyShowCommand,
+  policyDiffCommand,
+  policyApplyCommand,
+  rebuildCommand,
 ]
 
 /** Runs a command line in this process, at a fixed time, in a folder that holds no config. */

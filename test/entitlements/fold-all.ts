@@ -39,6 +39,7 @@ export function foldedEntitlements(
   return customers.flatMap((customerId) =>
     entitlementsOf(
       states.filter((state) => state.customerId === customerId),
+      [],
       { now },
     ).map(({ sources: _, ...entitlement }) => ({ customerId, ...entitlement })),
   )

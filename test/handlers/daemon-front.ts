@@ -2,9 +2,12 @@ import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import type { AccessAnswer } from '../../src/entitlements/answer.js'
+import { neverGranted } from '../../src/entitlements/entitlement.js'
 import type { Entitlement } from '../../src/entitlements/model.js'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { AccessQuestion } from '../../src/handlers/access-question.js'
 import type { ApiKey } from '../../src/handlers/api-key.js'
+import type { CustomerQuestions } from '../../src/handlers/customer-questions.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
@@ -80,7 +83,22 @@ export function answerTo({ environment, customerId, at }: AccessQuestion): Acces
     asOf: at ?? NOW,
     validUntil: NOW + 60_000,
     cursor: 'c_7',
+    blocked: false,
     entitlements: customerId === 'cus_gold' ? [GOLD] : [],
+  }
+}
+
+/** Nobody is found, and nobody has anything, unless told otherwise. */
+export function customerQuestions(overrides: Partial<CustomerQuestions> = {}): CustomerQuestions {
+  return {
+    readAccesses: async ({ environment, customerIds, at }) =>
+      customerIds.map((customerId) => answerTo({ environment, customerId, at })),
+    findByReference: async () => [],
+    findByReferences: async () => new Map(),
+    findByDetail: async () => [],
+    readCustomer: async () => null,
+    readProductCustomers: async () => [],
+    ...overrides,
   }
 }
 
@@ -101,6 +119,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
   const questions: AccessQuestion[] = []
   const logged: Record<string, unknown>[] = []
   const listeners = await startListeners({
+    socketFile: null,
     addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     environments: () => ['live', 'sandbox'],
@@ -109,9 +128,28 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       deliveries.push(delivery)
       return { id: 'evt_1', disposition: 'applied' }
     },
+    performAct: async (request) => ({ eventId: 'man_1', access: answerTo({ ...request, at: null }) }),
     readAccess: async (question) => {
       questions.push(question)
       return answerTo(question)
+    },
+    customers: customerQuestions(),
+    readExplanation: async ({ customerId, productId, environment, at }) => ({
+      customerId,
+      productId,
+      environment,
+      asOf: at ?? NOW,
+      entitlement: neverGranted(productId, false),
+      summary: '',
+      sources: [],
+      held: [],
+      blocks: [],
+      ends: [],
+    }),
+    rebuilds: {
+      rebuilds: { start: () => ({ state: 'none' }), status: () => ({ state: 'none' }) },
+      configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
+      policyInForce: async () => DOCUMENTED_POLICY,
     },
     isWriterAlive: () => true,
     readiness: async () => ({ ready: true, notes: [] }),

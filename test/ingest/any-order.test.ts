@@ -21,7 +21,7 @@ async function stateAfter(batches: readonly (readonly Delivery[])[], policy: Pol
   const db = openDatabase(temporaryFile(), { readOnly: false })
   try {
     await migrate(db)
-    const writeBatch = createBatchWriter({ db, policy, clock: () => NOW })
+    const writeBatch = createBatchWriter({ db, policy: () => policy, clock: () => NOW })
     for (const batch of batches) await writeBatch(batch)
     return {
       entitlements: await db

@@ -23,7 +23,8 @@ function shapeOf(value: unknown): unknown {
 
 describe('the commands of the README', () => {
   it('do what it says, one after the other, in a checkout that needs no network', async () => {
-    const [start, grant, takeBack, query, checkConfig, createKey, test, ...more] = blocks('sh')
+    const [start, grant, takeBack, query, checkConfig, policy, byHand, createKey, test, ...more] =
+      blocks('sh')
     expect([start, test, more]).toEqual([`${INSTALL}npm start`, `${INSTALL}npm test`, []])
 
     const folder = installedCheckout()
@@ -52,6 +53,17 @@ describe('the commands of the README', () => {
       expect(shapeOf(answer)).toEqual(shapeOf(JSON.parse(blocks('json').at(-1) ?? '')))
     }
     expect(await run(checkConfig)).toBe(`ok: ${join(folder, 'config.json')}\n`)
+
+    expect(await run(policy)).toMatch(/^nobody’s access would change\n/)
+
+    const acts = (await run(byHand)).matchAll(/^done: man_\w+\n(.*)$/gm)
+    expect([...acts].map(([, line]) => line)).toEqual([
+      expect.stringMatching(/^pro_1 {2}ending {2}until \d/),
+      expect.stringMatching(/^pro_1 {2}blocked {2}/),
+      expect.stringMatching(/^pro_1 {2}ending {2}/),
+      expect.stringMatching(/^pro_1 {2}revoked {2}/),
+      expect.stringMatching(/^pro_1 {2}revoked {2}/),
+    ])
 
     const [, key = ''] = /^API key "my-app" \(shown only now\): (lk_\S+)\n/.exec(await run(createKey)) ?? []
     process.kill(daemon.pid, 'SIGHUP')

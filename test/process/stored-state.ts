@@ -28,7 +28,7 @@ export async function foldedAnew(folder: string) {
   try {
     await migrate(db)
     if (deliveries.length > 0) {
-      await createBatchWriter({ db, policy: DOCUMENTED_POLICY, clock: Date.now })(deliveries.reverse())
+      await createBatchWriter({ db, policy: () => DOCUMENTED_POLICY, clock: Date.now })(deliveries.reverse())
     }
     return await readFolded(db)
   } finally {

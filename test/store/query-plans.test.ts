@@ -6,8 +6,13 @@ import {
   type Transaction,
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { loadAccount } from '../../src/store/account.js'
 import { latestCursor, loadChanges } from '../../src/store/changes.js'
-import { findCustomersByReference } from '../../src/store/customer-references.js'
+import {
+  findCustomersByReference,
+  findCustomersByReferences,
+  loadReferences,
+} from '../../src/store/customer-references.js'
 import { findCustomers, loadCustomers } from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
@@ -18,7 +23,9 @@ import {
   loadStoredIds,
   setDispositions,
 } from '../../src/store/events.js'
+import { loadManualEvents } from '../../src/store/manual-events.js'
 import { loadLinks } from '../../src/store/payment-links.js'
+import { loadWrittenActive } from '../../src/store/product-customers.js'
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
@@ -40,6 +47,7 @@ const OUTCOMES = [
   { eventId: 'evt_1', disposition: 'applied', reason: null },
   { eventId: 'evt_2', disposition: 'applied', reason: null },
 ] as const
+const PRODUCT_PAGE = { environment: 'live', productId: 'pro_1', after: 'cus_1', limit: 10 } as const
 const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
 
 describe('the cost of a query does not grow with the number of stored rows:', () => {
@@ -62,6 +70,14 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['customers by community', (db) => findCustomers(db, 'live', { communityId: '1' })],
     ['customers by messenger', (db) => findCustomers(db, 'live', { messengerId: '1' })],
     ['customers by reference', (db) => findCustomersByReference(db, 'live', 'externalRef', 'a')],
+    ['what was done by hand to customers', (db) => loadManualEvents(db, 'live', ['cus_1', 'cus_2'])],
+    ['all that explains one customer', (db) => loadAccount(db, 'live', 'cus_1', 'pro_1')],
+    [
+      'customers by many references',
+      (db) => findCustomersByReferences(db, 'live', 'externalRef', ['a', 'b']),
+    ],
+    ['references of a customer', (db) => loadReferences(db, 'live', 'cus_1')],
+    ['customers with a product', (db) => loadWrittenActive(db, PRODUCT_PAGE)],
     ['changes', (db) => loadChanges(db, 'live', 5, 10)],
   ])('%s', async (_what, query) => {
     const steps = await planOf(query)

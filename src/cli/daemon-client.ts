@@ -1,0 +1,132 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
+import type { Command } from 'commander'
+import type { Config } from '../config/types.js'
+import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
+import { socketFileOf } from '../handlers/local-access.js'
+import { loadNamedConfig, type SharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+
+/** One request to the daemon's API: `path` begins with `/` and holds its query. */
+export interface DaemonRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  readonly body?: unknown
+}
+
+/**
+ * Asks the daemon, and answers with what its JSON says.
+ * @throws LatchkeyError `daemon_unreachable` where none answers; else the refusal's own code and issues
+ */
+export type AskDaemon = (request: DaemonRequest) => Promise<unknown>
+
+/** How a command that changes something finds the daemon. */
+export interface ChangeOptions extends SharedOptions {
+  readonly url?: string
+}
+
+/** Adds `--url` to a command that changes something. */
+export function withDaemonOption(command: Command): Command {
+  const text = 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'
+  return command.option('--url <url>', text)
+}
+
+/**
+ * Has the daemon do the work that `request` asks for: the one that `--url` names, or the one that serves the
+ * configured database, at its local socket. Where none does, `directly` does it, and must take the store's lock.
+ */
+export async function throughDaemon(
+  options: ChangeOptions,
+  context: CliContext,
+  request: DaemonRequest,
+  directly: (config: Config) => Promise<unknown>,
+): Promise<unknown> {
+  if (options.url !== undefined) return daemonAt(options.url, context)(request)
+  const { config } = loadNamedConfig(options, context)
+  try {
+    return await localDaemon(config)(request)
+  } catch (error) {
+    if (isLatchkeyError(error, 'daemon_unreachable')) return directly(config)
+    throw error
+  }
+}
+
+/** The daemon that serves the configured database. */
+export function localDaemon({ database }: Config): AskDaemon {
+  return askAtSocket(socketFileOf(database.file))
+}
+
+/**
+ * The daemon at an address.
+ * @throws LatchkeyError `usage` without a key
+ */
+export function daemonAt(url: string, { env }: CliContext): AskDaemon {
+  const key = env.LATCHKEY_API_KEY
+  if (!key) throw new LatchkeyError('usage', '--url needs an API key, in the variable LATCHKEY_API_KEY')
+  return askAtUrl(url, key)
+}
+
+function askAtSocket(socketPath: string): AskDaemon {
+  return ({ method, path, body }) =>
+    new Promise((resolve, reject) => {
+      const sent = body === undefined ? '' : JSON.stringify(body)
+      // Said outright, since Node announces no body of a DELETE by itself.
+      const headers = { ...JSON_HEADERS, 'content-length': Buffer.byteLength(sent) }
+      const req = httpRequest({ socketPath, method, path, headers }, (res) => {
+        readReply(res)
+          .then(({ status, reply }) => resolve(answerOf(status, reply)))
+          .catch(reject)
+      })
+      req.on('error', (error) => reject(failureAtSocket(socketPath, error)))
+      req.end(sent)
+    })
+}
+
+async function readReply(res: IncomingMessage): Promise<{ status: number; reply: string }> {
+  return { status: res.statusCode ?? 0, reply: await text(res) }
+}
+
+function askAtUrl(url: string, key: string): AskDaemon {
+  return async ({ method, path, body }) => {
+    const response = await fetch(`${url.replace(/\/$/, '')}${path}`, {
+      method,
+      headers: { ...JSON_HEADERS, authorization: `Bearer ${key}` },
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((cause: unknown) => {
+      throw unreachable(url, cause)
+    })
+    return answerOf(response.status, await response.text())
+  }
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json' }
+
+/** A connection that broke is no proof that nobody serves: what was asked may have been done. */
+function failureAtSocket(socketPath: string, error: NodeJS.ErrnoException): LatchkeyError {
+  if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') return unreachable(socketPath, error)
+  return new LatchkeyError('daemon_failed', `the daemon did not answer: ${error.message}`, { cause: error })
+}
+
+function unreachable(where: string, cause: unknown): LatchkeyError {
+  return new LatchkeyError('daemon_unreachable', `no daemon answers at ${where}`, { cause })
+}
+
+function answerOf(status: number, reply: string): unknown {
+  const answer = parsed(reply)
+  if (status >= 200 && status < 300 && answer !== undefined) return answer
+  const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
+  const known = ERROR_CODES.find((one) => one === code)
+  const said = typeof detail === 'string' ? detail : 'that is not what a daemon answers'
+  throw new LatchkeyError(known ?? 'daemon_failed', `the daemon answered ${status}: ${said}`, {
+    issues: errors ?? [],
+  })
+}
+
+function parsed(reply: string): unknown {
+  try {
+    return JSON.parse(reply)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,46 @@
+import type { Command } from 'commander'
+import type { Config } from '../config/types.js'
+import type { Explanation } from '../entitlements/explanation.js'
+import { explanationJson } from '../handlers/explanation-json.js'
+import type { Environment } from '../provider/event.js'
+import type { ExplanationQuery } from '../store/explanation-reader.js'
+import {
+  defaultEnvironment,
+  environmentOption,
+  jsonLine,
+  loadNamedConfig,
+  parseInstant,
+  type RegisterCommand,
+  type SharedOptions,
+  withSharedOptions,
+} from './command.js'
+import type { CliContext } from './context.js'
+import { explanationText } from './explanation-text.js'
+
+/** Explains from the configured database, beside a running daemon or with none. */
+export type ReadExplanation = (config: Config, query: ExplanationQuery) => Promise<Explanation>
+
+interface ExplainOptions extends SharedOptions {
+  readonly at?: number
+  readonly environment?: Environment
+}
+
+/** `latchkey explain`: why a customer may use a product, or may not. Nothing known is an answer too. */
+export function explainCommand(readExplanation: ReadExplanation): RegisterCommand {
+  return (program: Command, context: CliContext) => {
+    const command = program.command('explain')
+    withSharedOptions(command, 'explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z')
+      .description('show why a customer may use a product, or may not, event by event')
+      .argument('<customer>', 'the customer id')
+      .argument('<product>', 'the product id')
+      .option('--at <time>', 'as of that instant (default: now)', parseInstant)
+      .addOption(environmentOption())
+      .action(async (customerId: string, productId: string, options: ExplainOptions) => {
+        const { config } = loadNamedConfig(options, context)
+        const environment = options.environment ?? defaultEnvironment(config.endpoints)
+        const at = options.at ?? null
+        const explanation = await readExplanation(config, { customerId, productId, environment, at })
+        context.out(options.json ? jsonLine(explanationJson(explanation)) : explanationText(explanation))
+      })
+  }
+}

@@ -1,0 +1,71 @@
+import type { ExplainedEvent, ExplainedSource, Explanation } from '../entitlements/explanation.js'
+import type { AccessInterval } from '../entitlements/model.js'
+import type { PolicyRow } from '../entitlements/reading.js'
+
+/** An explanation for a person to read: the summary, then each source with its events in the order they count. */
+export function explanationText({ summary, sources, held, blocks, ends }: Explanation): string {
+  const sections = [
+    `${summary}\n`,
+    ...sources.map(sourceText),
+    listText(
+      'Waiting',
+      held.map(({ id, type, sentence }) => `${id}  ${type}  ${sentence}`),
+    ),
+    listText(
+      'Blocks',
+      blocks.map(({ sentence }) => sentence),
+    ),
+    listText(
+      'Coming ends',
+      ends.map(({ sentence }) => sentence),
+    ),
+  ]
+  return sections.filter((section) => section !== '').join('\n')
+}
+
+function sourceText({ kind, id, rail, intervals, events }: ExplainedSource): string {
+  const paid = kind === 'manual' ? '' : ` (paid by ${rail === 'unknown' ? 'unknown means' : rail})`
+  const access = intervals.length === 0 ? ['  no access'] : intervals.map((one) => `  ${intervalText(one)}`)
+  const lines = [`${kind} ${id}${paid}`, ...access, ...eventLines(events)]
+  return `${lines.join('\n')}\n`
+}
+
+function intervalText({ productId, from, until, reason }: AccessInterval): string {
+  const end = until === null ? 'no end known' : `until ${time(until)}  ${reason}`
+  return `access to ${productId}  from ${time(from)}  ${end}`
+}
+
+/** Two lines an event: its facts in columns, and what it did below them. */
+function eventLines(events: readonly ExplainedEvent[]): string[] {
+  const rows = events.map(({ createdAt, id, type, disposition, row }) => [
+    time(createdAt),
+    id,
+    type,
+    disposition,
+    rowText(row),
+  ])
+  return alignColumns(rows).flatMap((line, index) => [`  ${line}`, `      ${events[index]?.sentence ?? ''}`])
+}
+
+function rowText(row: PolicyRow | null): string {
+  if (row === null) return 'no row'
+  return `${row.rail}: ${row.on === 'grant' ? 'grant' : 'take back'}`
+}
+
+function listText(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : `${[title, ...lines.map((line) => `  ${line}`)].join('\n')}\n`
+}
+
+function alignColumns(rows: readonly (readonly string[])[]): string[] {
+  const widthOf = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widthOf(column)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+function time(instant: number): string {
+  return new Date(instant).toISOString()
+}

@@ -1,0 +1,31 @@
+import type { Command } from 'commander'
+import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
+import { type ActOptions, parseId, parseReason, runAct, withActOptions } from './act.js'
+import { parseInstant } from './command.js'
+import type { CliContext } from './context.js'
+
+interface GrantOptions extends ActOptions {
+  /** Epoch milliseconds. */
+  readonly until?: number
+}
+
+/** `latchkey grant`: gives a product by hand, until a time or for good. */
+export function grantCommand(program: Command, context: CliContext): void {
+  // The clock is asked as the option is read, so that a duration counts from now.
+  const parseUntil = (text: string): number =>
+    DURATION_PATTERN.test(text) ? context.now() + parseDuration(text) : parseInstant(text)
+
+  withActOptions(program.command('grant'), 'grant cus_1 pro_1 --until 30d --reason "support case 17"')
+    .description('grant a product to a customer by hand')
+    .argument('<customer>', 'the customer id', parseId)
+    .argument('<product>', 'the product id', parseId)
+    .option('--until <time>', 'an instant, or a duration such as 30d (default: for good)', parseUntil)
+    .requiredOption('--reason <text>', 'why, for whoever asks later', parseReason)
+    .action((customerId: string, productId: string, options: GrantOptions) => {
+      const { until = null } = options
+      const end = until === null ? {} : { until: new Date(until).toISOString() }
+      const act = { type: 'manual.granted', productId, until } as const
+      const request = { method: 'POST', path: 'grants', body: { productId, ...end } } as const
+      return runAct({ customerId, act, ...request }, options, context)
+    })
+}

@@ -1,0 +1,55 @@
+import { END_REASON_TEXT, nameOfSource, time } from './explain-words.js'
+import type { ExplainedEvent, Explanation } from './explanation.js'
+import type { SourceView } from './model.js'
+
+type Told = Pick<Explanation, 'customerId' | 'environment' | 'asOf' | 'entitlement' | 'sources' | 'held'>
+
+/** Why access is as it is, in one or two sentences. */
+export function summaryOf(told: Told & { readonly isKnown: boolean }): string {
+  const { customerId, environment, isKnown, entitlement } = told
+  if (!isKnown) return `Nothing is known of ${customerId} in ${environment}: no event names them.`
+  if (entitlement.active) return summaryOfActive(told)
+  if (entitlement.status === 'none') return summaryOfNone(told)
+  return summaryOfEnded(told)
+}
+
+function summaryOfActive({ customerId, entitlement }: Told): string {
+  const { productId, since, until, pastDue, sources } = entitlement
+  const active = sources.filter((source) => source.active)
+  const by = active.map(nameOfSource).join(' and ')
+  const access = `${customerId} has access to ${productId}${since === null ? '' : ` since ${time(since)}`}, by ${by}.`
+  if (until !== null) return `${access} It ends at ${time(until)}: ${reasonOf(active, until)}.`
+  if (pastDue) return `${access} A payment is overdue, and access goes on until the subscription is over.`
+  return `${access} No end is known.`
+}
+
+function summaryOfEnded({ customerId, entitlement: { productId, status, until, sources } }: Told): string {
+  if (status === 'blocked') return `${customerId} is blocked from ${productId}.`
+  const ended = `${customerId} has no access to ${productId}`
+  const last = sources.findLast((source) => source.until === until)
+  if (until === null || last === undefined) return `${ended}.`
+  return `${ended} since ${time(until)}: ${reasonOf(sources, until)} (${last.eventId} of ${nameOfSource(last)}).`
+}
+
+function reasonOf(sources: readonly SourceView[], until: number): string {
+  const reason = sources.findLast((source) => source.until === until)?.reason ?? null
+  return reason === null ? 'no reason is known' : END_REASON_TEXT[reason]
+}
+
+function summaryOfNone({ customerId, asOf, entitlement: { productId }, sources, held }: Told): string {
+  const intervals = sources.flatMap((source) => source.intervals)
+  if (intervals.some((interval) => interval.productId === productId)) {
+    return `${customerId} had not been given access to ${productId} by ${time(asOf)}.`
+  }
+  const never = `${customerId} has never had access to ${productId}`
+  if (held.length > 0)
+    return `${never}. ${held.length === 1 ? 'One event waits' : `${held.length} events wait`}.`
+  const telling = mostTelling(sources.flatMap(({ events }) => events))
+  return telling === undefined ? `${never}: no event of theirs is about it.` : `${never}. ${telling.sentence}`
+}
+
+/** The newest event that was more than information; else the newest. */
+function mostTelling(events: readonly ExplainedEvent[]): ExplainedEvent | undefined {
+  const oldestFirst = [...events].sort((a, b) => a.createdAt - b.createdAt)
+  return oldestFirst.findLast(({ note }) => note.code !== 'informed') ?? oldestFirst.at(-1)
+}

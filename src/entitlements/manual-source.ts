@@ -1,0 +1,19 @@
+import type { ManualEvent } from '../provider/event.js'
+import type { SourceKey } from './model.js'
+
+/** A grant by hand, or its end: the only acts that a source is folded from. */
+export interface GrantAct extends ManualEvent {
+  readonly type: 'manual.granted' | 'manual.revoked'
+  readonly productId: string
+}
+
+export function isGrantAct(event: ManualEvent): event is GrantAct {
+  const isGrant = event.type === 'manual.granted' || event.type === 'manual.revoked'
+  return isGrant && event.productId !== null
+}
+
+/** All that was ever granted to one customer of one product by hand is one source. */
+export function manualSource({ customerId, productId }: GrantAct): SourceKey {
+  // Ids hold any character: encoded, neither can hold the one that parts them.
+  return { kind: 'manual', id: `${encodeURIComponent(customerId)}/${encodeURIComponent(productId)}` }
+}

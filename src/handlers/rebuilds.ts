@@ -1,0 +1,59 @@
+import type { Logger } from 'pino'
+import type { Policy } from '../entitlements/policy.js'
+import { LatchkeyError } from '../errors.js'
+import type { RebuildJobs } from '../ingest/rebuild-jobs.js'
+import type { Authenticate } from './authenticate.js'
+import { queryOf, readParameter } from './query.js'
+import type { RawHandler, Route } from './raw-handler.js'
+import { rebuildJson } from './rebuild-json.js'
+import { createRoute, requireMethod } from './route.js'
+import { sendJson } from './send.js'
+
+export interface RebuildsDeps {
+  readonly authenticate: Authenticate
+  readonly rebuilds: Pick<RebuildJobs, 'start' | 'status'>
+  /** Asked each time, since a reload may change it. */
+  readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
+  readonly policyInForce: () => Promise<Policy>
+}
+
+/** The routes that rebuild the state, and tell how that goes. */
+export function rebuildRoutes(deps: RebuildsDeps, log: Logger): readonly Route[] {
+  return [createRoute('/policy/apply', applyPolicy(deps), log), createRoute('/rebuild', rebuild(deps), log)]
+}
+
+const NOT_STORED = { 'Cache-Control': 'no-store' }
+const ACCEPTED = { ...NOT_STORED, Location: '/rebuild' }
+
+/**
+ * POST /policy/apply: rebuilds under the configured policy, which is in force from then on. `?expect=` names the
+ * policy that the caller means, who may have read the config file later than the daemon.
+ */
+function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps): RawHandler {
+  return async (req, res) => {
+    requireMethod(req, res, 'POST')
+    authenticate(req, 'admin')
+    const { policy, fingerprint } = configuredPolicy()
+    const expected = readParameter(queryOf(req.url ?? ''), 'expect')
+    if (expected !== null && expected !== fingerprint) {
+      throw new LatchkeyError(
+        'policy_differs',
+        'The daemon has read another policy than this one: have it read the config again (SIGHUP) first.',
+      )
+    }
+    sendJson(res, 202, rebuildJson(rebuilds.start(policy)), ACCEPTED)
+  }
+}
+
+/** POST /rebuild: rebuilds under the policy in force. GET /rebuild: how the last one stands. */
+function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHandler {
+  return async (req, res) => {
+    requireMethod(req, res, 'GET', 'HEAD', 'POST')
+    authenticate(req, 'admin')
+    if (req.method === 'POST') {
+      sendJson(res, 202, rebuildJson(rebuilds.start(await policyInForce())), ACCEPTED)
+    } else {
+      sendJson(res, 200, rebuildJson(rebuilds.status()), NOT_STORED)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import type { Environment } from '../provider/event.js'
+import type { AccessSnapshot } from '../store/changes.js'
+
+/** One entitlement that would stand otherwise, or does so now. */
+export interface AccessDifference {
+  readonly environment: Environment
+  readonly customerId: string
+  readonly productId: string
+  readonly before: AccessSnapshot
+  readonly after: AccessSnapshot
+}
+
+/** How many entitlements differ, and some of them. */
+export interface DifferenceSummary {
+  readonly gains: number
+  readonly losses: number
+  /** Active, or not, as before; but for another reason or until another time. */
+  readonly otherwise: number
+  readonly sample: readonly AccessDifference[]
+}
+
+export interface DifferenceCounter {
+  add(difference: AccessDifference): void
+  summary(): DifferenceSummary
+}
+
+/** Counts differences one by one, and keeps the first of them. */
+export function createDifferenceCounter(sampleSize: number): DifferenceCounter {
+  let [gains, losses, otherwise] = [0, 0, 0]
+  const sample: AccessDifference[] = []
+  return {
+    add(difference) {
+      const { before, after } = difference
+      if (before.active === after.active) otherwise += 1
+      else if (after.active) gains += 1
+      else losses += 1
+      if (sample.length < sampleSize) sample.push(difference)
+    },
+    summary: () => ({ gains, losses, otherwise, sample }),
+  }
+}

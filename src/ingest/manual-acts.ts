@@ -1,0 +1,122 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { AccessAnswer } from '../entitlements/answer.js'
+import { LatchkeyError } from '../errors.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
+import type { ManualAct, Receipt } from './delivery.js'
+
+/** What can be done by hand. Block and unblock: `productId` null means every product. */
+export type Act =
+  | { readonly type: 'manual.granted'; readonly productId: string; readonly until: number | null }
+  | { readonly type: 'manual.revoked'; readonly productId: string }
+  | { readonly type: 'manual.blocked' | 'manual.unblocked'; readonly productId: string | null }
+  | {
+      readonly type: 'manual.identity_linked'
+      readonly communityId: string | null
+      readonly messengerId: string | null
+    }
+
+export interface ActRequest {
+  readonly environment: Environment
+  readonly customerId: string
+  readonly act: Act
+  /** Who does it: an API key's name, or the system user. */
+  readonly actor: string
+  readonly reason: string | null
+  /** Acts under one key are one act; null: an act of its own. */
+  readonly idempotencyKey: string | null
+}
+
+/** What was done, and what the customer may use since. */
+export interface ActResult {
+  readonly eventId: string
+  readonly access: AccessAnswer
+}
+
+/**
+ * Resolves once the act is committed, and visible in every answer.
+ * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found` where nothing granted by hand
+ * stands to be revoked; `idempotency_key_conflict` where the key was used for something else
+ */
+export type PerformAct = (request: ActRequest) => Promise<ActResult>
+
+export interface PerformActDeps {
+  readonly write: (act: ManualAct) => Promise<Receipt>
+  readonly findAct: (environment: Environment, eventId: string) => Promise<ManualEvent | null>
+  readonly readAccess: (query: {
+    readonly environment: Environment
+    readonly customerId: string
+    readonly at: null
+  }) => Promise<AccessAnswer>
+  readonly clock: () => number
+}
+
+export function createPerformAct({ write, findAct, readAccess, clock }: PerformActDeps): PerformAct {
+  /** Whether it is done already. */
+  async function isDone({ environment, undated }: ManualAct): Promise<boolean> {
+    const done = await findAct(environment, undated.id)
+    if (done === null) return false
+    const { createdAt: _, ...known } = done
+    if (isDeepStrictEqual(known, undated)) return true
+    throw new LatchkeyError('idempotency_key_conflict', 'This Idempotency-Key was used for something else.')
+  }
+
+  return async (request) => {
+    const { environment, customerId } = request
+    const act: ManualAct = { environment, undated: undatedEvent(request) }
+    const read = () => readAccess({ environment, customerId, at: null })
+    if (request.idempotencyKey === null || !(await isDone(act))) {
+      refusePastEnd(request.act, clock())
+      if (request.act.type === 'manual.revoked') refuseUngranted(request.act.productId, await read())
+      const { disposition } = await write(act)
+      // Another request under the same key came first.
+      if (disposition === 'duplicate') await isDone(act)
+    }
+    return { eventId: act.undated.id, access: await read() }
+  }
+}
+
+function refusePastEnd(act: Act, now: number): void {
+  if (act.type !== 'manual.granted' || act.until === null || act.until > now) return
+  const issues = [{ path: 'until', message: 'is in the past' }]
+  throw new LatchkeyError('invalid_request', 'A grant must end in the future.', { issues })
+}
+
+function refuseUngranted(productId: string, { entitlements }: AccessAnswer): void {
+  const sources = entitlements.find((entitlement) => entitlement.productId === productId)?.sources ?? []
+  if (sources.some(({ kind, active }) => kind === 'manual' && active)) return
+  throw new LatchkeyError('grant_not_found', 'Nothing that was granted by hand stands for this product.')
+}
+
+function undatedEvent(request: ActRequest): ManualAct['undated'] {
+  const { act, customerId, actor, reason } = request
+  const linked = act.type === 'manual.identity_linked' ? act : { communityId: null, messengerId: null }
+  return {
+    id: idOf(request),
+    generation: null,
+    apiVersion: null,
+    subject: 'manual',
+    type: act.type,
+    customerId,
+    productId: 'productId' in act ? act.productId : null,
+    until: 'until' in act ? act.until : null,
+    customer: {
+      email: null,
+      name: null,
+      communityId: linked.communityId,
+      communityUsername: null,
+      messengerId: linked.messengerId,
+      messengerUsername: null,
+    },
+    externalRef: null,
+    metadata: {},
+    actor,
+    reason,
+  }
+}
+
+function idOf({ environment, idempotencyKey }: ActRequest): string {
+  if (idempotencyKey === null) return `man_${randomUUID().replaceAll('-', '')}`
+  const hash = createHash('sha256').update(`${environment} ${idempotencyKey}`).digest('hex')
+  return `man_${hash.slice(0, 32)}`
+}

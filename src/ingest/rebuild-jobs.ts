@@ -1,0 +1,68 @@
+import type { Logger } from 'pino'
+import type { Policy } from '../entitlements/policy.js'
+import { LatchkeyError } from '../errors.js'
+import { isSamePolicy } from '../store/policy.js'
+import type { DifferenceSummary } from './access-difference.js'
+import type { Rebuild } from './rebuild.js'
+
+/** How the last rebuild of this process stands. */
+export type RebuildStatus =
+  | { readonly state: 'none' }
+  | { readonly state: 'running'; readonly folded: number; readonly total: number }
+  | { readonly state: 'done'; readonly summary: DifferenceSummary }
+  | { readonly state: 'failed'; readonly reason: string }
+
+export interface RebuildJobs {
+  /**
+   * Starts a rebuild under a policy, or joins the one that is running under it.
+   * @throws {LatchkeyError} `rebuild_running`: another one is
+   */
+  start(policy: Policy): RebuildStatus
+  status(): RebuildStatus
+  /** Resolves once none runs; what one has found is kept, for the next to go on from. */
+  stop(): Promise<void>
+}
+
+/** Runs one rebuild at a time, beside everything else. */
+export function createRebuildJobs({ rebuild, log }: { rebuild: Rebuild; log: Logger }): RebuildJobs {
+  let status: RebuildStatus = { state: 'none' }
+  let running: { readonly policy: Policy; readonly ended: Promise<void> } | null = null
+  let isStopping = false
+
+  async function run(policy: Policy): Promise<void> {
+    try {
+      const summary = await rebuild(policy, {
+        onProgress: (folded, total) => {
+          status = { state: 'running', folded, total }
+        },
+        isStopping: () => isStopping,
+      })
+      status = { state: 'done', summary }
+      const { gains, losses, otherwise } = summary
+      log.info({ gains, losses, otherwise }, 'rebuilt from the stored events')
+    } catch (error) {
+      log.error({ err: error }, 'the rebuild failed: what stood before stands')
+      const reason = error instanceof LatchkeyError ? error.message : 'The cause is in the log.'
+      status = { state: 'failed', reason }
+    }
+    running = null
+  }
+
+  return {
+    start(policy) {
+      if (running !== null && !isSamePolicy(running.policy, policy)) {
+        throw new LatchkeyError('rebuild_running', 'A rebuild under another policy is running: wait for it.')
+      }
+      if (running === null) {
+        status = { state: 'running', folded: 0, total: 0 }
+        running = { policy, ended: Promise.resolve().then(() => run(policy)) }
+      }
+      return status
+    },
+    status: () => status,
+    async stop() {
+      isStopping = true
+      await running?.ended
+    },
+  }
+}

@@ -1,0 +1,117 @@
+import { type Kysely, sql } from 'kysely'
+import type { StoredAccount } from '../entitlements/explain.js'
+import type { StoredHold, StoredSourceEvent } from '../entitlements/explanation.js'
+import type { FoldableEvent } from '../entitlements/fold-source.js'
+import { isGrantAct } from '../entitlements/manual-source.js'
+import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { loadBlocks } from './blocks.js'
+import { chunkRows, valuesOf } from './chunk.js'
+import { loadCustomers } from './customers.js'
+import { sourceKey } from './keys.js'
+import type { Database } from './schema.js'
+import { loadSourcesOfCustomers } from './sources.js'
+
+/** How many of the newest held events are looked through for those that may be the customer's. */
+const HOLDS_SEEN = 1000
+
+/** Everything that is stored about what one customer may use; of held events, what may be about the product. */
+export async function loadAccount(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+  productId: string,
+): Promise<StoredAccount> {
+  const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
+  const keys = sources.map(({ kind, id }) => ({ kind, id }))
+  const events = await loadStoredEvents(db, environment, keys)
+  const blocks = (await loadBlocks(db, environment, [customerId])).get(customerId) ?? []
+  const isKnown = (await loadCustomers(db, environment, [customerId])).has(customerId)
+  const own = new Set(keys.map(sourceKey))
+  const holds = (await loadHolds(db, environment, customerId))
+    .filter(({ source }) => source === null || !own.has(sourceKey(source)))
+    .filter(({ event }) => mayBeAbout(event, customerId, productId))
+  return {
+    customerId,
+    environment,
+    isKnown: isKnown || keys.length > 0 || holds.some(({ event }) => event.customerId === customerId),
+    sources: keys.map((key) => ({ key, events: events.get(sourceKey(key)) ?? [] })),
+    blocks,
+    holds,
+  }
+}
+
+/** A held event that names neither the customer nor the product could be anybody's, about anything. */
+function mayBeAbout(event: NormalizedEvent, customerId: string, productId: string): boolean {
+  if (event.customerId === null) return event.productId === productId
+  return event.customerId === customerId && (event.productId ?? productId) === productId
+}
+
+async function loadStoredEvents(
+  db: Kysely<Database>,
+  environment: Environment,
+  sources: readonly SourceKey[],
+): Promise<ReadonlyMap<string, readonly StoredSourceEvent[]>> {
+  const found = new Map<string, StoredSourceEvent[]>(sources.map((source) => [sourceKey(source), []]))
+  for (const chunk of chunkRows(sources, 2)) {
+    const keys = valuesOf(chunk.map(({ kind, id }) => [kind, id]))
+    const rows = await db
+      .selectFrom('events')
+      .select(['source_kind', 'source_id', 'normalized', 'received_at', 'disposition'])
+      .where('environment', '=', environment)
+      .where(sql<boolean>`(source_kind, source_id) in (${keys})`)
+      .execute()
+    for (const row of rows) {
+      const source = sourceIn(row)
+      const stored = storedEvent(row)
+      if (source !== null && stored !== null) found.get(sourceKey(source))?.push(stored)
+    }
+  }
+  return found
+}
+
+/** Held events, newest first, that name the customer, or nobody. */
+async function loadHolds(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+): Promise<readonly StoredHold[]> {
+  const rows = await db
+    .selectFrom('events')
+    .select(['source_kind', 'source_id', 'normalized', 'received_at', 'disposition', 'reason'])
+    .where('environment', '=', environment)
+    // Both values in literals: only so does SQLite read the index of the few events that wait.
+    .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
+    .where((eb) => eb.or([eb('customer_id', 'is', null), eb('customer_id', '=', customerId)]))
+    .orderBy('seq', 'desc')
+    .limit(HOLDS_SEEN)
+    .execute()
+  return rows.flatMap((row) => {
+    const stored = storedEvent(row)
+    // Of a held event the reason is why it waits.
+    return stored === null ? [] : [{ ...stored, source: sourceIn(row), reason: row.reason as HoldReason }]
+  })
+}
+
+interface EventRow {
+  readonly source_kind: SourceKey['kind'] | null
+  readonly source_id: string | null
+  readonly normalized: string | null
+  readonly received_at: number
+  readonly disposition: StoredSourceEvent['disposition'] | 'quarantined'
+}
+
+function sourceIn({ source_kind: kind, source_id: id }: EventRow): SourceKey | null {
+  return kind === null || id === null ? null : { kind, id }
+}
+
+function storedEvent({ normalized, received_at, disposition }: EventRow): StoredSourceEvent | null {
+  const event = normalized === null ? null : (JSON.parse(normalized) as NormalizedEvent)
+  if (event === null || disposition === 'quarantined' || !isFoldable(event)) return null
+  return { event, receivedAt: received_at, disposition }
+}
+
+function isFoldable(event: NormalizedEvent): event is FoldableEvent {
+  if (event.subject === 'manual') return isGrantAct(event)
+  return event.subject === 'payment' || event.subject === 'subscription'
+}

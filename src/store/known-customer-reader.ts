@@ -1,0 +1,59 @@
+import type { Kysely } from 'kysely'
+import type { KnownCustomer, KnownFact, KnownSource } from '../entitlements/known-customer.js'
+import type { SourceState } from '../entitlements/model.js'
+import { compareText } from '../entitlements/order.js'
+import { instantFor, viewSource } from '../entitlements/source-view.js'
+import type { Environment } from '../provider/event.js'
+import { loadBlocks } from './blocks.js'
+import type { CustomerFacts } from './customer-facts.js'
+import { loadReferences } from './customer-references.js'
+import { loadCustomers } from './customers.js'
+import type { Database } from './schema.js'
+import { loadSourcesOfCustomers } from './sources.js'
+
+export interface CustomerQuery {
+  readonly environment: Environment
+  readonly customerId: string
+}
+
+/** Null for one of whom nothing is known. */
+export type ReadKnownCustomer = (query: CustomerQuery) => Promise<KnownCustomer | null>
+
+const METADATA = 'metadata.'
+
+/** Gathers everything that is known of one person. */
+export function createKnownCustomerReader(db: Kysely<Database>, clock: () => number): ReadKnownCustomer {
+  return async ({ environment, customerId }) => {
+    const record = (await loadCustomers(db, environment, [customerId])).get(customerId)
+    const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
+    const blocks = (await loadBlocks(db, environment, [customerId])).get(customerId) ?? []
+    if (record === undefined && sources.length === 0 && blocks.length === 0) return null
+    const now = clock()
+    const facts = record?.facts ?? {}
+    return {
+      customerId,
+      environment,
+      facts,
+      metadata: metadataOf(facts),
+      references: await loadReferences(db, environment, customerId),
+      blocks,
+      deletedAt: record?.deletedAt ?? null,
+      sources: sources.flatMap((source) => viewsOf(source, now)),
+    }
+  }
+}
+
+function metadataOf(facts: CustomerFacts): Record<string, KnownFact> {
+  const told = Object.entries(facts)
+    .filter(([name]) => name.startsWith(METADATA))
+    .flatMap(([name, fact]) => (fact === undefined ? [] : [[name.slice(METADATA.length), fact] as const]))
+  return Object.fromEntries(told)
+}
+
+/** A source once for each product that it ever gave, in order; once where it gave none. */
+function viewsOf(source: SourceState, now: number): KnownSource[] {
+  const products = [...new Set(source.intervals.map(({ productId }) => productId))].sort(compareText)
+  if (products.length === 0) return [{ source, productId: null, view: null }]
+  const at = instantFor(source, { now })
+  return products.map((productId) => ({ source, productId, view: viewSource(source, productId, at) }))
+}

@@ -1,0 +1,60 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
+import { chunkRows } from './chunk.js'
+import type { Database } from './schema.js'
+
+/** In these very words: SQLite finds the index of these few events by them. */
+const IS_MANUAL = sql<boolean>`type like 'manual.%'`
+
+/** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */
+export async function loadManualEvents(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
+  const found = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
+  for (const chunk of chunkRows([...found.keys()], 1)) {
+    const rows = await db
+      .selectFrom('events')
+      .select('normalized')
+      .where('environment', '=', environment)
+      .where('customer_id', 'in', chunk)
+      .where(IS_MANUAL)
+      .execute()
+    for (const { normalized } of rows) {
+      const event = normalized === null ? null : (JSON.parse(normalized) as NormalizedEvent)
+      // A provider's event may bear any type; what was done by hand is known by its subject.
+      if (event?.subject === 'manual') found.get(event.customerId)?.push(event)
+    }
+  }
+  return found
+}
+
+/** One thing that was done by hand; null where no event of this id is stored. */
+export async function loadManualEvent(
+  db: Kysely<Database>,
+  environment: Environment,
+  eventId: string,
+): Promise<ManualEvent | null> {
+  const row = await db
+    .selectFrom('events')
+    .select('normalized')
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+    .executeTakeFirst()
+  const event = row?.normalized == null ? null : (JSON.parse(row.normalized) as NormalizedEvent)
+  return event?.subject === 'manual' ? event : null
+}
+
+/** `createdAt` of the newest event by hand of each of these customers; absent where there is none. */
+export async function newestManualAt(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const events = await loadManualEvents(trx, environment, customerIds)
+  const newest = [...events].map(
+    ([id, own]) => [id, Math.max(...own.map(({ createdAt }) => createdAt))] as const,
+  )
+  return new Map(newest.filter(([, at]) => Number.isFinite(at)))
+}

@@ -1,0 +1,76 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { SourceKey } from '../entitlements/model.js'
+import type { Policy } from '../entitlements/policy.js'
+import type { Environment } from '../provider/event.js'
+import { chunkRows, valuesOf } from './chunk.js'
+import type { Database } from './schema.js'
+import { getSetting, setSetting } from './settings.js'
+
+const SETTING = 'rebuild'
+
+/** A source of any environment. */
+export interface StoredSourceKey extends SourceKey {
+  readonly environment: Environment
+}
+
+/** A rebuild under way, or interrupted. */
+export interface RebuildProgress {
+  readonly policy: Policy
+  /** The last source folded, in the order of their keys; null: none yet. */
+  readonly after: StoredSourceKey | null
+  readonly folded: number
+}
+
+/** Null where no rebuild is under way. */
+export async function loadRebuildProgress(db: Kysely<Database>): Promise<RebuildProgress | null> {
+  const stored = await getSetting(db, SETTING)
+  return stored === null ? null : (JSON.parse(stored) as RebuildProgress)
+}
+
+export function saveRebuildProgress(trx: Transaction<Database>, progress: RebuildProgress): Promise<void> {
+  return setSetting(trx, SETTING, JSON.stringify(progress))
+}
+
+/** Forgets a rebuild, finished or not, and all that it had found. */
+export async function clearRebuild(trx: Transaction<Database>): Promise<void> {
+  await trx.deleteFrom('settings').where('key', '=', SETTING).execute()
+  await trx.deleteFrom('next_sources').execute()
+  await trx.deleteFrom('next_dispositions').execute()
+  await trx.deleteFrom('rebuild_marks').execute()
+}
+
+/** Whoever writes a source says so here; where no rebuild is under way, nothing is kept of it. */
+export async function markTouched(
+  trx: Transaction<Database>,
+  environment: Environment,
+  keys: readonly SourceKey[],
+): Promise<void> {
+  for (const chunk of chunkRows(keys, 3)) {
+    const rows = valuesOf(chunk.map(({ kind, id }) => [environment, kind, id]))
+    await sql`
+      insert into rebuild_marks (environment, kind, source_id)
+      select * from (${rows}) as touched where exists (select 1 from settings where key = ${SETTING})
+      on conflict do nothing
+    `.execute(trx)
+  }
+}
+
+export async function loadMarks(db: Kysely<Database>, limit: number): Promise<readonly StoredSourceKey[]> {
+  const rows = await db.selectFrom('rebuild_marks').selectAll().limit(limit).execute()
+  return rows.map(({ environment, kind, source_id: id }) => ({ environment, kind, id }))
+}
+
+export async function clearMarks(
+  trx: Transaction<Database>,
+  environment: Environment,
+  keys: readonly SourceKey[],
+): Promise<void> {
+  for (const chunk of chunkRows(keys, 2)) {
+    const pairs = valuesOf(chunk.map(({ kind, id }) => [kind, id]))
+    await trx
+      .deleteFrom('rebuild_marks')
+      .where('environment', '=', environment)
+      .where(sql<boolean>`(kind, source_id) in (${pairs})`)
+      .execute()
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import type { explanationJson } from '../../src/handlers/explanation-json.js'
+import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { timeOf, wireEvent } from './wire-events.js'
+
+const PATH = '/entitlements/cus_1/pro_gold/explanation'
+
+async function explained(daemon: RunningDaemon, path = PATH) {
+  const answer = await ask(daemon, path)
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as ReturnType<typeof explanationJson>
+}
+
+/** A subscription of two cycles, of which the first is refunded late. */
+async function subscribed(): Promise<RunningDaemon> {
+  const daemon = await runDaemon()
+  const cycle = { subscription: 'sub_1' }
+  const bodies = [
+    wireEvent('payment.refunded', { ...cycle, id: 'evt_5', payment: 'pay_1', minutes: 50 }),
+    wireEvent('payment.authorized', { ...cycle, id: 'evt_1', payment: 'pay_1', minutes: 0 }),
+    wireEvent('subscription.created', { ...cycle, id: 'evt_2', payment: 'pay_1', minutes: 0 }),
+    wireEvent('payment.authorized', { ...cycle, id: 'evt_3', payment: 'pay_2', minutes: 40 }),
+    wireEvent('subscription.renewed', { ...cycle, id: 'evt_4', payment: 'pay_2', minutes: 40 }),
+  ]
+  for (const body of bodies) expect((await send(daemon, body)).status).toBe(200)
+  return daemon
+}
+
+describe('GET /entitlements/:customerId/:productId/explanation', () => {
+  it('tells of every event in the order in which it counts, whatever the order of arrival', async () => {
+    const told = await explained(await subscribed())
+    expect(told).toMatchObject({
+      customerId: 'cus_1',
+      productId: 'pro_gold',
+      environment: 'live',
+      asOf: new Date(NOW).toISOString(),
+      entitlement: { active: true, status: 'active', sources: [{ id: 'sub_1' }] },
+      summary: expect.stringContaining('cus_1 has access to pro_gold since'),
+      held: [],
+      blocks: [],
+      ends: [],
+    })
+    expect(told.sources).toMatchObject([
+      {
+        id: 'sub_1',
+        kind: 'subscription',
+        rail: 'card',
+        customerId: 'cus_1',
+        intervals: [{ productId: 'pro_gold', from: new Date(timeOf(0)).toISOString(), until: null }],
+      },
+    ])
+    expect(told.sources[0]?.events.map(({ id }) => id)).toEqual(['evt_1', 'evt_2', 'evt_3', 'evt_4', 'evt_5'])
+    expect(told.sources[0]?.events[4]).toEqual({
+      id: 'evt_5',
+      type: 'payment.refunded',
+      createdAt: new Date(timeOf(50)).toISOString(),
+      receivedAt: new Date(NOW).toISOString(),
+      disposition: 'applied',
+      row: { rail: 'card', on: 'takeBack' },
+      note: { code: 'basis_kept', paymentId: 'pay_1', basis: 'pay_2', since: 'evt_4' },
+      changes: [],
+      sentence: 'Refund of pay_1: pay_2 has paid this cycle since evt_4.',
+    })
+  })
+
+  it('gives the same entitlement as the question about it, now and at an instant', async () => {
+    const daemon = await subscribed()
+    for (const at of ['', `?at=${new Date(timeOf(-5)).toISOString()}`]) {
+      const { entitlement } = await explained(daemon, `${PATH}${at}`)
+      expect(entitlement).toEqual(await (await ask(daemon, `/entitlements/cus_1/pro_gold${at}`)).json())
+    }
+  })
+
+  it('lists what waits: events of nobody that name the product, and of the customer that name no source', async () => {
+    const daemon = await runDaemon()
+    await send(daemon, wireEvent('payment.authorized', { id: 'evt_1', customer: null }))
+    await send(daemon, wireEvent('payment.authorized', { id: 'evt_2', payment: null }))
+    await send(daemon, wireEvent('payment.authorized', { id: 'evt_3', customer: 'cus_2', payment: null }))
+    const { held, sources, summary } = await explained(daemon)
+    expect(held).toMatchObject([
+      { id: 'evt_2', source: null, reason: 'source_unknown' },
+      { id: 'evt_1', source: { kind: 'payment', id: 'pay_1' }, reason: 'customer_unknown' },
+    ])
+    expect(sources).toEqual([])
+    expect(summary).toBe('cus_1 has never had access to pro_gold. 2 events wait.')
+  })
+
+  it('tells of a payment that only failed', async () => {
+    const daemon = await runDaemon()
+    await send(daemon, wireEvent('payment.failed', { id: 'evt_1' }))
+    expect(await explained(daemon)).toMatchObject({
+      entitlement: { active: false, status: 'none' },
+      sources: [{ id: 'pay_1', intervals: [], events: [{ id: 'evt_1', note: { code: 'nothing_to_end' } }] }],
+    })
+  })
+
+  it('says of a customer never seen that nothing is known of them', async () => {
+    const daemon = await subscribed()
+    expect(await explained(daemon, '/entitlements/cus_9/pro_gold/explanation')).toMatchObject({
+      entitlement: { active: false, status: 'none' },
+      summary: 'Nothing is known of cus_9 in live: no event names them.',
+      sources: [],
+    })
+    expect(await explained(daemon, `${PATH}?environment=sandbox`)).toMatchObject({
+      environment: 'sandbox',
+      summary: 'Nothing is known of cus_1 in sandbox: no event names them.',
+    })
+  })
+
+  it('tells no personal data', async () => {
+    const daemon = await runDaemon()
+    const body = JSON.parse(wireEvent('payment.authorized'))
+    body.data.customer = { id: 'cus_1', email: 'told@example.com', name: 'Ada Told' }
+    await send(daemon, JSON.stringify(body))
+    const text = JSON.stringify(await explained(daemon))
+    expect(text).toContain('cus_1 has access')
+    expect(text).not.toMatch(/told@example\.com|Ada Told/)
+  })
+
+  it('asks for a key, a method and an instant as the other questions do', async () => {
+    const daemon = await runDaemon()
+    const code = async (asked: Promise<Response>) => {
+      const answer = await asked
+      return [answer.status, ((await answer.json()) as { code: string }).code]
+    }
+    expect(await code(fetch(`${daemon.url}${PATH}`))).toEqual([401, 'unauthorized'])
+    expect(await code(ask(daemon, `${PATH}?at=yesterday`))).toEqual([400, 'invalid_request'])
+    const headers = { Authorization: `Bearer ${API_KEY}` }
+    expect(await code(fetch(`${daemon.url}${PATH}`, { method: 'POST', headers }))).toEqual([
+      405,
+      'method_not_allowed',
+    ])
+  })
+})

@@ -1,0 +1,283 @@
+import { describe, expect, it } from 'vitest'
+import { loadChanges } from '../../src/store/changes.js'
+import { loadCustomers } from '../../src/store/customers.js'
+import { act, entitlement, runActingDaemon, withReadKey } from './acting.js'
+import { NOW, type RunningDaemon, send } from './running-daemon.js'
+import { storedEvents } from './stored.js'
+
+const GRANT = { productId: 'pro_1', reason: 'support case 17' }
+const GRANTS = '/customers/cus_1/grants'
+const BLOCKS = '/customers/cus_1/blocks'
+
+const changesOf = (daemon: RunningDaemon) =>
+  daemon.stored(async (db) =>
+    (await loadChanges(db, 'live', 0, 100)).map(({ productId, before, after, cause }) => ({
+      productId,
+      from: before.status,
+      to: after.status,
+      cause: cause.eventId,
+    })),
+  )
+
+const pay = (daemon: RunningDaemon) =>
+  send(
+    daemon,
+    JSON.stringify({
+      id: 'evt_paid',
+      type: 'payment.authorized',
+      created_at: '2026-03-01T11:00:00.000Z',
+      data: { id: 'pay_1', customer_id: 'cus_1', product_id: 'pro_1', method: 'CARD' },
+    }),
+  )
+
+describe('a grant', () => {
+  it('gives access from its answer on, and says who gave it and why', async () => {
+    const daemon = await runActingDaemon()
+    const { status, json } = await act(daemon, 'POST', GRANTS, { ...GRANT, until: '2026-03-02T12:00:00Z' })
+    expect(status).toBe(201)
+    expect(json).toMatchObject({
+      eventId: expect.stringMatching(/^man_[0-9a-f]{32}$/),
+      customerId: 'cus_1',
+      entitlements: [{ productId: 'pro_1', status: 'ending', until: '2026-03-02T12:00:00.000Z' }],
+    })
+    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({
+      active: true,
+      sources: [{ id: 'cus_1/pro_1', kind: 'manual', active: true, rail: 'unknown', eventId: json.eventId }],
+    })
+    const [event] = await storedEvents(daemon)
+    expect(event).toMatchObject({
+      event_id: json.eventId,
+      endpoint: 'manual',
+      type: 'manual.granted',
+      generation: null,
+      disposition: 'applied',
+    })
+    expect(JSON.parse(String(event?.body))).toMatchObject({ actor: 'support', reason: 'support case 17' })
+    expect(await changesOf(daemon)).toEqual([
+      { productId: 'pro_1', from: 'none', to: 'ending', cause: json.eventId },
+    ])
+  })
+
+  it('ends by itself, as completed', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'POST', GRANTS, { ...GRANT, until: '2026-03-02T12:00:00Z' })
+    daemon.setNow(Date.parse('2026-03-02T12:00:00Z'))
+    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: false, status: 'completed' })
+  })
+
+  it('is one grant under one Idempotency-Key, however often it is asked for', async () => {
+    const daemon = await runActingDaemon()
+    const headers = { 'Idempotency-Key': 'case-17' }
+    const body = { ...GRANT, until: '2026-03-02T12:00:00Z' }
+    const asked = [1, 2, 3].map(() => act(daemon, 'POST', GRANTS, body, { headers }))
+    const answers = await Promise.all(asked)
+    // Still the first answer's grant after its end has passed: a repeat asks for nothing new.
+    daemon.setNow(Date.parse('2026-03-03T12:00:00Z'))
+    answers.push(await act(daemon, 'POST', GRANTS, body, { headers }))
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
+    expect(new Set(answers.map(({ json }) => json.eventId)).size).toBe(1)
+    expect(await storedEvents(daemon)).toHaveLength(1)
+    expect(await daemon.stored((db) => db.selectFrom('event_conflicts').selectAll().execute())).toEqual([])
+  })
+
+  it('is refused under an Idempotency-Key that was used for another', async () => {
+    const daemon = await runActingDaemon()
+    const headers = { 'Idempotency-Key': 'case-17' }
+    await act(daemon, 'POST', GRANTS, GRANT, { headers })
+    for (const [path, body] of [
+      [GRANTS, { ...GRANT, productId: 'pro_2' }],
+      ['/customers/cus_2/grants', GRANT],
+    ] as const) {
+      expect(await act(daemon, 'POST', path, body, { headers })).toMatchObject({
+        status: 422,
+        json: { code: 'idempotency_key_conflict' },
+      })
+    }
+    expect(await storedEvents(daemon)).toHaveLength(1)
+  })
+
+  it.each<[string, unknown, string]>([
+    ['without a product', { reason: 'why' }, 'productId'],
+    ['without a reason', { productId: 'pro_1' }, 'reason'],
+    ['with a blank reason', { ...GRANT, reason: '  ' }, 'reason'],
+    ['with an end in the past', { ...GRANT, until: '2026-03-01T12:00:00Z' }, 'until'],
+    ['with an end that is no time', { ...GRANT, until: 'tomorrow' }, 'until'],
+    ['with a product that is no id', { ...GRANT, productId: 'a\u0007' }, 'productId'],
+    ['with a field that nobody knows', { ...GRANT, untill: null }, ''],
+    ['with a list', [], ''],
+    ['with no JSON', '{', ''],
+  ])('%s is refused, and nothing is stored', async (_what, body, path) => {
+    const daemon = await runActingDaemon()
+    expect(await act(daemon, 'POST', GRANTS, body)).toMatchObject({
+      status: 400,
+      json: { code: 'invalid_request', errors: [{ path }] },
+    })
+    expect(await storedEvents(daemon)).toEqual([])
+  })
+})
+
+describe('revoking', () => {
+  it('takes back what was granted by hand', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'POST', GRANTS, GRANT)
+    // At the same instant of a clock that stands still: the order of acts decides.
+    expect(await act(daemon, 'DELETE', `${GRANTS}/pro_1`)).toMatchObject({
+      status: 200,
+      json: { entitlements: [{ productId: 'pro_1', active: false, status: 'revoked' }] },
+    })
+    expect((await act(daemon, 'POST', GRANTS, GRANT)).json.entitlements).toMatchObject([{ active: true }])
+  })
+
+  it('is refused where nothing was granted by hand, whatever was paid', async () => {
+    const daemon = await runActingDaemon()
+    await pay(daemon)
+    expect(await act(daemon, 'DELETE', `${GRANTS}/pro_1`)).toMatchObject({
+      status: 404,
+      json: { code: 'grant_not_found' },
+    })
+    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: true })
+  })
+})
+
+describe('a block', () => {
+  it('takes access away whatever was paid, until it is lifted, and both are changes', async () => {
+    const daemon = await runActingDaemon()
+    await pay(daemon)
+    const blocked = await act(daemon, 'PUT', BLOCKS, { reason: 'under review' })
+    expect(blocked).toMatchObject({
+      status: 200,
+      json: {
+        entitlements: [{ active: false, status: 'blocked', sources: [{ id: 'pay_1', active: true }] }],
+      },
+    })
+    daemon.setNow(NOW + 60_000)
+    const lifted = await act(daemon, 'DELETE', BLOCKS)
+    expect(lifted.json.entitlements).toMatchObject([
+      { active: true, status: 'active', since: '2026-03-01T12:01:00.500Z' },
+    ])
+    expect(await changesOf(daemon)).toEqual([
+      { productId: 'pro_1', from: 'none', to: 'active', cause: 'evt_paid' },
+      { productId: 'pro_1', from: 'active', to: 'blocked', cause: blocked.json.eventId },
+      { productId: 'pro_1', from: 'blocked', to: 'active', cause: lifted.json.eventId },
+    ])
+    expect(await entitlement(daemon, 'cus_1', 'pro_1', '?at=2026-03-01T12:00:30Z')).toMatchObject({
+      status: 'blocked',
+    })
+    expect(await entitlement(daemon, 'cus_1', 'pro_1', '?at=2026-03-01T11:30:00Z')).toMatchObject({
+      active: true,
+    })
+  })
+
+  it('on one product shows there, also where it was never granted', async () => {
+    const daemon = await runActingDaemon()
+    await pay(daemon)
+    await act(daemon, 'PUT', `${BLOCKS}/pro_2`, { reason: 'not for them' })
+    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: true })
+    expect(await entitlement(daemon, 'cus_1', 'pro_2')).toMatchObject({ active: false, status: 'blocked' })
+    expect((await act(daemon, 'DELETE', `${BLOCKS}/pro_2`)).json.entitlements).toMatchObject([
+      { productId: 'pro_1' },
+    ])
+  })
+
+  it('on every product shows for one that was never granted', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'PUT', BLOCKS, { reason: 'under review' })
+    expect(await entitlement(daemon, 'cus_1', 'pro_9')).toMatchObject({ active: false, status: 'blocked' })
+  })
+
+  it('holds against what is paid after it', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'PUT', BLOCKS, { reason: 'under review' })
+    await pay(daemon)
+    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: false, status: 'blocked' })
+  })
+
+  it('stands after a restart', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'PUT', BLOCKS, { reason: 'under review' })
+    const restarted = await daemon.restart()
+    expect(await entitlement(restarted, 'cus_1', 'pro_1')).toMatchObject({ status: 'blocked' })
+  })
+
+  it('needs a reason', async () => {
+    const daemon = await runActingDaemon()
+    expect(await act(daemon, 'PUT', BLOCKS)).toMatchObject({
+      status: 400,
+      json: { errors: [{ path: 'reason' }] },
+    })
+  })
+})
+
+describe('linked identities', () => {
+  const IDENTITIES = '/customers/cus_1/identities'
+
+  it('are known of the customer, the newest of each kind', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'PUT', IDENTITIES, { communityId: '801', messengerId: '901' })
+    const { status } = await act(daemon, 'PUT', IDENTITIES, { communityId: '802' })
+    expect(status).toBe(200)
+    const known = await daemon.stored((db) => loadCustomers(db, 'live', ['cus_1']))
+    expect(known.get('cus_1')?.facts).toMatchObject({
+      communityId: { value: '802' },
+      messengerId: { value: '901' },
+    })
+  })
+
+  it('are refused where none is named', async () => {
+    const daemon = await runActingDaemon()
+    expect(await act(daemon, 'PUT', IDENTITIES, {})).toMatchObject({
+      status: 400,
+      json: { code: 'invalid_request' },
+    })
+    expect(await storedEvents(daemon)).toEqual([])
+  })
+})
+
+describe('every act', () => {
+  const ACTS = [
+    ['POST', GRANTS, GRANT],
+    ['DELETE', `${GRANTS}/pro_1`, undefined],
+    ['PUT', BLOCKS, { reason: 'why' }],
+    ['DELETE', BLOCKS, undefined],
+    ['PUT', `${BLOCKS}/pro_1`, { reason: 'why' }],
+    ['DELETE', `${BLOCKS}/pro_1`, undefined],
+    ['PUT', '/customers/cus_1/identities', { communityId: '801' }],
+  ] as const
+
+  it.each(ACTS)(
+    '%s %s needs the scope "write", a key, and an environment of the key',
+    async (method, path, body) => {
+      const daemon = await runActingDaemon()
+      const refusals = [
+        await act(daemon, method, path, body, withReadKey()),
+        await act(daemon, method, path, body, { key: 'lk_nobody' }),
+        await act(daemon, method, `${path}?environment=sandbox`, body),
+      ]
+      expect(refusals.map(({ json }) => json.code)).toEqual(['forbidden', 'unauthorized', 'forbidden'])
+      expect(await storedEvents(daemon)).toEqual([])
+    },
+  )
+
+  it.each([
+    ['GET', GRANTS],
+    ['POST', `${GRANTS}/pro_1`],
+    ['POST', BLOCKS],
+    ['GET', `${BLOCKS}/pro_1`],
+    ['DELETE', '/customers/cus_1/identities'],
+  ])('takes its own methods only: not %s %s', async (method, path) => {
+    const daemon = await runActingDaemon()
+    expect(await act(daemon, method, path)).toMatchObject({
+      status: 405,
+      json: { code: 'method_not_allowed' },
+    })
+  })
+
+  it('comes after the one before it, even where the clock was set back', async () => {
+    const daemon = await runActingDaemon()
+    await act(daemon, 'POST', GRANTS, GRANT)
+    daemon.setNow(NOW - 3_600_000)
+    await act(daemon, 'DELETE', `${GRANTS}/pro_1`)
+    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: false, status: 'revoked' })
+    expect((await storedEvents(daemon)).map(({ created_at }) => created_at)).toEqual([NOW, NOW + 1])
+  })
+})

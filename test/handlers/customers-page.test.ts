@@ -1,0 +1,76 @@
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { bearer, customerQuestions, GOLD, openFront } from './daemon-front.js'
+
+const LIST = '/products/pro_gold/customers'
+
+/** A front on which these customers have the product. */
+function frontWith(customerIds: readonly string[]) {
+  return openFront({
+    customers: customerQuestions({
+      readProductCustomers: async ({ after, limit }) =>
+        customerIds
+          .filter((customerId) => customerId > after)
+          .slice(0, limit)
+          .map((customerId) => ({ customerId, entitlement: GOLD })),
+    }),
+  })
+}
+
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, index) => `cus_${String(index).padStart(3, '0')}`)
+
+describe('a list', () => {
+  it.each([
+    ['', 25, 20],
+    ['?limit=1', 3, 1],
+    ['?limit=100', 130, 100],
+  ])('holds as many as it is asked for, 20 by default (%s)', async (query, there, shown) => {
+    const { url } = await frontWith(numbered(there))
+    const answer = await request(url).get(`${LIST}${query}`).set(bearer('app'))
+    expect(answer.status).toBe(200)
+    expect(answer.body.items).toHaveLength(shown)
+    expect(answer.body.pagination).toEqual({ nextCursor: expect.any(String), hasMore: true })
+  })
+
+  it('goes on at its cursor until everybody was told once, in order', async () => {
+    const all = [...numbered(7), 'ünï/cødé 🔑']
+    const { url } = await frontWith(all)
+    const told: string[] = []
+    let cursor: string | null = null
+    let pages = 0
+    do {
+      const query: string = cursor === null ? '' : `&cursor=${cursor}`
+      const { body } = await request(url).get(`${LIST}?limit=3${query}`).set(bearer('app'))
+      told.push(...body.items.map((item: { customerId: string }) => item.customerId))
+      cursor = body.pagination.nextCursor
+      expect(body.pagination.hasMore).toBe(cursor !== null)
+      pages += 1
+    } while (cursor !== null && pages < 10)
+    expect(told).toEqual(all)
+    expect(pages).toBe(3)
+  })
+
+  it('ends with the page that holds the last', async () => {
+    const { url } = await frontWith(numbered(3))
+    const { body } = await request(url).get(`${LIST}?limit=3`).set(bearer('app'))
+    expect(body.pagination).toEqual({ nextCursor: null, hasMore: false })
+  })
+
+  it.each(['0', '101', '-1', '1.5', '1e1', '', 'all', '1000'])('can not have limit=%s', async (limit) => {
+    const { url } = await frontWith([])
+    const answer = await request(url).get(LIST).query({ limit }).set(bearer('app'))
+    expect(answer.status).toBe(400)
+    expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'limit' }] })
+  })
+
+  it.each(['', 'cus_1!', 'Y3VzXzE=', '_w', 'AA', 'x'.repeat(2_000)])(
+    'refuses a cursor that it never gave (%s)',
+    async (cursor) => {
+      const { url } = await frontWith([])
+      const answer = await request(url).get(LIST).query({ cursor }).set(bearer('app'))
+      expect(answer.status).toBe(400)
+      expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'cursor' }] })
+    },
+  )
+})

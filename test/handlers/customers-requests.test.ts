@@ -1,0 +1,213 @@
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { LatchkeyError } from '../../src/errors.js'
+import { apiKey, bearer, customerQuestions, openFront } from './daemon-front.js'
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+const LOOKUP = JSON.stringify({ email: 'a@example.com' })
+const CHECK = JSON.stringify({ checks: [{ customerId: 'cus_1', productId: 'pro_1' }] })
+const READ = ['/entitlements?externalRef=u1', '/customers/cus_1', '/products/pro_1/customers']
+const POSTED = [
+  ['/entitlements/lookup', LOOKUP],
+  ['/entitlements/check', CHECK],
+] as const
+
+/** Sends each of the five questions, and gives their answers. */
+async function askAll(url: string, headers: Record<string, string>, query = '') {
+  const read = READ.map((path) =>
+    fetch(`${url}${path}${query && (path.includes('?') ? '&' : '?') + query}`, { headers }),
+  )
+  const posted = POSTED.map(([path, body]) =>
+    fetch(`${url}${path}${query && `?${query}`}`, {
+      method: 'POST',
+      headers: { ...headers, ...JSON_TYPE },
+      body,
+    }),
+  )
+  return Promise.all([...read, ...posted])
+}
+
+const statusOf = ({ status }: Response) => status
+
+describe('a question about customers', () => {
+  it('needs a key that may read', async () => {
+    const { url } = await openFront({ apiKeys: () => [apiKey('writer', { scopes: ['write'] })] })
+    expect((await askAll(url, {})).map(statusOf)).toEqual([401, 401, 401, 401, 401])
+    expect((await askAll(url, bearer('writer'))).map(statusOf)).toEqual([403, 403, 403, 403, 403])
+  })
+
+  it('is about an environment of the key', async () => {
+    const { url } = await openFront()
+    const answers = await askAll(url, bearer('app'), 'environment=sandbox')
+    expect(answers.map(statusOf)).toEqual([403, 403, 403, 403, 403])
+    const odd = await askAll(url, bearer('app'), 'environment=production')
+    expect(odd.map(statusOf)).toEqual([400, 400, 400, 400, 400])
+  })
+
+  it('is answered 503 while the store is away, and never as if nobody were there', async () => {
+    const away = async () => {
+      throw new LatchkeyError('store_unavailable', 'The store can not be read.')
+    }
+    const customers = customerQuestions({
+      readAccesses: away,
+      findByReference: away,
+      findByReferences: away,
+      findByDetail: away,
+      readCustomer: away,
+      readProductCustomers: away,
+    })
+    const { url } = await openFront({ customers })
+    expect((await askAll(url, bearer('app'))).map(statusOf)).toEqual([503, 503, 503, 503, 503])
+  })
+
+  it('is kept by nobody on the way', async () => {
+    const { url } = await openFront()
+    for (const answer of await askAll(url, bearer('app'))) {
+      expect(answer.headers.get('cache-control')).toMatch(/^(no-store|private, no-cache)$/)
+    }
+  })
+
+  it.each(READ)('%s is for reading only', async (path) => {
+    const { url } = await openFront()
+    const answer = await fetch(`${url}${path}`, { method: 'POST', headers: bearer('app') })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+  })
+
+  it.each(['/customers/%E0%A4%A', '/products/%/customers', '/customers/a%00b'])(
+    '%s is refused as a path, not a failure of ours',
+    async (path) => {
+      const { url } = await openFront()
+      const answer = await fetch(`${url}${path}`, { headers: bearer('app') })
+      expect(answer.status).toBe(400)
+      expect(await answer.json()).toMatchObject({ code: 'invalid_request' })
+    },
+  )
+
+  it.each([
+    '',
+    'externalRef=',
+    `externalRef=${'x'.repeat(256)}`,
+    'externalRef=a%00',
+    'externalRef=a&externalRef=b',
+  ])('can not be about the reference "%s"', async (query) => {
+    const { url } = await openFront()
+    const answer = await fetch(`${url}/entitlements?${query}`, { headers: bearer('app') })
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ path: 'externalRef' }],
+    })
+  })
+
+  it.each(['lookup', 'check'])('leaves a customer called "%s" to be asked about', async (customerId) => {
+    const { url, questions } = await openFront()
+    const answer = await request(url).get(`/entitlements/${customerId}`).set(bearer('app'))
+    expect(answer.body).toMatchObject({ customerId, entitlements: [] })
+    expect(questions).toMatchObject([{ customerId }])
+  })
+})
+
+describe('the body of a question', () => {
+  async function post(path: string, body: string, headers: Record<string, string> = JSON_TYPE) {
+    const { url } = await openFront()
+    const init = { method: 'POST', headers: { ...bearer('app'), ...headers }, body: Buffer.from(body) }
+    const answer = await fetch(`${url}${path}`, init)
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+  }
+
+  it.each([
+    { 'content-type': 'text/plain' },
+    { 'content-type': 'application/x-www-form-urlencoded' },
+    { 'content-type': 'application/jsonp' },
+    {},
+  ])('must say that it is JSON: %o', async (headers: Record<string, string>) => {
+    for (const [path, body] of POSTED) {
+      const answer = await post(path, body, headers)
+      expect(answer).toMatchObject({ status: 415, body: { code: 'media_type_not_supported' } })
+    }
+  })
+
+  it.each(['application/json; charset=utf-8', 'Application/JSON', 'application/vnd.app+json'])(
+    'may say so as %s',
+    async (type) => {
+      for (const [path, body] of POSTED) {
+        expect((await post(path, body, { 'content-type': type })).status).toBe(200)
+      }
+    },
+  )
+
+  it.each(['{', 'null', '[]', '""', '', '{"email":1}', '{"checks":{}}'])(
+    'is refused where it is not what was asked for: %s',
+    async (body) => {
+      for (const [path] of POSTED) {
+        const answer = await post(path, body)
+        expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+        expect(answer.body.errors).not.toEqual([])
+      }
+    },
+  )
+
+  it('is refused over 1 MiB', async () => {
+    for (const [path] of POSTED) {
+      const answer = await post(path, JSON.stringify({ email: 'x'.repeat(1024 * 1024) }))
+      expect(answer).toMatchObject({ status: 413, body: { code: 'body_too_large' } })
+    }
+  })
+
+  it.each([
+    {},
+    { email: 'a@example.com', communityId: '1' },
+    { email: 'a@example.com', messengerId: '1' },
+    { communityId: '1', messengerId: '1' },
+  ])('names exactly one detail to look up: %o', async (lookup) => {
+    const answer = await post('/entitlements/lookup', JSON.stringify(lookup))
+    const message = 'needs exactly one of email, communityId and messengerId'
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ path: '', message }] } })
+  })
+
+  it.each([{ email: '' }, { email: 'a\u0000' }, { communityId: 'x'.repeat(256) }, { messengerId: 7 }])(
+    'names a detail that someone can have: %o',
+    async (lookup) => {
+      const answer = await post('/entitlements/lookup', JSON.stringify(lookup))
+      expect(answer).toMatchObject({ status: 400, body: { errors: [{ path: Object.keys(lookup)[0] }] } })
+    },
+  )
+
+  it.each([
+    [{ productId: 'p' }],
+    [{ customerId: 'c', externalRef: 'r', productId: 'p' }],
+    [{ customerId: 'c' }],
+    [{ customerId: '', productId: 'p' }],
+    [{ customerId: 'c', productId: 'p', extra: 1 }],
+  ])('names one customer and one product in each check: %o', async (check) => {
+    const fine = { customerId: 'c', productId: 'p' }
+    const answer = await post('/entitlements/check', JSON.stringify({ checks: [fine, check] }))
+    expect(answer.status).toBe(400)
+    const [error] = answer.body.errors as { path: string }[]
+    expect(error?.path).toMatch(/^checks\W1/)
+  })
+
+  it.each([
+    [0, 400],
+    [1_000, 200],
+    [1_001, 400],
+  ])('may hold 1 to 1000 checks: %i', async (count, status) => {
+    const checks = Array.from({ length: count }, (_, i) => ({ customerId: `cus_${i}`, productId: 'p' }))
+    expect((await post('/entitlements/check', JSON.stringify({ checks }))).status).toBe(status)
+  })
+
+  it('is never logged', async () => {
+    const { url, logged } = await openFront({
+      customers: customerQuestions({
+        findByDetail: async () => {
+          throw new Error('a bug')
+        },
+      }),
+    })
+    const init = { method: 'POST', headers: { ...bearer('app'), ...JSON_TYPE }, body: LOOKUP }
+    expect((await fetch(`${url}/entitlements/lookup`, init)).status).toBe(500)
+    expect(logged).toHaveLength(1)
+    expect(JSON.stringify(logged)).not.toContain('a@example.com')
+  })
+})

@@ -1,0 +1,96 @@
+import type { Kysely } from 'kysely'
+import { onTestFinished } from 'vitest'
+import type { Policy } from '../../src/entitlements/policy.js'
+import type { Delivery } from '../../src/ingest/delivery.js'
+import { createRebuild } from '../../src/ingest/rebuild.js'
+import { createBatchWriter, type WriteBatch } from '../../src/ingest/write-batch.js'
+import { openDatabase } from '../../src/store/dialect.js'
+import { migrate } from '../../src/store/migrate.js'
+import { policyInForce, settlePolicy } from '../../src/store/policy.js'
+import type { Database } from '../../src/store/schema.js'
+import { temporaryFile } from '../store/temporary-store.js'
+
+export const NOW = Date.UTC(2030, 0, 1)
+
+export interface RebuildStore {
+  readonly file: string
+  readonly db: Kysely<Database>
+  readonly writeBatch: WriteBatch
+  readonly rebuild: ReturnType<typeof createRebuild>
+  close(): Promise<void>
+}
+
+/** A store as a daemon that was started with this policy keeps it, with deliveries taken in. */
+export async function storeUnder(
+  policy: Policy,
+  deliveries: readonly Delivery[] = [],
+  { batchSize = 2, file = temporaryFile(), clock = () => NOW } = {},
+): Promise<RebuildStore> {
+  const db = openDatabase(file, { readOnly: false })
+  let closed = false
+  const close = async (): Promise<void> => {
+    if (!closed) await db.destroy()
+    closed = true
+  }
+  onTestFinished(close)
+  await migrate(db)
+  await settlePolicy(db, policy)
+  const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
+  for (const delivery of deliveries) await writeBatch([delivery])
+  return { file, db, writeBatch, rebuild: createRebuild({ db, clock, batchSize }), close }
+}
+
+/** All that the policy decides, and what must go with it, as the tables hold it. */
+export async function decidedBy(db: Kysely<Database>) {
+  const { cursor: _, ...tables } = await everything(db)
+  return tables
+}
+
+/** The same, and where the change log stands. */
+export async function everything(db: Kysely<Database>) {
+  const cursor = await db
+    .selectFrom('changes')
+    .select((eb) => eb.fn.max('cursor').as('cursor'))
+    .execute()
+  return {
+    sources: await db
+      .selectFrom('sources')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('kind')
+      .orderBy('source_id')
+      .execute(),
+    entitlements: await db
+      .selectFrom('entitlements')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('customer_id')
+      .orderBy('product_id')
+      .execute(),
+    links: await db
+      .selectFrom('payment_links')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('payment_id')
+      .execute(),
+    customers: await db
+      .selectFrom('customers')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('customer_id')
+      .execute(),
+    events: await db
+      .selectFrom('events')
+      .select(['environment', 'event_id', 'disposition', 'reason', 'source_kind', 'source_id'])
+      .orderBy('environment')
+      .orderBy('event_id')
+      .execute(),
+    settings: await db.selectFrom('settings').selectAll().orderBy('key').execute(),
+    left: [
+      ...(await db.selectFrom('next_sources').selectAll().execute()),
+      ...(await db.selectFrom('next_dispositions').selectAll().execute()),
+      ...(await db.selectFrom('rebuild_marks').selectAll().execute()),
+    ],
+    cursor,
+  }
+}

@@ -1,0 +1,105 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { policies } from '../entitlements/policies.js'
+import { deliveries } from './rebuild-histories.js'
+import { decidedBy, everything, type RebuildStore, storeUnder } from './rebuild-store.js'
+
+async function closed<T>(store: RebuildStore, result: Promise<T>): Promise<T> {
+  try {
+    return await result
+  } finally {
+    await store.close()
+  }
+}
+
+it('ends where taking everything in under the new policy would have ended', async () => {
+  await fc.assert(
+    fc.asyncProperty(deliveries, policies, policies, async (told, before, after) => {
+      const store = await storeUnder(before, told)
+      await store.rebuild(after)
+      const anew = await storeUnder(after, told)
+      expect(await closed(store, decidedBy(store.db))).toEqual(await closed(anew, decidedBy(anew.db)))
+    }),
+    { numRuns: 40 },
+  )
+})
+
+it('changes nothing under the policy in force, not even the change log', async () => {
+  await fc.assert(
+    fc.asyncProperty(deliveries, policies, policies, async (told, before, after) => {
+      const store = await storeUnder(before, told)
+      const untouched = await everything(store.db)
+      expect(await store.rebuild(before)).toEqual({ gains: 0, losses: 0, otherwise: 0, sample: [] })
+      expect(await everything(store.db)).toEqual(untouched)
+
+      await store.rebuild(after)
+      const rebuilt = await everything(store.db)
+      expect(await store.rebuild(after)).toEqual({ gains: 0, losses: 0, otherwise: 0, sample: [] })
+      expect(await closed(store, everything(store.db))).toEqual(rebuilt)
+    }),
+    { numRuns: 30 },
+  )
+})
+
+it('loses nothing of what is taken in while it runs', async () => {
+  await fc.assert(
+    fc.asyncProperty(deliveries, policies, policies, fc.nat(), async (told, before, after, cut) => {
+      const early = told.slice(0, cut % (told.length + 1))
+      const late = told.slice(early.length)
+      const store = await storeUnder(before, early)
+      const written: Promise<unknown>[] = []
+      await store.rebuild(after, {
+        onProgress: () => {
+          const next = late.shift()
+          if (next) written.push(store.writeBatch([next]))
+        },
+      })
+      await Promise.all(written)
+      for (const delivery of late) await store.writeBatch([delivery])
+      const anew = await storeUnder(after, told)
+      expect(await closed(store, decidedBy(store.db))).toEqual(await closed(anew, decidedBy(anew.db)))
+    }),
+    { numRuns: 40 },
+  )
+})
+
+it('goes on after an interruption at any batch, whatever is taken in between', async () => {
+  await fc.assert(
+    fc.asyncProperty(deliveries, policies, policies, fc.nat(5), async (told, before, after, batches) => {
+      const [last, ...early] = told
+      const first = await storeUnder(before, early)
+      let asked = 0
+      const interrupted = await first.rebuild(after, { isStopping: () => asked++ === batches }).then(
+        () => null,
+        (error: { code: string }) => error.code,
+      )
+      const isDone = interrupted === null
+      if (!isDone) expect(interrupted).toBe('rebuild_interrupted')
+      const { sources } = await everything(first.db)
+      if (last) await first.writeBatch([last])
+      await first.close()
+
+      const again = await storeUnder(before, [], { file: first.file })
+      const folded: number[] = []
+      await again.rebuild(after, { onProgress: (count) => folded.push(count) })
+      if (!isDone && batches > 0 && sources.length > 0) expect(folded[0]).toBeGreaterThan(0)
+      const anew = await storeUnder(after, told)
+      expect(await closed(again, decidedBy(again.db))).toEqual(await closed(anew, decidedBy(anew.db)))
+    }),
+    { numRuns: 30 },
+  )
+})
+
+it('begins anew where the interrupted rebuild was for another policy', async () => {
+  await fc.assert(
+    fc.asyncProperty(deliveries, policies, policies, policies, async (told, before, dropped, after) => {
+      const store = await storeUnder(before, told)
+      let asked = 0
+      await store.rebuild(dropped, { isStopping: () => asked++ === 2 }).catch(() => {})
+      await store.rebuild(after)
+      const anew = await storeUnder(after, told)
+      expect(await closed(store, decidedBy(store.db))).toEqual(await closed(anew, decidedBy(anew.db)))
+    }),
+    { numRuns: 40 },
+  )
+})

@@ -1,0 +1,150 @@
+import { existsSync, statSync } from 'node:fs'
+import { request } from 'node:http'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
+import {
+  API_KEY,
+  CONFIG,
+  configuredFolder,
+  entitlementsOf,
+  keyEntry,
+  kill,
+  readStore,
+  serve,
+} from './served.js'
+
+const socketIn = (folder: string) => join(folder, 'data', 'latchkey.sock')
+
+const run = (folder: string, ...args: readonly string[]): Promise<ProgramExit> =>
+  runProgram(latchkey(...args), { folder })
+
+/** What the command answers in JSON, once it has ended well. */
+async function answerOf(folder: string, ...args: readonly string[]) {
+  const { code, stdout, stderr } = await run(folder, ...args, '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout) as { eventId: string; entitlements: { productId: string; status: string }[] }
+}
+
+/** Who did what, in the order in which it was done. */
+const acts = (folder: string) =>
+  readStore(folder, async (db) => {
+    const rows = await db.selectFrom('events').select('normalized').orderBy('seq').execute()
+    return rows.map(({ normalized }) => {
+      const { type, actor, reason } = JSON.parse(String(normalized)) as Record<string, unknown>
+      return { type, actor, reason }
+    })
+  })
+
+describe('the local socket', () => {
+  it('serves the API to its own user without a key, and only to them', async () => {
+    const folder = configuredFolder()
+    await serve(folder)
+    expect(statSync(socketIn(folder)).mode & 0o777).toBe(0o600)
+    const answer = new Promise((resolve, reject) => {
+      const asked = request(
+        { socketPath: socketIn(folder), path: '/entitlements/cus_1?environment=sandbox' },
+        (res) => resolve(json(res)),
+      )
+      asked.on('error', reject).end()
+    })
+    expect(await answer).toMatchObject({ customerId: 'cus_1', environment: 'sandbox', entitlements: [] })
+  })
+
+  it('goes when the daemon stops', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    daemon.signal('SIGTERM')
+    expect((await daemon.exit).code).toBe(0)
+    expect(existsSync(socketIn(folder))).toBe(false)
+  })
+
+  it('is replaced where a killed daemon left one', async () => {
+    const folder = configuredFolder()
+    await kill(await serve(folder))
+    expect(existsSync(socketIn(folder))).toBe(true)
+    const daemon = await serve(folder)
+    await answerOf(folder, 'grant', 'cus_1', 'pro_1', '--reason', 'case 17')
+    expect(await entitlementsOf(daemon, 'cus_1')).toMatchObject([{ productId: 'pro_1', active: true }])
+  })
+})
+
+const EVERY_ACT: readonly (readonly [readonly string[], string])[] = [
+  [['grant', 'cus_1', 'pro_1', '--until', '30d', '--reason', 'case 17'], 'ending'],
+  [['revoke', 'cus_1', 'pro_1'], 'revoked'],
+  [['grant', 'cus_1', 'pro_1', '--reason', 'case 18'], 'active'],
+  [['block', 'cus_1', '--reason', 'under review'], 'blocked'],
+  [['unblock', 'cus_1'], 'active'],
+  [['block', 'cus_1', 'pro_1', '--reason', 'not for them'], 'blocked'],
+  [['unblock', 'cus_1', 'pro_1'], 'active'],
+  [['link', 'cus_1', '--community', '801'], 'active'],
+]
+
+describe('acts by hand', () => {
+  it.each(['beside a running daemon', 'on the database of none'])('work %s', async (where) => {
+    const folder = configuredFolder()
+    const daemon = where === 'beside a running daemon' ? await serve(folder) : null
+    for (const [args, status] of EVERY_ACT) {
+      const { entitlements } = await answerOf(folder, ...args)
+      expect(entitlements).toMatchObject([{ productId: 'pro_1', status }])
+    }
+    const actor = userInfo().username
+    expect(await acts(folder)).toMatchObject([
+      { type: 'manual.granted', actor, reason: 'case 17' },
+      { type: 'manual.revoked', actor, reason: null },
+      { type: 'manual.granted', actor, reason: 'case 18' },
+      { type: 'manual.blocked', actor, reason: 'under review' },
+      { type: 'manual.unblocked', actor, reason: null },
+      { type: 'manual.blocked', actor, reason: 'not for them' },
+      { type: 'manual.unblocked', actor, reason: null },
+      { type: 'manual.identity_linked', actor, reason: null },
+    ])
+    const served = daemon ?? (await serve(folder))
+    expect(await entitlementsOf(served, 'cus_1')).toEqual([
+      { productId: 'pro_1', active: true, status: 'active' },
+    ])
+  })
+
+  it('go to the daemon that --url names, in the name of the key', async () => {
+    const key = { ...keyEntry('support', API_KEY), scopes: ['read', 'write'] }
+    const folder = configuredFolder({ ...CONFIG, api: { keys: [key] } })
+    const daemon = await serve(folder)
+    const args = ['grant', 'cus_1', 'pro_1', '--reason', 'case 17', '--url', daemon.url]
+    const elsewhere = join(folder, 'data')
+    const refused = await runProgram(latchkey(...args), { folder: elsewhere })
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('LATCHKEY_API_KEY') })
+    const done = await runProgram(latchkey(...args), {
+      folder: elsewhere,
+      env: { LATCHKEY_API_KEY: API_KEY },
+    })
+    expect(done).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^done: man_\w+\npro_1 {2}active {2}until —\n$/),
+    })
+    expect(await acts(folder)).toMatchObject([{ type: 'manual.granted', actor: 'support' }])
+  })
+
+  it.each([
+    ['beside a running daemon', true],
+    ['on the database of none', false],
+  ])('that are refused say why, and exit with 1, %s', async (_where, isServed) => {
+    const folder = configuredFolder()
+    if (isServed) await serve(folder)
+    const { code, stderr } = await run(folder, 'revoke', 'cus_1', 'pro_1', '--json')
+    expect(code).toBe(1)
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'grant_not_found' } })
+  })
+
+  it.each([
+    [['grant', 'cus_1', 'pro_1']],
+    [['grant', 'cus_1', 'pro_1', '--reason', ' ']],
+    [['grant', 'cus_1', 'pro_1', '--reason', 'why', '--until', 'soon']],
+    [['block', 'cus_1']],
+    [['link', 'cus_1']],
+    [['unblock', '']],
+  ])('%j is wrong use', async (args) => {
+    expect(await run(configuredFolder(), ...args)).toMatchObject({ code: 2, stdout: '' })
+  })
+})
