@@ -2,11 +2,12 @@ import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { openDatabase } from '../store/dialect.js'
+import { pendingMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
 
 /**
  * Reads the configured database file itself, beside a running daemon or with none.
- * @throws {LatchkeyError} `store_missing`; `store_unavailable` where the file is there and no answer comes of it
+ * @throws {LatchkeyError} `store_missing`; `schema_too_new`; `store_unavailable` where no answer comes of the file
  */
 export async function readStore<T>(
   { database: { file } }: Config,
@@ -14,6 +15,7 @@ export async function readStore<T>(
 ): Promise<T> {
   const db = openDatabase(file, { readOnly: true })
   try {
+    await pendingMigrations(db)
     return await read(db)
   } catch (error) {
     if (isLatchkeyError(error)) throw error

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { createFirstConfig } from '../config/first-start.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
+import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server-schema.js'
 import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { createLogger } from '../log.js'
@@ -24,7 +25,9 @@ async function serve(options: SharedOptions, context: CliContext): Promise<void>
   process.umask(PRIVATE)
   const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   if (!named && !existsSync(path)) {
-    context.out(createFirstConfig({ path, isTerminal: context.isTerminal }).text)
+    const { LATCHKEY_HOST: host = DEFAULT_HOST, LATCHKEY_PORT: port = DEFAULT_PORT } = context.env
+    const url = `http://${host}:${port}`
+    context.out(createFirstConfig({ path, isTerminal: context.isTerminal, url }).text)
   }
   const { config, warnings } = loadConfig({ path, env: context.env })
   const log = createLogger(config.log.level)
@@ -41,6 +44,7 @@ async function serve(options: SharedOptions, context: CliContext): Promise<void>
   log.info('stopping')
   await daemon.stop()
   if (failed !== null) {
+    log.fatal({ err: failed.error }, 'the store has failed')
     throw new LatchkeyError('store_unavailable', 'The store has failed: nothing more was acknowledged.', {
       cause: failed.error,
     })
@@ -49,7 +53,9 @@ async function serve(options: SharedOptions, context: CliContext): Promise<void>
 
   function reload(running: Daemon): void {
     try {
-      running.reload(loadConfig({ path, env: context.env }).config)
+      const { config: next, warnings: reloaded } = loadConfig({ path, env: context.env })
+      running.reload(next)
+      for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
       log.info('read the config again: endpoints and API keys are as it says')
     } catch (error) {
       const issues = isLatchkeyError(error) ? error.issues : []

@@ -44,18 +44,12 @@ export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
     policy: EXAMPLE_POLICY,
   }
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
-  const next = [
-    'npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
-    'npx latchkey check cus_1',
-  ]
-  if (isTerminal) {
-    const query = `curl -H 'Authorization: Bearer ${key}' ${url}/entitlements/cus_1`
-    return { key, text: firstStartText(path, `API key (shown only now): ${key}`, [...next, query]) }
-  }
+  if (isTerminal) return { key, text: firstStartText(path, url, `API key (shown only now): ${key}`, key) }
   const keyFile = join(dirname(path), 'data', 'first-key.txt')
   mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
   writePrivateFile(keyFile, `${key}\n`)
-  return { key, text: firstStartText(path, `API key: in ${relative(dirname(path), keyFile)}`, next) }
+  const shown = relative(dirname(path), keyFile)
+  return { key, text: firstStartText(path, url, `API key: in ${shown}`, `$(cat ${shown})`) }
 }
 
 function createConfigFile(path: string, text: string): void {
@@ -67,13 +61,15 @@ function createConfigFile(path: string, text: string): void {
   }
 }
 
-function firstStartText(path: string, keyLine: string, commands: readonly string[]): string {
+function firstStartText(path: string, url: string, keyLine: string, token: string): string {
   return [
     `Made ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`,
     keyLine,
     '',
     'Try next, while this runs:',
-    ...commands.map((command) => `  ${command}`),
+    '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
+    '  npx latchkey check cus_1',
+    `  curl -H "Authorization: Bearer ${token}" ${url}/entitlements/cus_1`,
     '',
   ].join('\n')
 }

@@ -69,7 +69,7 @@ describe('the config of a first start', () => {
     expect(text).toContain('  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1\n')
     expect(text).toContain('  npx latchkey check cus_1\n')
     expect(text).toContain(
-      `  curl -H 'Authorization: Bearer ${key}' http://127.0.0.1:4680/entitlements/cus_1\n`,
+      `  curl -H "Authorization: Bearer ${key}" http://127.0.0.1:4680/entitlements/cus_1\n`,
     )
     expect(existsSync(join(dirname(path), 'data'))).toBe(false)
   })

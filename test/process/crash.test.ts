@@ -19,6 +19,9 @@ const moment: fc.Arbitrary<Moment> = fc.record({
   later: fc.integer({ min: 0, max: 12 }),
 })
 
+/** Many starts of a process: generous, for a machine that has other work too. */
+const TIMEOUT_MS = 120_000
+
 /** Two crashes on the way through the events, which come in an order of their own. */
 const crashes = fc.record({
   order: fc.shuffledSubarray(
@@ -41,32 +44,36 @@ async function crashUnder(folder: string, events: readonly SentEvent[], { acknow
   return load.acknowledged
 }
 
-it('loses nothing that it acknowledged, and leaves nothing half-done, killed at any moment', async () => {
-  const property = fc.asyncProperty(crashes, async ({ order, moments }) => {
-    const folder = configuredFolder()
-    const events = order.map((i) => EVENTS[i] as SentEvent)
-    const acknowledged: string[] = []
-    for (const at of moments) {
-      const left = events.filter(({ id }) => !acknowledged.includes(id))
-      acknowledged.push(...(await crashUnder(folder, left, at)))
-    }
+it(
+  'loses nothing that it acknowledged, and leaves nothing half-done, killed at any moment',
+  async () => {
+    const property = fc.asyncProperty(crashes, async ({ order, moments }) => {
+      const folder = configuredFolder()
+      const events = order.map((i) => EVENTS[i] as SentEvent)
+      const acknowledged: string[] = []
+      for (const at of moments) {
+        const left = events.filter(({ id }) => !acknowledged.includes(id))
+        acknowledged.push(...(await crashUnder(folder, left, at)))
+      }
 
-    const daemon = await serve(folder)
-    const stored = await storedEvents(folder)
-    const ids = stored.map(({ event_id }) => event_id)
-    expect(new Set(ids).size).toBe(ids.length)
-    expect(ids).toEqual(expect.arrayContaining(acknowledged))
-    expect(await foldedState(folder)).toEqual(await foldedAnew(folder))
+      const daemon = await serve(folder)
+      const stored = await storedEvents(folder)
+      const ids = stored.map(({ event_id }) => event_id)
+      expect(new Set(ids).size).toBe(ids.length)
+      expect(ids).toEqual(expect.arrayContaining(acknowledged))
+      expect(await foldedState(folder)).toEqual(await foldedAnew(folder))
 
-    const again = await deliver(daemon.url, events)
-    expect([...again.acknowledged].sort()).toEqual(EVENTS.map(({ id }) => id).sort())
-    expect(again.dispositions.filter((disposition) => disposition === 'duplicate')).toHaveLength(ids.length)
-    expect(await storedEvents(folder)).toHaveLength(EVENTS.length)
-    for (const { customerId, outcome } of STORIES) {
-      expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
-    }
-    await kill(daemon)
-  })
-  // Fast-check tells seed and counterexample on failure; a smaller one would need the same crash again.
-  await fc.assert(property, { numRuns: 3, endOnFailure: true })
-})
+      const again = await deliver(daemon.url, events)
+      expect([...again.acknowledged].sort()).toEqual(EVENTS.map(({ id }) => id).sort())
+      expect(again.dispositions.filter((disposition) => disposition === 'duplicate')).toHaveLength(ids.length)
+      expect(await storedEvents(folder)).toHaveLength(EVENTS.length)
+      for (const { customerId, outcome } of STORIES) {
+        expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
+      }
+      await kill(daemon)
+    })
+    // Fast-check tells seed and counterexample on failure; a smaller one would need the same crash again.
+    await fc.assert(property, { numRuns: 3, endOnFailure: true })
+  },
+  TIMEOUT_MS,
+)
