@@ -61,8 +61,12 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     const failure = new Promise<unknown>((resolve) => {
       reportFailure = resolve
     })
+    const writeBatch = createBatchWriter({ db: store.writer, policy: policyInForce, clock })
     const queue = createIngestQueue({
-      writeBatch: createBatchWriter({ db: store.writer, policy: policyInForce, clock }),
+      writeBatch: (deliveries) => {
+        store.assertInPlace()
+        return writeBatch(deliveries)
+      },
       onWritten: createReportWritten({ log, count: metrics }),
       onBroken: reportFailure,
       log,

@@ -22,6 +22,7 @@ export const ERROR_CODES = [
   'config_missing',
   'store_in_use',
   'store_missing',
+  'store_replaced',
   'schema_too_new',
   'rebuild_interrupted',
   'rebuild_running',

@@ -23,6 +23,9 @@ export function serveCommand(program: Command, context: CliContext): void {
 
 async function serve(options: SharedOptions, context: CliContext): Promise<void> {
   process.umask(PRIVATE)
+  let daemon: Daemon | null = null
+  // From the beginning, since without a handler it ends the process; before the start it has nothing to do.
+  process.on('SIGHUP', () => daemon && reload(daemon))
   const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   if (!named && !existsSync(path)) {
     const { LATCHKEY_HOST: host = DEFAULT_HOST, LATCHKEY_PORT: port = DEFAULT_PORT } = context.env
@@ -33,8 +36,7 @@ async function serve(options: SharedOptions, context: CliContext): Promise<void>
   const log = createLogger(config.log.level)
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
-  const daemon = await startDaemon(config, { clock: context.now, log })
-  process.on('SIGHUP', () => reload(daemon))
+  daemon = await startDaemon(config, { clock: context.now, log })
   const stopped = stopSignal()
   // Last, since whoever reads the pid here may signal at once.
   const { url, webhooksUrl, metricsUrl } = daemon
@@ -58,8 +60,8 @@ async function serve(options: SharedOptions, context: CliContext): Promise<void>
       for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
       log.info('read the config again: endpoints and API keys are as it says')
     } catch (error) {
-      const issues = isLatchkeyError(error) ? error.issues : []
-      log.error({ err: error, issues }, 'the config was read again, and is not usable: what runs stays')
+      const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
+      log.error(problem, 'the config was read again, and is not usable: what runs stays')
     }
   }
 }

@@ -39,6 +39,7 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   config_missing: null,
   store_in_use: null,
   store_missing: null,
+  store_replaced: null,
   schema_too_new: null,
   rebuild_interrupted: null,
   rebuild_running: { status: 409, title: 'A rebuild is running' },

@@ -12,7 +12,7 @@ import {
   sql,
 } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { ensurePrivateFile } from './private-file.js'
 import type { Database } from './schema.js'
 
@@ -55,9 +55,14 @@ export function openDatabase(file: string, { readOnly }: { readonly readOnly: bo
     if (!readOnly) makeDurable(sqlite, file)
   } catch (error) {
     sqlite.close()
-    throw error
+    throw isStoreBroken(error) ? damaged(file, error) : error
   }
   return new OpenDatabase(sqlite)
+}
+
+function damaged(file: string, cause: unknown): LatchkeyError {
+  const message = `${file} is damaged, or no database: put a backup in its place, or move it away.`
+  return new LatchkeyError('store_unavailable', message, { cause })
 }
 
 function makeDurable(sqlite: Sqlite.Database, file: string): void {
@@ -132,7 +137,9 @@ export function isStoreBusy(error: unknown): boolean {
 
 /** Whether the file or its disk can't be trusted any more: stop acknowledging, and end. */
 export function isStoreBroken(error: unknown): boolean {
-  return hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
+  return (
+    isLatchkeyError(error, 'store_replaced') || hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
+  )
 }
 
 function hasSqliteCode(error: unknown, pattern: RegExp): boolean {

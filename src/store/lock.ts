@@ -1,11 +1,14 @@
 import Sqlite from 'better-sqlite3'
 import { LatchkeyError } from '../errors.js'
+import { watchPlace } from './place.js'
 import { ensurePrivateFile } from './private-file.js'
 
 /** Long enough for two that start at the same moment to settle who is first. */
 const LOCK_TIMEOUT_MS = 250
 
 export interface StoreLock {
+  /** False once the lock file was taken away, so that another daemon could take the lock too. */
+  isHeld(): boolean
   release(): void
 }
 
@@ -28,5 +31,6 @@ export function lockStore(file: string): StoreLock {
     if (!(error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY')) throw error
     throw new LatchkeyError('store_in_use', `Another process is using ${file}.`, { cause: error })
   }
-  return { release: () => void lock.close() }
+  const isInPlace = watchPlace(lockFile)
+  return { isHeld: isInPlace, release: () => void lock.close() }
 }

@@ -190,3 +190,17 @@ describe('normalising', () => {
     )
   })
 })
+
+describe('metadata without end', () => {
+  it('is kept up to its first 64 entries, so that no event holds up the others', () => {
+    const metadata = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key_${i}`, `value_${i}`]))
+    const data = { id: 'pay_1', customer: 'cus_1', product: 'pro_1', metadata }
+    const body = { id: 'evt_1', type: 'payment.authorized', createdAt: '2026-01-01T00:00:00Z', data }
+    const normalized = normalise(Buffer.from(JSON.stringify(body)), {
+      environment: 'live',
+      receivedAt: Date.UTC(2026, 0, 2),
+    })
+    expect(normalized.ok && Object.keys(normalized.event.metadata)).toHaveLength(64)
+    expect(normalized.ok && normalized.event.metadata.key_63).toBe('value_63')
+  })
+})
