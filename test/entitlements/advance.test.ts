@@ -9,8 +9,8 @@ import { type History, paymentHistory, subscriptionHistory, unlawfulHistory } fr
 import { policies } from './policies.js'
 import { anyPaymentEvent, anySubscriptionEvent, withOwnIds } from './unlawful.js'
 
-const RUNS = 3_000
-const LONG_RUNS = 300
+const RUNS = Number(process.env.PROPERTY_RUNS ?? 3_000)
+const LONG_RUNS = RUNS / 10
 
 /** Through JSON, as a store would keep it. */
 function saved(folded: FoldedSource): FoldedSource {

@@ -12,7 +12,7 @@ import { readSource } from './plain/source.js'
 import { plainSourceKeys } from './plain/source-keys.js'
 import { policies } from './policies.js'
 
-const RUNS = 2_000
+const RUNS = Number(process.env.PROPERTY_RUNS ?? 2_000)
 
 const HISTORIES = [
   ['one-time payments', paymentHistory],
