@@ -144,12 +144,14 @@ describe('a database opened to read', () => {
 })
 
 describe('a file that is no database', () => {
-  it('is told as broken, not as busy', () => {
+  it('is told by its name, and as broken, not as busy', () => {
     const file = temporaryFile()
     mkdirSync(dirname(file))
     writeFileSync(file, 'This was never a database, only a text of some length.'.repeat(20))
     const error = errorOf(() => openDatabase(file, { readOnly: false }))
-    expect([isStoreBroken(error), isStoreBusy(error)]).toEqual([true, false])
+    expect(error).toMatchObject({ code: 'store_unavailable', message: expect.stringContaining(file) })
+    const { cause } = error as Error
+    expect([isStoreBroken(cause), isStoreBusy(cause)]).toEqual([true, false])
   })
 })
 
