@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/types.js'
 import { systemUser } from '../handlers/local-access.js'
-import { actJson, idText, reasonText } from '../handlers/manual-act.js'
+import { actJson, reasonText } from '../handlers/manual-act.js'
 import { type Act, createPerformAct } from '../ingest/manual-acts.js'
 import { createIngestQueue } from '../ingest/queue.js'
 import { createBatchWriter } from '../ingest/write-batch.js'
@@ -88,18 +88,9 @@ function describe({ eventId, customerId, environment, entitlements }: ReturnType
   return `${[`done: ${eventId}`, ...lines].join('\n')}\n`
 }
 
-/** Reads an argument that names a customer or a product. */
-export function parseId(text: string): string {
-  return parseText(idText, text)
-}
-
 /** Reads `--reason`. */
 export function parseReason(text: string): string {
-  return parseText(reasonText, text)
-}
-
-function parseText(schema: typeof idText | typeof reasonText, text: string): string {
-  const parsed = schema.safeParse(text)
+  const parsed = reasonText.safeParse(text)
   if (parsed.success) return parsed.data
   throw new InvalidArgumentError(`It ${parsed.error.issues[0]?.message}.`)
 }

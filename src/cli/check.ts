@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import { neverGranted } from '../entitlements/entitlement.js'
-import type { Entitlement } from '../entitlements/model.js'
+import type { Entitlement, SourceView } from '../entitlements/model.js'
 import { accessJson, entitlementJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessQuery } from '../store/access-reader.js'
@@ -11,6 +11,7 @@ import {
   environmentOption,
   jsonLine,
   loadNamedConfig,
+  parseId,
   parseInstant,
   type RegisterCommand,
   type SharedOptions,
@@ -32,8 +33,8 @@ export function checkCommand(readAccess: ReadAccess): RegisterCommand {
     const command = program.command('check')
     withSharedOptions(command, 'check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z')
       .description('show what a customer may use')
-      .argument('<customer>', 'the customer id')
-      .argument('[product]', 'the product id (default: every product)')
+      .argument('<customer>', 'the customer id', parseId)
+      .argument('[product]', 'the product id (default: every product)', parseId)
       .option('--at <time>', 'as of that instant (default: now)', parseInstant)
       .addOption(environmentOption())
       .action(async (customerId: string, productId: string | undefined, options: CheckOptions) => {
@@ -41,6 +42,9 @@ export function checkCommand(readAccess: ReadAccess): RegisterCommand {
         const environment = options.environment ?? defaultEnvironment(config.endpoints)
         const answer = await readAccess(config, { customerId, environment, at: options.at ?? null })
         context.out(productId === undefined ? showAll(answer, options) : showOne(answer, productId, options))
+        const isConfigured = config.endpoints.some((endpoint) => endpoint.environment === environment)
+        if (!isConfigured && !options.json)
+          context.err(`note: no endpoint of the environment ${environment} is configured\n`)
       })
   }
 }
@@ -57,13 +61,24 @@ function showOne({ entitlements, blocked }: AccessAnswer, productId: string, { j
   return json ? jsonLine(entitlementJson(entitlement)) : entitlementLine(entitlement)
 }
 
-/** `pro_1  active  since 2026-01-31T00:00:00.000Z  until —  (payment pay_1)`. */
+/** `pro_1  active  since 2026-01-31T00:00:00.000Z  (payment pay_2; ended: payment pay_1)`. */
 function entitlementLine({ productId, status, since, until, sources }: Entitlement): string {
-  const named = sources.map(({ kind, id }) => `${kind} ${id}`).join(', ')
-  const parts = [productId, status, `since ${time(since)}`, `until ${time(until)}`]
-  return `${[...parts, ...(named === '' ? [] : [`(${named})`])].join('  ')}\n`
+  const active = sources.filter((source) => source.active).map(sourceName)
+  const ended = sources.filter((source) => !source.active).map(sourceName)
+  const grounds = [
+    ...(active.length === 0 ? [] : [active.join(', ')]),
+    ...(ended.length === 0 ? [] : [`ended: ${ended.join(', ')}`]),
+  ]
+  const parts = [
+    productId,
+    status,
+    ...(since === null ? [] : [`since ${new Date(since).toISOString()}`]),
+    ...(until === null ? [] : [`until ${new Date(until).toISOString()}`]),
+    ...(grounds.length === 0 ? [] : [`(${grounds.join('; ')})`]),
+  ]
+  return `${parts.join('  ')}\n`
 }
 
-function time(instant: number | null): string {
-  return instant === null ? '—' : new Date(instant).toISOString()
+function sourceName({ kind, id }: SourceView): string {
+  return `${kind} ${id}`
 }

@@ -3,6 +3,7 @@ import { type LoadedConfig, loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
+import { isUsableId } from '../provider/ids.js'
 import type { CliContext } from './context.js'
 
 /** Adds one command to the program. Its action resolves when the work is done, and rejects if it failed. */
@@ -59,6 +60,12 @@ export function parseInstant(text: string): number {
   if (Number.isNaN(instant))
     throw new InvalidArgumentError('It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.')
   return instant
+}
+
+/** Reads an argument or option that names a customer, a product or anything else by its id. */
+export function parseId(text: string): string {
+  if (isUsableId(text)) return text
+  throw new InvalidArgumentError('It is not an id: 1 to 255 characters, none a control character.')
 }
 
 /** One line of JSON. */

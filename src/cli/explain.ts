@@ -9,6 +9,7 @@ import {
   environmentOption,
   jsonLine,
   loadNamedConfig,
+  parseId,
   parseInstant,
   type RegisterCommand,
   type SharedOptions,
@@ -31,8 +32,8 @@ export function explainCommand(readExplanation: ReadExplanation): RegisterComman
     const command = program.command('explain')
     withSharedOptions(command, 'explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z')
       .description('show why a customer may use a product, or may not, event by event')
-      .argument('<customer>', 'the customer id')
-      .argument('<product>', 'the product id')
+      .argument('<customer>', 'the customer id', parseId)
+      .argument('<product>', 'the product id', parseId)
       .option('--at <time>', 'as of that instant (default: now)', parseInstant)
       .addOption(environmentOption())
       .action(async (customerId: string, productId: string, options: ExplainOptions) => {

@@ -17,7 +17,7 @@ interface Failure {
 
 /** Tells on standard error what went wrong, and answers with the exit code: 1 the work failed, 2 wrong use. */
 export function reportFailure(error: unknown, { err }: CliContext, json: boolean): number {
-  if (error instanceof CommanderError && isHelp(error)) return error.exitCode === 0 ? 0 : WRONG_USE
+  if (error instanceof CommanderError && isShown(error)) return error.exitCode === 0 ? 0 : WRONG_USE
   const { exitCode, ...failure } = describeFailure(error)
   if (json) {
     err(jsonLine({ error: failure }))
@@ -49,7 +49,7 @@ function textOf(error: unknown): string {
   return 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 
-/** Commander has shown the help already: because it was asked for, or because no command was named. */
-function isHelp({ code }: CommanderError): boolean {
-  return code === 'commander.help' || code === 'commander.helpDisplayed'
+/** Commander has shown the version or the help already: as it was asked to, or because no command was named. */
+function isShown({ code }: CommanderError): boolean {
+  return ['commander.version', 'commander.help', 'commander.helpDisplayed'].includes(code)
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
-import { type ActOptions, parseId, parseReason, runAct, withActOptions } from './act.js'
-import { parseInstant } from './command.js'
+import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { parseId, parseInstant } from './command.js'
 import type { CliContext } from './context.js'
 
 interface GrantOptions extends ActOptions {

@@ -51,7 +51,7 @@ function createKey(options: KeysCreateOptions, { env, folder, out }: CliContext)
     return
   }
   const { path } = locateConfig({ option: options.config, env, folder })
-  replaceFile(path, addApiKey(readConfigText(path), made.entry))
+  replaceFile(path, addApiKey(readConfigText(path), path, made.entry))
   out(options.json ? jsonLine({ ...made, path }) : addedText(made, path))
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { LatchkeyError } from '../errors.js'
-import { type ActOptions, parseId, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { parseId } from './command.js'
 import type { CliContext } from './context.js'
 
 interface LinkOptions extends ActOptions {

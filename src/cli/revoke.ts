@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { type ActOptions, parseId, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { parseId } from './command.js'
 import type { CliContext } from './context.js'
 
 /** `latchkey revoke`: takes back what was granted by hand; what was paid for stays. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
-import { type ActOptions, parseId, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
 import { blockPath } from './block.js'
+import { parseId } from './command.js'
 import type { CliContext } from './context.js'
 
 /** `latchkey unblock`: lifts the block on one product, or every block. */

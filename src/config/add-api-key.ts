@@ -3,11 +3,11 @@ import type { ApiKeyFile } from './access-schema.js'
 import { type JsonNode, parseJsonText } from './json-text.js'
 
 /**
- * Adds a key to the text of a config file and leaves every other character as it is.
+ * Adds a key to the text of the config file `path` and leaves every other character as it is.
  * Throws `usage` if the name is taken, `config_invalid` if there is no place for it.
  */
-export function addApiKey(text: string, entry: ApiKeyFile): string {
-  const { root, value } = parseJsonText(text)
+export function addApiKey(text: string, path: string, entry: ApiKeyFile): string {
+  const { root, value } = parseJsonText(text, path)
   const api = member(root, 'api')
   const keys = api && member(api, 'keys')
   if (keyNames(value).includes(entry.name)) {

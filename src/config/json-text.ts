@@ -32,14 +32,18 @@ interface Token {
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:"]|[^ \t\r\n{}[\],:"]+/g
 
 /**
- * Reads JSON text into its value and its tree. Throws `config_invalid` with the line and column
- * of the first error, and without quoting the text: `JSON.parse` would quote a secret.
+ * Reads the JSON text of the config file `path` into its value and its tree. Throws `config_invalid` with the
+ * file and the place of the first error, and without quoting the text: `JSON.parse` would quote a secret.
  */
-export function parseJsonText(text: string): JsonDocument {
+export function parseJsonText(text: string, path: string): JsonDocument {
   const tokens = [...text.matchAll(TOKENS)].map((match): Token => ({ text: match[0], start: match.index }))
   let next = 0
   const peek = () => tokens[next]?.text
-  const failure = (expected: string) => syntaxError(text, tokens[next]?.start ?? text.length, expected)
+  const failure = (expected: string) => {
+    const place = placeOf(tokens[next]?.start ?? text.length, text)
+    const message = `the config file ${path} is not valid JSON at ${place}: expected ${expected}`
+    return new LatchkeyError('config_invalid', message)
+  }
 
   const take = (expected: string, accepts: (token: string) => boolean): Token => {
     const token = tokens[next]
@@ -107,11 +111,8 @@ function isScalar(token: string): boolean {
   }
 }
 
-function syntaxError(text: string, offset: number, expected: string): LatchkeyError {
+function placeOf(offset: number, text: string): string {
   const before = text.slice(0, offset).split('\n')
   const column = (before.at(-1)?.length ?? 0) + 1
-  const message = `is not valid JSON at line ${before.length}, column ${column}: expected ${expected}`
-  return new LatchkeyError('config_invalid', 'the config file is not valid JSON', {
-    issues: [{ path: '', message }],
-  })
+  return `line ${before.length}, column ${column}`
 }

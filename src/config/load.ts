@@ -30,7 +30,7 @@ export interface LoadedConfig {
  */
 export function loadConfig({ path, env, readFile = readText }: LoadConfigOptions): LoadedConfig {
   const absolute = resolve(path)
-  const { value, root } = parseJsonText(readConfigText(absolute, readFile))
+  const { value, root } = parseJsonText(readConfigText(absolute, readFile), absolute)
   const resolved = resolveReferences(value, { env, readFile, folder: dirname(absolute) })
   const parsed = configSchema.safeParse(resolved.value, { error: describeIssue })
   const { overrides, issues: overrideIssues } = readOverrides(env)

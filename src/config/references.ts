@@ -50,7 +50,8 @@ function lookUp(reference: string, { env, readFile, folder }: ReferenceSources):
   }
   if (kind === 'env') {
     const text = env[name]
-    return text === undefined ? { problem: `names the variable ${name}, which is not set` } : { text }
+    if (text !== undefined) return { text }
+    return { problem: `names the variable ${name}, which is not set in this process's environment` }
   }
   try {
     return { text: readFile(resolve(folder, name)).replace(/\r?\n$/, '') }

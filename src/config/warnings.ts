@@ -5,6 +5,9 @@ import type { Config } from './types.js'
 /** Dunning may last this long; access that lapses sooner ends for customers who still pay. */
 const SHORT_LAPSE_MS = 30 * 86_400_000
 
+/** Part of the secret's text, and of the HMAC key. */
+const SECRET_PREFIX = 'whsec_'
+
 /** What is allowed, and seldom meant. */
 export function findWarnings({ endpoints, policy }: Config): Issue[] {
   const warnings: Issue[] = []
@@ -16,6 +19,8 @@ export function findWarnings({ endpoints, policy }: Config): Issue[] {
       const path = formatPath(['endpoints', name, 'secrets', index])
       if (secret !== secret.trim())
         warnings.push({ path, message: 'begins or ends with white space, which counts' })
+      if (!secret.trim().startsWith(SECRET_PREFIX))
+        warnings.push({ path, message: `does not begin with ${SECRET_PREFIX}, as the provider's secrets do` })
     }
   }
   for (const [rail, types] of Object.entries(policy.grantOn)) {

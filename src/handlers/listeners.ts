@@ -66,7 +66,7 @@ export interface Listeners {
   stop(): Promise<void>
 }
 
-/** Opens every listener that is configured. A listener of its own serves nothing else, and alone serves that. */
+/** Opens every listener that is configured. One of its own serves nothing else; webhooks then have no other. */
 export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, log } = deps
   const api = createApi(deps, createAuthenticate(deps))

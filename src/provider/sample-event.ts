@@ -42,10 +42,11 @@ export const SAMPLE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
 /**
  * Builds an event as the provider's documents show it, yet to be signed.
  *
- * Throws `usage`, naming what there is, for a type that the generation asked for does not send.
+ * Throws `usage` for a type that the generation asked for does not send.
  */
 export function buildSampleEvent({ type, generation, ...subject }: SampleSpec): SampleEvent {
-  const event = wireType(type, generation)
+  const event = findSampleType(type, generation)
+  if (event === undefined) throw new LatchkeyError('usage', `There is no event type ${JSON.stringify(type)}.`)
   const envelope = { id: subject.eventId, type: event, createdAt: new Date(subject.createdAt).toISOString() }
   const body = SAMPLE_TYPES.v2.includes(event)
     ? { ...envelope, data: sampleDataV2(event, subject) }
@@ -58,15 +59,15 @@ export function buildSampleEvent({ type, generation, ...subject }: SampleSpec): 
   return { body: JSON.stringify(body), event }
 }
 
-function wireType(type: string, generation: Generation | undefined): string {
-  const offered = generation ? SAMPLE_TYPES[generation] : [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]
-  const found = [type, ...counterparts(type)].find((name) => offered.includes(name))
-  if (found !== undefined) return found
-  const where = generation ? `${generation} ` : ''
-  throw new LatchkeyError(
-    'usage',
-    `There is no ${where}event type ${type}. There are: ${offered.join(', ')}.`,
-  )
+/** The types that the generation sends; all of them if none is named. */
+export function sampleTypes(generation: Generation | undefined): readonly string[] {
+  return generation ? SAMPLE_TYPES[generation] : [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]
+}
+
+/** What the generation calls a type that either generation names; undefined where it sends no such thing. */
+export function findSampleType(type: string, generation: Generation | undefined): string | undefined {
+  const offered = sampleTypes(generation)
+  return [type, ...counterparts(type)].find((name) => offered.includes(name))
 }
 
 /** What the other generation calls the same type. */

@@ -14,13 +14,21 @@ const JANUARY_20 = Date.UTC(2026, 0, 20)
 const live = endpoint('live', 'whsec_live')
 const sandbox = endpoint('sandbox', 'whsec_sandbox')
 
+const JANUARY_INTERVAL = {
+  productId: 'pro_1',
+  from: JANUARY_10,
+  until: null,
+  reason: null,
+  eventId: 'evt_1',
+}
+
 function payment(id: string, told: Partial<SourceState> = {}): SourceState {
   return {
     kind: 'payment',
     id,
     customerId: 'cus_1',
     rail: 'card',
-    intervals: [{ productId: 'pro_1', from: JANUARY_10, until: null, reason: null, eventId: 'evt_1' }],
+    intervals: [JANUARY_INTERVAL],
     pastDueSince: null,
     cancelAtPeriodEnd: false,
     periodEnd: null,
@@ -66,8 +74,8 @@ describe('latchkey check', () => {
     expect(await check(config, 'cus_1')).toEqual({
       exitCode: 0,
       out: [
-        'pro_1  active  since 2026-01-10T00:00:00.000Z  until —  (payment pay_1)',
-        'pro_2  refunded  since —  until 2026-01-20T00:00:00.000Z  (payment pay_2)',
+        'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)',
+        'pro_2  refunded  until 2026-01-20T00:00:00.000Z  (ended: payment pay_2)',
         '',
       ].join('\n'),
       err: '',
@@ -79,8 +87,28 @@ describe('latchkey check', () => {
     expect((await check(config, 'cus_1', 'pro_1')).out).toMatch(/^pro_1 {2}active {2}/)
     expect(await check(config, 'cus_1', 'pro_9')).toMatchObject({
       exitCode: 0,
-      out: 'pro_9  none  since —  until —\n',
+      out: 'pro_9  none\n',
     })
+  })
+
+  it('tells what access stands on from what has ended', async () => {
+    const before = payment('pay_0', { intervals: refunded.intervals })
+    const again = payment('pay_3', { intervals: [{ ...JANUARY_INTERVAL, productId: 'pro_2' }] })
+    const config = await configWith('live', [before, refunded, again])
+    expect((await check(config, 'cus_1', 'pro_2')).out).toMatch(
+      / {2}\(payment pay_3; ended: payment pay_0, payment pay_2\)\n$/,
+    )
+  })
+
+  it('answers with a note about an environment that no endpoint is configured for', async () => {
+    const config = await configWith('sandbox', [payment('pay_1')], { sandbox })
+    const ofLive = [config, 'cus_1', '--environment', 'live'] as const
+    expect(await check(...ofLive)).toEqual({
+      exitCode: 0,
+      out: 'cus_1 has no access in live\n',
+      err: 'note: no endpoint of the environment live is configured\n',
+    })
+    expect(await check(...ofLive, '--json')).toMatchObject({ exitCode: 0, err: '' })
   })
 
   it('says so, and exits 0, when there is no access', async () => {

@@ -31,7 +31,7 @@ describe('latchkey config check', () => {
       out: '',
       err: [
         `error: the config file ${path} has 3 problems`,
-        '  endpoints.v3.secrets[1]: names the variable UNSET, which is not set',
+        "  endpoints.v3.secrets[1]: names the variable UNSET, which is not set in this process's environment",
         '  endpoints.v3.secrets[0]: is empty',
         '  port: is not a known key',
         '',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Endpoint } from '../../src/provider/endpoint.js'
+import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { verifySignature } from '../../src/provider/signature.js'
 import { endpoint, writeConfig } from '../config/config-file.js'
 import { type ReceivedDelivery, startReceiver, unusedPort } from './receiver.js'
@@ -115,11 +116,56 @@ describe('latchkey trigger', () => {
     expect(deliveries.map((delivery) => bodyOf(delivery).livemode)).toEqual([true, true])
   })
 
+  it('lists every type of both generations in its help, in lines that fit a terminal', async () => {
+    const { out } = await cli(['trigger', '--help'])
+    for (const type of [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]) {
+      expect(out).toMatch(new RegExp(`[ ]${type.replaceAll('.', '\\.')}(,|\\n)`))
+    }
+    expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
+  it.each([
+    [
+      'payment.authorised',
+      [],
+      'there is no event type "payment.authorised". Did you mean payment.authorized?',
+    ],
+    ['Payment_Refunded', [], 'Did you mean PAYMENT_REFUNDED?'],
+    [
+      'PAYMENT_SUCESS',
+      ['--generation', 'v2'],
+      'there is no v2 event type "PAYMENT_SUCESS". Did you mean PAYMENT_SUCCESS?',
+    ],
+    ['bananas', [], 'there is no event type "bananas". `latchkey trigger --help` lists them all'],
+  ])('suggests what was probably meant by %s, with %j', async (type, args, message) => {
+    const { trigger } = await running()
+    const { exitCode, err } = await trigger(type, ...args)
+    expect(exitCode).toBe(2)
+    expect(err).toContain(message)
+    expect(err).toMatch(/`latchkey trigger --help` lists them all\n$/)
+  })
+
+  it.each([
+    ['held', 'held: it waits for its customer, its product or a proof of its rail; name them with'],
+    ['quarantined', "quarantined: kept, and not usable; the daemon's log says why"],
+  ])(
+    'hints once, for people, at what a delivery that is %s waits for or lacks',
+    async (disposition, hint) => {
+      const { port } = await startReceiver((delivery) => ({ ...applied(delivery), disposition }))
+      const config = writeConfig({ endpoints: { sandbox }, server: { port } })
+      const args = ['trigger', 'payment.authorized', '--count', '2', '--config', config]
+      const { exitCode, err } = await cli(args)
+      expect(exitCode).toBe(0)
+      expect(err.split('\n')).toEqual([expect.stringContaining(hint), ''])
+      expect(await cli([...args, '--json'])).toMatchObject({ exitCode: 0, err: '' })
+    },
+  )
+
   it.each([
     ['a live endpoint without --live', ['--endpoint', 'live'], 'say --live too'],
     ['a sandbox endpoint with --live', ['--endpoint', 'sandbox', '--live'], 'leave out --live'],
     ['an endpoint that is not there', ['--endpoint', 'v9'], 'configured: live, sandbox'],
-    ['an unknown type', ['--generation', 'v2'], '', 'payment.exploded'],
+    ['an unknown type', ['--generation', 'v2'], 'payment.exploded', 'payment.exploded'],
   ])('sends nothing and exits 2 for %s', async (_, args, message, type = 'payment.authorized') => {
     const { deliveries, trigger } = await running()
     const { exitCode, out, err } = await trigger(type, ...args)

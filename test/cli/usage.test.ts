@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { cli } from './run-cli.js'
 
@@ -22,6 +24,14 @@ describe('the command line', () => {
     [['trigger', 'payment.authorized', '--rail', 'cash'], 'Allowed choices are card, crypto.\n'],
     [['trigger', 'payment.authorized', '--count', '0'], 'It must be 1 to 100000.\n'],
     [['trigger', 'payment.authorized', '--url', 'localhost'], 'It must be an http address.\n'],
+    [['check', ''], 'It is not an id'],
+    [['check', 'cus_1', ''], 'It is not an id'],
+    [['explain', '', 'pro_1'], 'It is not an id'],
+    [['explain', 'cus_1', ''], 'It is not an id'],
+    ...['customer', 'product', 'payment', 'subscription'].map((option): [string[], string] => [
+      ['trigger', 'payment.authorized', `--${option}`, ''],
+      'It is not an id',
+    ]),
     [['check', 'cus_1', '--at', 'noon'], 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'],
     [
       ['check', 'cus_1', '--at', '2026-01-31T12:00'],
@@ -32,6 +42,11 @@ describe('the command line', () => {
     const { exitCode, out, err } = await cli(args)
     expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
     expect(err).toContain(message)
+  })
+
+  it('tells its version, which is that of the package', async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
+    expect(await cli(['--version'])).toEqual({ exitCode: 0, out: `${version}\n`, err: '' })
   })
 
   it('tells of wrong use in JSON if asked to', async () => {

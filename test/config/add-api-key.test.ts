@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { addApiKey } from '../../src/config/add-api-key.js'
 import { refusal } from './config-file.js'
 
+const PATH = '/etc/latchkey/config.json'
 const entry = {
   name: 'app',
   hash: `sha256:${'0'.repeat(64)}`,
@@ -23,7 +24,7 @@ describe('adding an API key to the text of a config', () => {
       `{ "api": { "keys": [\n    { "name": "b" },\n    ${written}\n  ] } }`,
     ],
   ])('sets it into %j and leaves the rest alone', (text, expected) => {
-    expect(addApiKey(text, entry)).toBe(expected)
+    expect(addApiKey(text, PATH, entry)).toBe(expected)
   })
 
   it('adds the entry to the list, whatever else the config holds and however it is laid out', () => {
@@ -31,7 +32,7 @@ describe('adding an API key to the text of a config', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), others, fc.nat(4), (rest, keys, indent) => {
         const config = { ...rest, api: { keys } }
-        const added: unknown = JSON.parse(addApiKey(JSON.stringify(config, null, indent), entry))
+        const added: unknown = JSON.parse(addApiKey(JSON.stringify(config, null, indent), PATH, entry))
         const expected = { ...config, api: { keys: [...keys, entry] } }
         expect(added).toEqual(JSON.parse(JSON.stringify(expected)))
       }),
@@ -39,7 +40,9 @@ describe('adding an API key to the text of a config', () => {
   })
 
   it('refuses a name that is taken', () => {
-    expect(refusal(() => addApiKey('{ "api": { "keys": [{ "name": "app" }] } }', entry)).code).toBe('usage')
+    expect(refusal(() => addApiKey('{ "api": { "keys": [{ "name": "app" }] } }', PATH, entry)).code).toBe(
+      'usage',
+    )
   })
 
   it.each([
@@ -47,7 +50,7 @@ describe('adding an API key to the text of a config', () => {
     ['{ "api": [] }', 'api'],
     ['{ "api": { "keys": {} } }', 'api.keys'],
   ])('refuses %s, which has no place for it', (text, path) => {
-    expect(refusal(() => addApiKey(text, entry))).toMatchObject({
+    expect(refusal(() => addApiKey(text, PATH, entry))).toMatchObject({
       code: 'config_invalid',
       issues: [{ path }],
     })

@@ -84,6 +84,14 @@ describe('an endpoint', () => {
       'endpoints.v3.secrets[0]: begins or ends with white space, which counts',
     ])
   })
+
+  it('warns of a secret that does not begin as the secrets of the provider do', () => {
+    const secrets = ['whsec_a', 'a9f3', { secret: ' whsec_b', notAfter: '2027-01-31T00:00:00Z' }]
+    expect(warnings({ endpoints: { v3: endpoint('live', ...secrets) } })).toEqual([
+      "endpoints.v3.secrets[1]: does not begin with whsec_, as the provider's secrets do",
+      'endpoints.v3.secrets[2]: begins or ends with white space, which counts',
+    ])
+  })
 })
 
 describe('an API key', () => {

@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findDuplicateKeys, type JsonNode, parseJsonText } from '../../src/config/json-text.js'
-import { endpoint, problems, refusal } from './config-file.js'
+import { loadConfig } from '../../src/config/load.js'
+import { endpoint, problems, refusal, writeConfig } from './config-file.js'
+
+const PATH = '/etc/latchkey/config.json'
 
 describe('JSON text', () => {
   it.each([
@@ -14,11 +17,16 @@ describe('JSON text', () => {
     ['nothing at all', '', 'line 1, column 1: expected a value'],
     ['a bracket of the wrong kind', '[1}', 'line 1, column 3: expected "," or "]"'],
   ])('is refused for %s, with its place', (_, text, message) => {
-    expect(problems(text)).toEqual([`: is not valid JSON at ${message}`])
+    const path = writeConfig(text)
+    expect(refusal(() => loadConfig({ path, env: {} }))).toMatchObject({
+      code: 'config_invalid',
+      message: `the config file ${path} is not valid JSON at ${message}`,
+      issues: [],
+    })
   })
 
   it('is refused without quoting a secret that stands at the error', () => {
-    const { message, issues, cause } = refusal(() => parseJsonText('{"secrets": [whsec_very_secret]}'))
+    const { message, issues, cause } = refusal(() => parseJsonText('{"secrets": [whsec_very_secret]}', PATH))
     expect(JSON.stringify([message, issues, cause])).not.toContain('whsec')
   })
 
@@ -26,7 +34,7 @@ describe('JSON text', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.nat(4), (value, indent) => {
         const text = JSON.stringify(value, null, indent)
-        expect(parseJsonText(text).value).toEqual(JSON.parse(text))
+        expect(parseJsonText(text, PATH).value).toEqual(JSON.parse(text))
       }),
     )
   })
@@ -34,7 +42,7 @@ describe('JSON text', () => {
   it('is refused exactly where JSON.parse refuses it', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'{}[],:"\\ 10-e.tn\n') }), (text) => {
-        expect(isRead(() => parseJsonText(text))).toBe(isRead(() => JSON.parse(text)))
+        expect(isRead(() => parseJsonText(text, PATH))).toBe(isRead(() => JSON.parse(text)))
       }),
       { numRuns: 2_000 },
     )
@@ -42,7 +50,7 @@ describe('JSON text', () => {
 
   it('knows where every value stands', () => {
     const text = '{ "a": [1, {"b": "x, y"}],\n  "c": null }'
-    expect(spans(parseJsonText(text).root, text)).toEqual([
+    expect(spans(parseJsonText(text, PATH).root, text)).toEqual([
       text,
       '[1, {"b": "x, y"}]',
       '1',
@@ -62,13 +70,13 @@ describe('a key given twice', () => {
   })
 
   it('is found under another spelling', () => {
-    expect(findDuplicateKeys(parseJsonText('[{"a": 1, "\\u0061": 2}]').root)).toEqual([
+    expect(findDuplicateKeys(parseJsonText('[{"a": 1, "\\u0061": 2}]', PATH).root)).toEqual([
       { path: '[0].a', message: 'is given twice' },
     ])
   })
 
   it('in different objects is fine', () => {
-    expect(findDuplicateKeys(parseJsonText('{"a": {"x": 1}, "b": {"x": 1}}').root)).toEqual([])
+    expect(findDuplicateKeys(parseJsonText('{"a": {"x": 1}, "b": {"x": 1}}', PATH).root)).toEqual([])
   })
 })
 

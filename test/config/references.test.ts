@@ -51,7 +51,7 @@ describe('a reference', () => {
 
   it('to an unset variable is a problem at its path', () => {
     expect(problemsOf({ secret: fromEnv('UNSET') })).toEqual([
-      'endpoints.v3.secrets[0].secret: names the variable UNSET, which is not set',
+      "endpoints.v3.secrets[0].secret: names the variable UNSET, which is not set in this process's environment",
     ])
   })
 

@@ -47,7 +47,7 @@ describe('the commands of the README', () => {
       for (const name of MADE_BY_THE_FIRST_START) expect(existsSync(join(folder, name))).toBe(true)
 
       expect(await run(grant)).toMatch(/^payment\.authorized .* applied\npro_1 {2}active {2}since \d.*\n$/)
-      expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}since .*\n$/)
+      expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}until \d.*\n$/)
       if (HAS_CURL) {
         const answer = JSON.parse(await run(query))
         expect(answer).toMatchObject({

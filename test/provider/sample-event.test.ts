@@ -99,17 +99,12 @@ describe('the generation', () => {
     ['PAYMENT_SETTLED', 'v3'],
     ['CHECKOUT_FAILED', 'v3'],
     ['checkout.canceled', 'v3'],
-  ] as const)(
-    'that does not send %j (asked for %s) is wrong use, and what there is gets listed',
-    (type, generation) => {
-      const offered = generation ? SAMPLE_TYPES[generation] : ALL
-      try {
-        buildSampleEvent({ ...SPEC, type, ...(generation && { generation }) })
-        expect.unreachable()
-      } catch (error) {
-        expect(isLatchkeyError(error, 'usage')).toBe(true)
-        for (const name of offered) expect(String(error)).toContain(name)
-      }
-    },
-  )
+  ] as const)('that does not send %j (asked for %s) is wrong use', (type, generation) => {
+    try {
+      buildSampleEvent({ ...SPEC, type, ...(generation && { generation }) })
+      expect.unreachable()
+    } catch (error) {
+      expect(isLatchkeyError(error, 'usage')).toBe(true)
+    }
+  })
 })
