@@ -165,4 +165,39 @@ describe.each(READINGS)('the rules of a subscription, by $name', ({ read }) => {
     const refunded = [...events, pay('payment.refunded', 'pay_2', 31 * DAY)]
     expect(statuses(refunded)).toEqual({ pro_a: 'moved', pro_b: 'refunded' })
   })
+
+  it('product: a refunded plan change gives back the plan before it, be that changed to or not', () => {
+    const toB = [
+      pay('payment.authorized', 'pay_b', 5 * DAY - 1),
+      sub('subscription.updated', 5 * DAY, { productId: 'pro_b' }),
+    ]
+    const toC = [
+      pay('payment.authorized', 'pay_c', 10 * DAY - 1),
+      sub('subscription.updated', 10 * DAY, { productId: 'pro_c' }),
+    ]
+    const backToB = [...BEGUN, ...toB, ...toC, pay('payment.refunded', 'pay_c', 11 * DAY)]
+    expect(statuses(backToB)).toEqual({ pro_a: 'moved', pro_b: 'active', pro_c: 'moved' })
+    const backToA = [...backToB, pay('payment.refunded', 'pay_b', 12 * DAY)]
+    expect(statuses(backToA)).toEqual({ pro_a: 'active', pro_b: 'moved', pro_c: 'moved' })
+  })
+
+  it('product: a renewal that names another plan was charged by its cycle, and by no payment beside it', () => {
+    const renewal = [
+      pay('payment.authorized', 'pay_2', 30 * DAY),
+      sub('subscription.renewed', 30 * DAY, { productId: 'pro_b' }),
+      pay('payment.authorized', 'pay_beside', 30 * DAY + 60),
+    ]
+    const events = [...BEGUN, ...renewal, pay('payment.refunded', 'pay_beside', 31 * DAY)]
+    expect(statuses(events)).toEqual({ pro_a: 'moved', pro_b: 'active' })
+  })
+
+  it('product: naming the plan in force again is no change of it, and stands when the change is refunded', () => {
+    const toB = [
+      pay('payment.authorized', 'pay_b', 5 * DAY - 1),
+      sub('subscription.updated', 5 * DAY, { productId: 'pro_b' }),
+      sub('subscription.updated', 5 * DAY + 60, { productId: 'pro_b' }),
+    ]
+    const events = [...BEGUN, ...toB, pay('payment.refunded', 'pay_b', 6 * DAY)]
+    expect(statuses(events)).toEqual({ pro_a: 'moved', pro_b: 'active' })
+  })
 })
