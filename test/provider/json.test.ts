@@ -59,7 +59,7 @@ describe('nesting', () => {
   it('of 200,000 levels is refused without overflowing', () => {
     expect(reasonOf(`{"a":${nested(200_000, '[', ']')}}`)).toBe('nested_too_deep')
     expect(reasonOf(nested(200_000))).toBe('nested_too_deep')
-    expect(reasonOf(nested(200_000, '[', ']'))).toBe('not_an_object')
+    expect(reasonOf(nested(200_000, '[', ']'))).toBe('nested_too_deep')
   })
 
   it('counts no brackets in text, and none that lie side by side', () => {
