@@ -7,7 +7,7 @@ import type {
   Explanation,
 } from '../entitlements/explanation.js'
 import type { AccessInterval } from '../entitlements/model.js'
-import { entitlementJson } from './entitlement-json.js'
+import { entitlementJson, iso, isoOrNull } from './entitlement-json.js'
 
 /** An explanation as it goes over the wire: times are ISO 8601 UTC with milliseconds, in notes and changes too. */
 export function explanationJson(explanation: Explanation) {
@@ -71,12 +71,4 @@ function withIsoTimes(told: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(told).map(([name, value]) => [name, typeof value === 'number' ? iso(value) : value]),
   )
-}
-
-function iso(instant: number): string {
-  return new Date(instant).toISOString()
-}
-
-function isoOrNull(instant: number | null): string | null {
-  return instant === null ? null : iso(instant)
 }

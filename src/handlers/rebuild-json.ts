@@ -1,5 +1,6 @@
 import type { AccessDifference, DifferenceSummary } from '../ingest/access-difference.js'
 import type { RebuildStatus } from '../ingest/rebuild-jobs.js'
+import { isoOrNull } from './entitlement-json.js'
 
 /** How a rebuild stands, as the wire shows it. */
 export function rebuildJson(status: RebuildStatus) {
@@ -19,9 +20,5 @@ function differenceJson({ environment, customerId, productId, before, after }: A
 }
 
 function snapshotJson({ active, status, since, until }: AccessDifference['before']) {
-  return { active, status, since: timeJson(since), until: timeJson(until) }
-}
-
-function timeJson(instant: number | null): string | null {
-  return instant === null ? null : new Date(instant).toISOString()
+  return { active, status, since: isoOrNull(since), until: isoOrNull(until) }
 }
