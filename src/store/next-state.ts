@@ -55,6 +55,15 @@ export async function saveNextState(
           reason,
         })),
       )
+      // An event that has moved meanwhile may still stand here under the source that it left.
+      .onConflict((conflict) =>
+        conflict.columns(['environment', 'event_id']).doUpdateSet((eb) => ({
+          kind: eb.ref('excluded.kind'),
+          source_id: eb.ref('excluded.source_id'),
+          disposition: eb.ref('excluded.disposition'),
+          reason: eb.ref('excluded.reason'),
+        })),
+      )
       .execute()
   }
 }

@@ -12,6 +12,9 @@ import { temporaryFile } from '../store/temporary-store.js'
 
 export const NOW = Date.UTC(2030, 0, 1)
 
+/** Sources that a rebuild of these stores folds at once: few, so that short histories take several batches. */
+export const BATCH_SIZE = 2
+
 export interface RebuildStore {
   readonly file: string
   readonly db: Kysely<Database>
@@ -24,7 +27,7 @@ export interface RebuildStore {
 export async function storeUnder(
   policy: Policy,
   deliveries: readonly Delivery[] = [],
-  { batchSize = 2, file = temporaryFile(), clock = () => NOW } = {},
+  { file = temporaryFile(), clock = () => NOW } = {},
 ): Promise<RebuildStore> {
   const db = openDatabase(file, { readOnly: false })
   let closed = false
@@ -37,7 +40,7 @@ export async function storeUnder(
   await settlePolicy(db, policy)
   const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
   for (const delivery of deliveries) await writeBatch([delivery])
-  return { file, db, writeBatch, rebuild: createRebuild({ db, clock, batchSize }), close }
+  return { file, db, writeBatch, rebuild: createRebuild({ db, clock, batchSize: BATCH_SIZE }), close }
 }
 
 /** All that the policy decides, and what must go with it, as the tables hold it. */

@@ -1,8 +1,16 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { DOCUMENTED_POLICY, type GrantType, type Policy } from '../../src/entitlements/policy.js'
+import { paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { deliveries } from './rebuild-histories.js'
-import { decidedBy, everything, type RebuildStore, storeUnder } from './rebuild-store.js'
+import { BATCH_SIZE, decidedBy, everything, type RebuildStore, storeUnder } from './rebuild-store.js'
+import { bodyOf, deliveryOf } from './wire.js'
+
+function withGrant(type: GrantType): Policy {
+  const { grantOn } = DOCUMENTED_POLICY
+  return { ...DOCUMENTED_POLICY, grantOn: { ...grantOn, unknown: [...grantOn.unknown, type] } }
+}
 
 async function closed<T>(store: RebuildStore, result: Promise<T>): Promise<T> {
   try {
@@ -73,8 +81,7 @@ it('goes on after an interruption at any batch, whatever is taken in between', a
         () => null,
         (error: { code: string }) => error.code,
       )
-      const isDone = interrupted === null
-      if (!isDone) expect(interrupted).toBe('rebuild_interrupted')
+      if (interrupted !== null) expect(interrupted).toBe('rebuild_interrupted')
       const { sources } = await everything(first.db)
       if (last) await first.writeBatch([last])
       await first.close()
@@ -82,12 +89,29 @@ it('goes on after an interruption at any batch, whatever is taken in between', a
       const again = await storeUnder(before, [], { file: first.file })
       const folded: number[] = []
       await again.rebuild(after, { onProgress: (count) => folded.push(count) })
-      if (!isDone && batches > 0 && sources.length > 0) expect(folded[0]).toBeGreaterThan(0)
+      const isInterruptedFolding = batches <= Math.ceil(sources.length / BATCH_SIZE)
+      if (isInterruptedFolding) expect(folded[0]).toBe(Math.min(batches * BATCH_SIZE, sources.length))
       const anew = await storeUnder(after, told)
       expect(await closed(again, decidedBy(again.db))).toEqual(await closed(anew, decidedBy(anew.db)))
     }),
     { numRuns: 30 },
   )
+})
+
+it('goes on though an event that it had folded has moved to another source since', async () => {
+  // Under this policy it is applied, under the documented one ignored: the rebuild finds that twice.
+  const before = withGrant('checkout.initiated')
+  const begun = bodyOf(paymentEvent({ type: 'checkout.initiated', paymentId: 'pay_1' }))
+  const linking = bodyOf(subscriptionEvent({ type: 'subscription.created', paymentId: 'pay_1' }))
+  const store = await storeUnder(before, [deliveryOf(begun)])
+  let asked = 0
+  const interrupted = store.rebuild(DOCUMENTED_POLICY, { isStopping: () => asked++ === 1 })
+  await expect(interrupted).rejects.toMatchObject({ code: 'rebuild_interrupted' })
+  await store.writeBatch([deliveryOf(linking)])
+
+  await store.rebuild(DOCUMENTED_POLICY)
+  const anew = await storeUnder(DOCUMENTED_POLICY, [deliveryOf(begun), deliveryOf(linking)])
+  expect(await decidedBy(store.db)).toEqual(await decidedBy(anew.db))
 })
 
 it('begins anew where the interrupted rebuild was for another policy', async () => {
