@@ -2,7 +2,13 @@ import { type Kysely, type Migration, sql } from 'kysely'
 import type { ColumnTypes } from './column-types.js'
 
 /** What follows from the events: folded sources, who has access to what, and the log of its changes. */
-export function entitlements({ text, integer, sequence, tableOptions }: ColumnTypes): Migration {
+export function entitlements({
+  text,
+  integer,
+  sequence,
+  tableOptions,
+  keyedTableOptions,
+}: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
       await db.schema
@@ -34,7 +40,7 @@ export function entitlements({ text, integer, sequence, tableOptions }: ColumnTy
         .addColumn('until', integer)
         .addColumn('next_change_at', integer)
         .addPrimaryKeyConstraint('entitlements_key', ['environment', 'customer_id', 'product_id'])
-        .modifyEnd(tableOptions)
+        .modifyEnd(keyedTableOptions)
         .execute()
       await db.schema
         .createIndex('entitlements_due')
@@ -65,11 +71,6 @@ export function entitlements({ text, integer, sequence, tableOptions }: ColumnTy
         .createIndex('changes_by_environment')
         .on('changes')
         .columns(['environment', 'cursor'])
-        .execute()
-      await db.schema
-        .createIndex('changes_by_customer')
-        .on('changes')
-        .columns(['environment', 'customer_id', 'cursor'])
         .execute()
     },
   }

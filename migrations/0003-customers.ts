@@ -2,7 +2,7 @@ import { type Kysely, type Migration, sql } from 'kysely'
 import type { ColumnTypes } from './column-types.js'
 
 /** What is known of each person, the references that lead to them, and the store's own settings. */
-export function customers({ text, integer, tableOptions }: ColumnTypes): Migration {
+export function customers({ text, integer, tableOptions, keyedTableOptions }: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
       await db.schema
@@ -33,7 +33,7 @@ export function customers({ text, integer, tableOptions }: ColumnTypes): Migrati
         .addColumn('value', text, (column) => column.notNull())
         .addColumn('customer_id', text, (column) => column.notNull())
         .addPrimaryKeyConstraint('customer_references_key', ['environment', 'name', 'value', 'customer_id'])
-        .modifyEnd(tableOptions)
+        .modifyEnd(keyedTableOptions)
         .execute()
       await db.schema
         .createIndex('customer_references_by_customer')

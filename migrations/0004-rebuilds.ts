@@ -2,7 +2,7 @@ import type { Kysely, Migration } from 'kysely'
 import type { ColumnTypes } from './column-types.js'
 
 /** What a rebuild has found so far, beside the live state: only what differs from it, until the swap. */
-export function rebuilds({ text, integer, tableOptions }: ColumnTypes): Migration {
+export function rebuilds({ text, integer, tableOptions, keyedTableOptions }: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
       await db.schema
@@ -41,7 +41,7 @@ export function rebuilds({ text, integer, tableOptions }: ColumnTypes): Migratio
         .addColumn('kind', text, (column) => column.notNull())
         .addColumn('source_id', text, (column) => column.notNull())
         .addPrimaryKeyConstraint('rebuild_marks_key', ['environment', 'kind', 'source_id'])
-        .modifyEnd(tableOptions)
+        .modifyEnd(keyedTableOptions)
         .execute()
     },
   }

@@ -11,6 +11,11 @@ export interface ColumnTypes {
   readonly sequence: RawBuilder<unknown>
   /** Ends every `create table`. */
   readonly tableOptions: RawBuilder<unknown>
+  /**
+   * Ends that of a table of short rows that seldom change: they are kept in the order of their key. (Rows that
+   * change soon after they were made are better kept in the order of making: many of them share a page.)
+   */
+  readonly keyedTableOptions: RawBuilder<unknown>
 }
 
 /** One step of the schema. Once released, its name and what it does never change. */

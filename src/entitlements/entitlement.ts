@@ -1,4 +1,5 @@
 import { type Block, blocksOn, isStanding } from './blocks.js'
+import { lastsUntil } from './intervals.js'
 import type { AccessInterval, Entitlement, EntitlementStatus, SourceState, SourceView } from './model.js'
 import { compareText } from './order.js'
 import { type Instant, instantFor, viewSource } from './source-view.js'
@@ -97,12 +98,8 @@ function sinceUnblocked(since: number, lifted: readonly Block[]): number {
 }
 
 function latestUntil(views: readonly SourceView[]): number | null {
-  let latest: number | null = null
-  for (const { until } of views) {
-    if (until === null) return null
-    if (latest === null || until > latest) latest = until
-  }
-  return latest
+  const ends = views.map(({ until }) => until)
+  return ends.length === 0 || ends.includes(null) ? null : Math.max(...ends.map(Number))
 }
 
 function intervalsOf(sources: readonly SourceState[], productId: string): AccessInterval[] {
@@ -112,9 +109,9 @@ function intervalsOf(sources: readonly SourceState[], productId: string): Access
 /** Follows the running access back through every interval that reaches up to where it began. */
 function beginningOfStretch(active: readonly SourceView[], intervals: readonly AccessInterval[]): number {
   let since = Math.min(...active.map((view) => Number(view.since)))
-  const latestFirst = [...intervals].sort((a, b) => (b.until ?? Infinity) - (a.until ?? Infinity))
-  for (const { from, until } of latestFirst) {
-    if (from < since && (until === null || until >= since)) since = from
+  const latestFirst = [...intervals].sort((a, b) => lastsUntil(b) - lastsUntil(a))
+  for (const interval of latestFirst) {
+    if (interval.from < since && lastsUntil(interval) >= since) since = interval.from
   }
   return since
 }

@@ -26,10 +26,9 @@ export function accessChanges(before: Access | null, after: Access | null): Chan
 }
 
 function endChanges(before: End | null, after: End | null, now: number): Change[] {
-  if (before?.at === after?.at) return []
   if (after === null)
     return before === null ? [] : [{ code: 'end_lifted', reason: before.reason, from: before.at }]
-  if (after.at <= now) return []
+  if (after.at === before?.at || after.at <= now) return []
   if (before === null) return [{ code: 'end_set', reason: after.reason, at: after.at }]
   return [{ code: 'end_moved', reason: after.reason, from: before.at, at: after.at }]
 }

@@ -16,14 +16,11 @@ export function noteManual(acts: readonly GrantAct[]): NotedEvent[] {
       return running?.end && running.end.at <= at ? null : running
     }
     const [before, after] = [runningAfter(index), runningAfter(index + 1)]
-    const changes = [...accessChanges(before, after), ...endOfGrant(event, after !== null)]
+    const end: Change[] =
+      after === null || until === null ? [] : [{ code: 'end_set', reason: 'completed', at: until }]
+    const changes = [...accessChanges(before, after), ...end]
     if (event.type === 'manual.granted')
       return { event, row: null, note: { code: 'granted', until }, changes }
     return { event, row: null, note: { code: before === null ? 'not_granted' : 'revoked' }, changes }
   })
-}
-
-function endOfGrant({ type, until }: GrantAct, isRunning: boolean): Change[] {
-  if (type !== 'manual.granted' || until === null || !isRunning) return []
-  return [{ code: 'end_set', reason: 'completed', at: until }]
 }

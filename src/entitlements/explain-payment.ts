@@ -5,7 +5,6 @@ import { foldPayment, type PaymentStep, railOf } from './fold-payment.js'
 import type { FoldableEvent } from './fold-source.js'
 import type { Policy } from './policy.js'
 import { type PolicyRow, rowOf } from './reading.js'
-import { isTakenBack } from './standing.js'
 
 /** One event at its place in the walk: the policy's row that it met, why it counted or not, what it changed. */
 export interface NotedEvent {
@@ -40,8 +39,6 @@ function noteOf({ reading, before, after }: PaymentStep, takenBackBy: string): N
   }
   if (effect === 'none') return { code: 'informed' }
   if (before.standing === 'good') return { code: 'taken_back', paymentId }
-  if (isTakenBack(before.standing) && after.standing === before.standing) {
-    return { code: 'taken_back_already', paymentId, by: takenBackBy }
-  }
+  if (before.standing === after.standing) return { code: 'taken_back_already', paymentId, by: takenBackBy }
   return { code: 'nothing_to_end', paymentId }
 }

@@ -85,8 +85,7 @@ function noteOfInforming(step: WalkStep, past: Past): Note {
 
 function noteOfPlan({ before, after }: WalkStep, past: Past): Note | null {
   const naming = after.plan.namings.at(-1)
-  if (after.plan.namings === before.plan.namings || naming === undefined || after.productId === null)
-    return null
+  if (after.plan.namings === before.plan.namings || naming === undefined) return null
   const { productId, charge: chargedTo } = naming
   if (productId === before.productId) return null
   if (productId === after.productId) {

@@ -83,6 +83,11 @@ export function intervalsOf({ ended, running }: TrackerState): AccessInterval[] 
   return [...ended, ...(running ? [running] : [])].map(toInterval)
 }
 
+/** Until when an interval lasts, in epoch milliseconds: for ever where no end is known. */
+export function lastsUntil({ until }: AccessInterval): number {
+  return until ?? Number.POSITIVE_INFINITY
+}
+
 function toInterval({ productId, from, begunBy, end }: Stretch): AccessInterval {
   return end === null
     ? { productId, from, until: null, reason: null, eventId: begunBy }

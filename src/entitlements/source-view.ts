@@ -1,3 +1,4 @@
+import { lastsUntil } from './intervals.js'
 import type { AccessInterval, SourceState, SourceView } from './model.js'
 
 /**
@@ -14,7 +15,7 @@ export function instantFor(source: SourceState, instant: Instant): number {
 export function viewSource(source: SourceState, productId: string, at: number): SourceView | null {
   const interval = lastBegunBy(source.intervals, productId, at)
   if (interval === null) return null
-  const active = interval.until === null || interval.until > at
+  const active = lastsUntil(interval) > at
   return {
     id: source.id,
     kind: source.kind,
@@ -34,8 +35,8 @@ export function viewSource(source: SourceState, productId: string, at: number): 
 function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolean {
   if (pastDueSince === null || pastDueSince > at) return false
   let reached = pastDueSince
-  for (const { from, until } of intervals) {
-    if (from <= reached && (until === null || until > reached)) reached = until ?? Number.POSITIVE_INFINITY
+  for (const interval of intervals) {
+    if (interval.from <= reached) reached = Math.max(reached, lastsUntil(interval))
   }
   return reached > at
 }

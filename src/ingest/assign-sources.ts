@@ -4,9 +4,9 @@ import { isGrantAct } from '../entitlements/manual-source.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { linkOf, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { assignPaymentEvents, loadKnownPayments } from '../store/events.js'
+import { loadKnownPayments, movePaymentEvents } from '../store/events.js'
 import { sourceKey } from '../store/keys.js'
-import { loadLinks, saveLinks } from '../store/payment-links.js'
+import { learnLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
 
 /** A source that new events touch. */
@@ -38,8 +38,7 @@ export async function assignSources(
   const paymentIds = [...new Set(fresh.map(paymentOf).filter((id) => id !== null))]
   const knownPayments = await loadKnownPayments(trx, environment, paymentIds)
   const namings = fresh.map(linkOf).filter((link) => link !== null)
-  const changed = await saveLinks(trx, environment, namings)
-  const links = await loadLinks(trx, environment, paymentIds)
+  const { links, changes } = await learnLinks(trx, environment, paymentIds, namings)
   const sources = new Map(
     fresh.map((event) => [event.id, sourceOf(event, (paymentId) => links.get(paymentId)?.subscriptionId)]),
   )
@@ -51,18 +50,19 @@ export async function assignSources(
     touched.set(sourceKey(key), source)
     return source
   }
-  const moves = changed.filter(({ paymentId }) => knownPayments.has(paymentId))
-  for (const { paymentId, from, to, linkedBy } of moves) {
-    const left: SourceKey =
-      from === null ? { kind: 'payment', id: paymentId } : { kind: 'subscription', id: from }
-    touch(left, linkedBy).moved = true
-    touch({ kind: 'subscription', id: to }, linkedBy).moved = true
+  const moves = changes
+    .filter(({ paymentId }) => knownPayments.has(paymentId))
+    .map(({ paymentId, from, to, linkedBy }) => ({
+      paymentId,
+      linkedBy,
+      from: from === null ? paymentSource(paymentId) : subscriptionSource(from),
+      to: subscriptionSource(to),
+    }))
+  for (const { from, to, linkedBy } of moves) {
+    touch(from, linkedBy).moved = true
+    touch(to, linkedBy).moved = true
   }
-  await assignPaymentEvents(
-    trx,
-    environment,
-    moves.map(({ paymentId, to }) => ({ paymentId, source: { kind: 'subscription', id: to } })),
-  )
+  await movePaymentEvents(trx, environment, moves)
   for (const event of fresh) {
     const key = sources.get(event.id) ?? null
     if (key !== null && isSourceEvent(event)) touch(key, event.id).fresh.push(event)
@@ -84,6 +84,14 @@ export function isSourceEvent(event: NormalizedEvent): event is FoldableEvent {
     default:
       return event satisfies never
   }
+}
+
+function paymentSource(id: string): SourceKey {
+  return { kind: 'payment', id }
+}
+
+function subscriptionSource(id: string): SourceKey {
+  return { kind: 'subscription', id }
 }
 
 function paymentOf(event: NormalizedEvent): string | null {

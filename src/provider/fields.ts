@@ -44,10 +44,7 @@ export function eitherCasing<Shape extends Readonly<Record<string, z.ZodType>>>(
   return z.preprocess((input) => {
     const shown: Record<string, unknown> = {}
     if (!isJsonObject(input)) return shown
-    for (const field of fields) {
-      const value = shownUnder(field, input)
-      if (value !== undefined) shown[field.name] = value
-    }
+    for (const field of fields) shown[field.name] = shownUnder(field, input)
     return shown
   }, z.object(shape))
 }

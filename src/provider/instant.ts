@@ -24,8 +24,8 @@ export function parseInstant(text: string): number | null {
   return Date.UTC(year, month - 1, day, hour, minute, second, milliseconds) - offset
 }
 
-/** Date.UTC carries 30 February over into March, and takes the years 0 to 99 for 1900 to 1999. */
+/** Date.UTC carries 30 February over to 2 March, month 13 into the next year, and years 0 to 99 into the 1900s. */
 function isCalendarDay(year: number, month: number, day: number): boolean {
   const date = new Date(Date.UTC(year, month - 1, day))
-  return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day
+  return date.getUTCFullYear() === year && date.getUTCDate() === day
 }

@@ -16,7 +16,7 @@ export function readMetadata(value: unknown): Readonly<Record<string, string>> {
   let kept = 0
   for (const [key, entry] of Object.entries(value)) {
     if (kept === MAX_KEYS) break
-    const text = typeof entry === 'number' && isExact(entry) ? String(entry) : entry
+    const text = isExactNumber(entry) ? String(entry) : entry
     if (typeof text === 'string' && isPlainText(key, MAX_TEXT_LENGTH) && isPlainText(text, MAX_TEXT_LENGTH)) {
       metadata[key] = text
       kept += 1
@@ -25,6 +25,6 @@ export function readMetadata(value: unknown): Readonly<Record<string, string>> {
   return metadata
 }
 
-function isExact(number: number): boolean {
-  return Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number))
+function isExactNumber(value: unknown): boolean {
+  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
 }

@@ -32,6 +32,6 @@ export function otherEvent(envelope: Envelope): OtherEvent {
 }
 
 function shownCustomer({ customer, customerId }: WireOther): string | null {
-  const shown = customer?.id ?? customerId
+  const shown = customer.id ?? customerId
   return shown !== null && isUsableId(shown) ? shown : null
 }

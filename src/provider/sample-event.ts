@@ -67,13 +67,12 @@ export function sampleTypes(generation: Generation | undefined): readonly string
 /** What the generation calls a type that either generation names; undefined where it sends no such thing. */
 export function findSampleType(type: string, generation: Generation | undefined): string | undefined {
   const offered = sampleTypes(generation)
-  return [type, ...counterparts(type)].find((name) => offered.includes(name))
+  return [type, ...namesOf(type)].find((name) => offered.includes(name))
 }
 
-/** What the other generation calls the same type. */
-function counterparts(type: string): string[] {
-  return Object.entries(CANONICAL_TYPE_OF_V2).flatMap(([legacy, canonical]) => {
-    if (type === legacy) return [canonical]
-    return type === canonical ? [legacy] : []
-  })
+/** What both generations call the type, where both have it. */
+function namesOf(type: string): string[] {
+  return Object.entries(CANONICAL_TYPE_OF_V2)
+    .filter((names) => names.includes(type))
+    .flat()
 }

@@ -6,10 +6,10 @@ import { isGrantAct } from '../entitlements/manual-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { loadBlocks } from './blocks.js'
-import { chunkRows, valuesOf } from './chunk.js'
+import { bulkStatement } from './bulk.js'
 import { loadCustomers } from './customers.js'
 import { sourceKey } from './keys.js'
-import type { Database } from './schema.js'
+import type { Database, EventsTable } from './schema.js'
 import { loadSourcesOfCustomers } from './sources.js'
 
 /** How many of the newest held events are looked through for those that may be the customer's. */
@@ -47,25 +47,28 @@ function mayBeAbout(event: NormalizedEvent, customerId: string, productId: strin
   return event.customerId === customerId && (event.productId ?? productId) === productId
 }
 
+const selectEvents = bulkStatement(
+  (keys) => sql<
+    Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'received_at' | 'disposition'>
+  >`
+    select source_kind, source_id, normalized, received_at, disposition from events
+    where (environment, source_kind, source_id) in (${keys})`,
+)
+
 async function loadStoredEvents(
   db: Kysely<Database>,
   environment: Environment,
   sources: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, readonly StoredSourceEvent[]>> {
   const found = new Map<string, StoredSourceEvent[]>(sources.map((source) => [sourceKey(source), []]))
-  for (const chunk of chunkRows(sources, 2)) {
-    const keys = valuesOf(chunk.map(({ kind, id }) => [kind, id]))
-    const rows = await db
-      .selectFrom('events')
-      .select(['source_kind', 'source_id', 'normalized', 'received_at', 'disposition'])
-      .where('environment', '=', environment)
-      .where(sql<boolean>`(source_kind, source_id) in (${keys})`)
-      .execute()
-    for (const row of rows) {
-      const source = sourceIn(row)
-      const stored = storedEvent(row)
-      if (source !== null && stored !== null) found.get(sourceKey(source))?.push(stored)
-    }
+  const rows = await selectEvents(
+    db,
+    sources.map(({ kind, id }) => [environment, kind, id]),
+  )
+  for (const row of rows) {
+    const source = sourceIn(row)
+    const stored = storedEvent(row)
+    if (source !== null && stored !== null) found.get(sourceKey(source))?.push(stored)
   }
   return found
 }

@@ -1,7 +1,7 @@
-import type { Insertable, Kysely, Selectable, Transaction } from 'kysely'
+import type { Kysely, Selectable, Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { chunkRows } from './chunk.js'
+import { bulkInsert } from './bulk.js'
 import type { ChangesTable, Database } from './schema.js'
 
 /** What an entitlement says at one instant; never granted: inactive, `none`. */
@@ -29,16 +29,20 @@ export interface Change extends NewChange {
   readonly cursor: number
 }
 
-const VALUES_PER_ROW = 8
+const insert = bulkInsert('changes', [
+  'at',
+  'environment',
+  'customer_id',
+  'product_id',
+  'before',
+  'after',
+  'cause_kind',
+  'cause_event_id',
+])
 
 /** Appends in the order given. */
-export async function appendChanges(
-  trx: Transaction<Database>,
-  changes: readonly NewChange[],
-): Promise<void> {
-  for (const chunk of chunkRows(changes, VALUES_PER_ROW)) {
-    await trx.insertInto('changes').values(chunk.map(toRow)).execute()
-  }
+export function appendChanges(trx: Transaction<Database>, changes: readonly NewChange[]): Promise<void> {
+  return insert(trx, changes.map(toRow))
 }
 
 /** The changes after a cursor, oldest first. */
@@ -70,7 +74,7 @@ export async function latestCursor(db: Kysely<Database>): Promise<number> {
   return row?.cursor ?? 0
 }
 
-function toRow(change: NewChange): Insertable<ChangesTable> {
+function toRow(change: NewChange) {
   return {
     at: change.at,
     environment: change.environment,

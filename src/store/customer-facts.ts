@@ -33,15 +33,15 @@ export function toldFacts(telling: CustomerTelling): readonly (readonly [FactNam
 
 /**
  * Adds what an event tells. The newest event that tells a fact wins for that fact alone, so the order in which
- * events are added does not matter, and an event that is silent about something takes nothing away.
+ * events are added does not matter, and an event that is silent about something takes nothing away. Answers the
+ * very same facts where it adds nothing.
  */
 export function addFacts(facts: CustomerFacts, telling: CustomerTelling): CustomerFacts {
-  const added: Partial<Record<FactName, Fact>> = { ...facts }
-  for (const [name, value] of toldFacts(telling)) {
-    const known = added[name]
-    if (known === undefined || compareByTime(telling, { createdAt: known.at, id: known.by }) > 0) {
-      added[name] = { value, at: telling.createdAt, by: telling.id }
-    }
-  }
-  return added
+  const news = toldFacts(telling).filter(([name]) => {
+    const known = facts[name]
+    return known === undefined || compareByTime(telling, { createdAt: known.at, id: known.by }) > 0
+  })
+  if (news.length === 0) return facts
+  const fact = (value: string): Fact => ({ value, at: telling.createdAt, by: telling.id })
+  return { ...facts, ...Object.fromEntries(news.map(([name, value]) => [name, fact(value)])) }
 }

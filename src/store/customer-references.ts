@@ -1,7 +1,7 @@
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { chunkRows } from './chunk.js'
+import { bulkInsert, bulkStatement } from './bulk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
 import type { CustomerReferencesTable, Database } from './schema.js'
@@ -12,22 +12,22 @@ export type ReferenceName = 'externalRef' | `metadata.${string}`
 /** The provider's own limit for a reference; a longer metadata value is text and no id. */
 const MAX_REFERENCE_LENGTH = 255
 
-const VALUES_PER_ROW = 4
+const insert = bulkInsert(
+  'customer_references',
+  ['environment', 'name', 'value', 'customer_id'],
+  sql`on conflict do nothing`,
+)
 
 /** Keeps every reference that any event of a customer carries: each of their payments may have its own. */
-export async function saveReferences(
+export function saveReferences(
   trx: Transaction<Database>,
   environment: Environment,
   tellings: readonly CustomerTelling[],
 ): Promise<void> {
-  const rows = tellings.flatMap((telling) => referencesOf(environment, telling))
-  for (const chunk of chunkRows(rows, VALUES_PER_ROW)) {
-    await trx
-      .insertInto('customer_references')
-      .values(chunk)
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
-  }
+  return insert(
+    trx,
+    tellings.flatMap((telling) => referencesOf(environment, telling)),
+  )
 }
 
 /** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
@@ -51,6 +51,11 @@ export async function findCustomersByReference(
   return rows.map((row) => row.customer_id)
 }
 
+const selectCustomers = bulkStatement(
+  (keys) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
+    select value, customer_id from customer_references where (environment, name, value) in (${keys})`,
+)
+
 /** The same for many references of one name, by value; a value that nobody has is not in the map. */
 export async function findCustomersByReferences(
   db: Kysely<Database>,
@@ -58,22 +63,15 @@ export async function findCustomersByReferences(
   name: string,
   values: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
+  const rows = await selectCustomers(
+    db,
+    [...new Set(values)].map((value) => [environment, name, value]),
+  )
   const found = new Map<string, string[]>()
-  for (const chunk of chunkRows(values, 1)) {
-    const rows = await db
-      .selectFrom('customer_references')
-      .select(['value', 'customer_id'])
-      .where('environment', '=', environment)
-      .where('name', '=', name)
-      .where('value', 'in', chunk)
-      .orderBy('value')
-      .orderBy('customer_id')
-      .execute()
-    for (const row of rows) {
-      const known = found.get(row.value)
-      if (known === undefined) found.set(row.value, [row.customer_id])
-      else known.push(row.customer_id)
-    }
+  for (const row of rows.sort((a, b) => compareText(a.customer_id, b.customer_id))) {
+    const known = found.get(row.value)
+    if (known === undefined) found.set(row.value, [row.customer_id])
+    else known.push(row.customer_id)
   }
   return found
 }

@@ -1,6 +1,6 @@
-import type { Kysely, Selectable, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { chunkRows } from './chunk.js'
+import { bulkStatement, bulkUpsert } from './bulk.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from './customer-facts.js'
 import { saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
@@ -20,7 +20,9 @@ export type CustomerLookup =
   | { readonly communityId: string }
   | { readonly messengerId: string }
 
-const VALUES_PER_ROW = 7
+const selectCustomers = bulkStatement(
+  (keys) => sql<CustomersTable>`select * from customers where (environment, customer_id) in (${keys})`,
+)
 
 /** By customer id; a customer of whom nothing is known is not in the map. */
 export async function loadCustomers(
@@ -28,17 +30,11 @@ export async function loadCustomers(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, CustomerRecord>> {
-  const found = new Map<string, CustomerRecord>()
-  for (const chunk of chunkRows(customerIds, 1)) {
-    const rows = await db
-      .selectFrom('customers')
-      .selectAll()
-      .where('environment', '=', environment)
-      .where('customer_id', 'in', chunk)
-      .execute()
-    for (const row of rows) found.set(row.customer_id, fromRow(row))
-  }
-  return found
+  const rows = await selectCustomers(
+    db,
+    customerIds.map((id) => [environment, id]),
+  )
+  return new Map(rows.map((row) => [row.customer_id, fromRow(row)]))
 }
 
 /** The ids of the customers whose newest known detail is this one, in order. */
@@ -76,11 +72,11 @@ export async function saveCustomerFacts(
     byCustomer.set(telling.customerId, [...(byCustomer.get(telling.customerId) ?? []), telling])
   }
   const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
-  const records = [...byCustomer].map(([customerId, told]) => ({
-    customerId,
-    facts: told.reduce(addFacts, stored.get(customerId)?.facts ?? {}),
-    deletedAt: stored.get(customerId)?.deletedAt ?? null,
-  }))
+  const records = [...byCustomer].flatMap(([customerId, told]) => {
+    const known = stored.get(customerId)
+    const facts = told.reduce(addFacts, known?.facts ?? {})
+    return facts === known?.facts ? [] : [{ customerId, facts, deletedAt: known?.deletedAt ?? null }]
+  })
   await saveCustomers(trx, environment, records)
   await saveReferences(trx, environment, tellings)
 }
@@ -104,26 +100,21 @@ export async function markDeleted(
   await saveCustomers(trx, environment, records)
 }
 
-async function saveCustomers(
+const upsert = bulkUpsert(
+  'customers',
+  ['environment', 'customer_id'],
+  ['facts', 'email', 'community_id', 'messenger_id', 'deleted_at'],
+)
+
+function saveCustomers(
   trx: Transaction<Database>,
   environment: Environment,
   records: readonly CustomerRecord[],
 ): Promise<void> {
-  for (const chunk of chunkRows(records, VALUES_PER_ROW)) {
-    await trx
-      .insertInto('customers')
-      .values(chunk.map((record) => toRow(environment, record)))
-      .onConflict((conflict) =>
-        conflict.columns(['environment', 'customer_id']).doUpdateSet((eb) => ({
-          facts: eb.ref('excluded.facts'),
-          email: eb.ref('excluded.email'),
-          community_id: eb.ref('excluded.community_id'),
-          messenger_id: eb.ref('excluded.messenger_id'),
-          deleted_at: eb.ref('excluded.deleted_at'),
-        })),
-      )
-      .execute()
-  }
+  return upsert(
+    trx,
+    records.map((record) => toRow(environment, record)),
+  )
 }
 
 function toRow(environment: Environment, { customerId, facts, deletedAt }: CustomerRecord): CustomersTable {
@@ -138,7 +129,7 @@ function toRow(environment: Environment, { customerId, facts, deletedAt }: Custo
   }
 }
 
-function fromRow(row: Selectable<CustomersTable>): CustomerRecord {
+function fromRow(row: CustomersTable): CustomerRecord {
   return {
     customerId: row.customer_id,
     facts: JSON.parse(row.facts) as CustomerFacts,

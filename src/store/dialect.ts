@@ -6,6 +6,7 @@ import {
   type Dialect,
   Kysely,
   SqliteAdapter,
+  type SqliteDatabase,
   SqliteDriver,
   SqliteIntrospector,
   SqliteQueryCompiler,
@@ -25,6 +26,9 @@ const CHECKPOINT_PAGES = 4_000
 /** A write-ahead log that a long reader let grow is cut back to this once it has been checkpointed. */
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 
+/** Preparing a statement costs as much as running it: those of a batch are written alike and come again. */
+const STATEMENTS_KEPT = 256
+
 /** `PRAGMA synchronous` reads back as a number. */
 const SYNCHRONOUS_FULL = 2
 
@@ -35,6 +39,7 @@ export const COLUMN_TYPES: ColumnTypes = {
   bytes: sql`blob`,
   sequence: sql`integer primary key autoincrement`,
   tableOptions: sql`strict`,
+  keyedTableOptions: sql`strict, without rowid`,
 }
 
 /**
@@ -115,7 +120,7 @@ class ImmediateDriver extends SqliteDriver {
   readonly #sqlite: Sqlite.Database
 
   constructor(sqlite: Sqlite.Database) {
-    super({ database: sqlite })
+    super({ database: { prepare: keepingStatements(sqlite), close: () => sqlite.close() } })
     this.#sqlite = sqlite
   }
 
@@ -127,6 +132,20 @@ class ImmediateDriver extends SqliteDriver {
   /** A full disk and the like roll back by themselves; a second rollback would hide the error behind its own. */
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#sqlite.inTransaction) await super.rollbackTransaction(connection)
+  }
+}
+
+/** Prepares each text once, and forgets the one that was prepared first where there are too many. */
+function keepingStatements(sqlite: Sqlite.Database): SqliteDatabase['prepare'] {
+  const kept = new Map<string, Sqlite.Statement>()
+  return (text) => {
+    const known = kept.get(text)
+    if (known !== undefined) return known
+    const statement = sqlite.prepare(text)
+    const [oldest] = kept.keys()
+    if (kept.size >= STATEMENTS_KEPT && oldest !== undefined) kept.delete(oldest)
+    kept.set(text, statement)
+    return statement
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Insertable, Kysely, Selectable, Transaction } from 'kysely'
-import { sql } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
+import { bulkStatement, bulkUpsert } from './bulk.js'
 import type { AccessSnapshot } from './changes.js'
-import { chunkRows, valuesOf } from './chunk.js'
 import type { Database, EntitlementsTable } from './schema.js'
 
 /** What is stored of one entitlement: its answer as of the last write. */
@@ -13,65 +13,58 @@ export interface EntitlementRecord extends AccessSnapshot {
   readonly nextChangeAt: number | null
 }
 
-const VALUES_PER_ROW = 8
+const selectEntitlements = bulkStatement(
+  (keys) => sql<EntitlementsTable>`
+    select * from entitlements where (environment, customer_id) in (${keys})`,
+)
 
-/** By customer id; a customer who never had access to anything has an empty list. */
+/** By customer id, in the order of products; a customer who never had access to anything has an empty list. */
 export async function loadEntitlements(
   db: Kysely<Database>,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const found = new Map<string, EntitlementRecord[]>(customerIds.map((id) => [id, []]))
-  for (const chunk of chunkRows([...found.keys()], 1)) {
-    const rows = await db
-      .selectFrom('entitlements')
-      .selectAll()
-      .where('environment', '=', environment)
-      .where('customer_id', 'in', chunk)
-      .orderBy('customer_id')
-      .orderBy('product_id')
-      .execute()
-    for (const row of rows) found.get(row.customer_id)?.push(fromRow(row))
-  }
+  const rows = await selectEntitlements(
+    db,
+    [...found.keys()].map((id) => [environment, id]),
+  )
+  for (const row of rows) found.get(row.customer_id)?.push(fromRow(row))
+  for (const records of found.values()) records.sort((a, b) => compareText(a.productId, b.productId))
   return found
 }
 
+const upsert = bulkUpsert(
+  'entitlements',
+  ['environment', 'customer_id', 'product_id'],
+  ['active', 'status', 'since', 'until', 'next_change_at'],
+)
+
 /** Each entitlement at most once. */
-export async function saveEntitlements(
+export function saveEntitlements(
   trx: Transaction<Database>,
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
-  for (const chunk of chunkRows(records, VALUES_PER_ROW)) {
-    await trx
-      .insertInto('entitlements')
-      .values(chunk.map((record) => toRow(environment, record)))
-      .onConflict((conflict) =>
-        conflict.columns(['environment', 'customer_id', 'product_id']).doUpdateSet((eb) => ({
-          active: eb.ref('excluded.active'),
-          status: eb.ref('excluded.status'),
-          since: eb.ref('excluded.since'),
-          until: eb.ref('excluded.until'),
-          next_change_at: eb.ref('excluded.next_change_at'),
-        })),
-      )
-      .execute()
-  }
+  return upsert(
+    trx,
+    records.map((record) => toRow(environment, record)),
+  )
 }
+
+const remove = bulkStatement(
+  (keys) => sql`delete from entitlements where (environment, customer_id, product_id) in (${keys})`,
+)
 
 export async function deleteEntitlements(
   trx: Transaction<Database>,
   environment: Environment,
   keys: readonly Pick<EntitlementRecord, 'customerId' | 'productId'>[],
 ): Promise<void> {
-  for (const chunk of chunkRows(keys, 2)) {
-    const pairs = valuesOf(chunk.map(({ customerId, productId }) => [customerId, productId]))
-    await trx
-      .deleteFrom('entitlements')
-      .where('environment', '=', environment)
-      .where(sql<boolean>`(customer_id, product_id) in (${pairs})`)
-      .execute()
-  }
+  await remove(
+    trx,
+    keys.map(({ customerId, productId }) => [environment, customerId, productId]),
+  )
 }
 
 /** Entitlements whose answer has changed by the clock alone by `now`, the longest overdue first. */
@@ -90,7 +83,7 @@ export async function loadDue(
   return rows.map((row) => ({ environment: row.environment, ...fromRow(row) }))
 }
 
-function toRow(environment: Environment, record: EntitlementRecord): Insertable<EntitlementsTable> {
+function toRow(environment: Environment, record: EntitlementRecord): EntitlementsTable {
   return {
     environment,
     customer_id: record.customerId,
@@ -103,7 +96,7 @@ function toRow(environment: Environment, record: EntitlementRecord): Insertable<
   }
 }
 
-function fromRow(row: Selectable<EntitlementsTable>): EntitlementRecord {
+function fromRow(row: EntitlementsTable): EntitlementRecord {
   return {
     customerId: row.customer_id,
     productId: row.product_id,

@@ -1,10 +1,8 @@
 import { sql, type Transaction } from 'kysely'
-import { chunkRows, valuesOf } from './chunk.js'
+import { bulkInsert, bulkStatement } from './bulk.js'
 import type { DeliveredEvent } from './events.js'
 import { eventKey } from './keys.js'
 import type { Database } from './schema.js'
-
-const VALUES_PER_CONFLICT = 8
 
 /**
  * Counts each delivery on the stored event whose id it has, and answers those that came with another body.
@@ -23,36 +21,38 @@ export async function recordDuplicates<Delivered extends DeliveredEvent>(
   return conflicts
 }
 
+const updateCounts = bulkStatement(
+  (rows) => sql<{ environment: DeliveredEvent['environment']; event_id: string; body_sha256: string }>`
+    with again (environment, event_id, deliveries, received_at) as (${rows})
+    update events set
+      deliveries = events.deliveries + cast(again.deliveries as bigint),
+      last_received_at = case when cast(again.received_at as bigint) > events.last_received_at
+        then cast(again.received_at as bigint) else events.last_received_at end
+    from again
+    where events.environment = again.environment and events.event_id = again.event_id
+    returning events.environment, events.event_id, events.body_sha256`,
+)
+
 /** Answers the hash of each stored body, by `eventKey`. */
 async function countDeliveries(
   trx: Transaction<Database>,
   groups: readonly (readonly DeliveredEvent[])[],
 ): Promise<ReadonlyMap<string, string>> {
-  const storedBodies = new Map<string, string>()
-  for (const chunk of chunkRows(groups, 4)) {
-    const rows = chunk.flatMap((group) => {
-      const [first] = group
-      const lastReceivedAt = group.reduce((last, { receivedAt }) => Math.max(last, receivedAt), 0)
-      return first === undefined ? [] : [[first.environment, first.eventId, group.length, lastReceivedAt]]
-    })
-    const updated = await sql<{
-      environment: DeliveredEvent['environment']
-      event_id: string
-      body_sha256: string
-    }>`
-      with again (environment, event_id, deliveries, received_at) as (${valuesOf(rows)})
-      update events set
-        deliveries = events.deliveries + cast(again.deliveries as bigint),
-        last_received_at = case when cast(again.received_at as bigint) > events.last_received_at
-          then cast(again.received_at as bigint) else events.last_received_at end
-      from again
-      where events.environment = again.environment and events.event_id = again.event_id
-      returning events.environment, events.event_id, events.body_sha256
-    `.execute(trx)
-    for (const row of updated.rows) storedBodies.set(eventKey(row.environment, row.event_id), row.body_sha256)
-  }
-  return storedBodies
+  const counted = groups.flatMap((group) => {
+    const [first] = group
+    const lastReceivedAt = group.reduce((last, { receivedAt }) => Math.max(last, receivedAt), 0)
+    return first === undefined ? [] : [[first.environment, first.eventId, group.length, lastReceivedAt]]
+  })
+  const rows = await updateCounts(trx, counted)
+  return new Map(rows.map((row) => [eventKey(row.environment, row.event_id), row.body_sha256]))
 }
+
+const upsertConflicts = bulkInsert(
+  'event_conflicts',
+  ['environment', 'event_id', 'body_sha256', 'body', 'endpoint', 'headers', 'received_at', 'deliveries'],
+  sql`on conflict (environment, event_id, body_sha256)
+    do update set deliveries = event_conflicts.deliveries + excluded.deliveries`,
+)
 
 async function saveConflicts(
   trx: Transaction<Database>,
@@ -62,31 +62,21 @@ async function saveConflicts(
     conflicts,
     (other) => `${eventKey(other.environment, other.eventId)} ${other.bodySha256}`,
   )
-  for (const chunk of chunkRows(groups, VALUES_PER_CONFLICT)) {
-    const rows = chunk.flatMap((group) => {
-      const [first] = group
-      if (first === undefined) return []
-      return {
-        environment: first.environment,
-        event_id: first.eventId,
-        body_sha256: first.bodySha256,
-        body: first.body,
-        endpoint: first.endpoint,
-        headers: JSON.stringify(first.headers),
-        received_at: first.receivedAt,
-        deliveries: group.length,
-      }
-    })
-    await trx
-      .insertInto('event_conflicts')
-      .values(rows)
-      .onConflict((conflict) =>
-        conflict.columns(['environment', 'event_id', 'body_sha256']).doUpdateSet((eb) => ({
-          deliveries: eb('event_conflicts.deliveries', '+', eb.ref('excluded.deliveries')),
-        })),
-      )
-      .execute()
-  }
+  const rows = groups.flatMap((group) => {
+    const [first] = group
+    if (first === undefined) return []
+    return {
+      environment: first.environment,
+      event_id: first.eventId,
+      body_sha256: first.bodySha256,
+      body: first.body,
+      endpoint: first.endpoint,
+      headers: JSON.stringify(first.headers),
+      received_at: first.receivedAt,
+      deliveries: group.length,
+    }
+  })
+  await upsertConflicts(trx, rows)
 }
 
 /** Groups in the order of their first members: a statement may tell each row only once. */

@@ -1,4 +1,4 @@
-import { type Insertable, type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import {
   type Environment,
@@ -6,8 +6,8 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { chunkRows, valuesOf } from './chunk.js'
-import { eventKey, sourceKey } from './keys.js'
+import { bulkInsert, bulkStatement } from './bulk.js'
+import { sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
@@ -50,28 +50,37 @@ export interface EventOutcome {
   readonly reason: HoldReason | null
 }
 
-const VALUES_PER_ROW = 19
+const insert = bulkInsert('events', [
+  'environment',
+  'event_id',
+  'endpoint',
+  'received_at',
+  'headers',
+  'body',
+  'body_sha256',
+  'last_received_at',
+  'disposition',
+  'reason',
+  'generation',
+  'type',
+  'created_at',
+  'normalizer_version',
+  'normalized',
+  'customer_id',
+  'payment_id',
+  'source_kind',
+  'source_id',
+])
 
-/**
- * Stores what is new, and answers the keys (`eventKey`) of what it stored. What is stored already, or comes
- * twice among `events`, stays as it first was: the rest are duplicates.
- */
-export async function insertEvents(
-  trx: Transaction<Database>,
-  events: readonly NewEvent[],
-): Promise<ReadonlySet<string>> {
-  const inserted = new Set<string>()
-  for (const chunk of chunkRows(events, VALUES_PER_ROW)) {
-    const rows = await trx
-      .insertInto('events')
-      .values(chunk.map(toRow))
-      .onConflict((conflict) => conflict.columns(['environment', 'event_id']).doNothing())
-      .returning(['environment', 'event_id'])
-      .execute()
-    for (const row of rows) inserted.add(eventKey(row.environment, row.event_id))
-  }
-  return inserted
+/** Stores what is new: no event that is stored already, and none twice. */
+export function insertEvents(trx: Transaction<Database>, events: readonly NewEvent[]): Promise<void> {
+  return insert(trx, events.map(toRow))
 }
+
+const selectIds = bulkStatement(
+  (keys) => sql<{ event_id: string }>`
+    select event_id from events where (environment, event_id) in (${keys})`,
+)
 
 /** Which of these ids are stored already. */
 export async function loadStoredIds(
@@ -79,38 +88,46 @@ export async function loadStoredIds(
   environment: Environment,
   eventIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const stored = new Set<string>()
-  for (const chunk of chunkRows([...new Set(eventIds)], 1)) {
-    const rows = await db
-      .selectFrom('events')
-      .select('event_id')
-      .where('environment', '=', environment)
-      .where('event_id', 'in', chunk)
-      .execute()
-    for (const row of rows) stored.add(row.event_id)
-  }
-  return stored
+  const rows = await selectIds(
+    db,
+    [...new Set(eventIds)].map((id) => [environment, id]),
+  )
+  return new Set(rows.map((row) => row.event_id))
 }
 
-/** Which of these payments have payment or checkout events stored. */
+const selectKnownPayments = bulkStatement(
+  (keys) => sql<{ payment_id: string }>`
+    with asked (environment, payment_id) as (${keys})
+    select payment_id from asked where exists (
+      select 1 from events
+      where environment = asked.environment and source_kind = 'payment' and source_id = asked.payment_id
+        and payment_id = asked.payment_id
+    ) or exists (
+      select 1 from payment_links as link join events on events.environment = link.environment
+        and events.source_kind = 'subscription' and events.source_id = link.subscription_id
+        and events.payment_id = link.payment_id
+      where link.environment = asked.environment and link.payment_id = asked.payment_id
+    )`,
+)
+
+/** Which of these payments have payment or checkout events stored: with themselves, or where they are linked to. */
 export async function loadKnownPayments(
   db: Kysely<Database>,
   environment: Environment,
   paymentIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const known = new Set<string>()
-  for (const chunk of chunkRows(paymentIds, 1)) {
-    const rows = await db
-      .selectFrom('events')
-      .select('payment_id')
-      .distinct()
-      .where('environment', '=', environment)
-      .where('payment_id', 'in', chunk)
-      .execute()
-    for (const row of rows) if (row.payment_id !== null) known.add(row.payment_id)
-  }
-  return known
+  const rows = await selectKnownPayments(
+    db,
+    paymentIds.map((id) => [environment, id]),
+  )
+  return new Set(rows.map((row) => row.payment_id))
 }
+
+const selectSourceEvents = bulkStatement(
+  (keys) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'normalized'>>`
+    select source_kind, source_id, normalized from events
+    where (environment, source_kind, source_id) in (${keys})`,
+)
 
 /** All stored events of each source, by `sourceKey`, in no order: folding sorts them. */
 export async function loadSourceEvents(
@@ -119,40 +136,53 @@ export async function loadSourceEvents(
   sources: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, readonly NormalizedEvent[]>> {
   const found = new Map<string, NormalizedEvent[]>(sources.map((source) => [sourceKey(source), []]))
-  for (const chunk of chunkRows(sources, 2)) {
-    const keys = valuesOf(chunk.map(({ kind, id }) => [kind, id]))
-    const rows = await db
-      .selectFrom('events')
-      .select(['source_kind', 'source_id', 'normalized'])
-      .where('environment', '=', environment)
-      .where(sql<boolean>`(source_kind, source_id) in (${keys})`)
-      .execute()
-    for (const { source_kind: kind, source_id: id, normalized } of rows) {
-      if (kind === null || id === null || normalized === null) continue
-      found.get(sourceKey({ kind, id }))?.push(JSON.parse(normalized) as NormalizedEvent)
-    }
+  const rows = await selectSourceEvents(
+    db,
+    sources.map(({ kind, id }) => [environment, kind, id]),
+  )
+  for (const { source_kind: kind, source_id: id, normalized } of rows) {
+    if (kind === null || id === null || normalized === null) continue
+    found.get(sourceKey({ kind, id }))?.push(JSON.parse(normalized) as NormalizedEvent)
   }
   return found
 }
+
+/** A payment whose events move from one source to another. */
+export interface PaymentMove {
+  readonly paymentId: string
+  readonly from: SourceKey
+  readonly to: SourceKey
+}
+
+const updateSources = bulkStatement(
+  (moves) => sql`
+    with moved (environment, payment_id, from_kind, from_id, to_kind, to_id) as (${moves})
+    update events set source_kind = moved.to_kind, source_id = moved.to_id from moved
+    where events.environment = moved.environment and events.source_kind = moved.from_kind
+      and events.source_id = moved.from_id and events.payment_id = moved.payment_id`,
+)
 
 /**
  * Moves payments' own events (payment and checkout) to another source. Subscription events stay with the
  * subscription they are about, whatever payment they name. Each payment at most once.
  */
-export async function assignPaymentEvents(
+export async function movePaymentEvents(
   trx: Transaction<Database>,
   environment: Environment,
-  assignments: readonly { readonly paymentId: string; readonly source: SourceKey }[],
+  moves: readonly PaymentMove[],
 ): Promise<void> {
-  for (const chunk of chunkRows(assignments, 3)) {
-    const rows = valuesOf(chunk.map(({ paymentId, source }) => [paymentId, source.kind, source.id]))
-    await sql`
-      with moved (payment_id, kind, id) as (${rows})
-      update events set source_kind = moved.kind, source_id = moved.id from moved
-      where events.environment = ${environment} and events.payment_id = moved.payment_id
-    `.execute(trx)
-  }
+  await updateSources(
+    trx,
+    moves.map(({ paymentId, from, to }) => [environment, paymentId, from.kind, from.id, to.kind, to.id]),
+  )
 }
+
+const updateDispositions = bulkStatement(
+  (outcomes) => sql`
+    with told (environment, event_id, disposition, reason) as (${outcomes})
+    update events set disposition = told.disposition, reason = told.reason from told
+    where events.environment = told.environment and events.event_id = told.event_id`,
+)
 
 /** Each event at most once. */
 export async function setDispositions(
@@ -160,17 +190,13 @@ export async function setDispositions(
   environment: Environment,
   outcomes: readonly EventOutcome[],
 ): Promise<void> {
-  for (const chunk of chunkRows(outcomes, 3)) {
-    const rows = valuesOf(chunk.map(({ eventId, disposition, reason }) => [eventId, disposition, reason]))
-    await sql`
-      with told (event_id, disposition, reason) as (${rows})
-      update events set disposition = told.disposition, reason = told.reason from told
-      where events.environment = ${environment} and events.event_id = told.event_id
-    `.execute(trx)
-  }
+  await updateDispositions(
+    trx,
+    outcomes.map(({ eventId, disposition, reason }) => [environment, eventId, disposition, reason]),
+  )
 }
 
-function toRow({ event, source, ...delivered }: NewEvent): Insertable<EventsTable> {
+function toRow({ event, source, ...delivered }: NewEvent) {
   return {
     environment: delivered.environment,
     event_id: delivered.eventId,

@@ -1,10 +1,13 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
-import { chunkRows } from './chunk.js'
+import { bulkStatement } from './bulk.js'
 import type { Database } from './schema.js'
 
-/** In these very words: SQLite finds the index of these few events by them. */
-const IS_MANUAL = sql<boolean>`type like 'manual.%'`
+/** The type in these very words: SQLite finds the index of these few events by them. */
+const selectManualEvents = bulkStatement(
+  (keys) => sql<{ normalized: string }>`
+    select normalized from events where (environment, customer_id) in (${keys}) and type like 'manual.%'`,
+)
 
 /** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */
 export async function loadManualEvents(
@@ -13,19 +16,14 @@ export async function loadManualEvents(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
   const found = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
-  for (const chunk of chunkRows([...found.keys()], 1)) {
-    const rows = await db
-      .selectFrom('events')
-      .select('normalized')
-      .where('environment', '=', environment)
-      .where('customer_id', 'in', chunk)
-      .where(IS_MANUAL)
-      .execute()
-    for (const { normalized } of rows) {
-      const event = normalized === null ? null : (JSON.parse(normalized) as NormalizedEvent)
-      // A provider's event may bear any type; what was done by hand is known by its subject.
-      if (event?.subject === 'manual') found.get(event.customerId)?.push(event)
-    }
+  const rows = await selectManualEvents(
+    db,
+    [...found.keys()].map((id) => [environment, id]),
+  )
+  for (const { normalized } of rows) {
+    const event = JSON.parse(normalized) as NormalizedEvent
+    // A provider's event may bear any type; what was done by hand is known by its subject.
+    if (event.subject === 'manual') found.get(event.customerId)?.push(event)
   }
   return found
 }

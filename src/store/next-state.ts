@@ -1,8 +1,8 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import type { FoldedSource } from '../entitlements/fold-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { chunkRows, valuesOf } from './chunk.js'
+import { bulkInsert, bulkStatement, bulkUpsert } from './bulk.js'
 import type { StoredSourceKey } from './rebuild-progress.js'
 import type { Database, StoredDisposition } from './schema.js'
 
@@ -19,6 +19,23 @@ export interface NextDisposition {
   readonly reason: HoldReason | null
 }
 
+const insertSources = bulkInsert('next_sources', [
+  'environment',
+  'kind',
+  'source_id',
+  'customer_id',
+  'state',
+  'memory',
+  'newest_at',
+])
+
+/** An event that has moved meanwhile may still stand under the source that it left. */
+const upsertDispositions = bulkUpsert(
+  'next_dispositions',
+  ['environment', 'event_id'],
+  ['kind', 'source_id', 'disposition', 'reason'],
+)
+
 /** Keeps what a rebuild found of some sources that it had found nothing of yet. */
 export async function saveNextState(
   trx: Transaction<Database>,
@@ -26,47 +43,36 @@ export async function saveNextState(
   sources: readonly NextSource[],
   dispositions: readonly NextDisposition[],
 ): Promise<void> {
-  for (const chunk of chunkRows(sources, 7)) {
-    await trx
-      .insertInto('next_sources')
-      .values(
-        chunk.map(({ key, folded }) => ({
-          environment,
-          kind: key.kind,
-          source_id: key.id,
-          customer_id: folded?.state.customerId ?? null,
-          state: folded && JSON.stringify(folded.state),
-          memory: folded?.memory ? JSON.stringify(folded.memory) : null,
-          newest_at: folded?.state.newestAt ?? 0,
-        })),
-      )
-      .execute()
-  }
-  for (const chunk of chunkRows(dispositions, 6)) {
-    await trx
-      .insertInto('next_dispositions')
-      .values(
-        chunk.map(({ eventId, source, disposition, reason }) => ({
-          environment,
-          event_id: eventId,
-          kind: source.kind,
-          source_id: source.id,
-          disposition,
-          reason,
-        })),
-      )
-      // An event that has moved meanwhile may still stand here under the source that it left.
-      .onConflict((conflict) =>
-        conflict.columns(['environment', 'event_id']).doUpdateSet((eb) => ({
-          kind: eb.ref('excluded.kind'),
-          source_id: eb.ref('excluded.source_id'),
-          disposition: eb.ref('excluded.disposition'),
-          reason: eb.ref('excluded.reason'),
-        })),
-      )
-      .execute()
-  }
+  await insertSources(
+    trx,
+    sources.map(({ key, folded }) => ({
+      environment,
+      kind: key.kind,
+      source_id: key.id,
+      customer_id: folded?.state.customerId ?? null,
+      state: folded && JSON.stringify(folded.state),
+      memory: folded?.memory ? JSON.stringify(folded.memory) : null,
+      newest_at: folded?.state.newestAt ?? 0,
+    })),
+  )
+  await upsertDispositions(
+    trx,
+    dispositions.map(({ eventId, source, disposition, reason }) => ({
+      environment,
+      event_id: eventId,
+      kind: source.kind,
+      source_id: source.id,
+      disposition,
+      reason,
+    })),
+  )
 }
+
+const removals = (['next_sources', 'next_dispositions'] as const).map((table) =>
+  bulkStatement(
+    (keys) => sql`delete from ${sql.table(table)} where (environment, kind, source_id) in (${keys})`,
+  ),
+)
 
 /** Forgets what was found of these sources. */
 export async function deleteNextState(
@@ -74,11 +80,11 @@ export async function deleteNextState(
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
-  for (const chunk of chunkRows(keys, 2)) {
-    const isOneOf: RawBuilder<boolean> = sql`(kind, source_id) in (${valuesOf(chunk.map(({ kind, id }) => [kind, id]))})`
-    for (const table of ['next_sources', 'next_dispositions'] as const) {
-      await trx.deleteFrom(table).where('environment', '=', environment).where(isOneOf).execute()
-    }
+  for (const remove of removals) {
+    await remove(
+      trx,
+      keys.map(({ kind, id }) => [environment, kind, id]),
+    )
   }
 }
 

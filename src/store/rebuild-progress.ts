@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { chunkRows, valuesOf } from './chunk.js'
+import { bulkInsert, bulkStatement } from './bulk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -39,20 +39,23 @@ export async function clearRebuild(trx: Transaction<Database>): Promise<void> {
   await trx.deleteFrom('rebuild_marks').execute()
 }
 
+const insertMarks = bulkInsert(
+  'rebuild_marks',
+  ['environment', 'kind', 'source_id'],
+  sql`on conflict do nothing`,
+)
+
 /** Whoever writes a source says so here; where no rebuild is under way, nothing is kept of it. */
 export async function markTouched(
   trx: Transaction<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
-  for (const chunk of chunkRows(keys, 3)) {
-    const rows = valuesOf(chunk.map(({ kind, id }) => [environment, kind, id]))
-    await sql`
-      insert into rebuild_marks (environment, kind, source_id)
-      select * from (${rows}) as touched where exists (select 1 from settings where key = ${SETTING})
-      on conflict do nothing
-    `.execute(trx)
-  }
+  if ((await getSetting(trx, SETTING)) === null) return
+  await insertMarks(
+    trx,
+    keys.map(({ kind, id }) => ({ environment, kind, source_id: id })),
+  )
 }
 
 export async function loadMarks(db: Kysely<Database>, limit: number): Promise<readonly StoredSourceKey[]> {
@@ -60,17 +63,17 @@ export async function loadMarks(db: Kysely<Database>, limit: number): Promise<re
   return rows.map(({ environment, kind, source_id: id }) => ({ environment, kind, id }))
 }
 
+const removeMarks = bulkStatement(
+  (keys) => sql`delete from rebuild_marks where (environment, kind, source_id) in (${keys})`,
+)
+
 export async function clearMarks(
   trx: Transaction<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
-  for (const chunk of chunkRows(keys, 2)) {
-    const pairs = valuesOf(chunk.map(({ kind, id }) => [kind, id]))
-    await trx
-      .deleteFrom('rebuild_marks')
-      .where('environment', '=', environment)
-      .where(sql<boolean>`(kind, source_id) in (${pairs})`)
-      .execute()
-  }
+  await removeMarks(
+    trx,
+    keys.map(({ kind, id }) => [environment, kind, id]),
+  )
 }

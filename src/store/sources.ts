@@ -1,13 +1,17 @@
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { FoldedSource, SourceMemory } from '../entitlements/fold-source.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
+import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { chunkRows, valuesOf } from './chunk.js'
+import { bulkStatement, bulkUpsert } from './bulk.js'
 import { sourceKey } from './keys.js'
 import { markTouched } from './rebuild-progress.js'
-import type { Database } from './schema.js'
+import type { Database, SourcesTable } from './schema.js'
 
-const VALUES_PER_ROW = 7
+const selectSources = bulkStatement(
+  (keys) => sql<Pick<SourcesTable, 'state' | 'memory'>>`
+    select state, memory from sources where (environment, kind, source_id) in (${keys})`,
+)
 
 /** By `sourceKey`; a source that was never saved is not in the map. */
 export async function loadSources(
@@ -15,22 +19,24 @@ export async function loadSources(
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, FoldedSource>> {
-  const found = new Map<string, FoldedSource>()
-  for (const chunk of chunkRows(keys, 2)) {
-    const rows = await db
-      .selectFrom('sources')
-      .select(['state', 'memory'])
-      .where('environment', '=', environment)
-      .where(isOneOf(chunk))
-      .execute()
-    for (const row of rows) {
+  const rows = await selectSources(
+    db,
+    keys.map(({ kind, id }) => [environment, kind, id]),
+  )
+  return new Map(
+    rows.map((row) => {
       const state = parseState(row.state)
       const memory = row.memory === null ? null : (JSON.parse(row.memory) as SourceMemory)
-      found.set(sourceKey(state), { state, memory })
-    }
-  }
-  return found
+      return [sourceKey(state), { state, memory }]
+    }),
+  )
 }
+
+/** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
+const selectSourcesOfCustomers = bulkStatement(
+  (keys) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
+    select customer_id, state from sources where (environment, customer_id) in (${keys})`,
+)
 
 /** All that these customers' access follows from, by customer id, in the order of kind and id. */
 export async function loadSourcesOfCustomers(
@@ -39,23 +45,24 @@ export async function loadSourcesOfCustomers(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceState[]>> {
   const found = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
-  for (const chunk of chunkRows([...found.keys()], 1)) {
-    const rows = await db
-      .selectFrom('sources')
-      .select(['customer_id', 'state'])
-      .where('environment', '=', environment)
-      .where('customer_id', 'in', chunk)
-      // The customer first, as in the index: without it SQLite reads every source there is, in their key's order.
-      .orderBy('customer_id')
-      .orderBy('kind')
-      .orderBy('source_id')
-      .execute()
-    for (const row of rows) {
-      if (row.customer_id !== null) found.get(row.customer_id)?.push(parseState(row.state))
-    }
+  const rows = await selectSourcesOfCustomers(
+    db,
+    [...found.keys()].map((id) => [environment, id]),
+  )
+  for (const row of rows) {
+    if (row.customer_id !== null) found.get(row.customer_id)?.push(parseState(row.state))
+  }
+  for (const states of found.values()) {
+    states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
   }
   return found
 }
+
+const upsert = bulkUpsert(
+  'sources',
+  ['environment', 'kind', 'source_id'],
+  ['customer_id', 'state', 'memory', 'newest_at'],
+)
 
 /** Each source at most once. */
 export async function saveSources(
@@ -68,31 +75,23 @@ export async function saveSources(
     environment,
     sources.map(({ state }) => state),
   )
-  for (const chunk of chunkRows(sources, VALUES_PER_ROW)) {
-    await trx
-      .insertInto('sources')
-      .values(
-        chunk.map(({ state, memory }) => ({
-          environment,
-          kind: state.kind,
-          source_id: state.id,
-          customer_id: state.customerId,
-          state: JSON.stringify(state),
-          memory: memory && JSON.stringify(memory),
-          newest_at: state.newestAt,
-        })),
-      )
-      .onConflict((conflict) =>
-        conflict.columns(['environment', 'kind', 'source_id']).doUpdateSet((eb) => ({
-          customer_id: eb.ref('excluded.customer_id'),
-          state: eb.ref('excluded.state'),
-          memory: eb.ref('excluded.memory'),
-          newest_at: eb.ref('excluded.newest_at'),
-        })),
-      )
-      .execute()
-  }
+  await upsert(
+    trx,
+    sources.map(({ state, memory }) => ({
+      environment,
+      kind: state.kind,
+      source_id: state.id,
+      customer_id: state.customerId,
+      state: JSON.stringify(state),
+      memory: memory && JSON.stringify(memory),
+      newest_at: state.newestAt,
+    })),
+  )
 }
+
+const remove = bulkStatement(
+  (keys) => sql`delete from sources where (environment, kind, source_id) in (${keys})`,
+)
 
 /** For a payment whose events have all moved to a subscription. */
 export async function deleteSources(
@@ -101,13 +100,10 @@ export async function deleteSources(
   keys: readonly SourceKey[],
 ): Promise<void> {
   await markTouched(trx, environment, keys)
-  for (const chunk of chunkRows(keys, 2)) {
-    await trx.deleteFrom('sources').where('environment', '=', environment).where(isOneOf(chunk)).execute()
-  }
-}
-
-function isOneOf(keys: readonly SourceKey[]): RawBuilder<boolean> {
-  return sql<boolean>`(kind, source_id) in (${valuesOf(keys.map(({ kind, id }) => [kind, id]))})`
+  await remove(
+    trx,
+    keys.map(({ kind, id }) => [environment, kind, id]),
+  )
 }
 
 function parseState(state: string): SourceState {

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { SourceKey, SourceKind } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { chunkRows, valuesOf } from './chunk.js'
+import { bulkStatement } from './bulk.js'
 import { sourceKey } from './keys.js'
 import type { StoredSourceKey } from './rebuild-progress.js'
 import type { Database, EventsTable } from './schema.js'
@@ -50,6 +50,12 @@ export async function countSources(db: Kysely<Database>): Promise<number> {
   return Number(row?.count ?? 0)
 }
 
+const selectEvents = bulkStatement(
+  (keys) => sql<Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'disposition' | 'reason'>>`
+    select source_kind, source_id, normalized, disposition, reason from events
+    where (environment, source_kind, source_id) in (${keys})`,
+)
+
 /** By `sourceKey`, in no order; a source of which no event is stored has an empty list. */
 export async function loadEventsOfSources(
   db: Kysely<Database>,
@@ -57,19 +63,14 @@ export async function loadEventsOfSources(
   sources: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, readonly StoredSourceEvent[]>> {
   const found = new Map<string, StoredSourceEvent[]>(sources.map((source) => [sourceKey(source), []]))
-  for (const chunk of chunkRows(sources, 2)) {
-    const keys = valuesOf(chunk.map(({ kind, id }) => [kind, id]))
-    const rows = await db
-      .selectFrom('events')
-      .select(['source_kind', 'source_id', 'normalized', 'disposition', 'reason'])
-      .where('environment', '=', environment)
-      .where(sql<boolean>`(source_kind, source_id) in (${keys})`)
-      .execute()
-    for (const { source_kind: kind, source_id: id, normalized, disposition, reason } of rows) {
-      if (kind === null || id === null || normalized === null) continue
-      const event = JSON.parse(normalized) as NormalizedEvent
-      found.get(sourceKey({ kind, id }))?.push({ event, disposition, reason })
-    }
+  const rows = await selectEvents(
+    db,
+    sources.map(({ kind, id }) => [environment, kind, id]),
+  )
+  for (const { source_kind: kind, source_id: id, normalized, disposition, reason } of rows) {
+    if (kind === null || id === null || normalized === null) continue
+    const event = JSON.parse(normalized) as NormalizedEvent
+    found.get(sourceKey({ kind, id }))?.push({ event, disposition, reason })
   }
   return found
 }

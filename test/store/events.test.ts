@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import {
-  assignPaymentEvents,
   insertEvents,
   loadSourceEvents,
   loadStoredIds,
+  movePaymentEvents,
   type NewEvent,
   setDispositions,
 } from '../../src/store/events.js'
-import { eventKey, sourceKey } from '../../src/store/keys.js'
+import { sourceKey } from '../../src/store/keys.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -49,19 +49,17 @@ describe('storing events', () => {
     expect(JSON.parse(row.normalized ?? '')).toEqual(event)
   })
 
-  it('answers what was new, and leaves what was there', async () => {
+  it('never stores an id twice in one environment, and then nothing of what came with it', async () => {
     const db = await temporaryStore()
     const [first, second] = [newEvent(paymentEvent()), newEvent(paymentEvent({ id: 'evt_3' }))]
     const insert = (events: readonly NewEvent[]) =>
       db.transaction().execute((trx) => insertEvents(trx, events))
-    expect(await insert([first])).toEqual(new Set([eventKey('live', 'evt_1')]))
-    expect(await insert([{ ...first, endpoint: 'other' }, second, { ...second, endpoint: 'other' }])).toEqual(
-      new Set([eventKey('live', 'evt_3')]),
-    )
-    expect(await insert([])).toEqual(new Set())
-    expect(await db.selectFrom('events').select(['event_id', 'endpoint']).orderBy('seq').execute()).toEqual([
+    await insert([first])
+    await expect(insert([second, { ...first, endpoint: 'other' }])).rejects.toMatchObject({
+      code: 'SQLITE_CONSTRAINT_UNIQUE',
+    })
+    expect(await db.selectFrom('events').select(['event_id', 'endpoint']).execute()).toEqual([
       { event_id: 'evt_1', endpoint: 'v3' },
-      { event_id: 'evt_3', endpoint: 'v3' },
     ])
   })
 
@@ -78,7 +76,7 @@ describe('storing events', () => {
     const sandbox: NewEvent = { ...live, environment: 'sandbox' }
     await db.transaction().execute((trx) => insertEvents(trx, [live, sandbox]))
     await db.transaction().execute(async (trx) => {
-      await assignPaymentEvents(trx, 'sandbox', [{ paymentId: 'pay_1', source: SUBSCRIPTION }])
+      await movePaymentEvents(trx, 'sandbox', [{ paymentId: 'pay_1', from: PAYMENT, to: SUBSCRIPTION }])
       await setDispositions(trx, 'sandbox', [
         { eventId: 'evt_1', disposition: 'held', reason: 'rail_unknown' },
       ])
@@ -131,9 +129,13 @@ describe('storing events', () => {
         await db.deleteFrom('events').execute()
         const event = paymentEvent({ id: eventId, paymentId, customerId: paymentId })
         await db.transaction().execute(async (trx) => {
-          expect(await insertEvents(trx, [newEvent(event)])).toEqual(new Set([eventKey('live', eventId)]))
-          await assignPaymentEvents(trx, 'live', [
-            { paymentId, source: { kind: 'subscription', id: eventId } },
+          await insertEvents(trx, [newEvent(event)])
+          await movePaymentEvents(trx, 'live', [
+            {
+              paymentId,
+              from: { kind: 'payment', id: paymentId },
+              to: { kind: 'subscription', id: eventId },
+            },
           ])
         })
         const source = { kind: 'subscription', id: eventId } as const
@@ -150,7 +152,7 @@ describe('storing events', () => {
     const sample = newEvent(paymentEvent())
     await db.transaction().execute(async (trx) => {
       const rows = sources.map((source) => ({ ...sample, eventId: source.id, source }))
-      expect((await insertEvents(trx, rows)).size).toBe(ids.length)
+      await insertEvents(trx, rows)
       await setDispositions(
         trx,
         'live',
@@ -196,7 +198,7 @@ describe('the events of a source', () => {
         trx,
         [naming, ...moving, staying].map((event) => newEvent(event)),
       )
-      await assignPaymentEvents(trx, 'live', [{ paymentId: 'pay_1', source: SUBSCRIPTION }])
+      await movePaymentEvents(trx, 'live', [{ paymentId: 'pay_1', from: PAYMENT, to: SUBSCRIPTION }])
     })
     const other = { kind: 'subscription', id: 'sub_other' } as const
     const second = { kind: 'payment', id: 'pay_2' } as const

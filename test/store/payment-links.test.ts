@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PaymentLink } from '../../src/entitlements/source-of.js'
-import { loadLinks, saveLinks } from '../../src/store/payment-links.js'
+import { learnLinks, loadLinks } from '../../src/store/payment-links.js'
 import { NOON } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -35,7 +35,9 @@ describe('the link of a payment to its subscription', () => {
         for (let start = 0; start < learnt.length; start += batchSize) {
           await db
             .transaction()
-            .execute((trx) => saveLinks(trx, 'live', learnt.slice(start, start + batchSize)))
+            .execute((trx) =>
+              learnLinks(trx, 'live', ['pay_1', 'pay_2'], learnt.slice(start, start + batchSize)),
+            )
         }
         const newest = new Map(
           [...learnt]
@@ -50,8 +52,11 @@ describe('the link of a payment to its subscription', () => {
 
   it('tells which payments belong elsewhere from now on', async () => {
     const db = await temporaryStore()
-    const learn = (...namings: PaymentLink[]) =>
-      db.transaction().execute((trx) => saveLinks(trx, 'live', namings))
+    const learn = async (...namings: PaymentLink[]) => {
+      const learnt = await db.transaction().execute((trx) => learnLinks(trx, 'live', ['pay_1'], namings))
+      expect(learnt.links).toEqual(await loadLinks(db, 'live', ['pay_1']))
+      return learnt.changes
+    }
     expect(await learn(naming('sub_1', NOON, 'evt_1'))).toEqual([
       { paymentId: 'pay_1', from: null, to: 'sub_1', linkedBy: 'evt_1' },
     ])
@@ -65,7 +70,9 @@ describe('the link of a payment to its subscription', () => {
 
   it('is one for each environment', async () => {
     const db = await temporaryStore()
-    await db.transaction().execute((trx) => saveLinks(trx, 'sandbox', [naming('sub_1', NOON, 'evt_1')]))
+    await db
+      .transaction()
+      .execute((trx) => learnLinks(trx, 'sandbox', ['pay_1'], [naming('sub_1', NOON, 'evt_1')]))
     expect(await loadLinks(db, 'live', ['pay_1'])).toEqual(new Map())
   })
 })

@@ -17,10 +17,10 @@ import { findCustomers, loadCustomers } from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import {
-  assignPaymentEvents,
   loadKnownPayments,
   loadSourceEvents,
   loadStoredIds,
+  movePaymentEvents,
   setDispositions,
 } from '../../src/store/events.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
@@ -39,9 +39,9 @@ const RECORDS = [
   { customerId: 'cus_1', productId: 'pro_1' },
   { customerId: 'cus_2', productId: 'pro_1' },
 ]
-const ASSIGNMENTS = [
-  { paymentId: 'pay_1', source: SOURCES[1] },
-  { paymentId: 'pay_2', source: SOURCES[1] },
+const MOVES = [
+  { paymentId: 'pay_1', from: SOURCES[0], to: SOURCES[1] },
+  { paymentId: 'pay_2', from: SOURCES[0], to: SOURCES[1] },
 ]
 const OUTCOMES = [
   { eventId: 'evt_1', disposition: 'applied', reason: null },
@@ -53,7 +53,7 @@ const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
 describe('the cost of a query does not grow with the number of stored rows:', () => {
   it.each<[string, (db: Transaction<Database>) => Promise<unknown>]>([
     ['events of sources', (db) => loadSourceEvents(db, 'live', SOURCES)],
-    ['moving payments', (db) => assignPaymentEvents(db, 'live', ASSIGNMENTS)],
+    ['moving payments', (db) => movePaymentEvents(db, 'live', MOVES)],
     ['dispositions', (db) => setDispositions(db, 'live', OUTCOMES)],
     ['duplicates', (db) => recordDuplicates(db, DELIVERIES)],
     ['ids of events', (db) => loadStoredIds(db, 'live', ['evt_1', 'evt_2'])],
