@@ -8,11 +8,9 @@ import { createMetrics } from './handlers/metrics.js'
 import type { Readiness } from './handlers/readyz.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { createIngestQueue } from './ingest/queue.js'
-import { createRebuild } from './ingest/rebuild.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
-import { createRefreshDue } from './ingest/refresh-due.js'
-import { createReportWritten } from './ingest/report-written.js'
-import { createBatchWriter } from './ingest/write-batch.js'
+import { createReportRemarks } from './ingest/report-remarks.js'
+import { startWriter } from './ingest/start-writer.js'
 import { startSchedule } from './jobs/schedule.js'
 import type { CustomerReaders } from './store/customer-readers.js'
 import { loadManualEvent } from './store/manual-events.js'
@@ -49,9 +47,11 @@ export interface Daemon {
  */
 export async function startDaemon(config: Config, { clock, log }: DaemonDeps): Promise<Daemon> {
   let current = config
-  const store = await openStore(config.database.file, config.policy, clock)
+  const store = await openStore(config.database.file, config.policy, clock, (file) =>
+    startWriter(file, clock),
+  )
   try {
-    const policyDiffers = async () => !isSamePolicy(await policyInForce(store.writer), current.policy)
+    const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
     const warnIfPolicyDiffers = async () => {
       if (await policyDiffers()) log.warn(POLICY_DIFFERS)
     }
@@ -61,17 +61,17 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     const failure = new Promise<unknown>((resolve) => {
       reportFailure = resolve
     })
-    const writeBatch = createBatchWriter({ db: store.writer, policy: policyInForce, clock })
+    const { writer } = store
     const queue = createIngestQueue({
-      writeBatch: (deliveries) => {
+      writeBatch: async (deliveries) => {
         store.assertInPlace()
-        return writeBatch(deliveries)
+        return writer.writeBatch(deliveries)
       },
-      onWritten: createReportWritten({ log, count: metrics }),
+      onWritten: createReportRemarks({ log, count: metrics }),
       onBroken: reportFailure,
       log,
     })
-    const rebuilds = createRebuildJobs({ rebuild: createRebuild({ db: store.writer, clock }), log })
+    const rebuilds = createRebuildJobs({ rebuild: writer.rebuild, log })
     const readAccess = orUnavailable(store.readAccess, log)
     const listeners = await startListeners({
       addresses: config.server,
@@ -83,7 +83,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       readAccess,
       performAct: createPerformAct({
         write: queue.ingest,
-        findAct: (environment, eventId) => loadManualEvent(store.writer, environment, eventId),
+        findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
         readAccess,
         clock,
       }),
@@ -95,15 +95,15 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
           policy: current.policy,
           fingerprint: policyFingerprint(current.policy),
         }),
-        policyInForce: () => policyInForce(store.writer),
+        policyInForce: () => policyInForce(store.reader),
       },
       isWriterAlive: queue.isAlive,
-      readiness: () => readinessOf(queue.isAlive(), store.canWrite, policyDiffers),
+      readiness: () => readinessOf(queue.isAlive(), writer.canWrite, policyDiffers),
       clock,
       metrics,
       log,
     })
-    const schedule = startSchedule({ refreshDue: createRefreshDue({ db: store.writer, clock }), log })
+    const schedule = startSchedule({ refreshDue: writer.refreshDue, log })
 
     async function stop(): Promise<void> {
       await listeners.stop()

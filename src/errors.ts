@@ -23,6 +23,7 @@ export const ERROR_CODES = [
   'store_in_use',
   'store_missing',
   'store_replaced',
+  'writer_ended',
   'schema_too_new',
   'rebuild_interrupted',
   'rebuild_running',

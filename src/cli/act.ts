@@ -4,11 +4,10 @@ import { systemUser } from '../handlers/local-access.js'
 import { actJson, reasonText } from '../handlers/manual-act.js'
 import { type Act, createPerformAct } from '../ingest/manual-acts.js'
 import { createIngestQueue } from '../ingest/queue.js'
-import { createBatchWriter } from '../ingest/write-batch.js'
+import { openWriter } from '../ingest/writer.js'
 import { createLogger } from '../log.js'
 import type { Environment } from '../provider/event.js'
 import { loadManualEvent } from '../store/manual-events.js'
-import { policyInForce } from '../store/policy.js'
 import { openStore } from '../store/store.js'
 import { defaultEnvironment, environmentOption, jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -55,9 +54,9 @@ async function actDirectly(
   config: Config,
   { now: clock }: CliContext,
 ): Promise<unknown> {
-  const store = await openStore(config.database.file, config.policy, clock)
+  const store = await openStore(config.database.file, config.policy, clock, (file) => openWriter(file, clock))
   const queue = createIngestQueue({
-    writeBatch: createBatchWriter({ db: store.writer, policy: policyInForce, clock }),
+    writeBatch: store.writer.writeBatch,
     onWritten: () => {},
     onBroken: () => {},
     log: createLogger('silent'),
@@ -65,7 +64,7 @@ async function actDirectly(
   try {
     const performAct = createPerformAct({
       write: queue.ingest,
-      findAct: (environment, eventId) => loadManualEvent(store.writer, environment, eventId),
+      findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess: store.readAccess,
       clock,
     })

@@ -4,7 +4,7 @@ import type { Config } from '../config/types.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { type RebuildJson, rebuildJson, type SummaryJson } from '../handlers/rebuild-json.js'
-import { createRebuild } from '../ingest/rebuild.js'
+import { openWriter } from '../ingest/writer.js'
 import { policyFingerprint, policyInForce } from '../store/policy.js'
 import { openStore } from '../store/store.js'
 import { loadNamedConfig } from './command.js'
@@ -80,11 +80,11 @@ async function rebuildHere(
   show: Show,
 ): Promise<RebuildJson> {
   if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
-  const store = await openStore(file, configured, now)
+  const store = await openStore(file, configured, now, (place) => openWriter(place, now))
   try {
-    const policy: Policy = under === 'configured' ? configured : await policyInForce(store.writer)
-    const rebuild = createRebuild({ db: store.writer, clock: now })
-    return rebuildJson({ state: 'done', summary: await rebuild(policy, { onProgress: show }) })
+    const policy: Policy = under === 'configured' ? configured : await policyInForce(store.reader)
+    const summary = await store.writer.rebuild(policy, { onProgress: show })
+    return rebuildJson({ state: 'done', summary })
   } finally {
     await store.close()
   }

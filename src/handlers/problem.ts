@@ -40,6 +40,7 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   store_in_use: null,
   store_missing: null,
   store_replaced: null,
+  writer_ended: null,
   schema_too_new: null,
   rebuild_interrupted: null,
   rebuild_running: { status: 409, title: 'A rebuild is running' },

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/dialect.js'
 import type { Incoming, Receipt } from './delivery.js'
-import type { WriteBatch, WrittenDelivery } from './write-batch.js'
+import type { Remark, WrittenBatch } from './remarks.js'
+import type { Writer } from './writer.js'
 
 /** The sender expects an answer within 5 s; what is not stored by then is refused, so that it comes again. */
 const ANSWER_WITHIN_MS = 4_000
@@ -14,8 +15,17 @@ const RETRY_AFTER_MS = 50
 /** Bounds how long one transaction holds the writer, and how much a crash of it makes others wait. */
 const MAX_BATCH = 256
 
+/** While one batch is being committed the next one is under way already: the writer never waits for it. */
+const MAX_UNDER_WAY = 2
+
+/** Fewer than these wait until nothing is under way: a commit costs much the same for one as for many. */
+const WORTH_SENDING_AHEAD = 16
+
 /** At about 1 MB each this is the most that waits in memory, in the worst case. */
 const MAX_WAITING = 4_096
+
+/** How often to look for those that have waited too long: well within the second that is left for the answer. */
+const LOOK_FOR_OVERDUE_MS = 100
 
 export interface IngestQueue {
   /**
@@ -27,14 +37,13 @@ export interface IngestQueue {
   drain(): Promise<void>
   /** False once the store has failed for good: nothing is acknowledged from then on. */
   isAlive(): boolean
-  length(): number
 }
 
 export interface IngestQueueDeps {
-  readonly writeBatch: WriteBatch
+  readonly writeBatch: Writer['writeBatch']
   readonly log: Logger
   /** Told of every committed batch. */
-  readonly onWritten: (written: readonly WrittenDelivery[]) => void
+  readonly onWritten: (remarks: readonly Remark[]) => void
   /** Told once, when the file or its disk can't be trusted any more. */
   readonly onBroken: (error: unknown) => void
 }
@@ -46,36 +55,64 @@ interface Waiting {
   readonly reject: (error: LatchkeyError) => void
 }
 
-/** Group commit: while one batch is being committed, arriving deliveries gather into the next. */
+/** Group commit: while batches are being committed, arriving deliveries gather into the next. */
 export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: IngestQueueDeps): IngestQueue {
   const waiting: Waiting[] = []
-  let running: Promise<void> | null = null
+  /** In the order of their deadlines. */
+  const unanswered = new Set<Waiting>()
+  let underWay = 0
+  let isSendingSoon = false
   let broken = false
+  let overdueTimer: NodeJS.Timeout | undefined
+  let onDrained: (() => void)[] = []
 
-  async function run(): Promise<void> {
-    while (waiting.length > 0) await write(waiting.splice(0, MAX_BATCH))
-    running = null
+  function send(): void {
+    while (
+      waiting.length > 0 &&
+      (underWay === 0 || (underWay < MAX_UNDER_WAY && waiting.length >= WORTH_SENDING_AHEAD))
+    ) {
+      underWay += 1
+      void write(waiting.splice(0, MAX_BATCH)).finally(() => {
+        underWay -= 1
+        send()
+        if (underWay === 0) drained()
+      })
+    }
+  }
+
+  /** In a later turn, so that all that arrives in this one shares the batch. */
+  function sendSoon(): void {
+    if (isSendingSoon) return
+    isSendingSoon = true
+    setImmediate(() => {
+      isSendingSoon = false
+      send()
+    })
   }
 
   async function write(batch: readonly Waiting[], isRetry = false): Promise<void> {
-    const due = refuseOverdue(batch)
+    const due = batch.filter((one) => unanswered.has(one))
     if (due.length === 0) return
     if (broken) return refuse(due, 'The store has failed.')
-    let written: readonly WrittenDelivery[]
+    let written: WrittenBatch
     try {
       written = await writeBatch(due.map(({ delivery }) => delivery))
     } catch (error) {
       return recover(due, error, isRetry)
     }
-    for (const [i, { receipt }] of written.entries()) due[i]?.resolve(receipt)
-    tell(written)
+    for (const [i, one] of due.entries()) {
+      const receipt = written.receipts[i]
+      // What was refused meanwhile for being late is stored now all the same: sent again, it is a duplicate.
+      if (unanswered.delete(one) && receipt !== undefined) one.resolve(receipt)
+    }
+    tell(written.remarks)
   }
 
   async function recover(batch: readonly Waiting[], error: unknown, isRetry: boolean): Promise<void> {
-    if (isStoreBroken(error)) {
-      broken = true
+    if (isStoreBroken(error) || isLatchkeyError(error, 'writer_ended')) {
       refuse(batch, 'The store has failed.')
-      onBroken(error)
+      if (!broken) onBroken(error)
+      broken = true
     } else if (isStoreBusy(error)) {
       if (!isRetry) log.warn({ err: error }, 'the store can not be written now: trying again')
       await wait(RETRY_AFTER_MS)
@@ -93,21 +130,33 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   }
 
   /** What goes wrong in telling changes nothing of what is committed and answered. */
-  function tell(written: readonly WrittenDelivery[]): void {
+  function tell(remarks: readonly Remark[]): void {
     try {
-      onWritten(written)
+      onWritten(remarks)
     } catch (error) {
       log.error({ err: error }, 'a committed batch could not be reported')
     }
   }
 
-  function refuseOverdue(batch: readonly Waiting[]): readonly Waiting[] {
+  function refuse(batch: readonly Waiting[], why: string): void {
+    for (const one of batch) if (unanswered.delete(one)) one.reject(notStored(why))
+  }
+
+  function refuseOverdue(): void {
     const now = performance.now()
-    refuse(
-      batch.filter(({ deadline }) => deadline <= now),
-      'The store could not take it in time.',
-    )
-    return batch.filter(({ deadline }) => deadline > now)
+    for (const one of unanswered) {
+      if (one.deadline > now) break
+      refuse([one], 'The store could not take it in time.')
+    }
+    if (unanswered.size > 0) return
+    clearInterval(overdueTimer)
+    overdueTimer = undefined
+  }
+
+  function drained(): void {
+    if (waiting.length > 0) return
+    for (const resolve of onDrained) resolve()
+    onDrained = []
   }
 
   return {
@@ -115,21 +164,19 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       return new Promise((resolve, reject) => {
         if (broken) return reject(notStored('The store has failed.'))
         if (waiting.length >= MAX_WAITING) return reject(notStored('Too many deliveries are waiting.'))
-        waiting.push({ delivery, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject })
-        // Starts in a later turn, so that what arrives in this one shares the batch.
-        running ??= Promise.resolve().then(run)
+        const one = { delivery, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject }
+        unanswered.add(one)
+        waiting.push(one)
+        overdueTimer ??= setInterval(refuseOverdue, LOOK_FOR_OVERDUE_MS).unref()
+        sendSoon()
       })
     },
     drain: async () => {
-      while (running !== null) await running
+      if (waiting.length === 0 && underWay === 0) return
+      await new Promise<void>((resolve) => onDrained.push(resolve))
     },
     isAlive: () => !broken,
-    length: () => waiting.length,
   }
-}
-
-function refuse(batch: readonly Waiting[], why: string): void {
-  for (const { reject } of batch) reject(notStored(why))
 }
 
 function notStored(why: string): LatchkeyError {

@@ -47,7 +47,7 @@ export interface RebuildOptions {
   /** `total` is a count of the sources that stand, to measure progress by. */
   readonly onProgress?: (folded: number, total: number) => void
   /** Asked between batches; what has been found by then is kept, and the next run goes on from there. */
-  readonly isStopping?: () => boolean
+  readonly isStopping?: () => boolean | Promise<boolean>
 }
 
 /** @throws {LatchkeyError} `rebuild_interrupted` */
@@ -62,7 +62,7 @@ export type Rebuild = (policy: Policy, options?: RebuildOptions) => Promise<Diff
 export function createRebuild({ db, clock, batchSize = SOURCES_PER_BATCH }: RebuildDeps): Rebuild {
   return async (policy, { onProgress = () => {}, isStopping = () => false } = {}) => {
     const goOn = async (): Promise<void> => {
-      if (isStopping())
+      if (await isStopping())
         throw new LatchkeyError('rebuild_interrupted', 'Stopped: run it again, and it goes on.')
       // Requests are answered between two batches.
       await turn()

@@ -161,6 +161,7 @@ export function isStoreBroken(error: unknown): boolean {
   )
 }
 
+/** By its code alone: an error that comes from another thread is of no class any more. */
 function hasSqliteCode(error: unknown, pattern: RegExp): boolean {
-  return error instanceof Sqlite.SqliteError && pattern.test(error.code)
+  return error instanceof Error && 'code' in error && pattern.test(String(error.code))
 }

@@ -10,50 +10,59 @@ import { migrate } from './migrate.js'
 import { placeOf, watchPlace } from './place.js'
 import { settlePolicy } from './policy.js'
 import type { Database } from './schema.js'
-import { setSetting } from './settings.js'
 
-export interface Store {
-  /** The one connection that writes. */
-  readonly writer: Kysely<Database>
-  /** Reads on a connection of its own: never waits for a write, and sees every commit. */
+/** Whatever writes through a connection of its own, in this thread or another. */
+export interface Closable {
+  close(): Promise<void>
+}
+
+export interface Store<Writer extends Closable> {
+  /** The one that writes. */
+  readonly writer: Writer
+  /** A connection of its own: never waits for a write, and sees every commit. */
+  readonly reader: Kysely<Database>
+  /** Reads on that connection, like all that follow. */
   readonly readAccess: ReadAccess
   /** `referenceName`: where events carry the merchant's own reference, `externalRef` or `metadata.<key>`. */
   readonly customerReaders: (referenceName: string) => CustomerReaders
-  /** Reads as `readAccess` does. */
   readonly readExplanation: ReadExplanation
   /**
    * That the open files are those at their paths: what is written to others nobody will find again.
    * @throws {LatchkeyError} `store_replaced`
    */
   assertInPlace(): void
-  /** Whether a delivery could be stored now, by storing something. */
-  canWrite(): Promise<boolean>
   close(): Promise<void>
 }
 
 /**
- * Opens the database for the one process that serves it, brings its schema up to date, and settles the policy.
+ * Opens the database for the one process that serves it, brings its schema up to date, settles the policy, and
+ * then starts what writes.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
-export async function openStore(path: string, configured: Policy, clock: () => number): Promise<Store> {
+export async function openStore<Writer extends Closable>(
+  path: string,
+  configured: Policy,
+  clock: () => number,
+  openWriter: (file: string) => Writer,
+): Promise<Store<Writer>> {
   const file = placeOf(path)
   const lock = lockStore(file)
-  const opened: Kysely<Database>[] = []
+  const opened: (() => Promise<void>)[] = []
   const close = async (): Promise<void> => {
     // The writer last: only then can it empty the write-ahead log into the database.
-    for (const db of opened.reverse()) await db.destroy()
+    for (const closeOne of opened.reverse()) await closeOne()
     lock.release()
   }
   try {
-    const writer = openDatabase(file, { readOnly: false })
-    opened.push(writer)
-    await migrate(writer)
-    await settlePolicy(writer, configured)
+    await prepare(file, configured)
+    const writer = openWriter(file)
+    opened.push(writer.close)
     const reader = openDatabase(file, { readOnly: true })
-    opened.push(reader)
+    opened.push(() => reader.destroy())
     const isInPlace = watchPlace(file)
     return {
       writer,
+      reader,
       readAccess: createAccessReader(reader, clock),
       customerReaders: (referenceName) => createCustomerReaders(reader, clock, referenceName),
       readExplanation: createExplanationReader(reader, clock, configured),
@@ -61,7 +70,6 @@ export async function openStore(path: string, configured: Policy, clock: () => n
         if (isInPlace() && lock.isHeld()) return
         throw new LatchkeyError('store_replaced', `${file} or its lock was removed, replaced or emptied.`)
       },
-      canWrite: () => canWrite(writer, clock()),
       close,
     }
   } catch (error) {
@@ -70,12 +78,12 @@ export async function openStore(path: string, configured: Policy, clock: () => n
   }
 }
 
-/** Commits something small: a full queue does not matter to it, and a full or read-only disk does. */
-async function canWrite(writer: Kysely<Database>, now: number): Promise<boolean> {
+async function prepare(file: string, configured: Policy): Promise<void> {
+  const db = openDatabase(file, { readOnly: false })
   try {
-    await writer.transaction().execute((trx) => setSetting(trx, 'probed_at', String(now)))
-    return true
-  } catch {
-    return false
+    await migrate(db)
+    await settlePolicy(db, configured)
+  } finally {
+    await db.destroy()
   }
 }

@@ -54,10 +54,9 @@ describe('the same event again', () => {
     const [, ...answers] = await sendGathered(daemon, [UNRELATED, ...Array(20).fill(FIRST)])
     const dispositions = answers.map(({ body }) => body.disposition)
     expect(dispositions.sort()).toEqual(['applied', ...Array(19).fill('duplicate')])
-    expect(await storedEvents(daemon)).toMatchObject([
-      { deliveries: 1 },
-      { event_id: 'evt_same', deliveries: 20 },
-    ])
+    const stored = await storedEvents(daemon)
+    expect(stored).toHaveLength(2)
+    expect(stored.find(({ event_id: id }) => id === 'evt_same')).toMatchObject({ deliveries: 20 })
   })
 
   it('is the same through whichever endpoint of its environment it comes', async () => {

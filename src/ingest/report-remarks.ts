@@ -1,0 +1,52 @@
+import type { Logger } from 'pino'
+import type { Remark } from './remarks.js'
+
+/** What is counted of committed deliveries, beside their dispositions. */
+export interface RemarkCounts {
+  conflict(endpoint: string): void
+  headerMismatch(endpoint: string): void
+}
+
+export interface ReportRemarksDeps {
+  readonly log: Logger
+  readonly count: RemarkCounts
+}
+
+/** Tells the operator, in the log and in the metrics. */
+export function createReportRemarks({ log, count }: ReportRemarksDeps): (remarks: readonly Remark[]) => void {
+  function report(remark: Remark): void {
+    const { kind, endpoint, eventId } = remark
+    switch (kind) {
+      case 'conflict':
+        count.conflict(endpoint)
+        log.error(
+          { endpoint, eventId },
+          'another body came under the id of a stored event: kept apart, not applied',
+        )
+        break
+      case 'quarantined':
+        log.warn({ endpoint, eventId, reason: remark.reason }, 'quarantined: authentic, and not usable')
+        break
+      case 'header_mismatch':
+        count.headerMismatch(endpoint)
+        log.warn(
+          { endpoint, eventId, type: remark.type },
+          'X-Webhook-Event names another type: the body decides',
+        )
+        break
+      case 'new_api_version':
+        log.info(
+          { endpoint, apiVersion: remark.apiVersion },
+          'first event of this api_version since the start',
+        )
+        break
+      case 'manual':
+        log.info({ eventId, type: remark.type, actor: remark.actor }, 'done by hand')
+        break
+      default:
+        kind satisfies never
+    }
+  }
+
+  return (remarks) => remarks.forEach(report)
+}

@@ -1,0 +1,91 @@
+import { Worker } from 'node:worker_threads'
+import { LatchkeyError } from '../errors.js'
+import type { RebuildOptions } from './rebuild.js'
+import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
+import type { OpenWriter } from './writer.js'
+
+/** Threads run compiled files alone: for sources that are run as they are, the one that was built from them. */
+const THREAD_FILE = import.meta.url.endsWith('.ts')
+  ? new URL('../../dist/src/ingest/writer-thread.js', import.meta.url)
+  : new URL('./writer-thread.js', import.meta.url)
+
+interface Call {
+  readonly resolve: (result: never) => void
+  readonly reject: (error: unknown) => void
+  readonly options: RebuildOptions
+}
+
+type RequestBody = ThreadRequest extends infer Each
+  ? Each extends unknown
+    ? Omit<Each, 'id' | 'now'>
+    : never
+  : never
+
+/**
+ * Starts the thread that writes, on a database whose schema is up to date. Once it has ended, every call fails
+ * with `writer_ended`.
+ */
+export function startWriter(file: string, clock: () => number): OpenWriter {
+  const thread = new Worker(THREAD_FILE, { workerData: { file } })
+  const calls = new Map<number, Call>()
+  let lastId = 0
+  let ended: LatchkeyError | null = null
+
+  function end(cause?: unknown): void {
+    ended ??= new LatchkeyError('writer_ended', 'The thread that writes has ended.', { cause })
+    for (const { reject } of calls.values()) reject(ended)
+    calls.clear()
+  }
+
+  function call<Result>(body: RequestBody, options: RebuildOptions = {}, handedOver: ArrayBuffer[] = []) {
+    return new Promise<Result>((resolve, reject) => {
+      if (ended !== null) return reject(ended)
+      lastId += 1
+      calls.set(lastId, { resolve, reject, options })
+      post(lastId, body, handedOver)
+    })
+  }
+
+  function post(id: number, body: RequestBody, handedOver: ArrayBuffer[] = []): void {
+    thread.postMessage({ ...body, id, now: clock() }, handedOver)
+  }
+
+  async function goOn(id: number, { onProgress, isStopping }: RebuildOptions, progress: [number, number]) {
+    onProgress?.(...progress)
+    post(id, { call: 'goOn', isStopping: (await isStopping?.()) ?? false })
+  }
+
+  thread.on('message', (response: ThreadResponse) => {
+    const { id, kind } = response
+    const waiting = calls.get(id)
+    if (waiting === undefined) return
+    if (kind === 'progress') {
+      goOn(id, waiting.options, [response.folded, response.total]).catch(waiting.reject)
+      return
+    }
+    calls.delete(id)
+    if (kind === 'done') waiting.resolve(response.result as never)
+    else waiting.reject(unpackError(response.error))
+  })
+  thread.on('error', end)
+  const exited = new Promise<void>((resolve) => {
+    thread.on('exit', () => {
+      end()
+      resolve()
+    })
+  })
+
+  return {
+    writeBatch(deliveries) {
+      const batch = packBatch(deliveries)
+      return call({ call: 'writeBatch', batch }, {}, [batch.bytes.buffer])
+    },
+    refreshDue: () => call({ call: 'refreshDue' }),
+    canWrite: () => call({ call: 'canWrite' }),
+    rebuild: (policy, options) => call({ call: 'rebuild', policy }, options),
+    async close() {
+      if (ended === null) await call({ call: 'close' })
+      await exited
+    },
+  }
+}
