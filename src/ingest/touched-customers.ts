@@ -1,4 +1,5 @@
 import type { SourceState } from '../entitlements/model.js'
+import { givesSameAccess } from '../entitlements/same-access.js'
 import type { NormalizedEvent } from '../provider/event.js'
 import type { SourceChange } from './fold-sources.js'
 import type { CauseOf } from './save-access.js'
@@ -9,16 +10,21 @@ interface Touch {
   readonly causedBy: string
 }
 
-/** Whose access may have changed with these sources, or by these events alone, and by which event. */
+/**
+ * Whose access may have changed with these sources, or by these events alone, and by which event. Most events
+ * change none: a payment's second, a renewal's.
+ */
 export function whoIsTouched(
   changes: readonly SourceChange[],
   events: readonly NormalizedEvent[],
+  now: number,
 ): { customerIds: string[]; causeOf: CauseOf } {
   const byCustomer = new Map<string, Touch[]>()
   const touch = (customerId: string, by: Touch): void => {
     byCustomer.set(customerId, [...(byCustomer.get(customerId) ?? []), by])
   }
   for (const { before, after, causedBy } of changes) {
+    if (givesSameAccess(before, after, now)) continue
     for (const state of [before, after]) {
       if (state === null || state.customerId === null) continue
       touch(state.customerId, { isOf: (productId) => gives(state, productId), causedBy })

@@ -76,8 +76,9 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       environment,
       deletions.flatMap(({ customerId, createdAt: at }) => (customerId === null ? [] : [{ customerId, at }])),
     )
-    const { customerIds, causeOf } = whoIsTouched(folded.changes, events)
-    await saveAccess(trx, environment, customerIds, clock(), causeOf)
+    const now = clock()
+    const { customerIds, causeOf } = whoIsTouched(folded.changes, events, now)
+    await saveAccess(trx, environment, customerIds, now, causeOf)
     return [
       ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),
       ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.includes(one))),
