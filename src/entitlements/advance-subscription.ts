@@ -166,7 +166,7 @@ function changesSearches(memory: SubscriptionMemory, event: PaymentEvent, before
 }
 
 /** Whether the event names the product in a better way than those that counted so far. */
-function isNamedBetter(reading: Reading, { namingKind, count }: SubscriptionMemory): boolean {
+function isNamedBetter(reading: Reading, { namingKind }: SubscriptionMemory): boolean {
   if (reading.event.productId === null) return false
-  return namingKind === null ? count > 0 : isBetterNaming(namingKindOf(reading), namingKind)
+  return namingKind === null || isBetterNaming(namingKindOf(reading), namingKind)
 }

@@ -1,13 +1,9 @@
 import { Worker } from 'node:worker_threads'
 import { LatchkeyError } from '../errors.js'
+import { threadFile } from '../store/thread-file.js'
 import type { RebuildOptions } from './rebuild.js'
 import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
 import type { OpenWriter } from './writer.js'
-
-/** Threads run compiled files alone: for sources that are run as they are, the one that was built from them. */
-const THREAD_FILE = import.meta.url.endsWith('.ts')
-  ? new URL('../../dist/src/ingest/writer-thread.js', import.meta.url)
-  : new URL('./writer-thread.js', import.meta.url)
 
 interface Call {
   readonly resolve: (result: never) => void
@@ -26,7 +22,7 @@ type RequestBody = ThreadRequest extends infer Each
  * with `writer_ended`.
  */
 export function startWriter(file: string, clock: () => number): OpenWriter {
-  const thread = new Worker(THREAD_FILE, { workerData: { file } })
+  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: LatchkeyError | null = null
@@ -84,7 +80,7 @@ export function startWriter(file: string, clock: () => number): OpenWriter {
     canWrite: () => call({ call: 'canWrite' }),
     rebuild: (policy, options) => call({ call: 'rebuild', policy }, options),
     async close() {
-      if (ended === null) await call({ call: 'close' })
+      if (ended === null) post(0, { call: 'close' })
       await exited
     },
   }

@@ -10,6 +10,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'rebuild'; readonly policy: Parameters<Writer['rebuild']>[0] }
   /** The answer to `progress`. */
   | { readonly call: 'goOn'; readonly isStopping: boolean }
+  /** Answered by the end of the thread. */
   | { readonly call: 'close' }
 )
 

@@ -1,21 +1,45 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { startCheckpoints } from '../store/checkpoint.js'
+import { openDatabase } from '../store/dialect.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
-import { openWriter } from './writer.js'
+import { createWriter, type Writer } from './writer.js'
 
 /*
  * The thread that writes: it has the one connection that does, and does what the request thread asks. Reading
  * JSON, folding and committing keep it busy while the other one reads requests and checks signatures.
  */
 
-serve(parentPort as MessagePort, (workerData as { readonly file: string }).file)
+await serve(parentPort as MessagePort, (workerData as { readonly file: string }).file)
 
-function serve(port: MessagePort, file: string): void {
+async function serve(port: MessagePort, file: string): Promise<void> {
+  const db = openDatabase(file, { readOnly: false })
+  const checkpoints = await startCheckpoints(db, file)
   let now = 0
-  const writer = openWriter(file, () => now)
-  /** By the id of the call that waits. */
+  const writer = createWriter(db, () => now)
+  const perform = createPerform(writer, (response) => port.postMessage(response))
+
+  async function close(): Promise<void> {
+    await checkpoints.close()
+    await db.destroy()
+    port.close()
+  }
+
+  port.on('message', async (request: ThreadRequest) => {
+    now = request.now
+    await perform(request)
+    if (request.call === 'close') await close()
+    else await checkpoints.look()
+  })
+}
+
+type Answer = (response: ThreadResponse) => void
+
+/** Does one thing that was asked for, and answers it. */
+function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest) => Promise<void> {
+  /** By the id of the call that waits to be told whether to go on. */
   const waiting = new Map<number, (isStopping: boolean) => void>()
 
-  async function perform(request: ThreadRequest): Promise<unknown> {
+  function run(request: ThreadRequest): Promise<unknown> | null {
     switch (request.call) {
       case 'writeBatch':
         return writer.writeBatch(unpackBatch(request.batch))
@@ -26,15 +50,16 @@ function serve(port: MessagePort, file: string): void {
       case 'rebuild':
         return rebuild(request.id, request.policy)
       case 'goOn':
-        return waiting.get(request.id)?.(request.isStopping)
+        waiting.get(request.id)?.(request.isStopping)
+        return null
       case 'close':
-        return writer.close()
+        return null
       default:
         return request satisfies never
     }
   }
 
-  function rebuild(id: number, policy: Parameters<typeof writer.rebuild>[0]) {
+  function rebuild(id: number, policy: Parameters<Writer['rebuild']>[0]): Promise<unknown> {
     let folded = 0
     let total = 0
     return writer.rebuild(policy, {
@@ -49,19 +74,13 @@ function serve(port: MessagePort, file: string): void {
     })
   }
 
-  function answer(response: ThreadResponse): void {
-    port.postMessage(response)
-  }
-
-  port.on('message', async (request: ThreadRequest) => {
-    const { id, call } = request
-    now = request.now
+  return async (request) => {
+    const { id } = request
     try {
-      const result = await perform(request)
-      if (call !== 'goOn') answer({ id, kind: 'done', result })
+      const running = run(request)
+      if (running !== null) answer({ id, kind: 'done', result: await running })
     } catch (error) {
       answer({ id, kind: 'failed', error: packError(error) })
     }
-    if (call === 'close') port.close()
-  })
+  }
 }

@@ -35,7 +35,7 @@ export function openWriter(file: string, clock: () => number): OpenWriter {
 }
 
 /** @param db a connection that nobody else writes through */
-function createWriter(db: Kysely<Database>, clock: () => number): Writer {
+export function createWriter(db: Kysely<Database>, clock: () => number): Writer {
   const describe = createWrittenBatch()
   const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
   return {

@@ -51,7 +51,12 @@ export const COLUMN_TYPES: ColumnTypes = {
  * @throws {LatchkeyError} `store_missing` when only reading and there is no file; `store_unavailable`
  * where the file can't be written durably. SQLite's own errors pass through.
  */
-export function openDatabase(file: string, { readOnly }: { readonly readOnly: boolean }): Kysely<Database> {
+export function openDatabase(file: string, access: { readonly readOnly: boolean }): Kysely<Database> {
+  return new OpenDatabase(openConnection(file, access))
+}
+
+/** The same as a bare connection. */
+export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
   if (!readOnly) ensurePrivateFile(file)
   else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
   const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
@@ -62,7 +67,7 @@ export function openDatabase(file: string, { readOnly }: { readonly readOnly: bo
     sqlite.close()
     throw isStoreBroken(error) ? damaged(file, error) : error
   }
-  return new OpenDatabase(sqlite)
+  return sqlite
 }
 
 function damaged(file: string, cause: unknown): LatchkeyError {
