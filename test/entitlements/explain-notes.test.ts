@@ -81,6 +81,13 @@ const CASES: readonly Case[] = [
     sentence: 'Failure of pay_1: access did not depend on pay_1.',
   },
   {
+    name: 'a refund of a one-time payment that had failed ends nothing',
+    key: PAYMENT,
+    events: [once('evt_1', 'payment.failed', 0), once('it', 'payment.refunded', 1)],
+    note: { code: 'nothing_to_end', paymentId: 'pay_1' },
+    sentence: 'Refund of pay_1: access did not depend on pay_1.',
+  },
+  {
     name: 'a refund of a crypto payment has no row',
     key: PAYMENT,
     events: [once('evt_1', 'payment.succeeded', 0, crypto), once('it', 'payment.refunded', 1, crypto)],

@@ -41,6 +41,7 @@ describe('a grant by hand', () => {
       status: 'active',
       since: minute(10),
       until: null,
+      sources: [{ kind: 'manual', rail: 'unknown' }],
     })
   })
 
@@ -135,7 +136,11 @@ describe('a block', () => {
   })
 
   it('counts from its act on where the clock is behind', () => {
-    const blocks = foldBlocks([byHand('manual.blocked', 10)])
+    const others = [
+      byHand('manual.blocked', 1, { productId: 'pro_b' }),
+      byHand('manual.unblocked', 2, { productId: 'pro_b' }),
+    ]
+    const blocks = foldBlocks([...others, byHand('manual.blocked', 10)])
     expect(entitlementOf('pro_a', [PAID], blocks, { now: minute(5) })).toMatchObject({ status: 'blocked' })
   })
 })

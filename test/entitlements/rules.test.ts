@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { NormalizedEvent, PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
 import { minute, paymentEvent, subscriptionEvent } from './events.js'
-import { foldedEntitlements } from './fold-all.js'
+import { foldAll, foldedEntitlements } from './fold-all.js'
 import { plainSources } from './plain/ask.js'
 import { plainEntitlements } from './plain/entitlements.js'
 
@@ -58,6 +58,43 @@ describe.each(READINGS)('the rules of a subscription, by $name', ({ read }) => {
     expect(statuses(refunded)).toEqual({ pro_a: 'refunded' })
   })
 
+  it('2: a failed payment does not come good by what only informs', () => {
+    const events = [
+      ...BEGUN,
+      pay('payment.authorized', 'pay_2', 30 * DAY),
+      pay('payment.failed', 'pay_2', 30 * DAY + 1),
+      pay('payment.settled', 'pay_2', 30 * DAY + 2),
+      sub('subscription.renewed', 30 * DAY + 3),
+    ]
+    expect(statuses([...events, pay('payment.refunded', 'pay_1', 31 * DAY)])).toEqual({ pro_a: 'refunded' })
+  })
+
+  it('3: success that names no payment pays no cycle', () => {
+    const events = [
+      ...BEGUN,
+      pay('payment.authorized', 'pay_2', 30 * DAY - 10),
+      pay('payment.succeeded', 'pay_2', 30 * DAY - 1, { paymentId: null }),
+      sub('subscription.renewed', 30 * DAY),
+    ]
+    expect(statuses([...events, pay('payment.refunded', 'pay_2', 31 * DAY)])).toEqual({ pro_a: 'refunded' })
+  })
+
+  it.each([
+    ['evt_a', 'evt_b', 'refunded', 'active'],
+    ['evt_b', 'evt_a', 'active', 'refunded'],
+  ])('3: of two payments at one instant, granted by %s and succeeded by %s, the first id paid', (...told) => {
+    const [granted, succeeded, afterRefundOfGranted, afterRefundOfSucceeded] = told
+    const events = [
+      ...BEGUN,
+      pay('payment.authorized', 'pay_2', 30 * DAY, { id: granted }),
+      pay('payment.succeeded', 'pay_3', 30 * DAY, { id: succeeded }),
+      sub('subscription.renewed', 30 * DAY + 1),
+    ]
+    const refundOf = (paymentId: string) => pay('payment.refunded', paymentId, 31 * DAY)
+    expect(statuses([...events, refundOf('pay_2')])).toEqual({ pro_a: afterRefundOfGranted })
+    expect(statuses([...events, refundOf('pay_3')])).toEqual({ pro_a: afterRefundOfSucceeded })
+  })
+
   it('3: the payment that a cycle event names counts, however far away it is', () => {
     const named = sub('subscription.renewed', 30 * DAY, { paymentId: 'pay_2' })
     const events = [...BEGUN, pay('payment.authorized', 'pay_2', 20 * DAY), named]
@@ -71,6 +108,17 @@ describe.each(READINGS)('the rules of a subscription, by $name', ({ read }) => {
     const paid = pay('payment.authorized', 'pay_2', 30 * DAY - before)
     const events = [...BEGUN, paid, sub('subscription.renewed', 30 * DAY)]
     expect(statuses([...events, pay('payment.refunded', 'pay_2', 31 * DAY)])).toEqual({ pro_a: status })
+  })
+
+  it('3: of two payments as near as each other, the earlier one paid the cycle', () => {
+    const events = [
+      ...BEGUN,
+      pay('payment.authorized', 'pay_2', 30 * DAY - 5),
+      sub('subscription.renewed', 30 * DAY),
+      pay('payment.authorized', 'pay_3', 30 * DAY + 5),
+    ]
+    expect(statuses([...events, pay('payment.refunded', 'pay_2', 31 * DAY)])).toEqual({ pro_a: 'refunded' })
+    expect(statuses([...events, pay('payment.refunded', 'pay_3', 31 * DAY)])).toEqual({ pro_a: 'active' })
   })
 
   it('3: a payment that comes after its cycle event takes over when it comes', () => {
@@ -122,6 +170,11 @@ describe.each(READINGS)('the rules of a subscription, by $name', ({ read }) => {
     expect(statuses(renewed, { at: 40 * DAY })).toEqual({ pro_a: 'active' })
   })
 
+  it('5: a cancellation at the instant of a renewal has the last word', () => {
+    const events = [...BEGUN, sub('subscription.renewed', 30 * DAY), sub('subscription.canceled', 30 * DAY)]
+    expect(statuses(events)).toEqual({ pro_a: 'canceled' })
+  })
+
   it('6: a fixed term ends with its last period, unless the policy keeps it', () => {
     const last = sub('subscription.renewed', 30 * DAY, {
       cycles: { current: 2, total: 2 },
@@ -158,12 +211,25 @@ describe.each(READINGS)('the rules of a subscription, by $name', ({ read }) => {
     expect(statuses(refunded)).toEqual({ pro_a: 'active', pro_b: 'moved' })
   })
 
+  it('product: where no start, renewal or update names one, other events do, best first', () => {
+    const settled = pay('payment.settled', 'pay_1', 20, { productId: 'pro_b' })
+    const nameless = sub('subscription.created', 0, { productId: null })
+    const granted = pay('payment.authorized', 'pay_1', 0)
+    expect(statuses([nameless, granted, settled])).toEqual({ pro_a: 'active' })
+    expect(statuses([nameless, settled])).toEqual({ pro_b: 'active' })
+    const pastDue = sub('subscription.past_due', 30 * DAY, { productId: 'pro_c' })
+    expect(statuses([nameless, granted, settled, pastDue])).toEqual({ pro_c: 'active' })
+    expect(statuses([...BEGUN, granted, pastDue])).toEqual({ pro_a: 'active' })
+  })
+
   it('product: a downgrade at the renewal has no charge that a refund could reach', () => {
     const renewal = [pay('payment.authorized', 'pay_2', 30 * DAY), sub('subscription.renewed', 30 * DAY)]
     const events = [...BEGUN, ...renewal, sub('subscription.updated', 30 * DAY + 1, { productId: 'pro_b' })]
     expect(statuses(events)).toEqual({ pro_a: 'moved', pro_b: 'active' })
     const refunded = [...events, pay('payment.refunded', 'pay_2', 31 * DAY)]
     expect(statuses(refunded)).toEqual({ pro_a: 'moved', pro_b: 'refunded' })
+    const paidAgain = [...refunded, pay('payment.authorized', 'pay_3', 40 * DAY)]
+    expect(statuses(paidAgain)).toEqual({ pro_a: 'moved', pro_b: 'active' })
   })
 
   it('product: a refunded plan change gives back the plan before it, be that changed to or not', () => {
@@ -200,4 +266,10 @@ describe.each(READINGS)('the rules of a subscription, by $name', ({ read }) => {
     const events = [...BEGUN, ...toB, pay('payment.refunded', 'pay_b', 6 * DAY)]
     expect(statuses(events)).toEqual({ pro_a: 'moved', pro_b: 'active' })
   })
+})
+
+it('3: the cycles for which no payment is known are counted, since no refund can reach them', () => {
+  const renewed = [sub('subscription.created', 0), sub('subscription.renewed', 30 * DAY)]
+  const paid = [pay('payment.authorized', 'pay_3', 60 * DAY), sub('subscription.renewed', 60 * DAY)]
+  expect(foldAll([...renewed, ...paid], DOCUMENTED_POLICY)).toMatchObject([{ cyclesWithoutPayment: 2 }])
 })

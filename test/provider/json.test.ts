@@ -56,6 +56,12 @@ describe('nesting', () => {
     expect(reasonOf(nested(MAX_NESTING / levels + 1, open, close))).toBe('nested_too_deep')
   })
 
+  it('is bounded after any number of other values', () => {
+    const others = '0,'.repeat(500)
+    expect(reasonOf(`{"a":[${others}${nested(MAX_NESTING - 2, '[', ']')}]}`)).toBeNull()
+    expect(reasonOf(`{"a":[${others}${nested(MAX_NESTING - 1, '[', ']')}]}`)).toBe('nested_too_deep')
+  })
+
   it('of 200,000 levels is refused without overflowing', () => {
     expect(reasonOf(`{"a":${nested(200_000, '[', ']')}}`)).toBe('nested_too_deep')
     expect(reasonOf(nested(200_000))).toBe('nested_too_deep')

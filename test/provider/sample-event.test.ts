@@ -105,6 +105,7 @@ describe('the generation', () => {
       expect.unreachable()
     } catch (error) {
       expect(isLatchkeyError(error, 'usage')).toBe(true)
+      expect(error).toMatchObject({ message: `There is no event type ${JSON.stringify(type)}.` })
     }
   })
 })

@@ -109,6 +109,7 @@ describe('a subscription event', () => {
     [{ expires_at: END, current_cycle_due_at: '2026-05-01T00:00:00Z' }, Date.parse(END)],
     [{ expires_at: 'soon', current_cycle_due_at: END }, Date.parse(END)],
     [{ expires_at: 1775001600 }, null],
+    [{ expires_at: [END] }, null],
     [{}, null],
   ])('with %j is paid until %s', (data, expiresAt) => {
     expect(subscription(data)).toMatchObject({ expiresAt })
