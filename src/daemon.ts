@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Config } from './config/types.js'
-import { LatchkeyError } from './errors.js'
+import { checkedBy, failingWith, type Guard, orUnavailable } from './guards.js'
 import type { CustomerQuestions } from './handlers/customer-questions.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
@@ -47,8 +47,9 @@ export interface Daemon {
  */
 export async function startDaemon(config: Config, { clock, log }: DaemonDeps): Promise<Daemon> {
   let current = config
+  let fail: (error: unknown) => void = () => {}
   const store = await openStore(config.database.file, config.policy, clock, (file) =>
-    startWriter(file, clock),
+    startWriter({ file, clock, onEnded: (error) => fail(error) }),
   )
   try {
     const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
@@ -57,22 +58,26 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     }
     await warnIfPolicyDiffers()
     const metrics = createMetrics()
-    let reportFailure: (error: unknown) => void = () => {}
     const failure = new Promise<unknown>((resolve) => {
-      reportFailure = resolve
+      fail = (error) => {
+        queue.fail()
+        resolve(error)
+      }
     })
     const { writer } = store
+    const trusted = failingWith((error) => fail(error))
+    const inPlace = checkedBy(store.assertInPlace)
+    const canWrite = trusted(inPlace(writer.canWrite))
     const queue = createIngestQueue({
-      writeBatch: async (deliveries) => {
-        store.assertInPlace()
-        return writer.writeBatch(deliveries)
-      },
+      writeBatch: inPlace(writer.writeBatch),
       onWritten: createReportRemarks({ log, count: metrics }),
-      onBroken: reportFailure,
+      onBroken: (error) => fail(error),
       log,
     })
     const rebuilds = createRebuildJobs({ rebuild: writer.rebuild, log })
-    const readAccess = orUnavailable(store.readAccess, log)
+    const unavailable = orUnavailable(log)
+    const answered: Guard = (read) => unavailable(trusted(read))
+    const readAccess = answered(store.readAccess)
     const listeners = await startListeners({
       addresses: config.server,
       socketFile: usableSocket(socketFileOf(config.database.file), log),
@@ -87,8 +92,8 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
         readAccess,
         clock,
       }),
-      customers: customerQuestions(store.customerReaders(config.identity.ref), log),
-      readExplanation: orUnavailable(store.readExplanation, log),
+      customers: customerQuestions(store.customerReaders(config.identity.ref), answered),
+      readExplanation: answered(store.readExplanation),
       rebuilds: {
         rebuilds,
         configuredPolicy: () => ({
@@ -98,12 +103,12 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
         policyInForce: () => policyInForce(store.reader),
       },
       isWriterAlive: queue.isAlive,
-      readiness: () => readinessOf(queue.isAlive(), writer.canWrite, policyDiffers),
+      readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers),
       clock,
       metrics,
       log,
     })
-    const schedule = startSchedule({ refreshDue: writer.refreshDue, log })
+    const schedule = startSchedule({ refreshDue: trusted(inPlace(writer.refreshDue)), log })
 
     async function stop(): Promise<void> {
       await listeners.stop()
@@ -142,39 +147,25 @@ function usableSocket(file: string, log: Logger): string | null {
   return null
 }
 
-function customerQuestions(readers: CustomerReaders, log: Logger): CustomerQuestions {
+function customerQuestions(readers: CustomerReaders, answered: Guard): CustomerQuestions {
   return {
-    readAccesses: orUnavailable(readers.readAccesses, log),
-    findByReference: orUnavailable(readers.findByReference, log),
-    findByReferences: orUnavailable(readers.findByReferences, log),
-    findByDetail: orUnavailable(readers.findByDetail, log),
-    readCustomer: orUnavailable(readers.readCustomer, log),
-    readProductCustomers: orUnavailable(readers.readProductCustomers, log),
-  }
-}
-
-/** A store that can't be read must never look like a customer without access. */
-function orUnavailable<Question, Answer>(
-  read: (question: Question) => Promise<Answer>,
-  log: Logger,
-): (question: Question) => Promise<Answer> {
-  return async (question) => {
-    try {
-      return await read(question)
-    } catch (error) {
-      log.error({ err: error }, 'the store could not be read')
-      throw new LatchkeyError('store_unavailable', 'The store can not be read now.', { cause: error })
-    }
+    readAccesses: answered(readers.readAccesses),
+    findByReference: answered(readers.findByReference),
+    findByReferences: answered(readers.findByReferences),
+    findByDetail: answered(readers.findByDetail),
+    readCustomer: answered(readers.readCustomer),
+    readProductCustomers: answered(readers.readProductCustomers),
   }
 }
 
 async function readinessOf(
-  isWriterAlive: boolean,
+  isWriterAlive: () => boolean,
   canWrite: () => Promise<boolean>,
   policyDiffers: () => Promise<boolean>,
 ): Promise<Readiness> {
-  if (!isWriterAlive) return { ready: false, notes: ['The writer has stopped.'] }
-  if (!(await canWrite())) return { ready: false, notes: ['The store can not be written now.'] }
+  const isWriting = isWriterAlive() && (await canWrite().catch(() => false))
+  if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
+  if (!isWriting) return { ready: false, notes: ['The store can not be written now.'] }
   return {
     ready: true,
     notes: (await policyDiffers()) ? ['The configured policy is not the one in force.'] : [],

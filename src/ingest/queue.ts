@@ -35,7 +35,9 @@ export interface IngestQueue {
   ingest(delivery: Incoming): Promise<Receipt>
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
-  /** False once the store has failed for good: nothing is acknowledged from then on. */
+  /** Nothing is acknowledged from then on: the store can't be trusted any more. */
+  fail(): void
+  /** False once that is so. */
   isAlive(): boolean
 }
 
@@ -44,7 +46,7 @@ export interface IngestQueueDeps {
   readonly log: Logger
   /** Told of every committed batch. */
   readonly onWritten: (remarks: readonly Remark[]) => void
-  /** Told once, when the file or its disk can't be trusted any more. */
+  /** Told when the file or its disk can't be trusted any more. */
   readonly onBroken: (error: unknown) => void
 }
 
@@ -100,6 +102,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     } catch (error) {
       return recover(due, error, isRetry)
     }
+    if (broken) return refuse(due, 'The store has failed.')
     for (const [i, one] of due.entries()) {
       const receipt = written.receipts[i]
       // What was refused meanwhile for being late is stored now all the same: sent again, it is a duplicate.
@@ -110,9 +113,9 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
 
   async function recover(batch: readonly Waiting[], error: unknown, isRetry: boolean): Promise<void> {
     if (isStoreBroken(error) || isLatchkeyError(error, 'writer_ended')) {
-      refuse(batch, 'The store has failed.')
-      if (!broken) onBroken(error)
       broken = true
+      refuse(batch, 'The store has failed.')
+      onBroken(error)
     } else if (isStoreBusy(error)) {
       if (!isRetry) log.warn({ err: error }, 'the store can not be written now: trying again')
       await wait(RETRY_AFTER_MS)
@@ -174,6 +177,9 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
       await new Promise<void>((resolve) => onDrained.push(resolve))
+    },
+    fail: () => {
+      broken = true
     },
     isAlive: () => !broken,
   }

@@ -5,6 +5,14 @@ import type { RebuildOptions } from './rebuild.js'
 import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
 import type { OpenWriter } from './writer.js'
 
+export interface StartWriterDeps {
+  readonly file: string
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** Told once if the thread ends by itself: nothing can be stored any more. */
+  readonly onEnded: (error: LatchkeyError) => void
+}
+
 interface Call {
   readonly resolve: (result: never) => void
   readonly reject: (error: unknown) => void
@@ -21,16 +29,19 @@ type RequestBody = ThreadRequest extends infer Each
  * Starts the thread that writes, on a database whose schema is up to date. Once it has ended, every call fails
  * with `writer_ended`.
  */
-export function startWriter(file: string, clock: () => number): OpenWriter {
+export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
   const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: LatchkeyError | null = null
+  let isClosing = false
 
   function end(cause?: unknown): void {
-    ended ??= new LatchkeyError('writer_ended', 'The thread that writes has ended.', { cause })
+    if (ended !== null) return
+    ended = new LatchkeyError('writer_ended', 'The thread that writes has ended.', { cause })
     for (const { reject } of calls.values()) reject(ended)
     calls.clear()
+    if (!isClosing) onEnded(ended)
   }
 
   function call<Result>(body: RequestBody, options: RebuildOptions = {}, handedOver: ArrayBuffer[] = []) {
@@ -80,6 +91,7 @@ export function startWriter(file: string, clock: () => number): OpenWriter {
     canWrite: () => call({ call: 'canWrite' }),
     rebuild: (policy, options) => call({ call: 'rebuild', policy }, options),
     async close() {
+      isClosing = true
       if (ended === null) post(0, { call: 'close' })
       await exited
     },

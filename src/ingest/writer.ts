@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
-import { openDatabase } from '../store/dialect.js'
+import { isStoreBroken, openDatabase } from '../store/dialect.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
@@ -46,7 +46,8 @@ export function createWriter(db: Kysely<Database>, clock: () => number): Writer 
       try {
         await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))
         return true
-      } catch {
+      } catch (error) {
+        if (isStoreBroken(error)) throw error
         return false
       }
     },

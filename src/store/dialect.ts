@@ -70,7 +70,8 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
   return sqlite
 }
 
-function damaged(file: string, cause: unknown): LatchkeyError {
+/** What to say of a file whose content can't be right. */
+export function damaged(file: string, cause: unknown): LatchkeyError {
   const message = `${file} is damaged, or no database: put a backup in its place, or move it away.`
   return new LatchkeyError('store_unavailable', message, { cause })
 }

@@ -23,3 +23,18 @@ export function watchPlace(file: string): () => boolean {
     return now !== undefined && now.dev === dev && now.ino === ino && (size === 0 || now.size > 0)
   }
 }
+
+/**
+ * Tells whether each of these is still the file that it was when it was first seen. SQLite makes its side files
+ * with the first use of the database, and changes their size.
+ */
+export function watchFiles(files: readonly string[]): () => boolean {
+  const seen = new Map<string, number>()
+  return () =>
+    files.every((file) => {
+      const now = statSync(file, { throwIfNoEntry: false })?.ino
+      const before = seen.get(file) ?? now
+      if (before !== undefined) seen.set(file, before)
+      return now === before
+    })
+}

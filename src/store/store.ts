@@ -3,11 +3,11 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { createAccessReader, type ReadAccess } from './access-reader.js'
 import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
-import { openDatabase } from './dialect.js'
+import { damaged, isStoreBroken, openDatabase } from './dialect.js'
 import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
 import { lockStore } from './lock.js'
 import { migrate } from './migrate.js'
-import { placeOf, watchPlace } from './place.js'
+import { placeOf, watchFiles, watchPlace } from './place.js'
 import { settlePolicy } from './policy.js'
 import type { Database } from './schema.js'
 
@@ -60,6 +60,7 @@ export async function openStore<Writer extends Closable>(
     const reader = openDatabase(file, { readOnly: true })
     opened.push(() => reader.destroy())
     const isInPlace = watchPlace(file)
+    const isLogInPlace = watchFiles([`${file}-wal`, `${file}-shm`])
     return {
       writer,
       reader,
@@ -67,8 +68,8 @@ export async function openStore<Writer extends Closable>(
       customerReaders: (referenceName) => createCustomerReaders(reader, clock, referenceName),
       readExplanation: createExplanationReader(reader, clock, configured),
       assertInPlace: () => {
-        if (isInPlace() && lock.isHeld()) return
-        throw new LatchkeyError('store_replaced', `${file} or its lock was removed, replaced or emptied.`)
+        if (isInPlace() && isLogInPlace() && lock.isHeld()) return
+        throw new LatchkeyError('store_replaced', `${file}, its log or its lock was removed, replaced or emptied.`)
       },
       close,
     }
@@ -83,6 +84,8 @@ async function prepare(file: string, configured: Policy): Promise<void> {
   try {
     await migrate(db)
     await settlePolicy(db, configured)
+  } catch (error) {
+    throw isStoreBroken(error) ? damaged(file, error) : error
   } finally {
     await db.destroy()
   }

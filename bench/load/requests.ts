@@ -1,0 +1,86 @@
+import { anyStoredCustomer, anyStoredSubscriber, newCustomer } from '../sample/customers.js'
+import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
+import { deliveryOf, ENDPOINT } from '../sample/signing.js'
+
+/** What to ask of a server. */
+export type Workload =
+  /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
+  | { readonly kind: 'deliveries'; readonly returning: number | null }
+  /** Who has access to what, asked about a random one of so many customers in a generated store. */
+  | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+
+/** Buyers tell of two events and subscribers of two cycles: four events a customer. */
+const EVENTS_OF_NEW_CUSTOMER = 6
+
+/** So many customers take turns: what one customer's events touch is not all written in one batch. */
+const CUSTOMERS_AT_ONCE = 252
+
+const MINUTE_MS = 60_000
+
+/** Whole HTTP requests, as bytes. */
+export function buildRequests(workload: Workload, count: number, now: number): Buffer[] {
+  switch (workload.kind) {
+    case 'deliveries':
+      return buildDeliveries(workload.returning, count, now)
+    case 'questions':
+      return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
+    default:
+      return workload satisfies never
+  }
+}
+
+function buildDeliveries(returning: number | null, count: number, now: number): Buffer[] {
+  const requests: Buffer[] = []
+  for (let first = 0; requests.length < count; first += CUSTOMERS_AT_ONCE) {
+    const histories = Array.from({ length: CUSTOMERS_AT_ONCE }, (_, i) =>
+      returning !== null && i % 4 >= 2 ? renewal(returning, first + i, now) : firstMonths(i, now),
+    )
+    for (const event of takeTurns(histories)) requests.push(delivery(event, now))
+  }
+  return requests.slice(0, count)
+}
+
+function firstMonths(index: number, now: number): DatedEvent[] {
+  return historyOf(newCustomer(index), now - MONTH_MS - MINUTE_MS, EVENTS_OF_NEW_CUSTOMER)
+}
+
+/** Named by instant and number, since the same subscriber may be drawn again, in this run or in a later one. */
+function renewal(customers: number, number: number, now: number): DatedEvent[] {
+  const name = `${now.toString(36)}-${number}`
+  return cycleEvents(anyStoredSubscriber(customers), { name, isFirst: false, paidAt: now })
+}
+
+function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<DatedEvent> {
+  const longest = Math.max(...histories.map(({ length }) => length))
+  for (let turn = 0; turn < longest; turn += 1) {
+    for (const history of histories) {
+      const event = history[turn]
+      if (event !== undefined) yield event
+    }
+  }
+}
+
+function delivery(event: DatedEvent, now: number): Buffer {
+  const { body, headers } = deliveryOf(event, now)
+  const head = [
+    `POST /webhooks/${ENDPOINT} HTTP/1.1`,
+    'Host: 127.0.0.1',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    `X-Webhook-Event: ${headers.event}`,
+    `X-Webhook-Timestamp: ${headers.timestamp}`,
+    `X-Webhook-Signature: ${headers.signature}`,
+  ]
+  return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body])
+}
+
+function question(customers: number, apiKey: string): Buffer {
+  const { key } = anyStoredCustomer(customers)
+  const head = [
+    `GET /entitlements/cus_${key} HTTP/1.1`,
+    'Host: 127.0.0.1',
+    'Accept: application/json',
+    `Authorization: Bearer ${apiKey}`,
+  ]
+  return Buffer.from(`${head.join('\r\n')}\r\n\r\n`)
+}

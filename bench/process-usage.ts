@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+
+/* What Linux tells of another process; no other system tells it this way. */
+
+const TICKS_PER_SECOND = 100
+/** Counted from the state, the first field after the name, which is in brackets and may hold anything. */
+const USER_TICKS_AT = 11
+const SYSTEM_TICKS_AT = 12
+
+export interface MemoryUse {
+  readonly residentMb: number
+  /** The most it ever was. */
+  readonly peakMb: number
+}
+
+/** Processor time of all threads so far, in the kernel too; true to a hundredth of a second. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[USER_TICKS_AT]) + Number(fields[SYSTEM_TICKS_AT])) / TICKS_PER_SECOND
+}
+
+export function memoryUse(pid: number): MemoryUse {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  const megabytes = (name: string): number => {
+    const kilobytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]
+    if (kilobytes === undefined) throw new Error(`The system does not tell ${name}.`)
+    return Number(kilobytes) / 1024
+  }
+  return { residentMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') }
+}

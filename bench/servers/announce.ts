@@ -1,0 +1,10 @@
+import type { RequestListener } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** Serves on a free port, and tells the process that started this one which. Ends with it. */
+export function serveAndAnnounce(listener: RequestListener): void {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+  process.on('disconnect', () => process.exit())
+}

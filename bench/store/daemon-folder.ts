@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { EXAMPLE_POLICY } from '../../src/config/example-policy.js'
+import { loadConfig } from '../../src/config/load.js'
+import type { Policy } from '../../src/entitlements/policy.js'
+import { ENDPOINT, SECRET } from '../sample/signing.js'
+
+export const API_KEY = 'lk_bench_key'
+
+/** Where a daemon of the benchmarks lives: its config, and its database beside. */
+export interface DaemonFolder {
+  readonly folder: string
+  readonly configFile: string
+  readonly databaseFile: string
+  readonly policy: Policy
+}
+
+const CONFIG = {
+  server: { host: '127.0.0.1', port: 0 },
+  database: { url: 'sqlite:./data/latchkey.db' },
+  endpoints: { [ENDPOINT]: { environment: 'live', secrets: [SECRET] } },
+  api: {
+    keys: [
+      {
+        name: 'bench',
+        hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
+        scopes: ['read'],
+        environments: ['live'],
+      },
+    ],
+  },
+  policy: EXAMPLE_POLICY,
+}
+
+/** Writes the config that a first start makes, but for its secrets and its port, which is any free one. */
+export function createDaemonFolder(folder: string): DaemonFolder {
+  mkdirSync(folder, { recursive: true })
+  const configFile = join(folder, 'config.json')
+  writeFileSync(configFile, `${JSON.stringify(CONFIG, null, 2)}\n`)
+  const { database, policy } = loadConfig({ path: configFile, env: {} }).config
+  return { folder, configFile, databaseFile: database.file, policy }
+}

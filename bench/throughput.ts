@@ -1,0 +1,18 @@
+import { measureIngest } from './ingest.js'
+import { ROUND_DEFAULTS, readOptions, roundOptions } from './options.js'
+import { measureReads } from './reads.js'
+import { machineNow, report } from './results.js'
+import { createWorkFolder } from './work-folder.js'
+
+/*
+ * How fast Latchkey takes deliveries in and answers questions, beside servers that do less, in the same run.
+ * On Linux: it tells what another process costs.
+ *
+ *   node dist/bench/throughput.js [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--folder F]
+ */
+
+const machine = machineNow()
+const { folder, numbers } = readOptions(ROUND_DEFAULTS)
+const options = roundOptions(numbers)
+const work = createWorkFolder(folder)
+report('throughput', machine, [await measureIngest(work, options), await measureReads(work, options)])
