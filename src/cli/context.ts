@@ -7,8 +7,8 @@ export interface CliContext {
   readonly now: () => number
   /** Whether a person reads standard output. */
   readonly isTerminal: boolean
-  /** Writes to standard output: what was asked for. */
-  readonly out: (text: string) => void
+  /** Writes to standard output: what was asked for, bytes as they are. */
+  readonly out: (content: string | Uint8Array) => void
   /** Writes to standard error: what went wrong, and what else a person should know. */
   readonly err: (text: string) => void
 }
@@ -20,7 +20,7 @@ export function processContext(): CliContext {
     folder: process.cwd(),
     now: Date.now,
     isTerminal: process.stdout.isTTY === true,
-    out: (text) => void process.stdout.write(text),
+    out: (content) => void process.stdout.write(content),
     err: (text) => void process.stderr.write(text),
   }
 }

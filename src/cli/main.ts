@@ -2,6 +2,11 @@ import { blockCommand } from './block.js'
 import { checkCommand } from './check.js'
 import { configCheckCommand } from './config-check.js'
 import { processContext } from './context.js'
+import { doctorCommand } from './doctor.js'
+import { eventsBodyCommand } from './events-body.js'
+import { eventsExportCommand } from './events-export.js'
+import { eventsListCommand } from './events-list.js'
+import { eventsShowCommand } from './events-show.js'
 import { explainCommand } from './explain.js'
 import { grantCommand } from './grant.js'
 import { keysCreateCommand } from './keys-create.js'
@@ -25,6 +30,10 @@ process.exitCode = await runCli(process.argv.slice(2), context, [
   triggerCommand,
   checkCommand(createFileReadAccess(context.now)),
   explainCommand(createFileReadExplanation(context.now)),
+  eventsListCommand,
+  eventsShowCommand,
+  eventsBodyCommand,
+  eventsExportCommand,
   grantCommand,
   revokeCommand,
   blockCommand,
@@ -37,4 +46,5 @@ process.exitCode = await runCli(process.argv.slice(2), context, [
   policyDiffCommand,
   policyApplyCommand,
   rebuildCommand,
+  doctorCommand,
 ])

@@ -59,6 +59,7 @@ function readCursor(query: URLSearchParams): string {
   return id
 }
 
-function cursorAt(id: string): string {
+/** The cursor of the page after this id. */
+export function cursorAt(id: string): string {
   return Buffer.from(id, 'utf8').toString('base64url')
 }

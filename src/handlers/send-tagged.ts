@@ -1,16 +1,28 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { sendJson } from './send.js'
+import { send, sendJson } from './send.js'
+
+type Headers = Readonly<Record<string, string>>
 
 /**
  * Sends an answer that a caller may keep, if it asks each time whether it still holds: 304 when it does.
  * `state` is the part of `body` that counts for that.
  */
 export function sendTagged(res: ServerResponse, body: unknown, state: unknown = body): void {
-  const tag = `"${createHash('sha256').update(JSON.stringify(state)).digest('base64url')}"`
+  const tag = createHash('sha256').update(JSON.stringify(state)).digest('base64url')
+  unlessHeld(res, tag, (headers) => sendJson(res, 200, body, headers))
+}
+
+/** The same with bytes, of which `hash` tells whether they are still those. */
+export function sendTaggedBytes(res: ServerResponse, hash: string, bytes: Buffer, headers: Headers): void {
+  unlessHeld(res, hash, (tagHeaders) => send(res, 200, { ...headers, ...tagHeaders }, bytes))
+}
+
+function unlessHeld(res: ServerResponse, hash: string, sendWhole: (headers: Headers) => void): void {
+  const tag = `"${hash}"`
   const headers = { ETag: tag, 'Cache-Control': 'private, no-cache' }
   if (!isHeld(res.req.headers['if-none-match'], tag)) {
-    sendJson(res, 200, body, headers)
+    sendWhole(headers)
     return
   }
   res.writeHead(304, headers)

@@ -14,20 +14,20 @@ export function sendJson(res: ServerResponse, status: number, body: unknown, hea
  * Sends a whole answer; nothing if the caller is gone. Where the request's body was not read to its end,
  * the connection closes after the answer.
  */
-export function send(res: ServerResponse, status: number, headers: Headers, text: string): void {
+export function send(res: ServerResponse, status: number, headers: Headers, content: string | Buffer): void {
   if (res.destroyed) return
   const unread = hasUnreadBody(res.req)
   if (unread) res.setHeader('Connection', 'close')
   res.writeHead(status, {
     ...headers,
-    'Content-Length': Buffer.byteLength(text),
+    'Content-Length': Buffer.byteLength(content),
     'X-Content-Type-Options': 'nosniff',
   })
   if (!unread) {
-    res.end(text)
+    res.end(content)
     return
   }
-  res.write(text)
+  res.write(content)
   endAfterBody(res)
 }
 

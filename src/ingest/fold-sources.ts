@@ -57,7 +57,7 @@ export async function foldIntoSources(
   }
   const present = [...folded.values()].filter((source) => source !== null)
   const gone = [...touched].filter(([name]) => folded.get(name) === null).map(([, { key }]) => key)
-  await saveSources(trx, environment, present)
+  await saveSources(trx, environment, present, saved)
   await deleteSources(trx, environment, gone)
 
   const changes = [...touched].map(([name, { key, causedBy }]) => ({

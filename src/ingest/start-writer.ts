@@ -5,6 +5,9 @@ import type { RebuildOptions } from './rebuild.js'
 import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
 import type { OpenWriter } from './writer.js'
 
+/** A batch lives through few collections so: half of what they cost, as measured. */
+const YOUNG_GENERATION_MB = 64
+
 export interface StartWriterDeps {
   readonly file: string
   /** Epoch milliseconds. */
@@ -30,7 +33,10 @@ type RequestBody = ThreadRequest extends infer Each
  * with `writer_ended`.
  */
 export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
-  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
+  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), {
+    workerData: { file },
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  })
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: LatchkeyError | null = null

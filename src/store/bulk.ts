@@ -59,7 +59,10 @@ export function bulkInsert<Table extends keyof Database, Column extends ColumnOf
   }
 }
 
-/** The same; a row whose key is there already takes its place. Each key at most once. */
+/**
+ * The same; a row whose key is there already takes its place, at least in the columns `updating`. Each key at most
+ * once. What is set is written to every index that holds it, even where it stays the same.
+ */
 export function bulkUpsert<
   Table extends keyof Database,
   Key extends ColumnOf<Table>,
@@ -68,8 +71,9 @@ export function bulkUpsert<
   table: Table,
   key: readonly Key[],
   columns: readonly Column[],
+  { updating = columns }: { readonly updating?: readonly Column[] } = {},
 ): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Key | Column>[]) => Promise<void> {
-  const told = columns.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
+  const told = updating.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
   const names = sql.join(key.map((column) => sql.ref(column)))
   return bulkInsert(table, [...key, ...columns], sql`on conflict (${names}) do update set ${sql.join(told)}`)
 }

@@ -20,6 +20,9 @@ export type CustomerLookup =
   | { readonly communityId: string }
   | { readonly messengerId: string }
 
+/** The facts that customers are found by. */
+const LOOKUPS = ['email', 'communityId', 'messengerId'] as const
+
 const selectCustomers = bulkStatement(
   (keys) => sql<CustomersTable>`select * from customers where (environment, customer_id) in (${keys})`,
 )
@@ -77,7 +80,7 @@ export async function saveCustomerFacts(
     const facts = told.reduce(addFacts, known?.facts ?? {})
     return facts === known?.facts ? [] : [{ customerId, facts, deletedAt: known?.deletedAt ?? null }]
   })
-  await saveCustomers(trx, environment, records)
+  await saveCustomers(trx, environment, stored, records)
   await saveReferences(trx, environment, tellings)
 }
 
@@ -97,24 +100,30 @@ export async function markDeleted(
     facts: stored.get(customerId)?.facts ?? {},
     deletedAt: Math.max(at, stored.get(customerId)?.deletedAt ?? at),
   }))
-  await saveCustomers(trx, environment, records)
+  await saveCustomers(trx, environment, stored, records)
 }
 
-const upsert = bulkUpsert(
-  'customers',
-  ['environment', 'customer_id'],
-  ['facts', 'email', 'community_id', 'messenger_id', 'deleted_at'],
-)
+const KEY = ['environment', 'customer_id'] as const
+const COLUMNS = ['facts', 'email', 'community_id', 'messenger_id', 'deleted_at'] as const
 
-function saveCustomers(
+/** Most events tell again what is known: setting that anew would write the indexes as well, a page for each. */
+const upsertFacts = bulkUpsert('customers', KEY, COLUMNS, { updating: ['facts', 'deleted_at'] })
+const upsertAll = bulkUpsert('customers', KEY, COLUMNS)
+
+/** @param stored what is known of them, by customer id */
+async function saveCustomers(
   trx: Transaction<Database>,
   environment: Environment,
+  stored: ReadonlyMap<string, CustomerRecord>,
   records: readonly CustomerRecord[],
 ): Promise<void> {
-  return upsert(
-    trx,
-    records.map((record) => toRow(environment, record)),
-  )
+  const isFoundAsBefore = (record: CustomerRecord): boolean => {
+    const known = stored.get(record.customerId)
+    return LOOKUPS.every((name) => known?.facts[name]?.value === record.facts[name]?.value)
+  }
+  const row = (record: CustomerRecord) => toRow(environment, record)
+  await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))
+  await upsertAll(trx, records.filter((record) => !isFoundAsBefore(record)).map(row))
 }
 
 function toRow(environment: Environment, { customerId, facts, deletedAt }: CustomerRecord): CustomersTable {

@@ -51,7 +51,7 @@ export async function markTouched(
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
-  if ((await getSetting(trx, SETTING)) === null) return
+  if (keys.length === 0 || (await getSetting(trx, SETTING)) === null) return
   await insertMarks(
     trx,
     keys.map(({ kind, id }) => ({ environment, kind, source_id: id })),

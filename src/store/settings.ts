@@ -1,9 +1,15 @@
-import type { Kysely, Transaction } from 'kysely'
-import type { Database } from './schema.js'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { bulkStatement } from './bulk.js'
+import type { Database, SettingsTable } from './schema.js'
+
+/** Prepared once: every batch asks for some. */
+const select = bulkStatement(
+  (keys) => sql<SettingsTable>`select key, value from settings where key in (${keys})`,
+)
 
 /** Null where the setting was never made. */
 export async function getSetting(db: Kysely<Database>, key: string): Promise<string | null> {
-  const row = await db.selectFrom('settings').select('value').where('key', '=', key).executeTakeFirst()
+  const [row] = await select(db, [[key]])
   return row?.value ?? null
 }
 

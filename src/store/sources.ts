@@ -58,35 +58,44 @@ export async function loadSourcesOfCustomers(
   return found
 }
 
-const upsert = bulkUpsert(
-  'sources',
-  ['environment', 'kind', 'source_id'],
-  ['customer_id', 'state', 'memory', 'newest_at'],
-)
+const KEY = ['environment', 'kind', 'source_id'] as const
 
-/** Each source at most once. */
+const COLUMNS = ['customer_id', 'state', 'memory', 'newest_at'] as const
+
+/** Setting the customer anew, even to the same, would write the index by customer as well: a page for each. */
+const upsertOfSameCustomer = bulkUpsert('sources', KEY, COLUMNS, {
+  updating: ['state', 'memory', 'newest_at'],
+})
+const upsert = bulkUpsert('sources', KEY, COLUMNS)
+
+/**
+ * Each source at most once.
+ * @param standing what is known of these sources as they stand, by `sourceKey`
+ */
 export async function saveSources(
   trx: Transaction<Database>,
   environment: Environment,
   sources: readonly FoldedSource[],
+  standing: ReadonlyMap<string, FoldedSource> = new Map(),
 ): Promise<void> {
   await markTouched(
     trx,
     environment,
     sources.map(({ state }) => state),
   )
-  await upsert(
-    trx,
-    sources.map(({ state, memory }) => ({
-      environment,
-      kind: state.kind,
-      source_id: state.id,
-      customer_id: state.customerId,
-      state: JSON.stringify(state),
-      memory: memory && JSON.stringify(memory),
-      newest_at: state.newestAt,
-    })),
-  )
+  const row = ({ state, memory }: FoldedSource) => ({
+    environment,
+    kind: state.kind,
+    source_id: state.id,
+    customer_id: state.customerId,
+    state: JSON.stringify(state),
+    memory: memory && JSON.stringify(memory),
+    newest_at: state.newestAt,
+  })
+  const isOfSameCustomer = ({ state }: FoldedSource): boolean =>
+    standing.get(sourceKey(state))?.state.customerId === state.customerId
+  await upsertOfSameCustomer(trx, sources.filter(isOfSameCustomer).map(row))
+  await upsert(trx, sources.filter((source) => !isOfSameCustomer(source)).map(row))
 }
 
 const remove = bulkStatement(

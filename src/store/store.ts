@@ -69,7 +69,10 @@ export async function openStore<Writer extends Closable>(
       readExplanation: createExplanationReader(reader, clock, configured),
       assertInPlace: () => {
         if (isInPlace() && isLogInPlace() && lock.isHeld()) return
-        throw new LatchkeyError('store_replaced', `${file}, its log or its lock was removed, replaced or emptied.`)
+        throw new LatchkeyError(
+          'store_replaced',
+          `${file}, its log or its lock was removed, replaced or emptied.`,
+        )
       },
       close,
     }

@@ -1,0 +1,45 @@
+import type { Kysely } from 'kysely'
+import type { Database } from '../../store/schema.js'
+import { countConflicts, countWaitingByReason, type WaitingReason } from '../../store/waiting-events.js'
+import { counted } from './amounts.js'
+import { type Finding, ok, warn } from './finding.js'
+
+/** What is missing in an event mostly comes within moments, with the next one. */
+const HELD_LONG_MS = 86_400_000
+
+/** Events that are stored and count nowhere, and bodies that contradict stored ones. */
+export async function checkEvents(db: Kysely<Database>, now: number): Promise<readonly Finding[]> {
+  const waiting = await countWaitingByReason(db)
+  const held = waiting.filter(({ disposition }) => disposition === 'held')
+  const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
+  return [checkHeld(held, now), checkQuarantined(quarantined), checkConflicts(await countConflicts(db))]
+}
+
+function checkHeld(held: readonly WaitingReason[], now: number): Finding {
+  const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
+  if (!isLong) return ok('held', countsText(held))
+  return warn('held', `${countsText(held)}, some for more than a day`, showing('held'))
+}
+
+function checkQuarantined(quarantined: readonly WaitingReason[]): Finding {
+  if (quarantined.length === 0) return ok('quarantined', countsText(quarantined))
+  return warn('quarantined', countsText(quarantined), showing('quarantined'))
+}
+
+function checkConflicts(count: number): Finding {
+  if (count === 0) return ok('conflicts', 'none')
+  const detail = `${count} other bodies came under ids of stored events, which stand`
+  return warn('conflicts', detail, 'ask the sender which is right; the daemon’s log names the ids')
+}
+
+/** `live 2 customer_unknown, sandbox 1 not_json`. */
+function countsText(waiting: readonly WaitingReason[]): string {
+  if (waiting.length === 0) return 'none'
+  const parts = waiting.map(({ environment, reason, count }) => `${environment} ${count} ${reason}`)
+  const total = waiting.reduce((sum, { count }) => sum + count, 0)
+  return `${counted(total, 'event')}: ${parts.join(', ')}`
+}
+
+function showing(disposition: string): string {
+  return `\`latchkey events list --disposition ${disposition}\` shows them`
+}

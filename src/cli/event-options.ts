@@ -1,0 +1,40 @@
+import { type Command, Option } from 'commander'
+import type { Config } from '../config/types.js'
+import type { EventFilter } from '../entitlements/stored-event.js'
+import { STORED_DISPOSITIONS } from '../handlers/event-filter.js'
+import type { Environment } from '../provider/event.js'
+import { defaultEnvironment, environmentOption, parseId, parseInstant } from './command.js'
+
+/** How a command says which stored events it means. */
+export interface EventFilterOptions {
+  readonly type?: string
+  readonly disposition?: NonNullable<EventFilter['disposition']>
+  readonly customer?: string
+  readonly endpoint?: string
+  readonly from?: number
+  readonly to?: number
+  readonly environment?: Environment
+}
+
+export function withEventFilter(command: Command): Command {
+  return command
+    .option('--type <type>', 'only of this type, such as payment.succeeded for either generation', parseId)
+    .addOption(new Option('--disposition <word>', 'only what became of so').choices(STORED_DISPOSITIONS))
+    .option('--customer <id>', 'only what names this customer', parseId)
+    .option('--endpoint <name>', 'only what came through this endpoint', parseId)
+    .option('--from <time>', 'only what was first received then, or later', parseInstant)
+    .option('--to <time>', 'only what was first received before', parseInstant)
+    .addOption(environmentOption())
+}
+
+export function eventFilterOf(options: EventFilterOptions, { endpoints }: Config): EventFilter {
+  return {
+    environment: options.environment ?? defaultEnvironment(endpoints),
+    disposition: options.disposition ?? null,
+    type: options.type ?? null,
+    customerId: options.customer ?? null,
+    endpoint: options.endpoint ?? null,
+    from: options.from ?? null,
+    to: options.to ?? null,
+  }
+}

@@ -1,0 +1,68 @@
+import { resolve } from 'node:path'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { Environment } from '../provider/event.js'
+import { createEventBodyReader } from '../store/event-body-reader.js'
+import {
+  commandGroup,
+  defaultEnvironment,
+  environmentOption,
+  jsonLine,
+  loadNamedConfig,
+  parseId,
+  type SharedOptions,
+  withSharedOptions,
+} from './command.js'
+import type { CliContext } from './context.js'
+import { noSuchEvent } from './events-show.js'
+import { openOutputFile } from './output-file.js'
+import { readStore } from './read-store.js'
+
+interface EventsBodyOptions extends SharedOptions {
+  readonly environment?: Environment
+  readonly sha256?: string
+  readonly output?: string
+  readonly force?: true
+}
+
+/** `latchkey events body`: the bytes of one stored event exactly as they came, and as they were signed. */
+export function eventsBodyCommand(program: Command, context: CliContext): void {
+  const command = commandGroup(program, 'events', 'the stored events').command('body')
+  withSharedOptions(command, 'events body evt_1', 'events body evt_1 --output evt_1.body')
+    .description('write the exact bytes of one stored event to standard output')
+    .argument('<event>', 'the event id', parseId)
+    .option('--sha256 <hex>', 'another body under this id (default: the one that stands)', parseSha256)
+    .option('--output <file>', 'write them to a file that only its owner may read')
+    .option('--force', 'replace that file')
+    .addOption(environmentOption())
+    .action((eventId: string, options: EventsBodyOptions) => writeBody(eventId, options, context))
+}
+
+async function writeBody(eventId: string, options: EventsBodyOptions, context: CliContext): Promise<void> {
+  const { config } = loadNamedConfig(options, context)
+  const environment = options.environment ?? defaultEnvironment(config.endpoints)
+  const sha256 = options.sha256 ?? null
+  const body = await readStore(config, (db) => createEventBodyReader(db)({ environment, eventId, sha256 }))
+  if (body === null) throw noSuchEvent(eventId, environment)
+  if (options.output !== undefined) {
+    saveTo(resolve(context.folder, options.output), body.bytes, options.force === true)
+  } else if (options.json) {
+    context.out(jsonLine({ id: eventId, sha256: body.sha256, bodyBase64: body.bytes.toString('base64') }))
+  } else {
+    context.out(body.bytes)
+  }
+}
+
+function saveTo(path: string, bytes: Buffer, replace: boolean): void {
+  const output = openOutputFile(path, { replace })
+  try {
+    output.write(bytes)
+    output.finish()
+  } finally {
+    output.discard()
+  }
+}
+
+function parseSha256(text: string): string {
+  if (/^[0-9a-f]{64}$/.test(text)) return text
+  throw new InvalidArgumentError('It is not a SHA-256 in lower-case hex.')
+}

@@ -1,0 +1,66 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import type { StoredEvent } from '../entitlements/stored-event.js'
+import { storedEventJson } from '../handlers/event-json.js'
+import { createEventPageReader, type EventPage } from '../store/event-page-reader.js'
+import { alignColumns } from './columns.js'
+import { commandGroup, jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+import { type EventFilterOptions, eventFilterOf, withEventFilter } from './event-options.js'
+import { readStore } from './read-store.js'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 1_000
+
+interface EventsListOptions extends SharedOptions, EventFilterOptions {
+  readonly limit: number
+}
+
+/** `latchkey events list`: stored events, newest first. That none is found is an answer too. */
+export function eventsListCommand(program: Command, context: CliContext): void {
+  const command = commandGroup(program, 'events', 'the stored events').command('list')
+  withSharedOptions(
+    withEventFilter(command),
+    'events list --disposition held',
+    'events list --customer cus_1 --from 2026-01-31T00:00:00Z',
+  )
+    .description('list stored events, newest first')
+    .option('--limit <n>', `how many at most, 1 to ${MAX_LIMIT}`, parseLimit, DEFAULT_LIMIT)
+    .action(async (options: EventsListOptions) => {
+      const { config } = loadNamedConfig(options, context)
+      const filter = eventFilterOf(options, config)
+      const page = await readStore(config, (db) => {
+        const readPage = createEventPageReader(db, { maxLookedAt: Number.POSITIVE_INFINITY })
+        return readPage({ filter, before: null, limit: options.limit })
+      })
+      show(page, options, context)
+    })
+}
+
+function show({ items, next }: EventPage, { json }: EventsListOptions, { out, err }: CliContext): void {
+  const hasMore = next !== null
+  if (json) {
+    out(jsonLine({ items: items.map(storedEventJson), hasMore }))
+    return
+  }
+  out(items.length === 0 ? 'no such event is stored\n' : listText(items))
+  if (hasMore) err('note: there are older ones; see --limit and --to\n')
+}
+
+function listText(events: readonly StoredEvent[]): string {
+  const lines = alignColumns(
+    events.map(({ receivedAt, id, type, disposition, reason, customerId }) => [
+      new Date(receivedAt).toISOString(),
+      id,
+      type ?? 'unreadable',
+      reason === null ? disposition : `${disposition} (${reason})`,
+      customerId ?? '',
+    ]),
+  )
+  return `${lines.join('\n')}\n`
+}
+
+function parseLimit(text: string): number {
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw new InvalidArgumentError(`It must be 1 to ${MAX_LIMIT}.`)
+}

@@ -1,0 +1,91 @@
+import type { Environment, Generation, NormalizedEvent, QuarantineReason } from '../provider/event.js'
+import type { Outcome } from './disposition.js'
+import { HOLD_REASON_TEXT } from './explain-words.js'
+import type { HoldReason, SourceKey } from './model.js'
+
+/** Which stored events of one environment are meant; null: all. Instants are epoch milliseconds. */
+export interface EventFilter {
+  readonly environment: Environment
+  readonly disposition: StoredEvent['disposition'] | null
+  /** The canonical type: `payment.succeeded`, for either generation. */
+  readonly type: string | null
+  /** The customer that the event itself names. */
+  readonly customerId: string | null
+  readonly endpoint: string | null
+  /** First received at this instant or after it. */
+  readonly from: number | null
+  /** First received before this instant. */
+  readonly to: number | null
+}
+
+/** One event as it is stored. Instants are epoch milliseconds. */
+export interface StoredEvent {
+  /** The `evt_` id, `man_` for what was done by hand, or `sha256:<hex>` of a body without a usable id. */
+  readonly id: string
+  readonly environment: Environment
+  readonly endpoint: string
+  /** Null, like `type` and `createdAt`, where the event could not be read. */
+  readonly generation: Generation | null
+  readonly type: string | null
+  readonly disposition: Outcome['disposition'] | 'quarantined'
+  /** Why it is held or quarantined; null otherwise. */
+  readonly reason: HoldReason | QuarantineReason | null
+  readonly createdAt: number | null
+  readonly receivedAt: number
+  readonly lastReceivedAt: number
+  readonly deliveries: number
+  readonly customerId: string | null
+  readonly source: SourceKey | null
+  /** How many other bodies came under this id. */
+  readonly conflicts: number
+  readonly normalizerVersion: number
+  /** Lower-case hex. */
+  readonly bodySha256: string
+  readonly bodyBytes: number
+}
+
+/** Another body that came under the id of a stored event, and changed nothing. */
+export interface OtherBody {
+  readonly sha256: string
+  readonly bytes: number
+  readonly endpoint: string
+  /** Epoch milliseconds. */
+  readonly receivedAt: number
+  readonly deliveries: number
+}
+
+/** All that is known of one stored event but its bytes. Personal data: never logged. */
+export interface StoredEventDetail extends StoredEvent {
+  /** `reason` in words. */
+  readonly reasonText: string | null
+  /** Null where the event could not be read. */
+  readonly normalized: NormalizedEvent | null
+  /** As received; null for what was done by hand. */
+  readonly headers: {
+    readonly event: string | null
+    readonly timestamp: string
+    readonly signature: string
+  } | null
+  /** In the order in which they came: of many, the first. */
+  readonly otherBodies: readonly OtherBody[]
+}
+
+const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
+  not_utf8: 'can not be used, since its bytes are no UTF-8 text',
+  not_json: 'can not be used, since its body is not JSON',
+  not_an_object: 'can not be used, since its body is no JSON object',
+  nested_too_deep: 'can not be used, since its body is nested too deep',
+  duplicate_keys: 'can not be used, since its body has a key twice, and nobody knows which one counts',
+  id_invalid: 'can not be used, since it has no id that could be kept',
+  created_at_invalid: 'can not be used, since it does not tell when it happened',
+  created_at_in_future: 'can not be used, since it is dated more than a day ahead of its receipt',
+  livemode_mismatch: 'can not be used, since it is about another environment than its endpoint',
+  reference_id_invalid: 'can not be used, since an id that it names could not be kept',
+  normalizer_failed: 'can not be used, since reading it failed by a bug',
+}
+
+/** What an event waits for, or why it can't be used. */
+export const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
+  ...HOLD_REASON_TEXT,
+  ...QUARANTINE_REASON_TEXT,
+}

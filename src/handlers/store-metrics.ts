@@ -1,0 +1,79 @@
+import { Gauge, type Registry } from 'prom-client'
+import type { DeliveryGap } from '../ingest/delivery-gaps.js'
+import type { Environment } from '../provider/event.js'
+
+export interface StoreMetricsDeps {
+  readonly registry: Registry
+  /** The configured ones, asked at every scrape: no other name becomes a label. */
+  readonly endpointNames: () => readonly string[]
+  /** By the name of the endpoint. */
+  readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
+  readonly countWaiting: () => Promise<readonly WaitingSeries[]>
+}
+
+interface WaitingSeries {
+  readonly environment: Environment
+  readonly disposition: 'held' | 'quarantined'
+  readonly count: number
+}
+
+const ENVIRONMENTS = ['live', 'sandbox'] as const
+const DISPOSITIONS = ['held', 'quarantined'] as const
+
+/**
+ * Adds what only the store can tell, read when it is scraped. While the store can't be read these series are
+ * missing, and the others are still told.
+ */
+export function addStoreMetrics({ registry, endpointNames, readGaps, countWaiting }: StoreMetricsDeps): void {
+  const registers = [registry]
+
+  const addGapGauge = (name: string, help: string, tell: (gap: DeliveryGap) => number | null): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['endpoint'],
+      registers,
+      async collect() {
+        this.reset()
+        const gaps = await readGaps().catch(() => null)
+        for (const endpoint of endpointNames()) {
+          const gap = gaps?.get(endpoint)
+          const value = gap === undefined ? null : tell(gap)
+          if (value !== null) this.set({ endpoint }, value / 1000)
+        }
+      },
+    })
+  }
+
+  addGapGauge(
+    'latchkey_last_delivery_timestamp_seconds',
+    'When the last new event arrived.',
+    ({ lastAt }) => lastAt,
+  )
+  addGapGauge(
+    'latchkey_delivery_gap_seconds',
+    'How long ago the last new event arrived.',
+    ({ current }) => current,
+  )
+  addGapGauge(
+    'latchkey_delivery_usual_interval_seconds',
+    'The median time between the newest events.',
+    ({ usualInterval }) => usualInterval,
+  )
+  new Gauge({
+    name: 'latchkey_events_waiting',
+    help: 'Stored events that count nowhere yet.',
+    labelNames: ['environment', 'disposition'],
+    registers,
+    async collect() {
+      this.reset()
+      const counted = await countWaiting().catch(() => null)
+      if (counted === null) return
+      // Zero is told too: an alarm on a series that is not there never ends.
+      for (const environment of ENVIRONMENTS) {
+        for (const disposition of DISPOSITIONS) this.set({ environment, disposition }, 0)
+      }
+      for (const { environment, disposition, count } of counted) this.set({ environment, disposition }, count)
+    },
+  })
+}

@@ -1,0 +1,69 @@
+import Sqlite from 'better-sqlite3'
+import { LatchkeyError } from '../errors.js'
+import { isStoreBroken, openConnection } from './dialect.js'
+
+/** Told how far a copy has come, in bytes. */
+export type OnProgress = (copied: number, total: number) => void
+
+/** 4 MB in pages of 4 KiB: little enough that whoever copies can show how far it is. */
+const PAGES_PER_STEP = 1_000
+
+/**
+ * Copies a database as it stands at one instant, its write-ahead log included, while others go on writing it.
+ * Its log can't begin anew meanwhile: it grows by what is written.
+ */
+export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
+  const sqlite = openConnection(file, { readOnly: true })
+  try {
+    // One snapshot for all steps: without it a copy begins anew at every commit of others, and never ends under load.
+    sqlite.exec('begin')
+    const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
+    await sqlite.backup(copy, {
+      progress: ({ totalPages, remainingPages }) => {
+        onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize)
+        return PAGES_PER_STEP
+      },
+    })
+  } finally {
+    sqlite.close()
+  }
+}
+
+/**
+ * Looks at every page of a database that nobody else uses.
+ * @throws {LatchkeyError} `backup_damaged`
+ */
+export function assertIntact(file: string, shownAs: string): void {
+  const found = readIntegrity(file)
+  if (found === 'ok') return
+  throw new LatchkeyError('backup_damaged', `${shownAs} is damaged: ${found}.`)
+}
+
+function readIntegrity(file: string): string {
+  try {
+    return withConnection(file, (sqlite) => String(sqlite.pragma('integrity_check(1)', { simple: true })))
+  } catch (error) {
+    if (!isStoreBroken(error)) throw error
+    return (error as Error).message
+  }
+}
+
+/**
+ * Moves all that a database keeps in side files into the file itself, where nobody else uses it: then it can be
+ * renamed, and read from a disk that can't be written.
+ * @throws {LatchkeyError} `store_unavailable`
+ */
+export function makeOneFile(file: string): void {
+  const mode = withConnection(file, (sqlite) => sqlite.pragma('journal_mode = DELETE', { simple: true }))
+  if (mode === 'delete') return
+  throw new LatchkeyError('store_unavailable', `The log of ${file} can't be moved into it.`)
+}
+
+function withConnection<T>(file: string, use: (sqlite: Sqlite.Database) => T): T {
+  const sqlite = new Sqlite(file, { fileMustExist: true })
+  try {
+    return use(sqlite)
+  } finally {
+    sqlite.close()
+  }
+}

@@ -1,0 +1,91 @@
+import type { Kysely } from 'kysely'
+import type { EventFilter } from '../entitlements/stored-event.js'
+import { walkEvents } from './event-walk.js'
+import type { DeliveredEvent, SignedHeaders } from './events.js'
+import type { Database } from './schema.js'
+
+/** A body has up to a mebibyte, and only so many are in memory at a time. */
+const BODIES_AT_ONCE = 16
+
+/** One delivery as it came, or one thing done by hand: what would make the same event again. */
+export type ExportedDelivery = Omit<DeliveredEvent, 'bodySha256'>
+
+/**
+ * All stored events that a filter means, oldest first, each with the other bodies that came under its id right after
+ * it: taken in again in this order, the same bodies stand. It ends at the event that was the newest when it began.
+ * @param onProgress told of the `seq` that was reached, and of the one to reach
+ */
+export async function* exportDeliveries(
+  db: Kysely<Database>,
+  filter: EventFilter,
+  onProgress: (reached: number, newest: number) => void,
+): AsyncGenerator<ExportedDelivery> {
+  const newest = await newestSeq(db)
+  for await (const { matching, last } of walkEvents(db, filter, { order: 'oldest first', beyond: null })) {
+    const meant = matching.filter((seq) => seq <= newest)
+    for (let i = 0; i < meant.length; i += BODIES_AT_ONCE) {
+      yield* loadDeliveries(db, meant.slice(i, i + BODIES_AT_ONCE))
+    }
+    onProgress(Math.min(last, newest), newest)
+    if (last >= newest) return
+  }
+}
+
+async function newestSeq(db: Kysely<Database>): Promise<number> {
+  const row = await db.selectFrom('events').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
+  return row?.seq ?? 0
+}
+
+async function* loadDeliveries(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): AsyncGenerator<ExportedDelivery> {
+  const rows = await db
+    .selectFrom('events')
+    .select(['environment', 'event_id', 'endpoint', 'headers', 'body', 'received_at'])
+    .where('seq', 'in', seqs)
+    .orderBy('seq')
+    .execute()
+  for (const row of rows) {
+    yield toDelivery(row)
+    yield* loadOtherDeliveries(db, row)
+  }
+}
+
+async function* loadOtherDeliveries(
+  db: Kysely<Database>,
+  { environment, event_id: eventId }: Pick<DeliveryRow, 'environment' | 'event_id'>,
+): AsyncGenerator<ExportedDelivery> {
+  const others = db
+    .selectFrom('event_conflicts')
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+  const known = await others.select('body_sha256').orderBy('received_at').orderBy('body_sha256').execute()
+  for (const { body_sha256: sha256 } of known) {
+    const row = await others
+      .select(['environment', 'event_id', 'endpoint', 'headers', 'body', 'received_at'])
+      .where('body_sha256', '=', sha256)
+      .executeTakeFirst()
+    if (row !== undefined) yield toDelivery(row)
+  }
+}
+
+interface DeliveryRow {
+  readonly environment: DeliveredEvent['environment']
+  readonly event_id: string
+  readonly endpoint: string
+  readonly headers: string
+  readonly body: Buffer
+  readonly received_at: number
+}
+
+function toDelivery(row: DeliveryRow): ExportedDelivery {
+  return {
+    environment: row.environment,
+    eventId: row.event_id,
+    endpoint: row.endpoint,
+    receivedAt: row.received_at,
+    headers: JSON.parse(row.headers) as SignedHeaders | null,
+    body: row.body,
+  }
+}

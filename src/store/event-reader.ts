@@ -1,0 +1,54 @@
+import type { Kysely } from 'kysely'
+import { type OtherBody, REASON_TEXT, type StoredEventDetail } from '../entitlements/stored-event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { selectSummaries, toStoredEvent } from './event-rows.js'
+import type { SignedHeaders } from './events.js'
+import type { Database } from './schema.js'
+
+/** A sender that signs something else at each attempt must not make an answer without end. */
+const OTHER_BODIES_SHOWN = 100
+
+export interface EventQuery {
+  readonly environment: Environment
+  readonly eventId: string
+}
+
+/** Null where no such event is stored. */
+export type ReadEvent = (query: EventQuery) => Promise<StoredEventDetail | null>
+
+export function createEventReader(db: Kysely<Database>): ReadEvent {
+  return async (query) => {
+    const row = await selectSummaries(db)
+      .select(['events.normalized', 'events.headers'])
+      .where('events.environment', '=', query.environment)
+      .where('events.event_id', '=', query.eventId)
+      .executeTakeFirst()
+    if (row === undefined) return null
+    return {
+      ...toStoredEvent(row),
+      reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
+      normalized: row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent),
+      headers: JSON.parse(row.headers) as SignedHeaders | null,
+      otherBodies: await loadOtherBodies(db, query),
+    }
+  }
+}
+
+async function loadOtherBodies(
+  db: Kysely<Database>,
+  { environment, eventId }: EventQuery,
+): Promise<readonly OtherBody[]> {
+  const rows = await db
+    .selectFrom('event_conflicts')
+    .select(['body_sha256', 'endpoint', 'received_at', 'deliveries'])
+    .select(({ fn }) => fn<number>('length', ['body']).as('bytes'))
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+    .orderBy('received_at')
+    .orderBy('body_sha256')
+    .limit(OTHER_BODIES_SHOWN)
+    .execute()
+  return rows.map(({ body_sha256: sha256, bytes, endpoint, received_at: receivedAt, deliveries }) => {
+    return { sha256, bytes, endpoint, receivedAt, deliveries }
+  })
+}

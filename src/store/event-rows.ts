@@ -1,0 +1,66 @@
+import { type ExpressionBuilder, type Kysely, type Selectable, sql } from 'kysely'
+import type { StoredEvent } from '../entitlements/stored-event.js'
+import type { Database, EventsTable } from './schema.js'
+
+/** All that tells of an event, without its bytes: of these only the length is read. */
+function summaryColumns({ selectFrom }: ExpressionBuilder<Database, 'events'>) {
+  return [
+    'events.seq',
+    'events.environment',
+    'events.event_id',
+    'events.endpoint',
+    'events.received_at',
+    'events.body_sha256',
+    'events.deliveries',
+    'events.last_received_at',
+    'events.disposition',
+    'events.reason',
+    'events.generation',
+    'events.type',
+    'events.created_at',
+    'events.normalizer_version',
+    'events.customer_id',
+    'events.source_kind',
+    'events.source_id',
+    sql<number>`length(events.body)`.as('body_bytes'),
+    selectFrom('event_conflicts as other')
+      .select(({ fn }) => fn.countAll().as('count'))
+      .whereRef('other.environment', '=', 'events.environment')
+      .whereRef('other.event_id', '=', 'events.event_id')
+      .as('conflicts'),
+  ] as const
+}
+
+/** Stored events, to be chosen from. */
+export function selectSummaries(db: Kysely<Database>) {
+  return db.selectFrom('events').select(summaryColumns)
+}
+
+type SummaryRow = Omit<Selectable<EventsTable>, 'seq' | 'headers' | 'body' | 'normalized' | 'payment_id'> & {
+  readonly body_bytes: number
+  readonly conflicts: number | string | bigint | null
+}
+
+export function toStoredEvent(row: SummaryRow): StoredEvent {
+  const { source_kind: kind, source_id: id } = row
+  return {
+    id: row.event_id,
+    environment: row.environment,
+    endpoint: row.endpoint,
+    generation: row.generation,
+    type: row.type,
+    disposition: row.disposition,
+    reason: row.reason,
+    createdAt: row.created_at,
+    receivedAt: row.received_at,
+    lastReceivedAt: row.last_received_at,
+    deliveries: row.deliveries,
+    customerId: row.customer_id,
+    source: kind === null || id === null ? null : { kind, id },
+    // A count is text on PostgreSQL.
+    conflicts: Number(row.conflicts),
+    normalizerVersion: row.normalizer_version,
+    bodySha256: row.body_sha256,
+    bodyBytes: row.body_bytes,
+  }
+}
