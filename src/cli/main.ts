@@ -1,3 +1,4 @@
+import { backupCommand } from './backup.js'
 import { blockCommand } from './block.js'
 import { checkCommand } from './check.js'
 import { configCheckCommand } from './config-check.js'
@@ -18,6 +19,7 @@ import { policyShowCommand } from './policy-show.js'
 import { runCli } from './program.js'
 import { createFileReadAccess, createFileReadExplanation } from './read-access.js'
 import { rebuildCommand } from './rebuild.js'
+import { restoreCommand } from './restore.js'
 import { revokeCommand } from './revoke.js'
 import { serveCommand } from './serve.js'
 import { triggerCommand } from './trigger.js'
@@ -46,5 +48,7 @@ process.exitCode = await runCli(process.argv.slice(2), context, [
   policyDiffCommand,
   policyApplyCommand,
   rebuildCommand,
+  backupCommand,
+  restoreCommand,
   doctorCommand,
 ])

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { apiSchema, endpointsSchema } from './access-schema.js'
+import { backupSchema } from './backup-schema.js'
 import { policySchema } from './policy-schema.js'
 import { databaseSchema, logSchema, serverSchema } from './server-schema.js'
 import { identitySchema, productsSchema, providerSchema, syncSchema } from './sync-schema.js'
@@ -9,6 +10,7 @@ export const configSchema = z.strictObject({
   $schema: z.string().optional(),
   server: serverSchema.prefault({}),
   database: databaseSchema.prefault({}),
+  backup: backupSchema.optional(),
   endpoints: endpointsSchema.default({}),
   api: apiSchema.prefault({}),
   policy: policySchema.prefault({}),

@@ -8,7 +8,7 @@ import type { Overrides } from './overrides.js'
 import type { PolicyFile } from './policy-schema.js'
 import type { ConfigFile } from './schema.js'
 import { sqlitePath } from './server-schema.js'
-import type { BotConfig, Config } from './types.js'
+import type { BackupConfig, BotConfig, Config } from './types.js'
 
 /** The config as the daemon uses it: overrides applied, defaults filled in, times and paths absolute. */
 export function toConfig(file: ConfigFile, overrides: Overrides, path: string): Config {
@@ -24,6 +24,7 @@ export function toConfig(file: ConfigFile, overrides: Overrides, path: string): 
       metrics: server.metrics ?? null,
     },
     database: { url, file: resolve(dirname(path), sqlitePath(url)) },
+    backup: toBackup(file.backup, path),
     endpoints: Object.entries(file.endpoints).map(([name, endpoint]) => toEndpoint(name, endpoint)),
     apiKeys: file.api.keys.map(toApiKey),
     policy: toPolicy(file.policy),
@@ -78,6 +79,12 @@ function toPolicy({ grantOn, revokeOn, ...switches }: PolicyFile): Policy {
     lapseAfter:
       typeof switches.lapseAfter === 'string' ? parseDuration(switches.lapseAfter) : documented.lapseAfter,
   }
+}
+
+function toBackup(backup: ConfigFile['backup'], path: string): BackupConfig | null {
+  if (backup === undefined) return null
+  const { folder, every, keep } = backup
+  return { folder: resolve(dirname(path), folder), everyMs: parseDuration(every), keep }
 }
 
 function toBot(bot: ConfigFile['sync']['discord']): BotConfig | null {

@@ -26,6 +26,14 @@ export interface DatabaseConfig {
   readonly file: string
 }
 
+/** Backups made by the clock. */
+export interface BackupConfig {
+  /** Absolute. */
+  readonly folder: string
+  readonly everyMs: number
+  readonly keep: number
+}
+
 /** The merchant's own reference to a customer: `externalRef`, or `metadata.<key>`. */
 export interface IdentityConfig {
   readonly ref: string
@@ -77,6 +85,8 @@ export interface Config {
   readonly path: string
   readonly server: ServerConfig
   readonly database: DatabaseConfig
+  /** Null: none are made by the clock. */
+  readonly backup: BackupConfig | null
   readonly endpoints: readonly Endpoint[]
   readonly apiKeys: readonly ApiKey[]
   readonly policy: Policy

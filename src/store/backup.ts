@@ -1,4 +1,4 @@
-import { realpathSync, renameSync, statSync } from 'node:fs'
+import { existsSync, renameSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { LatchkeyError } from '../errors.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
@@ -29,11 +29,11 @@ export async function backUp(
   { overwrite, onProgress }: BackupOptions,
 ): Promise<Backup> {
   assertFree(file, target, overwrite)
+  removePartsOf(target)
   const part = partNameFor(target)
   try {
-    // Its first bytes are private already: the copy keeps the mode that it finds.
+    // Private before its first byte: whoever writes it then keeps the mode that it finds.
     ensurePrivateFile(part)
-    removePartsOfOthers(target, part)
     await copyDatabase(file, part, onProgress)
     makeOneFile(part)
     assertIntact(part, `the copy of ${file}`)
@@ -45,4 +45,23 @@ export async function backUp(
   } finally {
     removePartsOf(target)
   }
+}
+
+function assertFree(file: string, target: string, overwrite: boolean): void {
+  if (ownFiles(file).some((own) => own === target || isSameFile(own, target))) {
+    throw new LatchkeyError('usage', `${target} belongs to the database itself: name another file.`)
+  }
+  if (existsSync(target) && !overwrite) {
+    throw new LatchkeyError('backup_exists', `${target} is there already: --force replaces it.`)
+  }
+}
+
+function ownFiles(file: string): readonly string[] {
+  return ['', '-wal', '-shm', '-journal', '.lock'].map((suffix) => `${file}${suffix}`)
+}
+
+function isSameFile(one: string, other: string): boolean {
+  const a = statSync(one, { throwIfNoEntry: false })
+  const b = statSync(other, { throwIfNoEntry: false })
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
 }

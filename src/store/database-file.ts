@@ -17,6 +17,7 @@ export async function copyDatabase(file: string, copy: string, onProgress?: OnPr
   try {
     // One snapshot for all steps: without it a copy begins anew at every commit of others, and never ends under load.
     sqlite.exec('begin')
+    sqlite.prepare('select 1 from sqlite_schema').get()
     const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
     await sqlite.backup(copy, {
       progress: ({ totalPages, remainingPages }) => {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 /** What SQLite may keep beside a database file. */
@@ -13,6 +13,7 @@ export function partNameFor(target: string): string {
 /** Removes all that was ever begun for this file and not ended, such as by a process that was killed. */
 export function removePartsOf(target: string): void {
   const folder = dirname(target)
+  if (!existsSync(folder)) return
   const name = basename(target).replaceAll(/[^\w-]/g, '\\$&')
   const part = new RegExp(`^${name}\\.[0-9a-f]{12}\\.part${SIDE_FILE}$`)
   for (const found of readdirSync(folder)) {

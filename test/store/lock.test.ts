@@ -54,7 +54,7 @@ describe('the lock of a store', () => {
     await temporaryStore(file)
     const lock = lockStore(file)
     onTestFinished(() => lock.release())
-    expect(await open(file, true).selectFrom('settings').selectAll().execute()).toEqual([])
+    expect(await open(file, true).selectFrom('events').selectAll().execute()).toEqual([])
   })
 
   it('leaves a file that only its owner may open', () => {

@@ -23,6 +23,7 @@ import {
   movePaymentEvents,
   setDispositions,
 } from '../../src/store/events.js'
+import { loadGrounds } from '../../src/store/grounds.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
 import { loadLinks } from '../../src/store/payment-links.js'
 import { loadWrittenActive } from '../../src/store/product-customers.js'
@@ -62,6 +63,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])],
     ['deleting sources', (db) => deleteSources(db, 'live', SOURCES)],
+    ['grounds of an answer', (db) => loadGrounds(db, 'live', ['cus_1', 'cus_2'])],
     ['entitlements of customers', (db) => loadEntitlements(db, 'live', ['cus_1', 'cus_2'])],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],

@@ -1,0 +1,35 @@
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { type Restored, restore } from '../store/restore.js'
+import { withByteProgress } from './byte-progress.js'
+import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+
+/** `latchkey restore`: puts a backup in the place of the database, which no daemon may be serving. */
+export function restoreCommand(program: Command, context: CliContext): void {
+  withSharedOptions(program.command('restore'), 'restore /srv/backups/monday.db')
+    .argument('<file>', 'a file that `latchkey backup` made')
+    .description(
+      'put a backup in the place of the database, and keep what was there; no daemon may be running',
+    )
+    .action((file: string, options: SharedOptions) => restoreFrom(file, options, context))
+}
+
+async function restoreFrom(from: string, options: SharedOptions, context: CliContext): Promise<void> {
+  const { database } = loadNamedConfig(options, context).config
+  const backup = resolve(context.folder, from)
+  const restored = await withByteProgress(context, (onProgress) =>
+    restore(database.file, backup, { now: context.now(), onProgress }),
+  )
+  context.out(options.json ? jsonLine({ ...restored, from: backup }) : describe(restored, backup))
+}
+
+function describe({ file, keptAs, migrated }: Restored, backup: string): string {
+  return [
+    `restored ${file} from ${backup}`,
+    ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
+    keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
+    'whoever follows the change log begins anew: cursors from before are unknown now',
+    '',
+  ].join('\n')
+}

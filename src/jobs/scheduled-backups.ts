@@ -1,0 +1,86 @@
+import cron from 'node-cron'
+import type { Logger } from 'pino'
+import type { Schedule } from './schedule.js'
+
+const EVERY_MINUTE = '* * * * *'
+
+/** After one that failed: soon, yet not so often that a full disk or a large database keeps the machine busy. */
+const RETRY_AFTER_MS = 10 * 60_000
+
+export interface ScheduledBackupsDeps {
+  /** The age, in milliseconds, at which the newest backup is followed by another. */
+  readonly everyMs: number
+  readonly backups: {
+    readonly newestAt: () => number | null
+    readonly fileOf: (at: number) => string
+    readonly prune: () => number
+  }
+  /** Begins to write one to a file; `done` rejects where it fails or is stopped. */
+  readonly startBackup: (file: string) => {
+    readonly done: Promise<{ readonly file: string; readonly bytes: number }>
+    readonly stop: () => void
+  }
+  /** Told when the newest backup was begun, at the start and after each. */
+  readonly report: (at: number) => void
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  readonly log: Logger
+}
+
+/**
+ * Makes a backup whenever the newest is old enough, and keeps the newest few. What is due is told by the files
+ * themselves, so that a restart neither skips one nor makes one too many.
+ */
+export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
+  const { backups, startBackup, report, clock, log } = deps
+  let stopUnderWay = (): void => {}
+  let running: Promise<void> | null = null
+  let isStopping = false
+  let failedAt: number | null = null
+
+  async function make(at: number): Promise<void> {
+    try {
+      const underWay = startBackup(backups.fileOf(at))
+      stopUnderWay = underWay.stop
+      const { file, bytes } = await underWay.done
+      failedAt = null
+      report(at)
+      log.info({ file, bytes, removed: backups.prune() }, 'made a backup')
+    } catch (error) {
+      failedAt = at
+      if (!isStopping) log.error({ err: error }, 'the backup failed: it is tried again in ten minutes')
+    }
+  }
+
+  function look(): void {
+    const now = clock()
+    if (running !== null || isStopping || !isDue(now, deps, failedAt)) return
+    running = make(now).finally(() => {
+      running = null
+    })
+  }
+
+  const newest = backups.newestAt()
+  if (newest !== null) report(newest)
+  look()
+  const task = cron.schedule(EVERY_MINUTE, look, { name: 'back-up' })
+  return {
+    async stop() {
+      isStopping = true
+      await task.destroy()
+      stopUnderWay()
+      await running
+    },
+  }
+}
+
+/** A backup from the future says that the clock was set back: how old it is nobody knows. */
+function isDue(
+  now: number,
+  { everyMs, backups }: Pick<ScheduledBackupsDeps, 'everyMs' | 'backups'>,
+  failedAt: number | null,
+): boolean {
+  if (failedAt !== null && now - failedAt < RETRY_AFTER_MS) return false
+  const newest = backups.newestAt()
+  return newest === null || newest > now || now - newest >= everyMs
+}

@@ -1,0 +1,42 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { removePartsOf } from './part-file.js'
+import { readTimeInName, timeInName } from './time-in-name.js'
+
+const NAME = /^latchkey-(.+)\.db$/
+const BEGUN = /^(latchkey-.+\.db)\.[0-9a-f]{12}\.part/
+
+/** Where backups that are made by the clock are kept: files of one name and the time when each was begun. */
+export interface BackupFolder {
+  /** When the newest one was begun, in epoch milliseconds; null where there is none. */
+  newestAt(): number | null
+  /** Its path, of the one begun at that time. */
+  fileOf(at: number): string
+  /** Removes all but the newest few, and what was begun and never ended; answers how many backups it removed. */
+  prune(): number
+}
+
+/** `keep`: how many backups are left. Nothing else in the folder is touched. */
+export function createBackupFolder(folder: string, keep: number): BackupFolder {
+  const names = (): readonly string[] => (existsSync(folder) ? readdirSync(folder) : [])
+  const fileOf = (at: number): string => join(folder, `latchkey-${timeInName(at)}.db`)
+
+  function newestFirst(): readonly number[] {
+    const times = names().map((name) => readTimeInName(NAME.exec(name)?.[1] ?? ''))
+    return times.filter((time) => time !== null).sort((a, b) => b - a)
+  }
+
+  return {
+    newestAt: () => newestFirst()[0] ?? null,
+    fileOf,
+    prune() {
+      for (const name of names()) {
+        const [, begun] = BEGUN.exec(name) ?? []
+        if (begun !== undefined) removePartsOf(join(folder, begun))
+      }
+      const old = newestFirst().slice(keep)
+      for (const at of old) rmSync(fileOf(at))
+      return old.length
+    },
+  }
+}

@@ -1,0 +1,21 @@
+import { constants, setPriority } from 'node:os'
+import { backUp } from './backup.js'
+import type { BackupReply } from './start-backup.js'
+
+/*
+ * A process of its own for a backup beside a daemon: looking at every page of the copy can't be interrupted, and this
+ * one can be killed meanwhile. It gives way to the daemon, and ends with it.
+ */
+
+const [file = '', target = ''] = process.argv.slice(2)
+setPriority(constants.priority.PRIORITY_LOW)
+process.once('disconnect', () => process.exit(1))
+process.send?.(await reply(), () => process.exit(0))
+
+async function reply(): Promise<BackupReply> {
+  try {
+    return { backup: await backUp(file, target, { overwrite: false }) }
+  } catch (error) {
+    return { reason: error instanceof Error ? error.message : String(error) }
+  }
+}

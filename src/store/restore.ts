@@ -1,0 +1,81 @@
+import { existsSync, realpathSync } from 'node:fs'
+import { LatchkeyError } from '../errors.js'
+import { startChangeLogEpoch } from './change-cursor.js'
+import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
+import { isStoreBroken, openDatabase } from './dialect.js'
+import { lockStore } from './lock.js'
+import { isLatchkeySchema, migrate } from './migrate.js'
+import { partNameFor, removePartsOf, sync } from './part-file.js'
+import { ensurePrivateFile } from './private-file.js'
+import { replaceStore } from './replace-store.js'
+import { timeInName } from './time-in-name.js'
+
+export interface RestoreOptions {
+  /** Epoch milliseconds: names what is kept. */
+  readonly now: number
+  readonly onProgress?: OnProgress
+}
+
+export interface Restored {
+  readonly file: string
+  /** Where the database is that stood there before; null: there was none. */
+  readonly keptAs: string | null
+  /** The schema steps that the backup lacked. */
+  readonly migrated: readonly string[]
+}
+
+/**
+ * Puts a copy of a backup in the place of the store, and keeps what was there beside it. The copy is made ready before
+ * anybody can see it, and takes the place in one step: until then the old store stands whole.
+ *
+ * @throws {LatchkeyError} `backup_missing`, `backup_damaged`, `not_a_backup`, `schema_too_new`, `store_in_use`
+ */
+export async function restore(
+  path: string,
+  backup: string,
+  { now, onProgress }: RestoreOptions,
+): Promise<Restored> {
+  if (!existsSync(backup)) throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
+  const file = existsSync(path) ? realpathSync(path) : path
+  const lock = lockStore(file)
+  try {
+    removePartsOf(file)
+    const part = partNameFor(file)
+    ensurePrivateFile(part)
+    await copyBackup(backup, part, onProgress)
+    const migrated = await makeReady(part, backup)
+    const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
+    return { file, keptAs, migrated }
+  } finally {
+    removePartsOf(file)
+    lock.release()
+  }
+}
+
+async function copyBackup(backup: string, part: string, onProgress?: OnProgress): Promise<void> {
+  try {
+    await copyDatabase(backup, part, onProgress)
+  } catch (error) {
+    if (!isStoreBroken(error)) throw error
+    throw new LatchkeyError('not_a_backup', `${backup} is no database, or is damaged.`, { cause: error })
+  }
+  assertIntact(part, backup)
+}
+
+/** Everything in which a restored store must differ from its backup is done here. */
+async function makeReady(part: string, backup: string): Promise<readonly string[]> {
+  const db = openDatabase(part, { readOnly: false })
+  let migrated: readonly string[]
+  try {
+    if (!(await isLatchkeySchema(db))) {
+      throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
+    }
+    migrated = await migrate(db)
+    await db.transaction().execute(startChangeLogEpoch)
+  } finally {
+    await db.destroy()
+  }
+  makeOneFile(part)
+  sync(part)
+  return migrated
+}
