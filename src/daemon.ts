@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Config } from './config/types.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './guards.js'
 import type { CustomerQuestions } from './handlers/customer-questions.js'
+import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
@@ -11,6 +12,7 @@ import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
 import { startWriter } from './ingest/start-writer.js'
+import type { Writer } from './ingest/writer.js'
 import { startSchedule } from './jobs/schedule.js'
 import type { CustomerReaders } from './store/customer-readers.js'
 import { loadManualEvent } from './store/manual-events.js'
@@ -68,13 +70,17 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     const trusted = failingWith((error) => fail(error))
     const inPlace = checkedBy(store.assertInPlace)
     const canWrite = trusted(inPlace(writer.canWrite))
+    const keptAnswers = createKeptAnswers()
     const queue = createIngestQueue({
-      writeBatch: inPlace(writer.writeBatch),
+      writeBatch: inPlace(forgetting(keptAnswers, writer.writeBatch)),
       onWritten: createReportRemarks({ log, count: metrics }),
       onBroken: (error) => fail(error),
       log,
     })
-    const rebuilds = createRebuildJobs({ rebuild: writer.rebuild, log })
+    const rebuilds = createRebuildJobs({
+      rebuild: (policy, options) => keptAnswers.aside(() => writer.rebuild(policy, options)),
+      log,
+    })
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
@@ -86,6 +92,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       apiKeys: () => current.apiKeys,
       ingest: queue.ingest,
       readAccess,
+      keptAnswers,
       performAct: createPerformAct({
         write: queue.ingest,
         findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
@@ -145,6 +152,20 @@ function usableSocket(file: string, log: Logger): string | null {
   if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
   log.warn({ file }, 'the path is too long for a local socket: commands that change something need --url')
   return null
+}
+
+/** Before a batch is acknowledged, no answer is kept that it made untrue; nor any, should it be unknown which. */
+function forgetting(kept: KeptAnswers, writeBatch: Writer['writeBatch']): Writer['writeBatch'] {
+  return async (deliveries) => {
+    try {
+      const written = await writeBatch(deliveries)
+      for (const { environment, customerIds } of written.touched) kept.forget(environment, customerIds)
+      return written
+    } catch (error) {
+      kept.forgetAll()
+      throw error
+    }
+  }
 }
 
 function customerQuestions(readers: CustomerReaders, answered: Guard): CustomerQuestions {

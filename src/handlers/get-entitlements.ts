@@ -1,18 +1,26 @@
-import { type AccessDeps, askAccess } from './access-question.js'
-import { accessJson } from './entitlement-json.js'
+import { type AccessDeps, readQuestion } from './access-question.js'
+import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
-import { sendTagged } from './send-tagged.js'
+import { sendTaggedJson } from './send-tagged.js'
 
-/**
- * GET /entitlements/:customerId. The ETag leaves out `asOf` and the cursor, which move with the clock and with
- * other customers, and takes in every end of access: what a caller keeps by it never outlives one.
- */
-export function getEntitlements(deps: AccessDeps): RawHandler<'customerId'> {
+export interface EntitlementsDeps extends AccessDeps {
+  readonly keptAnswers: KeptAnswers
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+}
+
+/** GET /entitlements/:customerId. What is asked again while nothing has changed is answered from memory. */
+export function getEntitlements(deps: EntitlementsDeps): RawHandler<'customerId'> {
+  const { keptAnswers, clock, readAccess } = deps
   return async (req, res, { customerId }) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const body = accessJson(await askAccess(req, customerId, deps))
-    const { asOf: _asOf, cursor: _cursor, ...state } = body
-    sendTagged(res, body, state)
+    const question = readQuestion(req, customerId, deps)
+    const now = clock()
+    const kept = question.at === null ? keptAnswers.find(question.environment, customerId, now) : null
+    if (kept !== null) return sendTaggedJson(res, kept.tag, () => kept.text(now))
+    const answer = await readAccess(question)
+    const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
+    sendTaggedJson(res, rendered.tag, () => rendered.text(answer.asOf))
   }
 }

@@ -11,7 +11,7 @@ import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customer-routes.js'
 import { createFailureLimit } from './failure-limit.js'
 import { getEntitlement } from './get-entitlement.js'
-import { getEntitlements } from './get-entitlements.js'
+import { type EntitlementsDeps, getEntitlements } from './get-entitlements.js'
 import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
 import { healthz } from './healthz.js'
@@ -47,6 +47,7 @@ export interface ListenersDeps {
   readonly apiKeys: () => readonly ApiKey[]
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
   readonly readAccess: AccessDeps['readAccess']
+  readonly keptAnswers: EntitlementsDeps['keptAnswers']
   readonly customers: CustomerQuestions
   readonly performAct: ManualActDeps['performAct']
   readonly readExplanation: ExplanationDeps['readExplanation']

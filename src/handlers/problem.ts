@@ -46,6 +46,7 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   backup_exists: null,
   backup_missing: null,
   backup_damaged: null,
+  backup_failed: null,
   not_a_backup: null,
   cursor_reset: { status: 410, title: 'Cursor reset' },
   rebuild_interrupted: null,

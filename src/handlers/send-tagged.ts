@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { send, sendJson } from './send.js'
+import { JSON_TYPE, send, sendJson } from './send.js'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -9,8 +9,16 @@ type Headers = Readonly<Record<string, string>>
  * `state` is the part of `body` that counts for that.
  */
 export function sendTagged(res: ServerResponse, body: unknown, state: unknown = body): void {
-  const tag = createHash('sha256').update(JSON.stringify(state)).digest('base64url')
-  unlessHeld(res, tag, (headers) => sendJson(res, 200, body, headers))
+  unlessHeld(res, tagOf(state), (headers) => sendJson(res, 200, body, headers))
+}
+
+/** The same with JSON that is written already, and its tag. */
+export function sendTaggedJson(res: ServerResponse, tag: string, text: () => string): void {
+  unlessHeld(res, tag, (headers) => send(res, 200, { ...JSON_TYPE, ...headers }, text()))
+}
+
+export function tagOf(state: unknown): string {
+  return createHash('sha256').update(JSON.stringify(state)).digest('base64url')
 }
 
 /** The same with bytes, of which `hash` tells whether they are still those. */

@@ -5,9 +5,11 @@ const LINGER_MS = 2_000
 
 type Headers = Readonly<Record<string, string>>
 
+export const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' }
+
 /** Sends a whole JSON answer. */
 export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Headers = {}): void {
-  send(res, status, { 'Content-Type': 'application/json; charset=utf-8', ...headers }, JSON.stringify(body))
+  send(res, status, { ...JSON_TYPE, ...headers }, JSON.stringify(body))
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { CANONICAL_TYPE_OF_V2, type ManualEventType } from '../provider/event-types.js'
 import type { Receipt } from './delivery.js'
-import type { WrittenDelivery } from './write-batch.js'
+import type { TouchedCustomers } from './touched-customers.js'
+import type { CommittedBatch, WrittenDelivery } from './write-batch.js'
 
 /** What an operator should know of one committed delivery: ids and types, never a body or a person. */
 export type Remark = { readonly endpoint: string; readonly eventId: string } & (
@@ -17,10 +18,11 @@ export interface WrittenBatch {
   /** In the order of the deliveries. */
   readonly receipts: readonly Receipt[]
   readonly remarks: readonly Remark[]
+  readonly touched: readonly TouchedCustomers[]
 }
 
 /** Remembers which versions of the provider's API it has seen: a new one is remarked once. */
-export function createWrittenBatch(): (written: readonly WrittenDelivery[]) => WrittenBatch {
+export function createWrittenBatch(): (committed: CommittedBatch) => WrittenBatch {
   const seenVersions = new Set<string>()
 
   function remarksOn({ prepared, receipt, isConflict }: WrittenDelivery): Remark[] {
@@ -43,9 +45,10 @@ export function createWrittenBatch(): (written: readonly WrittenDelivery[]) => W
     return remarks
   }
 
-  return (written) => ({
-    receipts: written.map(({ receipt }) => receipt),
-    remarks: written.flatMap(remarksOn),
+  return ({ deliveries, touched }) => ({
+    receipts: deliveries.map(({ receipt }) => receipt),
+    remarks: deliveries.flatMap(remarksOn),
+    touched,
   })
 }
 

@@ -1,6 +1,6 @@
 import type { SourceState } from '../entitlements/model.js'
 import { givesSameAccess } from '../entitlements/same-access.js'
-import type { NormalizedEvent } from '../provider/event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { SourceChange } from './fold-sources.js'
 import type { CauseOf } from './save-access.js'
 
@@ -10,24 +10,39 @@ interface Touch {
   readonly causedBy: string
 }
 
-/**
- * Whose access may have changed with these sources, or by these events alone, and by which event. Most events
- * change none: a payment's second, a renewal's.
- */
+/** Customers of one environment. */
+export interface TouchedCustomers {
+  readonly environment: Environment
+  readonly customerIds: readonly string[]
+}
+
+export interface Touched {
+  /** Whose access may be another: few events make it so, not a payment's second, nor a renewal's. */
+  readonly accessOf: readonly string[]
+  /** Whose answers may say anything else than before, of their access or of what it rests on. */
+  readonly answersOf: readonly string[]
+  /** Which event made an entitlement change. */
+  readonly causeOf: CauseOf
+}
+
+/** Who is touched by changes of these sources, or by these events alone. */
 export function whoIsTouched(
   changes: readonly SourceChange[],
   events: readonly NormalizedEvent[],
   now: number,
-): { customerIds: string[]; causeOf: CauseOf } {
+): Touched {
   const byCustomer = new Map<string, Touch[]>()
+  const answersOf = new Set<string>()
   const touch = (customerId: string, by: Touch): void => {
     byCustomer.set(customerId, [...(byCustomer.get(customerId) ?? []), by])
+    answersOf.add(customerId)
   }
   for (const { before, after, causedBy } of changes) {
-    if (givesSameAccess(before, after, now)) continue
+    const isSame = givesSameAccess(before, after, now)
     for (const state of [before, after]) {
       if (state === null || state.customerId === null) continue
-      touch(state.customerId, { isOf: (productId) => gives(state, productId), causedBy })
+      if (isSame) answersOf.add(state.customerId)
+      else touch(state.customerId, { isOf: (productId) => gives(state, productId), causedBy })
     }
   }
   for (const event of events) {
@@ -37,7 +52,8 @@ export function whoIsTouched(
     touch(event.customerId, { isOf: (productId) => blocked === null || blocked === productId, causedBy })
   }
   return {
-    customerIds: [...byCustomer.keys()],
+    accessOf: [...byCustomer.keys()],
+    answersOf: [...answersOf],
     causeOf: (customerId, productId) => {
       const touched = byCustomer.get(customerId) ?? []
       const ofProduct = touched.findLast(({ isOf }) => isOf(productId))

@@ -10,7 +10,7 @@ import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
 import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { saveAccess } from './save-access.js'
-import { whoIsTouched } from './touched-customers.js'
+import { type TouchedCustomers, whoIsTouched } from './touched-customers.js'
 
 /** One delivery, committed: what it was, and what became of it. */
 export interface WrittenDelivery {
@@ -20,8 +20,15 @@ export interface WrittenDelivery {
   readonly isConflict: boolean
 }
 
-/** Commits a batch whole or not at all; answers in the order of the deliveries. */
-export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<readonly WrittenDelivery[]>
+/** A batch, committed. */
+export interface CommittedBatch {
+  /** In the order in which they came. */
+  readonly deliveries: readonly WrittenDelivery[]
+  readonly touched: readonly TouchedCustomers[]
+}
+
+/** Commits a batch whole or not at all. */
+export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<CommittedBatch>
 
 export interface BatchWriterDeps {
   readonly db: Kysely<Database>
@@ -42,13 +49,16 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     const environments = new Set(deliveries.map(({ environment }) => environment))
     return db.transaction().execute(async (trx) => {
       const written = new Map<PreparedDelivery, WrittenDelivery>()
+      const touched: TouchedCustomers[] = []
       const prepared = await dateActs(trx, read, clock())
       const inForce = await policy(trx)
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
-        for (const result of await write(trx, environment, own, inForce)) written.set(result.prepared, result)
+        const { deliveries, customerIds } = await write(trx, environment, own, inForce)
+        for (const result of deliveries) written.set(result.prepared, result)
+        touched.push({ environment, customerIds })
       }
-      return prepared.map((one) => written.get(one) as WrittenDelivery)
+      return { deliveries: prepared.map((one) => written.get(one) as WrittenDelivery), touched }
     })
   }
 
@@ -57,7 +67,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     environment: Environment,
     prepared: readonly PreparedDelivery[],
     inForce: Policy,
-  ): Promise<WrittenDelivery[]> {
+  ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
     const events = fresh.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
     const folded = await foldIntoSources(trx, environment, events, inForce)
@@ -77,12 +87,13 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       deletions.flatMap(({ customerId, createdAt: at }) => (customerId === null ? [] : [{ customerId, at }])),
     )
     const now = clock()
-    const { customerIds, causeOf } = whoIsTouched(folded.changes, events, now)
-    await saveAccess(trx, environment, customerIds, now, causeOf)
-    return [
+    const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
+    await saveAccess(trx, environment, accessOf, now, causeOf)
+    const deliveries = [
       ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),
       ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.includes(one))),
     ]
+    return { deliveries, customerIds: answersOf }
   }
 }
 

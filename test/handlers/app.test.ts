@@ -11,6 +11,7 @@ import { getEntitlement } from '../../src/handlers/get-entitlement.js'
 import { getEntitlements } from '../../src/handlers/get-entitlements.js'
 import { getMetrics } from '../../src/handlers/get-metrics.js'
 import { healthz } from '../../src/handlers/healthz.js'
+import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
 import { readyz } from '../../src/handlers/readyz.js'
 import { receiveWebhook } from '../../src/handlers/receive-webhook.js'
@@ -38,7 +39,11 @@ function embeddedApp(): Express {
   return createApp({
     routes: [
       createRoute('/webhooks/:endpoint', webhook, log),
-      createRoute('/entitlements/:customerId', getEntitlements(access), log),
+      createRoute(
+        '/entitlements/:customerId',
+        getEntitlements({ ...access, keptAnswers: createKeptAnswers(), clock: () => NOW }),
+        log,
+      ),
       createRoute('/entitlements/:customerId/:productId', getEntitlement(access), log),
     ],
     healthz: healthz({ isWriterAlive: () => true }),

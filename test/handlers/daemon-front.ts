@@ -8,6 +8,7 @@ import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { AccessQuestion } from '../../src/handlers/access-question.js'
 import type { ApiKey } from '../../src/handlers/api-key.js'
 import type { CustomerQuestions } from '../../src/handlers/customer-questions.js'
+import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
@@ -122,6 +123,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
     socketFile: null,
     addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
+    keptAnswers: createKeptAnswers(),
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
     ingest: async (delivery) => {

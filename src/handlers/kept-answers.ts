@@ -1,0 +1,89 @@
+import type { AccessAnswer } from '../entitlements/answer.js'
+import type { Environment } from '../provider/event.js'
+import { accessJson, iso } from './entitlement-json.js'
+import { tagOf } from './send-tagged.js'
+
+/** The place of the instant: no value holds these words, since quotes within one are escaped. */
+const NO_INSTANT = '"asOf":null'
+
+/** About 1 kB each. */
+const MAX_KEPT = 16_384
+
+/** An answer as it goes over the wire, but for the instant at which it is given. */
+export interface RenderedAnswer {
+  readonly tag: string
+  /** Epoch milliseconds: it holds from when it was worked out until it changes by itself; null: no such end. */
+  readonly from: number
+  readonly until: number | null
+  text(asOf: number): string
+}
+
+/**
+ * Answers about now that are kept in memory, since most are asked for again. One is used only while the store says
+ * the same: whatever changes the store says whose answers it touched, before it is acknowledged.
+ */
+export interface KeptAnswers {
+  /** Null where none is kept, or it does not hold any more, or not yet: clocks are set back, too. */
+  find(environment: Environment, customerId: string, now: number): RenderedAnswer | null
+  /** @param answer one about now */
+  keep(answer: AccessAnswer): RenderedAnswer
+  forget(environment: Environment, customerIds: readonly string[]): void
+  forgetAll(): void
+  /** Keeps nothing while something changes the store at large, and forgets all. */
+  aside<Result>(change: () => Promise<Result>): Promise<Result>
+}
+
+export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
+  /** The one that was kept first comes first. */
+  const kept = new Map<string, RenderedAnswer>()
+  let changes = 0
+
+  return {
+    find(environment, customerId, now) {
+      const answer = kept.get(keyOf(environment, customerId))
+      if (answer === undefined || now < answer.from) return null
+      return answer.until === null || now < answer.until ? answer : null
+    },
+    keep(answer) {
+      const rendered = renderAnswer(answer)
+      if (changes > 0) return rendered
+      const [first] = kept.keys()
+      if (kept.size >= maxKept && first !== undefined) kept.delete(first)
+      kept.set(keyOf(answer.environment, answer.customerId), rendered)
+      return rendered
+    },
+    forget(environment, customerIds) {
+      for (const customerId of customerIds) kept.delete(keyOf(environment, customerId))
+    },
+    forgetAll: () => kept.clear(),
+    async aside(change) {
+      changes += 1
+      kept.clear()
+      try {
+        return await change()
+      } finally {
+        changes -= 1
+      }
+    },
+  }
+}
+
+/**
+ * The tag leaves out `asOf` and the cursor, which move with the clock and with other customers, and takes in every
+ * end of access: what a caller keeps by it never outlives one.
+ */
+export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
+  const body = accessJson(answer)
+  const { asOf: _asOf, cursor: _cursor, ...state } = body
+  const [before = '', after = ''] = JSON.stringify({ ...body, asOf: null }).split(NO_INSTANT, 2)
+  return {
+    tag: tagOf(state),
+    from: answer.asOf,
+    until: answer.validUntil,
+    text: (asOf) => `${before}"asOf":"${iso(asOf)}"${after}`,
+  }
+}
+
+function keyOf(environment: Environment, customerId: string): string {
+  return `${environment} ${customerId}`
+}
