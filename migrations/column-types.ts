@@ -23,4 +23,6 @@ export interface NamedMigration {
   /** Begins with its number: steps run in the order of their names. */
   readonly name: string
   readonly create: (types: ColumnTypes) => Migration
+  /** Programs that don't know the step may go on reading and writing beside it. */
+  readonly olderMayOpen?: true
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import type { Config } from './config/types.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './guards.js'
 import type { CustomerQuestions } from './handlers/customer-questions.js'
@@ -7,17 +8,28 @@ import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
 import type { Readiness } from './handlers/readyz.js'
+import { addStoreMetrics } from './handlers/store-metrics.js'
+import { createDeliveryWatch } from './ingest/delivery-watch.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
 import { startWriter } from './ingest/start-writer.js'
 import type { Writer } from './ingest/writer.js'
-import { startSchedule } from './jobs/schedule.js'
+import { createBackupGauge } from './jobs/backup-gauge.js'
+import { type Schedule, startSchedule } from './jobs/schedule.js'
+import { startScheduledBackups } from './jobs/scheduled-backups.js'
+import { createWarnOfGaps } from './jobs/warn-of-gaps.js'
+import { createBackupFolder } from './store/backup-folder.js'
 import type { CustomerReaders } from './store/customer-readers.js'
+import { createEventBodyReader } from './store/event-body-reader.js'
+import { createEventPageReader } from './store/event-page-reader.js'
+import { createEventReader } from './store/event-reader.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
+import { startBackup } from './store/start-backup.js'
 import { openStore } from './store/store.js'
+import { countWaiting } from './store/waiting-events.js'
 
 /** The least that any supported system takes, less its final NUL. */
 const MAX_SOCKET_PATH_BYTES = 103
@@ -100,6 +112,11 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
         clock,
       }),
       customers: customerQuestions(store.customerReaders(config.identity.ref), answered),
+      storedEvents: {
+        readEventPage: answered(createEventPageReader(store.reader)),
+        readEvent: answered(createEventReader(store.reader)),
+        readEventBody: answered(createEventBodyReader(store.reader)),
+      },
       readExplanation: answered(store.readExplanation),
       rebuilds: {
         rebuilds,
@@ -115,12 +132,26 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       metrics,
       log,
     })
-    const schedule = startSchedule({ refreshDue: trusted(inPlace(writer.refreshDue)), log })
+    const backups = scheduledBackups(config, metrics.registry, clock, log)
+    const endpointNames = () => current.endpoints.map(({ name }) => name)
+    const readGaps = createDeliveryWatch({ db: store.reader, clock })
+    addStoreMetrics({
+      registry: metrics.registry,
+      endpointNames,
+      readGaps,
+      countWaiting: () => countWaiting(store.reader),
+    })
+    const schedule = startSchedule({
+      refreshDue: trusted(inPlace(writer.refreshDue)),
+      warnOfGaps: createWarnOfGaps({ readGaps, endpointNames, log }),
+      log,
+    })
 
     async function stop(): Promise<void> {
       await listeners.stop()
       await queue.drain()
       await schedule.stop()
+      await backups?.stop()
       await rebuilds.stop()
       await store.close()
     }
@@ -145,6 +176,23 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     await store.close()
     throw error
   }
+}
+
+function scheduledBackups(
+  { backup, database }: Config,
+  registry: Registry,
+  clock: () => number,
+  log: Logger,
+): Schedule | null {
+  if (backup === null) return null
+  return startScheduledBackups({
+    everyMs: backup.everyMs,
+    backups: createBackupFolder(backup.folder, backup.keep),
+    startBackup: (target) => startBackup(database.file, target),
+    report: createBackupGauge(registry),
+    clock,
+    log,
+  })
 }
 
 /** A socket's path has few bytes on every system; a longer one would stop the start for what few need. */

@@ -29,6 +29,7 @@ export const ERROR_CODES = [
   'backup_exists',
   'backup_missing',
   'backup_damaged',
+  'backup_failed',
   'not_a_backup',
   'cursor_reset',
   'rebuild_interrupted',

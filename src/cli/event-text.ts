@@ -1,16 +1,21 @@
 import type { OtherBody, StoredEventDetail } from '../entitlements/stored-event.js'
+import { eventDetailJson } from '../handlers/event-json.js'
 import { alignColumns } from './columns.js'
+
+/** What came over the wire may hold some, and a terminal would obey them. */
+const CONTROL_CHARACTER = /[^\P{Cc}\n]/gu
 
 /** A stored event for a person to read: what became of it, where it stands, what it says, and how it came. */
 export function eventText(event: StoredEventDetail): string {
   const sections = [
     headline(event),
     indented(alignColumns(factsOf(event))),
-    listText('It says', event.normalized === null ? [] : jsonLines(event.normalized)),
+    listText('It says', alignColumns(toldBy(event))),
     listText('Signed headers', headerLines(event)),
     listText('Other bodies under this id, which changed nothing', alignColumns(otherBodies(event))),
   ]
-  return sections.filter((section) => section !== '').join('\n')
+  const text = sections.filter((section) => section !== '').join('\n')
+  return text.replaceAll(CONTROL_CHARACTER, '\ufffd')
 }
 
 /** `payment.authorized evt_1: held, waits until an event tells whose it is`. */
@@ -36,10 +41,26 @@ function factsOf(event: StoredEventDetail): string[][] {
   ]
 }
 
-/** Without what it leaves out: most events tell little of all that there is to tell. */
-function jsonLines(normalized: NonNullable<StoredEventDetail['normalized']>): string[] {
-  const told = JSON.stringify(normalized, (_key, value) => value ?? undefined, 2)
-  return told.split('\n')
+/** What stands above is not told again, and what the event leaves out is left out. */
+function toldBy(event: StoredEventDetail): string[][] {
+  const { normalized } = eventDetailJson(event)
+  if (normalized === null) return []
+  const {
+    id: _id,
+    generation: _generation,
+    createdAt: _createdAt,
+    customerId: _customerId,
+    ...told
+  } = normalized
+  return rowsOf(told)
+}
+
+/** `railProof.rail`, `card`. */
+function rowsOf(told: object, path = ''): string[][] {
+  return Object.entries(told).flatMap(([name, value]) => {
+    if (value === null) return []
+    return typeof value === 'object' ? rowsOf(value, `${path}${name}.`) : [[`${path}${name}`, String(value)]]
+  })
 }
 
 function headerLines({ headers }: StoredEventDetail): string[] {

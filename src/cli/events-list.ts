@@ -50,10 +50,11 @@ function listText(events: readonly StoredEvent[]): string {
   const lines = alignColumns(
     events.map(({ receivedAt, id, type, disposition, reason, customerId }) => [
       new Date(receivedAt).toISOString(),
-      id,
       type ?? 'unreadable',
       reason === null ? disposition : `${disposition} (${reason})`,
-      customerId ?? '',
+      customerId ?? '-',
+      // Last, since that of an unreadable one is a long hash.
+      id,
     ]),
   )
   return `${lines.join('\n')}\n`

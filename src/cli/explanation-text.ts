@@ -1,6 +1,7 @@
 import type { ExplainedEvent, ExplainedSource, Explanation } from '../entitlements/explanation.js'
 import type { AccessInterval } from '../entitlements/model.js'
 import type { PolicyRow } from '../entitlements/reading.js'
+import { alignColumns } from './columns.js'
 
 /** An explanation for a person to read: the summary, then each source with its events in the order they count. */
 export function explanationText({ summary, sources, held, blocks, ends }: Explanation): string {
@@ -54,16 +55,6 @@ function rowText(row: PolicyRow | null): string {
 
 function listText(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : `${[title, ...lines.map((line) => `  ${line}`)].join('\n')}\n`
-}
-
-function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widthOf = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widthOf(column)))
-      .join('  ')
-      .trimEnd(),
-  )
 }
 
 function time(instant: number): string {

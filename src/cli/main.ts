@@ -27,6 +27,12 @@ import { unblockCommand } from './unblock.js'
 
 const context = processContext()
 
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // Whoever read has seen enough, as `head` has after some lines: nothing went wrong.
+  if (error.code === 'EPIPE') process.exit()
+  throw error
+})
+
 process.exitCode = await runCli(process.argv.slice(2), context, [
   serveCommand,
   triggerCommand,

@@ -9,6 +9,7 @@ import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customer-routes.js'
+import { eventRoutes } from './event-routes.js'
 import { createFailureLimit } from './failure-limit.js'
 import { getEntitlement } from './get-entitlement.js'
 import { type EntitlementsDeps, getEntitlements } from './get-entitlements.js'
@@ -26,6 +27,7 @@ import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { receiveWebhook } from './receive-webhook.js'
 import { createRoute } from './route.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
+import type { StoredEventQuestions } from './stored-events.js'
 import { timed } from './timed.js'
 
 export interface Address {
@@ -49,6 +51,7 @@ export interface ListenersDeps {
   readonly readAccess: AccessDeps['readAccess']
   readonly keptAnswers: EntitlementsDeps['keptAnswers']
   readonly customers: CustomerQuestions
+  readonly storedEvents: StoredEventQuestions
   readonly performAct: ManualActDeps['performAct']
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
@@ -109,6 +112,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
     ...customers.posted,
     ...entitlements,
     ...customers.read,
+    ...eventRoutes({ ...deps, authenticate }, log),
     ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
     ...manualRoutes({ ...deps, authenticate }, log),
   ]

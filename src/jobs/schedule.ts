@@ -12,7 +12,7 @@ export interface ScheduleDeps {
   /** Writes down what the clock alone has changed; answers how much. */
   readonly refreshDue: () => Promise<number>
   /** Tells the log of endpoints that have fallen silent. */
-  readonly warnOfGaps?: () => Promise<void>
+  readonly warnOfGaps: () => Promise<void>
   readonly log: Logger
 }
 
@@ -28,19 +28,15 @@ export function startSchedule({ refreshDue, warnOfGaps, log }: ScheduleDeps): Sc
         log.error({ err: error }, 'could not write down what the clock changed')
       }
     }),
+    everyMinute('warn-of-gaps', async () => {
+      try {
+        await warnOfGaps()
+      } catch (error) {
+        // The next minute tries again; nothing but a warning comes late.
+        log.error({ err: error }, 'could not look for silent endpoints')
+      }
+    }),
   ]
-  if (warnOfGaps !== undefined) {
-    jobs.push(
-      everyMinute('warn-of-gaps', async () => {
-        try {
-          await warnOfGaps()
-        } catch (error) {
-          // The next minute tries again; nothing but a warning comes late.
-          log.error({ err: error }, 'could not look for silent endpoints')
-        }
-      }),
-    )
-  }
   return {
     async stop() {
       await Promise.all(jobs.map((job) => job.stop()))

@@ -54,7 +54,7 @@ function answerFrom(
     environment,
     asOf: at ?? now,
     validUntil: at === null ? nextChangeAfter(entitlements, now) : null,
-    cursor: String(cursor),
+    cursor,
     blocked: blocksOn(null, blocks, instant).some(isStanding),
     entitlements,
   }

@@ -9,6 +9,8 @@ import type { BackupReply } from './start-backup.js'
 
 const [file = '', target = ''] = process.argv.slice(2)
 setPriority(constants.priority.PRIORITY_LOW)
+// A signal to the whole group is for the daemon to act on.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.once('disconnect', () => process.exit(1))
 process.send?.(await reply(), () => process.exit(0))
 

@@ -20,7 +20,7 @@ export interface Backup {
  * Copies a database into one file that only its owner may read, beside whoever serves it. The file has its name
  * only once every page of it was looked at and is on the disk; where that fails, nothing is left.
  *
- * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_damaged` where the database itself is;
+ * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` where the database itself is;
  * `usage` where the target is the database
  */
 export async function backUp(

@@ -4,22 +4,29 @@ import { LatchkeyError } from '../errors.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
-const SETTING = 'change_log_epoch'
+export const EPOCH_SETTING = 'change_log_epoch'
 
-/** Of a store that was never restored, and was made before epochs were. */
-const FIRST_EPOCH = '0'
+/** Of a store that no daemon has opened yet. */
+export const NO_EPOCH = '0'
 
 /**
  * Which change log the numbers count in. A restored store gives numbers again that were given before the restore, to
  * other changes: the epoch tells the two apart.
  */
 export async function changeLogEpoch(db: Kysely<Database>): Promise<string> {
-  return (await getSetting(db, SETTING)) ?? FIRST_EPOCH
+  return (await getSetting(db, EPOCH_SETTING)) ?? NO_EPOCH
 }
 
 /** From here on every cursor that was told before is unknown. */
 export async function startChangeLogEpoch(trx: Transaction<Database>): Promise<void> {
-  await setSetting(trx, SETTING, randomBytes(6).toString('hex'))
+  await setSetting(trx, EPOCH_SETTING, randomBytes(6).toString('hex'))
+}
+
+/** Sees to it that the store has one: a database that was made anew counts from the beginning, too. */
+export function settleChangeLogEpoch(db: Kysely<Database>): Promise<void> {
+  return db.transaction().execute(async (trx) => {
+    if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
+  })
 }
 
 /** A place in the change log as it is told: opaque to whoever keeps it. */

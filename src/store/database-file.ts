@@ -11,8 +11,20 @@ const PAGES_PER_STEP = 1_000
 /**
  * Copies a database as it stands at one instant, its write-ahead log included, while others go on writing it.
  * Its log can't begin anew meanwhile: it grows by what is written.
+ *
+ * @throws {LatchkeyError} `store_missing`; `backup_damaged`; `backup_failed` where the copy can't be written
  */
 export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
+  try {
+    await copyInSteps(file, copy, onProgress)
+  } catch (error) {
+    if (!(error instanceof Sqlite.SqliteError)) throw error
+    const code = isStoreBroken(error) ? 'backup_damaged' : 'backup_failed'
+    throw new LatchkeyError(code, `${file} can't be copied: ${error.message}.`, { cause: error })
+  }
+}
+
+async function copyInSteps(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
   const sqlite = openConnection(file, { readOnly: true })
   try {
     // One snapshot for all steps: without it a copy begins anew at every commit of others, and never ends under load.

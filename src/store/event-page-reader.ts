@@ -55,7 +55,7 @@ async function find(
       const shown = found.slice(0, limit)
       return { found: shown, next: shown.at(-1) ?? null }
     }
-    if (lookedAt >= maxLookedAt) return { found, next: step.last }
+    if (lookedAt >= maxLookedAt && !step.isLast) return { found, next: step.last }
   }
   return { found, next: null }
 }

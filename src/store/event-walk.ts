@@ -15,6 +15,7 @@ export interface WalkStep {
   readonly lookedAt: number
   /** Where it ended, and the next one begins beyond. */
   readonly last: number
+  readonly isLast: boolean
 }
 
 /**
@@ -26,17 +27,18 @@ export async function* walkEvents(
   filter: EventFilter,
   { order, beyond }: { readonly order: WalkOrder; readonly beyond: number | null },
 ): AsyncGenerator<WalkStep> {
-  let rows: readonly EventGlance[]
   let from = beyond
-  do {
-    rows = await glanceAtEvents(db, filter, order, from)
+  for (;;) {
+    const rows = await glanceAtEvents(db, filter, order, from)
     const last = rows.at(-1)?.seq
     if (last === undefined) return
+    const isLast = rows.length < ROWS_PER_STEP
     const matching = rows.filter((row) => isMeant(row, filter)).map(({ seq }) => seq)
-    yield { matching, lookedAt: rows.length, last }
+    yield { matching, lookedAt: rows.length, last, isLast }
+    if (isLast) return
     from = last
     await turn()
-  } while (rows.length === ROWS_PER_STEP)
+  }
 }
 
 const GLANCE_COLUMNS = [

@@ -3,12 +3,13 @@ import { type Block, foldBlocks } from '../entitlements/blocks.js'
 import type { SourceState } from '../entitlements/model.js'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
+import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './change-cursor.js'
 import type { Database } from './schema.js'
 
 /** What an answer about one customer is worked out from. */
 export interface Grounds {
-  /** Where the change log stood no later than the rest was read. */
-  readonly cursor: number
+  /** Where the change log stood no later than the rest was read, as it is told. */
+  readonly cursor: string
   /** In no order. */
   readonly sources: readonly SourceState[]
   readonly blocks: readonly Block[]
@@ -16,7 +17,7 @@ export interface Grounds {
 
 /** One row of a kind: a state, an event, or a cursor as text. */
 interface GroundRow {
-  readonly kind: 'source' | 'manual' | 'cursor'
+  readonly kind: 'source' | 'manual' | 'cursor' | 'epoch'
   readonly customer_id: string | null
   readonly content: string | null
 }
@@ -32,7 +33,9 @@ const selectGrounds = bulkStatement(
     join events on events.environment = asked.environment and events.customer_id = asked.customer_id
     where events.type like 'manual.%'
     union all
-    select 'cursor', null, cast(max(cursor) as text) from changes`,
+    select 'cursor', null, cast(max(cursor) as text) from changes
+    union all
+    select 'epoch', null, value from settings where key = ${sql.lit(EPOCH_SETTING)}`,
 )
 
 /** By customer id. */
@@ -48,9 +51,11 @@ export async function loadGrounds(
     [...sources.keys()].map((id) => [environment, id]),
   )
   let cursor: number | null = null
+  let epoch = NO_EPOCH
   for (const { kind, customer_id: customerId, content } of rows) {
     // The first of several: a change that commits in between is then told twice, never missed.
     if (kind === 'cursor') cursor ??= Number(content)
+    else if (kind === 'epoch') epoch = content ?? epoch
     else if (content !== null && customerId !== null) {
       const read = JSON.parse(content) as SourceState | NormalizedEvent
       if (!('subject' in read)) sources.get(customerId)?.push(read)
@@ -61,7 +66,7 @@ export async function loadGrounds(
   return new Map(
     [...sources].map(([id, own]) => [
       id,
-      { cursor: cursor ?? 0, sources: own, blocks: foldBlocks(events.get(id) ?? []) },
+      { cursor: formatCursor(epoch, cursor ?? 0), sources: own, blocks: foldBlocks(events.get(id) ?? []) },
     ]),
   )
 }

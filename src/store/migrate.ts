@@ -1,6 +1,7 @@
 import { type Kysely, type Migration, Migrator, type Transaction } from 'kysely'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
+import { compareText } from '../entitlements/order.js'
 import { LatchkeyError } from '../errors.js'
 import { COLUMN_TYPES } from './dialect.js'
 import type { Database } from './schema.js'
@@ -9,12 +10,14 @@ import { getSetting, setSetting } from './settings.js'
 /** Where the migrator keeps the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'
 
-/** The setting that names the newest step which whoever opens the database must know. */
+/** The setting that tells programs which don't know every step whether they may open the database all the same. */
 const OLDEST_SCHEMA = 'oldest_schema'
 
-/** A step of the schema, and whether programs that don't know it may go on reading and writing beside it. */
-export interface SchemaStep extends NamedMigration {
-  readonly olderMayOpen?: true
+interface OldestSchema {
+  /** The newest step when this was written: said of no other schema. */
+  readonly upTo: string
+  /** The newest step that whoever opens the database must know. */
+  readonly mustKnow: string
 }
 
 /**
@@ -25,7 +28,7 @@ export interface SchemaStep extends NamedMigration {
  */
 export async function migrate(
   db: Kysely<Database>,
-  migrations: readonly SchemaStep[] = MIGRATIONS,
+  migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<readonly string[]> {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
   const { error, results = [] } = await createMigrator(db, migrations).migrateToLatest()
@@ -40,13 +43,13 @@ export async function migrate(
  */
 export async function pendingMigrations(
   db: Kysely<Database>,
-  migrations: readonly SchemaStep[] = MIGRATIONS,
+  migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<readonly string[]> {
   const done = await executedMigrations(db)
   const known = new Set(migrations.map(({ name }) => name))
   const pending = [...known].filter((name) => !done.includes(name))
   const unknown = done.find((name) => !known.has(name))
-  if (unknown === undefined || (pending.length === 0 && (await mayOpen(db, known)))) return pending
+  if (unknown === undefined || (pending.length === 0 && (await mayOpen(db, done, known)))) return pending
   throw new LatchkeyError(
     'schema_too_new',
     `The database was written by a newer Latchkey: this one does not know the schema step ${unknown}.`,
@@ -58,9 +61,15 @@ export async function isLatchkeySchema(db: Kysely<Database>): Promise<boolean> {
   return (await executedMigrations(db)).length > 0
 }
 
-async function mayOpen(db: Kysely<Database>, known: ReadonlySet<string>): Promise<boolean> {
-  const oldest = await getSetting(db, OLDEST_SCHEMA)
-  return oldest !== null && known.has(oldest)
+async function mayOpen(
+  db: Kysely<Database>,
+  done: readonly string[],
+  known: ReadonlySet<string>,
+): Promise<boolean> {
+  const told = await getSetting(db, OLDEST_SCHEMA)
+  if (told === null) return false
+  const { upTo, mustKnow } = JSON.parse(told) as OldestSchema
+  return upTo === [...done].sort(compareText).at(-1) && known.has(mustKnow)
 }
 
 async function executedMigrations(db: Kysely<Database>): Promise<readonly string[]> {
@@ -74,7 +83,7 @@ async function executedMigrations(db: Kysely<Database>): Promise<readonly string
   return rows.map(({ name }) => name)
 }
 
-function createMigrator(db: Kysely<Database>, migrations: readonly SchemaStep[]): Migrator {
+function createMigrator(db: Kysely<Database>, migrations: readonly NamedMigration[]): Migrator {
   const steps = Object.fromEntries(migrations.map(({ name, create }) => [name, create(COLUMN_TYPES)]))
   const last = migrations.at(-1)
   if (last !== undefined) steps[last.name] = thenRecordOldest(last.create(COLUMN_TYPES), migrations)
@@ -87,12 +96,15 @@ function createMigrator(db: Kysely<Database>, migrations: readonly SchemaStep[])
 }
 
 /** Within the last step, and so in the one transaction of all: the record is never older than the schema. */
-function thenRecordOldest(step: Migration, migrations: readonly SchemaStep[]): Migration {
+function thenRecordOldest(step: Migration, migrations: readonly NamedMigration[]): Migration {
   return {
     async up(db) {
       await step.up(db)
       const oldest = migrations.findLast(({ olderMayOpen }) => olderMayOpen !== true)
-      if (oldest !== undefined) await setSetting(db as Transaction<Database>, OLDEST_SCHEMA, oldest.name)
+      const upTo = migrations.at(-1)
+      if (oldest === undefined || upTo === undefined) return
+      const told: OldestSchema = { upTo: upTo.name, mustKnow: oldest.name }
+      await setSetting(db as Transaction<Database>, OLDEST_SCHEMA, JSON.stringify(told))
     },
   }
 }

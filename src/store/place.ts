@@ -10,7 +10,10 @@ export function placeOf(file: string): string {
   if (!existsSync(file)) return file
   const place = realpathSync(file)
   if (statSync(place).nlink > 1) {
-    throw new LatchkeyError('store_in_use', `${place} has a second name (a hard link): give it only one.`)
+    throw new LatchkeyError(
+      'store_in_use',
+      `${place} has a second name (a hard link): give it only one. If a restore was interrupted, run it again.`,
+    )
   }
   return place
 }

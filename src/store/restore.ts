@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
 import { startChangeLogEpoch } from './change-cursor.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
-import { isStoreBroken, openDatabase } from './dialect.js'
+import { openDatabase } from './dialect.js'
 import { lockStore } from './lock.js'
 import { isLatchkeySchema, migrate } from './migrate.js'
 import { partNameFor, removePartsOf, sync } from './part-file.js'
@@ -28,7 +28,8 @@ export interface Restored {
  * Puts a copy of a backup in the place of the store, and keeps what was there beside it. The copy is made ready before
  * anybody can see it, and takes the place in one step: until then the old store stands whole.
  *
- * @throws {LatchkeyError} `backup_missing`, `backup_damaged`, `not_a_backup`, `schema_too_new`, `store_in_use`
+ * @throws {LatchkeyError} `backup_missing`, `backup_failed`, `backup_damaged`, `not_a_backup`, `schema_too_new`,
+ * `store_in_use`
  */
 export async function restore(
   path: string,
@@ -42,7 +43,8 @@ export async function restore(
     removePartsOf(file)
     const part = partNameFor(file)
     ensurePrivateFile(part)
-    await copyBackup(backup, part, onProgress)
+    await copyDatabase(backup, part, onProgress)
+    assertIntact(part, backup)
     const migrated = await makeReady(part, backup)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
     return { file, keptAs, migrated }
@@ -50,16 +52,6 @@ export async function restore(
     removePartsOf(file)
     lock.release()
   }
-}
-
-async function copyBackup(backup: string, part: string, onProgress?: OnProgress): Promise<void> {
-  try {
-    await copyDatabase(backup, part, onProgress)
-  } catch (error) {
-    if (!isStoreBroken(error)) throw error
-    throw new LatchkeyError('not_a_backup', `${backup} is no database, or is damaged.`, { cause: error })
-  }
-  assertIntact(part, backup)
 }
 
 /** Everything in which a restored store must differ from its backup is done here. */

@@ -26,7 +26,8 @@ async function backupBy(child: ChildProcess, target: string): Promise<Backup> {
   child.once('message', (message) => {
     reply = message as BackupReply
   })
-  await once(child, 'exit')
+  // What it said last may come after its end, but before the channel closes.
+  await Promise.all([once(child, 'exit'), once(child, 'disconnect')])
   removePartsOf(target)
   return backupIn(reply)
 }

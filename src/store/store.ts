@@ -2,6 +2,8 @@ import type { Kysely } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { createAccessReader, type ReadAccess } from './access-reader.js'
+import { backUpBeforeMigration } from './back-up-before-migration.js'
+import { settleChangeLogEpoch } from './change-cursor.js'
 import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
 import { damaged, isStoreBroken, openDatabase } from './dialect.js'
 import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
@@ -85,8 +87,10 @@ export async function openStore<Writer extends Closable>(
 async function prepare(file: string, configured: Policy): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
   try {
+    await backUpBeforeMigration(db, file)
     await migrate(db)
     await settlePolicy(db, configured)
+    await settleChangeLogEpoch(db)
   } catch (error) {
     throw isStoreBroken(error) ? damaged(file, error) : error
   } finally {

@@ -1,6 +1,10 @@
 import { checkCommand } from '../../src/cli/check.js'
 import type { RegisterCommand } from '../../src/cli/command.js'
 import { configCheckCommand } from '../../src/cli/config-check.js'
+import { eventsBodyCommand } from '../../src/cli/events-body.js'
+import { eventsExportCommand } from '../../src/cli/events-export.js'
+import { eventsListCommand } from '../../src/cli/events-list.js'
+import { eventsShowCommand } from '../../src/cli/events-show.js'
 import { explainCommand } from '../../src/cli/explain.js'
 import { keysCreateCommand } from '../../src/cli/keys-create.js'
 import { keysListCommand } from '../../src/cli/keys-list.js'
@@ -24,6 +28,10 @@ const COMMANDS: readonly RegisterCommand[] = [
   triggerCommand,
   checkCommand(createFileReadAccess(() => NOW)),
   explainCommand(createFileReadExplanation(() => NOW)),
+  eventsListCommand,
+  eventsShowCommand,
+  eventsBodyCommand,
+  eventsExportCommand,
   keysCreateCommand,
   keysListCommand,
   configCheckCommand,

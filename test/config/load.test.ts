@@ -13,6 +13,7 @@ describe('a config file', () => {
       path,
       server: { host: '127.0.0.1', port: 4680, trustProxy: 0, webhooks: null, metrics: null },
       database: { url: 'sqlite:./data/latchkey.db', file: join(folder, 'data', 'latchkey.db') },
+      backup: null,
       endpoints: [
         {
           name: 'v3',

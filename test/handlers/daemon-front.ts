@@ -136,6 +136,11 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       return answerTo(question)
     },
     customers: customerQuestions(),
+    storedEvents: {
+      readEventPage: async () => ({ items: [], next: null }),
+      readEvent: async () => null,
+      readEventBody: async () => null,
+    },
     readExplanation: async ({ customerId, productId, environment, at }) => ({
       customerId,
       productId,

@@ -28,8 +28,20 @@ describe('the commands of the README', () => {
   it(
     'do what it says, one after the other, in a checkout that needs no network',
     async () => {
-      const [start, grant, takeBack, query, checkConfig, policy, byHand, createKey, test, ...more] =
-        blocks('sh')
+      const [
+        start,
+        grant,
+        takeBack,
+        query,
+        checkConfig,
+        policy,
+        doctor,
+        look,
+        byHand,
+        createKey,
+        test,
+        ...more
+      ] = blocks('sh')
       expect([start, test, more]).toEqual([`${INSTALL}npm start`, `${INSTALL}npm test`, []])
 
       const folder = installedCheckout()
@@ -60,6 +72,12 @@ describe('the commands of the README', () => {
       expect(await run(checkConfig)).toBe(`ok: ${join(folder, 'config.json')}\n`)
 
       expect(await run(policy)).toMatch(/^nobody’s access would change\n/)
+
+      expect(await run(doctor)).toMatch(/^ok .*\n/)
+
+      expect(await run(look)).toBe(
+        `no such event is stored\nwrote 2 lines to ${join(folder, 'events.jsonl')}\n`,
+      )
 
       const acts = (await run(byHand)).matchAll(/^done: man_\w+\n(.*)$/gm)
       expect([...acts].map(([, line]) => line)).toEqual([

@@ -4,6 +4,7 @@ import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import type { Database } from '../../src/store/schema.js'
+import { getSetting } from '../../src/store/settings.js'
 import { open, temporaryFile, temporaryStore } from './temporary-store.js'
 
 const NAMES = MIGRATIONS.map(({ name }) => name)
@@ -13,7 +14,7 @@ const addNotes: NamedMigration = {
   create: ({ text, tableOptions }) => ({
     up: async (db) => {
       await db.schema.createTable('notes').addColumn('note', text).modifyEnd(tableOptions).execute()
-      await sql`drop table settings`.execute(db)
+      await sql`drop table changes`.execute(db)
     },
   }),
 }
@@ -24,6 +25,16 @@ const fail: NamedMigration = {
     up: async (db) => {
       await db.schema.alterTable('events').addColumn('half_done', 'text').execute()
       throw new Error('The step failed.')
+    },
+  }),
+}
+
+const addRemarks: NamedMigration = {
+  name: '9003-remarks',
+  olderMayOpen: true,
+  create: ({ text, tableOptions }) => ({
+    up: async (db) => {
+      await db.schema.createTable('remarks').addColumn('remark', text).modifyEnd(tableOptions).execute()
     },
   }),
 }
@@ -43,7 +54,7 @@ describe('migrating', () => {
     const before = await schemaOf(db)
     await expect(migrate(db, [...MIGRATIONS, addNotes, fail])).rejects.toThrow('The step failed.')
     expect(await schemaOf(db)).toEqual(before)
-    expect(await db.selectFrom('settings').selectAll().execute()).toEqual([{ key: 'policy', value: '{}' }])
+    expect(await getSetting(db, 'policy')).toBe('{}')
     expect(await migrate(db, [...MIGRATIONS, addNotes])).toEqual(['9001-notes'])
   })
 
@@ -54,6 +65,29 @@ describe('migrating', () => {
     await expect(migrate(db)).rejects.toMatchObject({ code: 'schema_too_new' })
     await expect(pendingMigrations(db)).rejects.toMatchObject({ code: 'schema_too_new' })
     expect(await schemaOf(db)).toEqual(before)
+  })
+
+  it('lets a version open what a newer one wrote, where all that it does not know leaves it room', async () => {
+    const db = await temporaryStore()
+    expect(await migrate(db, [...MIGRATIONS, addRemarks])).toEqual(['9003-remarks'])
+    expect(await pendingMigrations(db)).toEqual([])
+    const before = await schemaOf(db)
+    expect(await migrate(db)).toEqual([])
+    expect(await schemaOf(db)).toEqual(before)
+    expect(await migrate(db, [...MIGRATIONS, addRemarks])).toEqual([])
+  })
+
+  it('refuses a version that lacks any step which every version must know', async () => {
+    const db = await temporaryStore()
+    await migrate(db, [...MIGRATIONS, addNotes, addRemarks])
+    expect(await pendingMigrations(db, [...MIGRATIONS, addNotes])).toEqual([])
+    await expect(migrate(db)).rejects.toMatchObject({ code: 'schema_too_new' })
+  })
+
+  it('refuses a version that has steps of its own beside those that it does not know', async () => {
+    const db = await temporaryStore()
+    await migrate(db, [...MIGRATIONS, addRemarks])
+    await expect(migrate(db, [...MIGRATIONS, addNotes])).rejects.toMatchObject({ code: 'schema_too_new' })
   })
 
   it('lets a reader ask what is pending', async () => {

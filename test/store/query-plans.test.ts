@@ -15,7 +15,11 @@ import {
 } from '../../src/store/customer-references.js'
 import { findCustomers, loadCustomers } from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
+import { createEventBodyReader } from '../../src/store/event-body-reader.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
+import { createEventReader } from '../../src/store/event-reader.js'
+import { selectSummaries } from '../../src/store/event-rows.js'
+import { glanceAtEvents } from '../../src/store/event-walk.js'
 import {
   loadKnownPayments,
   loadSourceEvents,
@@ -49,6 +53,7 @@ const OUTCOMES = [
   { eventId: 'evt_2', disposition: 'applied', reason: null },
 ] as const
 const PRODUCT_PAGE = { environment: 'live', productId: 'pro_1', after: 'cus_1', limit: 10 } as const
+const EVENT = { environment: 'live', eventId: 'evt_1' } as const
 const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
 
 describe('the cost of a query does not grow with the number of stored rows:', () => {
@@ -81,6 +86,10 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['references of a customer', (db) => loadReferences(db, 'live', 'cus_1')],
     ['customers with a product', (db) => loadWrittenActive(db, PRODUCT_PAGE)],
     ['changes', (db) => loadChanges(db, 'live', 5, 10)],
+    ['one stored event', (db) => createEventReader(db)(EVENT)],
+    ['the bytes of an event', (db) => createEventBodyReader(db)({ ...EVENT, sha256: null })],
+    ['another body of an event', (db) => createEventBodyReader(db)({ ...EVENT, sha256: '00' })],
+    ['a page of events', (db) => selectSummaries(db).where('seq', 'in', [1, 2]).orderBy('seq').execute()],
   ])('%s', async (_what, query) => {
     const steps = await planOf(query)
     expect(steps.filter((step) => step.startsWith('SEARCH'))).not.toEqual([])
@@ -88,6 +97,22 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     const whole =
       /^SCAN (events|payment_links|sources|entitlements|customers|customer_references|changes)|\(environment=\?\)/
     expect(steps.filter((step) => whole.test(step))).toEqual([])
+  })
+
+  it.each(['newest first', 'oldest first'] as const)('a step through the events, %s', async (order) => {
+    const all = { environment: 'live', disposition: 'applied' } as const
+    expect(await planOf((db) => glanceAtEvents(db, all, order, null))).toEqual(['SCAN events'])
+    expect(await planOf((db) => glanceAtEvents(db, all, order, 1_000))).toEqual([
+      expect.stringMatching(/^SEARCH events USING INTEGER PRIMARY KEY \(rowid[<>]\?\)$/),
+    ])
+  })
+
+  it.each(['held', 'quarantined'] as const)('a step through the few that are %s', async (disposition) => {
+    const step = (db: Kysely<Database>, beyond: number | null) =>
+      glanceAtEvents(db, { environment: 'live', disposition }, 'newest first', beyond)
+    const few = 'SEARCH events USING INDEX events_waiting (environment=? AND disposition=?'
+    expect(await planOf((db) => step(db, null))).toEqual([`${few})`])
+    expect(await planOf((db) => step(db, 1_000))).toEqual([`${few} AND seq<?)`])
   })
 
   it('the newest change is read from the end of the log', async () => {

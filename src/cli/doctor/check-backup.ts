@@ -1,16 +1,19 @@
-import type { Kysely } from 'kysely'
-import type { Database } from '../../store/schema.js'
-import { getSetting } from '../../store/settings.js'
+import type { Config } from '../../config/types.js'
+import { createBackupFolder } from '../../store/backup-folder.js'
 import { durationText } from './amounts.js'
-import { type Finding, ok, warn } from './finding.js'
+import { type Finding, fail, ok, warn } from './finding.js'
 
-const OLD_MS = 2 * 86_400_000
+/** A backup takes its time, and one that failed is tried again. */
+const LATE = 1.5
 
-/** How old the last backup is; nothing where none was ever made from here. */
-export async function checkBackup(db: Kysely<Database>, now: number): Promise<readonly Finding[]> {
-  const at = await getSetting(db, 'last_backup_at')
-  if (at === null) return []
-  const age = Math.max(0, now - Number(at))
-  const detail = `the last one is ${durationText(age)} old`
-  return [age > OLD_MS ? warn('backup', detail, 'make one, and have it made daily') : ok('backup', detail)]
+/** Whether backups are made as often as the config says; nothing where it says nothing of them. */
+export function checkBackup({ backup }: Config, now: number): readonly Finding[] {
+  if (backup === null) return []
+  const { folder, everyMs, keep } = backup
+  const newestAt = createBackupFolder(folder, keep).newestAt()
+  const todo = 'the daemon makes them while it runs; its log says why one failed'
+  if (newestAt === null) return [warn('backup', `none in ${folder} yet`, todo)]
+  const age = Math.max(0, now - newestAt)
+  const detail = `the newest is ${durationText(age)} old, and one is due every ${durationText(everyMs)}`
+  return [age > LATE * everyMs ? fail('backup', detail, todo) : ok('backup', detail)]
 }

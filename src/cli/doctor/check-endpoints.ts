@@ -30,7 +30,7 @@ function checkSecretsOf({ name, environment, secrets }: Endpoint, now: number): 
   }
   const expired = ends.filter((end) => end <= now).length
   if (expired > 0) {
-    const detail = `${environment}, ${expired} of ${counted(secrets.length, 'secret')} past its notAfter`
+    const detail = `${environment}, ${expired} of ${counted(secrets.length, 'secret')} past notAfter`
     return warn(what, detail, `remove what has ended from endpoints.${name}.secrets`)
   }
   return ok(what, `${environment}, ${counted(secrets.length, 'secret')}`)

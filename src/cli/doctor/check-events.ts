@@ -18,17 +18,17 @@ export async function checkEvents(db: Kysely<Database>, now: number): Promise<re
 function checkHeld(held: readonly WaitingReason[], now: number): Finding {
   const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
   if (!isLong) return ok('held', countsText(held))
-  return warn('held', `${countsText(held)}, some for more than a day`, showing('held'))
+  return warn('held', `${countsText(held)}, some for more than a day`, showing(held))
 }
 
 function checkQuarantined(quarantined: readonly WaitingReason[]): Finding {
   if (quarantined.length === 0) return ok('quarantined', countsText(quarantined))
-  return warn('quarantined', countsText(quarantined), showing('quarantined'))
+  return warn('quarantined', countsText(quarantined), showing(quarantined))
 }
 
 function checkConflicts(count: number): Finding {
   if (count === 0) return ok('conflicts', 'none')
-  const detail = `${count} other bodies came under ids of stored events, which stand`
+  const detail = `${count} other ${count === 1 ? 'body' : 'bodies'} came under ids of stored events, which stand`
   return warn('conflicts', detail, 'ask the sender which is right; the daemon’s log names the ids')
 }
 
@@ -40,6 +40,10 @@ function countsText(waiting: readonly WaitingReason[]): string {
   return `${counted(total, 'event')}: ${parts.join(', ')}`
 }
 
-function showing(disposition: string): string {
-  return `\`latchkey events list --disposition ${disposition}\` shows them`
+function showing(waiting: readonly WaitingReason[]): string {
+  const commands = waiting.map(
+    ({ environment, disposition }) =>
+      `\`latchkey events list --disposition ${disposition} --environment ${environment}\``,
+  )
+  return `see ${[...new Set(commands)].join(' and ')}`
 }

@@ -34,6 +34,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   yield* checkSecrets(config.endpoints, clock())
   if (facts !== null) yield* checkRefusals(config.endpoints, facts)
   yield* examineStore(examination, facts)
+  yield* checkBackup(config, clock())
   yield* checkTargets(config)
 }
 
@@ -70,7 +71,6 @@ function storeChecks(
     ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps())],
     ['events', () => checkEvents(db, clock())],
     ['policy', () => checkPolicy(db, config)],
-    ['backup', () => checkBackup(db, clock())],
   ]
 }
 

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { cli } from './run-cli.js'
+import { configWith, events, idsIn, linesOf } from './stored-events.js'
+
+describe('latchkey events list', () => {
+  it('shows the newest first, a line each, in columns', async () => {
+    const { exitCode, out, err } = await events(await configWith(), 'list')
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' })
+    const [broken, ...others] = linesOf(out)
+    expect(broken).toMatch(
+      /^2026-01-01T01:00:03\.000Z {2}unreadable {12}quarantined \(not_utf8\) {3}- {6}sha256:[0-9a-f]{64}$/,
+    )
+    expect(others).toEqual([
+      '2026-01-01T01:00:02.000Z  payment.authorized    held (customer_unknown)  -      evt_3',
+      '2026-01-01T01:00:01.000Z  subscription.created  applied                  cus_1  evt_2',
+      '2026-01-01T01:00:00.000Z  payment.authorized    applied                  cus_1  evt_1',
+    ])
+  })
+
+  it.each<[string, readonly string[]]>([
+    ['--type subscription.created', ['evt_2']],
+    ['--disposition held', ['evt_3']],
+    ['--customer cus_1 --type payment.authorized', ['evt_1']],
+    ['--endpoint v3', ['evt_3', 'evt_2', 'evt_1']],
+    ['--from 2026-01-01T01:00:01Z --to 2026-01-01T01:00:03Z', ['evt_3', 'evt_2']],
+  ])('takes %s', async (filter, ids) => {
+    expect(idsIn((await events(await configWith(), 'list', ...filter.split(' '))).out)).toEqual(ids)
+  })
+
+  it('says that there is more than it shows', async () => {
+    const { out, err } = await events(await configWith(), 'list', '--limit', '3')
+    expect(linesOf(out)).toHaveLength(3)
+    expect(err).toBe('note: there are older ones; see --limit and --to\n')
+  })
+
+  it('answers that there is none as an answer', async () => {
+    const { exitCode, out } = await events(await configWith(), 'list', '--environment', 'sandbox')
+    expect({ exitCode, out }).toEqual({ exitCode: 0, out: 'no such event is stored\n' })
+  })
+
+  it('answers in the form of the API if asked for JSON', async () => {
+    const { out, err } = await events(await configWith(), 'list', '--json', '--limit', '3')
+    expect(err).toBe('')
+    expect(JSON.parse(out)).toMatchObject({
+      hasMore: true,
+      items: [
+        { disposition: 'quarantined', reason: 'not_utf8', endpoint: 'legacy' },
+        { id: 'evt_3', receivedAt: '2026-01-01T01:00:02.000Z' },
+        { id: 'evt_2', source: { kind: 'subscription', id: 'sub_1' } },
+      ],
+    })
+  })
+})
+
+describe('latchkey events', () => {
+  it.each([['list'], ['show'], ['body'], ['export']])('%s has help with an example', async (command) => {
+    const { exitCode, out } = await cli(['events', command, '--help'])
+    expect(exitCode).toBe(0)
+    expect(out).toMatch(new RegExp(`\\nExample:\\n(  \\$ latchkey events ${command} ?.*\\n)+$`))
+    expect(out).toContain('--json')
+    expect(out).toContain('--environment')
+  })
+
+  it.each([
+    [['list', '--limit', '0'], 'It must be 1 to 1000.'],
+    [['list', '--limit', '1001'], 'It must be 1 to 1000.'],
+    [['list', '--disposition', 'duplicate'], 'Allowed choices are applied, ignored, held, quarantined.'],
+    [['list', '--from', 'yesterday'], 'It is no ISO 8601 time'],
+    [['export', '--customer', ''], 'It is not an id'],
+    [['show'], "missing required argument 'event'"],
+    [['body', 'evt_1', '--sha256', 'XYZ'], 'It is not a SHA-256'],
+  ])('exits 2 for the wrong use %j', async (args, message) => {
+    const { exitCode, out, err } = await cli(['events', ...args])
+    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+    expect(err).toContain(message)
+  })
+})

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest'
+import { act } from './acting.js'
+import { NOW, send } from './running-daemon.js'
+import { BROKEN, BROKEN_ID, GRANT, get, HELD, KEY, runEventsDaemon, sha256 } from './stored-events.js'
+import { wireEvent } from './wire-events.js'
+
+describe('GET /events/:id', () => {
+  it('tells what the event says, how it came, and what else came under its id', async () => {
+    const daemon = await runEventsDaemon()
+    const other = wireEvent('payment.refunded', { id: 'evt_1' })
+    await send(daemon, GRANT, { headers: { 'X-Webhook-Event': 'payment.authorized' } })
+    await send(daemon, other)
+    const event = await (await get(daemon, '/events/evt_1')).json()
+    expect(event).toMatchObject({
+      id: 'evt_1',
+      conflicts: 1,
+      deliveries: 2,
+      reasonText: null,
+      normalized: {
+        subject: 'payment',
+        type: 'payment.authorized',
+        createdAt: '2026-03-01T11:00:00.500Z',
+        paymentId: 'pay_1',
+        railProof: { rail: 'card' },
+      },
+      headers: {
+        event: 'payment.authorized',
+        timestamp: String(Math.floor(NOW / 1000)),
+        signature: expect.stringMatching(/^v1=[0-9a-f]{64}$/),
+      },
+      otherBodies: [{ sha256: sha256(other), bytes: other.length, endpoint: 'live', deliveries: 1 }],
+    })
+  })
+
+  it('tells what a held one waits for, and of one that can not be read that it can not', async () => {
+    const daemon = await runEventsDaemon()
+    await send(daemon, HELD)
+    await send(daemon, BROKEN)
+    expect(await (await get(daemon, '/events/evt_2')).json()).toMatchObject({
+      reason: 'customer_unknown',
+      reasonText: 'waits until an event tells whose it is',
+    })
+    expect(await (await get(daemon, `/events/${BROKEN_ID}`)).json()).toMatchObject({
+      normalized: null,
+      reasonText: 'can not be used, since its bytes are no UTF-8 text',
+    })
+  })
+
+  it.each(['evt_"\'<b>/../%', 'ünï/cødé 🔑', '../../etc', 'evt 1?#'])('finds an id like %s', async (id) => {
+    const daemon = await runEventsDaemon()
+    const body = wireEvent('payment.authorized', { id })
+    await send(daemon, body)
+    const path = `/events/${encodeURIComponent(id)}`
+    expect(await (await get(daemon, path)).json()).toMatchObject({ id })
+    const bytes = await get(daemon, `${path}/body`)
+    expect(await bytes.text()).toBe(body)
+    expect(bytes.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w-]+\.body"$/)
+  })
+
+  it.each(['/events/evt_9', '/events/evt_9/body', '/events/evt_1?environment=sandbox'])(
+    'has nothing at %s',
+    async (path) => {
+      const daemon = await runEventsDaemon()
+      await send(daemon, GRANT)
+      const answer = await get(daemon, path)
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toMatchObject({ status: 404, code: 'event_not_found' })
+    },
+  )
+})
+
+describe('GET /events/:id/body', () => {
+  it('answers with the very bytes, for no browser to run', async () => {
+    const daemon = await runEventsDaemon()
+    await send(daemon, BROKEN)
+    const answer = await get(daemon, `/events/${encodeURIComponent(BROKEN_ID)}/body`)
+    expect(answer.status).toBe(200)
+    expect(Buffer.from(await answer.arrayBuffer())).toEqual(BROKEN)
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'application/octet-stream',
+      'content-length': '4',
+      'content-disposition': `attachment; filename="sha256_${sha256(BROKEN)}.body"`,
+      'x-content-type-options': 'nosniff',
+      etag: `"${sha256(BROKEN)}"`,
+    })
+    const known = await get(daemon, `/events/${BROKEN_ID}/body`, { 'If-None-Match': `"${sha256(BROKEN)}"` })
+    expect({ status: known.status, text: await known.text() }).toEqual({ status: 304, text: '' })
+  })
+
+  it('answers with another body under the same id, by its hash', async () => {
+    const daemon = await runEventsDaemon()
+    const other = wireEvent('payment.refunded', { id: 'evt_1' })
+    await send(daemon, GRANT)
+    await send(daemon, other)
+    expect(await (await get(daemon, '/events/evt_1/body')).text()).toBe(GRANT)
+    expect(await (await get(daemon, `/events/evt_1/body?sha256=${sha256(other)}`)).text()).toBe(other)
+    expect((await get(daemon, `/events/evt_1/body?sha256=${sha256('never sent')}`)).status).toBe(404)
+    expect((await get(daemon, '/events/evt_1/body?sha256=..')).status).toBe(400)
+  })
+
+  it('answers with its JSON for what was done by hand', async () => {
+    const daemon = await runEventsDaemon()
+    const reason = 'support case 17'
+    const granted = await act(
+      daemon,
+      'POST',
+      '/customers/cus_1/grants',
+      { productId: 'pro_1', reason },
+      { key: KEY },
+    )
+    const id = granted.json.eventId ?? ''
+    expect(await (await get(daemon, `/events/${id}/body`)).json()).toMatchObject({
+      id,
+      type: 'manual.granted',
+      customerId: 'cus_1',
+      actor: 'events',
+      reason,
+    })
+    expect(await (await get(daemon, `/events/${id}`)).json()).toMatchObject({
+      endpoint: 'manual',
+      generation: null,
+      headers: null,
+      normalized: { subject: 'manual', until: null },
+    })
+    expect(await (await get(daemon, '/events?type=manual.granted&customerId=cus_1')).json()).toMatchObject({
+      items: [{ id }],
+    })
+  })
+})

@@ -1,0 +1,144 @@
+import { request } from 'node:http'
+import { dirname, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { ask, NOW, type RunningDaemon, send } from './running-daemon.js'
+import {
+  BROKEN,
+  BROKEN_ID,
+  GRANT,
+  get,
+  HELD,
+  KEY,
+  LIVE_KEY,
+  READ_KEY,
+  runEventsDaemon,
+  sha256,
+} from './stored-events.js'
+import { wireEvent } from './wire-events.js'
+
+const PATHS = ['/events', '/events/evt_1', '/events/evt_1/body']
+
+interface Listed {
+  readonly items: readonly { readonly id: string }[]
+  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
+}
+
+async function list(daemon: RunningDaemon, query = ''): Promise<Listed> {
+  const answer = await get(daemon, `/events${query}`)
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as Listed
+}
+
+async function idsOf(daemon: RunningDaemon, query: string): Promise<readonly string[]> {
+  return (await list(daemon, query)).items.map(({ id }) => id)
+}
+
+describe('GET /events', () => {
+  it('lists what was received, the newest first, with what became of it', async () => {
+    const daemon = await runEventsDaemon()
+    for (const body of [GRANT, HELD, BROKEN, GRANT]) await send(daemon, body)
+    const { items, pagination } = await list(daemon)
+    expect(pagination).toEqual({ nextCursor: null, hasMore: false })
+    const received = new Date(NOW).toISOString()
+    expect(items).toMatchObject([
+      { id: BROKEN_ID, type: null, disposition: 'quarantined', reason: 'not_utf8', bodyBytes: 4 },
+      {
+        id: 'evt_2',
+        generation: 'v2',
+        type: 'checkout.succeeded',
+        disposition: 'held',
+        reason: 'customer_unknown',
+        customerId: null,
+        source: { kind: 'payment', id: 'pay_2' },
+      },
+      { id: 'evt_1', disposition: 'applied', deliveries: 2, receivedAt: received, lastReceivedAt: received },
+    ])
+    expect(items[2]).toEqual({
+      id: 'evt_1',
+      environment: 'live',
+      endpoint: 'live',
+      generation: 'v3',
+      type: 'payment.authorized',
+      disposition: 'applied',
+      reason: null,
+      createdAt: '2026-03-01T11:00:00.500Z',
+      receivedAt: received,
+      lastReceivedAt: received,
+      deliveries: 2,
+      customerId: 'cus_1',
+      source: { kind: 'payment', id: 'pay_1' },
+      conflicts: 0,
+      normalizerVersion: 1,
+      bodySha256: sha256(GRANT),
+      bodyBytes: GRANT.length,
+    })
+  })
+
+  it.each([
+    ['?disposition=held', ['evt_2']],
+    ['?disposition=quarantined', [BROKEN_ID]],
+    ['?type=checkout.succeeded', ['evt_2']],
+    ['?type=CHECKOUT_SUCCESS', []],
+    ['?customerId=cus_1', ['evt_1']],
+    ['?endpoint=live&disposition=applied', ['evt_1']],
+    ['?from=2026-03-01T12:00:01Z', []],
+    ['?to=2026-03-01T12:00:01Z&type=payment.authorized', ['evt_1']],
+    ['?environment=sandbox', []],
+  ])('answers %s', async (query, ids) => {
+    const daemon = await runEventsDaemon()
+    for (const body of [GRANT, HELD, BROKEN]) await send(daemon, body)
+    expect(await idsOf(daemon, query)).toEqual(ids)
+  })
+
+  it('goes on at its cursor until everything was told once', async () => {
+    const daemon = await runEventsDaemon()
+    for (const i of [1, 2, 3, 4, 5]) {
+      await send(daemon, wireEvent('payment.settled', { id: `evt_${i}`, payment: `pay_${i}` }))
+    }
+    const told: string[] = []
+    let query = '?limit=2'
+    let pages = 0
+    for (let hasMore = true; hasMore; pages += 1) {
+      const { items, pagination } = await list(daemon, query)
+      told.push(...items.map(({ id }) => id))
+      hasMore = pagination.hasMore
+      query = `?limit=2&cursor=${pagination.nextCursor}`
+    }
+    expect(told).toEqual(['evt_5', 'evt_4', 'evt_3', 'evt_2', 'evt_1'])
+    expect(pages).toBe(3)
+  })
+})
+
+describe('stored events', () => {
+  it.each(PATHS)('are shown to no key without the scope, or of another environment: %s', async (path) => {
+    const daemon = await runEventsDaemon()
+    await send(daemon, GRANT)
+    const statusWith = async (key: string, query = '') =>
+      (await ask(daemon, `${path}${query}`, { Authorization: `Bearer ${key}` })).status
+    expect(await statusWith('wrong')).toBe(401)
+    expect(await statusWith(READ_KEY)).toBe(403)
+    expect(await statusWith(LIVE_KEY, '?environment=sandbox')).toBe(403)
+    expect(await statusWith(LIVE_KEY)).toBe(200)
+  })
+
+  it.each(PATHS)('can only be read: %s', async (path) => {
+    const { url } = await runEventsDaemon()
+    const headers = { Authorization: `Bearer ${KEY}` }
+    const answer = await fetch(`${url}${path}`, { method: 'DELETE', headers })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+  })
+
+  it('are shown without a key at the local socket', async () => {
+    const daemon = await runEventsDaemon()
+    await send(daemon, GRANT)
+    const socketPath = join(dirname(daemon.databaseFile), 'latchkey.sock')
+    const body = await new Promise<Buffer>((resolve, reject) => {
+      request({ socketPath, path: '/events/evt_1/body' }, (res) => resolve(buffer(res)))
+        .on('error', reject)
+        .end()
+    })
+    expect(body.toString()).toBe(GRANT)
+  })
+})

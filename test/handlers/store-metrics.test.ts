@@ -1,0 +1,64 @@
+import { Counter, Registry } from 'prom-client'
+import { expect, it } from 'vitest'
+import { addStoreMetrics, type StoreMetricsDeps } from '../../src/handlers/store-metrics.js'
+import type { DeliveryGap } from '../../src/ingest/delivery-gaps.js'
+
+const GAP = {
+  lastAt: Date.parse('2026-03-02T12:00:00Z'),
+  current: 90_000,
+  usualInterval: 60_000,
+  unusualAfter: null,
+  isUnusual: false,
+}
+
+async function scrape(overrides: Partial<StoreMetricsDeps> = {}): Promise<readonly string[]> {
+  const registry = new Registry()
+  new Counter({ name: 'other_total', help: 'Another.', registers: [registry] }).inc()
+  addStoreMetrics({
+    registry,
+    endpointNames: () => ['live'],
+    readGaps: async () => new Map([['live', GAP]]),
+    countWaiting: async () => [{ environment: 'live', disposition: 'held', count: 3 }],
+    ...overrides,
+  })
+  return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+}
+
+it('tells of each endpoint when it last heard from it, how long ago, and how long it is usually', async () => {
+  expect(await scrape()).toEqual(
+    expect.arrayContaining([
+      'latchkey_last_delivery_timestamp_seconds{endpoint="live"} 1772452800',
+      'latchkey_delivery_gap_seconds{endpoint="live"} 90',
+      'latchkey_delivery_usual_interval_seconds{endpoint="live"} 60',
+    ]),
+  )
+})
+
+it('tells how many events wait, none included', async () => {
+  expect((await scrape()).filter((line) => line.startsWith('latchkey_events_waiting'))).toEqual([
+    'latchkey_events_waiting{environment="live",disposition="held"} 3',
+    'latchkey_events_waiting{environment="live",disposition="quarantined"} 0',
+    'latchkey_events_waiting{environment="sandbox",disposition="held"} 0',
+    'latchkey_events_waiting{environment="sandbox",disposition="quarantined"} 0',
+  ])
+})
+
+it('leaves out what is not known, and endpoints that are not configured', async () => {
+  const gaps = new Map<string, DeliveryGap>([
+    ['live', { ...GAP, usualInterval: null }],
+    ['removed', GAP],
+  ])
+  const lines = await scrape({ endpointNames: () => ['live', 'new'], readGaps: async () => gaps })
+  const deliveries = lines.filter((line) => /deliver/.test(line))
+  expect(deliveries.map((line) => line.split(' ')[0])).toEqual([
+    'latchkey_last_delivery_timestamp_seconds{endpoint="live"}',
+    'latchkey_delivery_gap_seconds{endpoint="live"}',
+  ])
+})
+
+it('still tells all else while the store can not be read', async () => {
+  const unreadable = async () => {
+    throw new Error('disk I/O error')
+  }
+  expect(await scrape({ readGaps: unreadable, countWaiting: unreadable })).toEqual(['other_total 1'])
+})

@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Writable } from 'node:stream'
+import { Registry } from 'prom-client'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { createBackupGauge } from '../../src/jobs/backup-gauge.js'
+import { startScheduledBackups } from '../../src/jobs/scheduled-backups.js'
+import { createLogger } from '../../src/log.js'
+import { createBackupFolder } from '../../src/store/backup-folder.js'
+import { startBackup } from '../../src/store/start-backup.js'
+import { filledStore, rowsIn } from '../store/filled-store.js'
+import { temporaryFile } from '../store/temporary-store.js'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const HOUR_MS = 3_600_000
+
+interface Setting {
+  readonly now: number
+  readonly file?: string
+  readonly folder?: string
+  readonly keep?: number
+}
+
+/** Backups every hour of a database that is there, unless another file is named; each in a process of its own. */
+async function scheduled(setting: Setting) {
+  const file = setting.file ?? temporaryFile()
+  if (setting.file === undefined) await filledStore(file, 3)
+  const folder = setting.folder ?? join(dirname(file), 'backups')
+  const lines: string[] = []
+  const registry = new Registry()
+  const schedule = startScheduledBackups({
+    everyMs: HOUR_MS,
+    backups: createBackupFolder(folder, setting.keep ?? 7),
+    startBackup: (target) => startBackup(file, target),
+    report: createBackupGauge(registry),
+    clock: () => setting.now,
+    log: createLogger(
+      'info',
+      new Writable({
+        write(chunk, _encoding, done) {
+          lines.push(String(chunk))
+          done()
+        },
+      }),
+    ),
+  })
+  onTestFinished(() => schedule.stop())
+  return {
+    file,
+    folder,
+    stop: schedule.stop,
+    names: () => (existsSync(folder) ? readdirSync(folder) : []),
+    logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
+    metrics: () => registry.metrics(),
+  }
+}
+
+const NAME_OF_NOON = 'latchkey-20260301T120000.000Z.db'
+
+it('makes the first backup at once, says so, and tells its time in metrics', async () => {
+  const backups = await scheduled({ now: NOON })
+  expect(await backups.metrics()).not.toContain('latchkey_last_backup')
+  await vi.waitUntil(() => backups.logged().length > 0)
+  expect(backups.logged()).toMatchObject([{ msg: 'made a backup', file: join(backups.folder, NAME_OF_NOON) }])
+  expect(backups.names()).toEqual([NAME_OF_NOON])
+  expect(rowsIn(join(backups.folder, NAME_OF_NOON))).toBe(3)
+  expect(await backups.metrics()).toContain(`latchkey_last_backup_timestamp_seconds ${NOON / 1000}\n`)
+})
+
+it('makes none after a restart before the newest is old enough, and tells of that one', async () => {
+  const first = await scheduled({ now: NOON })
+  await vi.waitUntil(() => first.logged().length > 0)
+  await first.stop()
+  const second = await scheduled({ ...first, now: NOON + HOUR_MS - 1 })
+  await second.stop()
+  expect(second.names()).toEqual([NAME_OF_NOON])
+  expect(await second.metrics()).toContain(`latchkey_last_backup_timestamp_seconds ${NOON / 1000}\n`)
+})
+
+it('makes the next once the newest is old enough, and keeps as many as it may', async () => {
+  const first = await scheduled({ now: NOON })
+  await vi.waitUntil(() => first.logged().length > 0)
+  await first.stop()
+  const second = await scheduled({ ...first, now: NOON + HOUR_MS, keep: 1 })
+  await vi.waitUntil(() => second.logged().length > 0)
+  expect(second.logged()).toMatchObject([{ msg: 'made a backup', removed: 1 }])
+  expect(second.names()).toEqual(['latchkey-20260301T130000.000Z.db'])
+})
+
+it('makes one where the newest is from the future, since the clock was set back', async () => {
+  const folder = dirname(temporaryFile())
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'latchkey-20270101T000000.000Z.db'), '')
+  const backups = await scheduled({ now: NOON, folder })
+  await vi.waitUntil(() => backups.logged().length > 0)
+  expect(backups.names()).toContain(NAME_OF_NOON)
+})
+
+it('says why one failed, and leaves the older ones alone', async () => {
+  const first = await scheduled({ now: NOON })
+  await vi.waitUntil(() => first.logged().length > 0)
+  await first.stop()
+  const missing = `${first.file}.gone`
+  const second = await scheduled({ now: NOON + HOUR_MS, file: missing, folder: first.folder, keep: 1 })
+  await vi.waitUntil(() => second.logged().length > 0)
+  expect(second.logged()).toMatchObject([
+    { level: 50, msg: expect.stringContaining('failed'), err: { message: expect.stringContaining(missing) } },
+  ])
+  expect(second.names()).toEqual([NAME_OF_NOON])
+  expect(await second.metrics()).toContain(`latchkey_last_backup_timestamp_seconds ${NOON / 1000}\n`)
+})
+
+it('gives up the one under way when it stops, and leaves nothing of it', async () => {
+  const backups = await scheduled({ now: NOON })
+  await backups.stop()
+  expect(backups.names()).toEqual([])
+  expect(backups.logged()).toEqual([])
+})
+
+it('tries a failed one again after ten minutes, and not at every minute', async () => {
+  vi.useFakeTimers({ now: NOON })
+  onTestFinished(() => void vi.useRealTimers())
+  const begun: number[] = []
+  const schedule = startScheduledBackups({
+    everyMs: HOUR_MS,
+    backups: { newestAt: () => null, fileOf: String, prune: () => 0 },
+    startBackup: () => {
+      begun.push(Date.now())
+      return { done: Promise.reject(new Error('The disk is full.')), stop: () => {} }
+    },
+    report: () => {},
+    clock: Date.now,
+    log: createLogger('silent'),
+  })
+  await vi.advanceTimersByTimeAsync(25 * 60_000)
+  await schedule.stop()
+  const minutes = begun.map((at) => Math.round((at - NOON) / 60_000))
+  expect(minutes).toEqual([0, 10, 20])
+})

@@ -1,0 +1,56 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createBackupFolder } from '../../src/store/backup-folder.js'
+import { temporaryFile } from './temporary-store.js'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const HOUR_MS = 3_600_000
+
+function folderWith(...names: readonly string[]): string {
+  const folder = dirname(temporaryFile())
+  mkdirSync(folder, { recursive: true })
+  for (const name of names) writeFileSync(join(folder, name), '')
+  return folder
+}
+
+describe('a folder of backups', () => {
+  it('names a file by the time when it was begun, to the millisecond', () => {
+    const { fileOf } = createBackupFolder('/backups', 7)
+    expect(fileOf(NOON + 1)).toBe('/backups/latchkey-20260301T120000.001Z.db')
+  })
+
+  it('knows the newest by its name, whatever else is there', () => {
+    const folder = folderWith(
+      'latchkey-20260228T235959.999Z.db',
+      'latchkey-20260301T120000.000Z.db',
+      'latchkey-20260301T130000.000Z.db.0123456789ab.part',
+      'latchkey-20261301T130000.000Z.db',
+      'latchkey-.db',
+      'notes.txt',
+    )
+    expect(createBackupFolder(folder, 7).newestAt()).toBe(NOON)
+  })
+
+  it('is empty where it is not there yet', () => {
+    const backups = createBackupFolder(temporaryFile(), 7)
+    expect(backups.newestAt()).toBeNull()
+    expect(backups.prune()).toBe(0)
+  })
+
+  it('keeps the newest few, and everything that is not its own', () => {
+    const folder = folderWith('latchkey.db', 'latchkey-monday.db', 'other-20260101T000000.000Z.db')
+    const backups = createBackupFolder(folder, 2)
+    for (const hours of [3, 0, 2, 1]) writeFileSync(backups.fileOf(NOON + hours * HOUR_MS), '')
+    const begun = `${backups.fileOf(NOON)}.0123456789ab.part`
+    for (const name of [begun, `${begun}-journal`]) writeFileSync(name, '')
+    expect(backups.prune()).toBe(2)
+    expect(readdirSync(folder).sort()).toEqual([
+      'latchkey-20260301T140000.000Z.db',
+      'latchkey-20260301T150000.000Z.db',
+      'latchkey-monday.db',
+      'latchkey.db',
+      'other-20260101T000000.000Z.db',
+    ])
+  })
+})

@@ -1,0 +1,179 @@
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { MIGRATIONS } from '../../migrations/index.js'
+import { backUp } from '../../src/store/backup.js'
+import { changeLogEpoch } from '../../src/store/change-cursor.js'
+import { lockStore } from '../../src/store/lock.js'
+import { migrate, pendingMigrations } from '../../src/store/migrate.js'
+import { restore } from '../../src/store/restore.js'
+import { cutInHalf, damage, filledStore, rowsIn } from './filled-store.js'
+import { open, temporaryFile } from './temporary-store.js'
+
+const AT = { now: Date.UTC(2026, 2, 1, 12) }
+const KEPT = '.before-restore-20260301T120000.000Z'
+
+/** A backup with that many rows, in a folder of its own. */
+async function backupOf(rows: number): Promise<string> {
+  const file = temporaryFile()
+  await filledStore(file, rows)
+  const target = join(dirname(file), 'backup.db')
+  await backUp(file, target, { overwrite: false })
+  return target
+}
+
+/** A database as a killed daemon leaves it: with a log that holds rows which the database itself lacks. */
+async function killedStore(rows: number): Promise<string> {
+  const file = temporaryFile()
+  await filledStore(file, rows)
+  const killed = temporaryFile()
+  lockStore(killed).release()
+  for (const suffix of ['', '-wal', '-shm']) copyFileSync(`${file}${suffix}`, `${killed}${suffix}`)
+  expect(statSync(`${killed}-wal`).size).toBeGreaterThan(0)
+  return killed
+}
+
+/** Everything in a folder, byte by byte. */
+function contentsOf(folder: string): ReadonlyMap<string, string> {
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'base64')]))
+}
+
+describe('restoring', () => {
+  it('puts the backup in the place of a database, and keeps that with the log that belongs to it', async () => {
+    const backup = await backupOf(3)
+    const file = await killedStore(7)
+    expect(await restore(file, backup, AT)).toEqual({ file, keptAs: `${file}${KEPT}`, migrated: [] })
+    expect(rowsIn(file)).toBe(3)
+    expect(rowsIn(`${file}${KEPT}`)).toBe(7)
+    expect(rowsIn(backup)).toBe(3)
+    expect(statSync(file).nlink).toBe(1)
+    for (const name of readdirSync(dirname(file)).filter((name) => !name.includes('before-restore'))) {
+      expect([name, statSync(join(dirname(file), name)).mode & 0o777]).toEqual([name, 0o600])
+    }
+    expect(readdirSync(dirname(file)).filter((name) => name.includes('.part'))).toEqual([])
+  })
+
+  it('can be undone with what it kept', async () => {
+    const file = await killedStore(7)
+    const { keptAs } = await restore(file, await backupOf(3), AT)
+    await restore(file, keptAs ?? '', { now: AT.now + 1 })
+    expect(rowsIn(file)).toBe(7)
+  })
+
+  it('takes no log that is left without its database for one of the backup', async () => {
+    const file = await killedStore(7)
+    renameSync(file, `${file}.away`)
+    expect(await restore(file, await backupOf(3), AT)).toMatchObject({ keptAs: null })
+    expect(rowsIn(file)).toBe(3)
+    expect(existsSync(`${file}${KEPT}-wal`)).toBe(true)
+  })
+
+  it('makes the database where there was none', async () => {
+    const file = temporaryFile()
+    expect(await restore(file, await backupOf(3), AT)).toEqual({ file, keptAs: null, migrated: [] })
+    expect(rowsIn(file)).toBe(3)
+  })
+
+  it('begins another epoch of the change log each time', async () => {
+    const backup = await backupOf(1)
+    const file = temporaryFile()
+    const epochs = [await changeLogEpoch(open(backup, true))]
+    for (const now of [AT.now, AT.now + 1]) {
+      await restore(file, backup, { now })
+      epochs.push(await changeLogEpoch(open(file, true)))
+    }
+    expect(new Set(epochs).size).toBe(3)
+  })
+
+  it('brings an older backup up to date, and leaves the backup as it is', async () => {
+    const backup = temporaryFile()
+    const older = open(backup)
+    await migrate(older, MIGRATIONS.slice(0, -1))
+    await older.destroy()
+    const file = temporaryFile()
+    const newest = MIGRATIONS.at(-1)?.name
+    expect(await restore(file, backup, AT)).toMatchObject({ migrated: [newest] })
+    expect(await pendingMigrations(open(file, true))).toEqual([])
+    expect(await pendingMigrations(open(backup, true))).toEqual([newest])
+  })
+
+  it('goes on from where it was interrupted, with nothing of the old database lost', async () => {
+    const backup = await backupOf(3)
+    const file = await killedStore(7)
+    const earlier = `${file}.before-restore-20260201T000000.000Z`
+    linkSync(file, earlier)
+    renameSync(`${file}-wal`, `${earlier}-wal`)
+    writeFileSync(`${file}.0123456789ab.part`, 'half a copy')
+    writeFileSync(`${file}-wal`, '')
+    expect(await restore(file, backup, AT)).toMatchObject({ keptAs: earlier })
+    expect(rowsIn(file)).toBe(3)
+    expect(rowsIn(earlier)).toBe(7)
+    expect(readdirSync(dirname(file)).filter((name) => name.includes('.part'))).toEqual([])
+  })
+
+  it('shows how far it is', async () => {
+    const seen: [number, number][] = []
+    const onProgress = (...progress: [number, number]) => void seen.push(progress)
+    await restore(temporaryFile(), await backupOf(10_000), { ...AT, onProgress })
+    const [copied, total] = seen.at(-1) ?? [0, 0]
+    expect(copied).toBeGreaterThan(0)
+    expect(copied).toBeLessThanOrEqual(total)
+  })
+})
+
+describe('a file that can not be restored', () => {
+  const otherDatabase = (path: string) => {
+    const other = new Sqlite(path)
+    other.exec('create table songs (title text)')
+    other.close()
+  }
+  const newerStore = async (path: string) => {
+    const db = open(path)
+    await migrate(db, [...MIGRATIONS, { name: '9001-newer', create: () => ({ up: async () => {} }) }])
+    await db.destroy()
+  }
+
+  it.each<[string, string, (path: string) => unknown]>([
+    ['damaged', 'backup_damaged', damage],
+    ['cut in half', 'backup_damaged', cutInHalf],
+    ['no database', 'backup_damaged', (path) => writeFileSync(path, 'no database '.repeat(1_000))],
+    ['empty', 'not_a_backup', (path) => writeFileSync(path, '')],
+    ['a database of something else', 'not_a_backup', otherDatabase],
+    ['written by a newer version', 'schema_too_new', newerStore],
+  ])('since it is %s leaves every byte of the store', async (what, code, make) => {
+    const isMade = what === 'damaged' || what === 'cut in half'
+    const backup = isMade ? await backupOf(500) : join(dirname(await backupOf(1)), 'other.db')
+    await make(backup)
+    const file = await killedStore(7)
+    const before = contentsOf(dirname(file))
+    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code })
+    expect(contentsOf(dirname(file))).toEqual(before)
+    expect(rowsIn(file)).toBe(7)
+  })
+
+  it('since it is not there leaves no trace', async () => {
+    const file = temporaryFile()
+    await expect(restore(file, `${file}.gone`, AT)).rejects.toMatchObject({ code: 'backup_missing' })
+    expect(existsSync(dirname(file))).toBe(false)
+  })
+
+  it('since the store is in use leaves it alone', async () => {
+    const backup = await backupOf(3)
+    const file = await killedStore(7)
+    const lock = lockStore(file)
+    onTestFinished(() => lock.release())
+    const before = contentsOf(dirname(file))
+    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'store_in_use' })
+    expect(contentsOf(dirname(file))).toEqual(before)
+  })
+})
