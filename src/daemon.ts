@@ -1,13 +1,15 @@
 import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
 import type { Config } from './config/types.js'
-import { checkedBy, failingWith, type Guard, orUnavailable } from './guards.js'
-import type { CustomerQuestions } from './handlers/customer-questions.js'
-import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
+import { forgetting } from './daemon/forgetting.js'
+import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
+import { readinessOf } from './daemon/readiness.js'
+import { scheduledBackups } from './daemon/scheduled-backups.js'
+import { customerQuestions } from './daemon/store-questions.js'
+import { usableSocket } from './daemon/usable-socket.js'
+import { createKeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
-import type { Readiness } from './handlers/readyz.js'
 import { addStoreMetrics } from './handlers/store-metrics.js'
 import { createDeliveryWatch } from './ingest/delivery-watch.js'
 import { createPerformAct } from './ingest/manual-acts.js'
@@ -15,24 +17,15 @@ import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
 import { startWriter } from './ingest/start-writer.js'
-import type { Writer } from './ingest/writer.js'
-import { createBackupGauge } from './jobs/backup-gauge.js'
-import { type Schedule, startSchedule } from './jobs/schedule.js'
-import { startScheduledBackups } from './jobs/scheduled-backups.js'
+import { startSchedule } from './jobs/schedule.js'
 import { createWarnOfGaps } from './jobs/warn-of-gaps.js'
-import { createBackupFolder } from './store/backup-folder.js'
-import type { CustomerReaders } from './store/customer-readers.js'
 import { createEventBodyReader } from './store/event-body-reader.js'
 import { createEventPageReader } from './store/event-page-reader.js'
 import { createEventReader } from './store/event-reader.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
-import { startBackup } from './store/start-backup.js'
 import { openStore } from './store/store.js'
 import { countWaiting } from './store/waiting-events.js'
-
-/** The least that any supported system takes, less its final NUL. */
-const MAX_SOCKET_PATH_BYTES = 103
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
@@ -175,68 +168,5 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
   } catch (error) {
     await store.close()
     throw error
-  }
-}
-
-function scheduledBackups(
-  { backup, database }: Config,
-  registry: Registry,
-  clock: () => number,
-  log: Logger,
-): Schedule | null {
-  if (backup === null) return null
-  return startScheduledBackups({
-    everyMs: backup.everyMs,
-    backups: createBackupFolder(backup.folder, backup.keep),
-    startBackup: (target) => startBackup(database.file, target),
-    report: createBackupGauge(registry),
-    clock,
-    log,
-  })
-}
-
-/** A socket's path has few bytes on every system; a longer one would stop the start for what few need. */
-function usableSocket(file: string, log: Logger): string | null {
-  if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
-  log.warn({ file }, 'the path is too long for a local socket: commands that change something need --url')
-  return null
-}
-
-/** Before a batch is acknowledged, no answer is kept that it made untrue; nor any, should it be unknown which. */
-function forgetting(kept: KeptAnswers, writeBatch: Writer['writeBatch']): Writer['writeBatch'] {
-  return async (deliveries) => {
-    try {
-      const written = await writeBatch(deliveries)
-      for (const { environment, customerIds } of written.touched) kept.forget(environment, customerIds)
-      return written
-    } catch (error) {
-      kept.forgetAll()
-      throw error
-    }
-  }
-}
-
-function customerQuestions(readers: CustomerReaders, answered: Guard): CustomerQuestions {
-  return {
-    readAccesses: answered(readers.readAccesses),
-    findByReference: answered(readers.findByReference),
-    findByReferences: answered(readers.findByReferences),
-    findByDetail: answered(readers.findByDetail),
-    readCustomer: answered(readers.readCustomer),
-    readProductCustomers: answered(readers.readProductCustomers),
-  }
-}
-
-async function readinessOf(
-  isWriterAlive: () => boolean,
-  canWrite: () => Promise<boolean>,
-  policyDiffers: () => Promise<boolean>,
-): Promise<Readiness> {
-  const isWriting = isWriterAlive() && (await canWrite().catch(() => false))
-  if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
-  if (!isWriting) return { ready: false, notes: ['The store can not be written now.'] }
-  return {
-    ready: true,
-    notes: (await policyDiffers()) ? ['The configured policy is not the one in force.'] : [],
   }
 }

@@ -21,20 +21,8 @@ const MAY_IMPORT: Readonly<
   jobs: { code: ['errors', 'ingest'] },
   log: { code: [] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'] },
-  guards: { code: ['errors', 'store'] },
   daemon: {
-    code: [
-      'errors',
-      'config',
-      'guards',
-      'handlers',
-      'ingest',
-      'jobs',
-      'store',
-      'provider',
-      'entitlements',
-      'log',
-    ],
+    code: ['errors', 'config', 'handlers', 'ingest', 'jobs', 'store', 'provider', 'entitlements', 'log'],
   },
   cli: {
     code: ['errors', 'config', 'daemon', 'handlers', 'ingest', 'store', 'provider', 'entitlements', 'log'],

@@ -1,0 +1,16 @@
+import type { KeptAnswers } from '../handlers/kept-answers.js'
+import type { Writer } from '../ingest/writer.js'
+
+/** Before a batch is acknowledged, no answer is kept that it made untrue; nor any, should it be unknown which. */
+export function forgetting(kept: KeptAnswers, writeBatch: Writer['writeBatch']): Writer['writeBatch'] {
+  return async (deliveries) => {
+    try {
+      const written = await writeBatch(deliveries)
+      for (const { environment, customerIds } of written.touched) kept.forget(environment, customerIds)
+      return written
+    } catch (error) {
+      kept.forgetAll()
+      throw error
+    }
+  }
+}

@@ -1,0 +1,26 @@
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Config } from '../config/types.js'
+import { createBackupGauge } from '../jobs/backup-gauge.js'
+import type { Schedule } from '../jobs/schedule.js'
+import { startScheduledBackups } from '../jobs/scheduled-backups.js'
+import { createBackupFolder } from '../store/backup-folder.js'
+import { startBackup } from '../store/start-backup.js'
+
+/** Null where the config asks for none. */
+export function scheduledBackups(
+  { backup, database }: Config,
+  registry: Registry,
+  clock: () => number,
+  log: Logger,
+): Schedule | null {
+  if (backup === null) return null
+  return startScheduledBackups({
+    everyMs: backup.everyMs,
+    backups: createBackupFolder(backup.folder, backup.keep),
+    startBackup: (target) => startBackup(database.file, target),
+    report: createBackupGauge(registry),
+    clock,
+    log,
+  })
+}
