@@ -43,7 +43,10 @@ describe('while another process holds the database', () => {
     for (const answer of refused) expect(answer).toMatchObject(NOT_STORED)
     expect(await entitlementsOf(daemon, BEFORE.customerId)).toEqual([BEFORE.outcome])
     letGo()
-    expect((await deliver(daemon.url, DURING.events)).dispositions).toEqual(['applied', 'applied'])
+    // One that was refused for being late may have been under way, and stored at last.
+    for (const disposition of (await deliver(daemon.url, DURING.events)).dispositions) {
+      expect(['applied', 'duplicate']).toContain(disposition)
+    }
     await expectNothingLost(folder, ALL)
   })
 })
