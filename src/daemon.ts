@@ -3,6 +3,7 @@ import type { Config } from './config/types.js'
 import { forgetting } from './daemon/forgetting.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
 import { readinessOf } from './daemon/readiness.js'
+import { createReplays } from './daemon/replays.js'
 import { scheduledBackups } from './daemon/scheduled-backups.js'
 import { customerQuestions } from './daemon/store-questions.js'
 import { usableSocket } from './daemon/usable-socket.js'
@@ -12,6 +13,7 @@ import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
 import { addStoreMetrics } from './handlers/store-metrics.js'
 import { createDeliveryWatch } from './ingest/delivery-watch.js'
+import { createCheckLines, createImportLines } from './ingest/import-lines.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
@@ -86,13 +88,22 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       rebuild: (policy, options) => keptAnswers.aside(() => writer.rebuild(policy, options)),
       log,
     })
+    const replays = createReplays({
+      file: config.database.file,
+      writer,
+      keptAnswers,
+      endpoints: () => Object.fromEntries(current.endpoints.map((one) => [one.name, one.environment])),
+      clock,
+      log,
+    })
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
+    const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const listeners = await startListeners({
       addresses: config.server,
       socketFile: usableSocket(socketFileOf(config.database.file), log),
-      endpointNamed: (name) => current.endpoints.find((endpoint) => endpoint.name === name),
+      endpointNamed,
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       ingest: queue.ingest,
@@ -119,6 +130,11 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
         }),
         policyInForce: () => policyInForce(store.reader),
       },
+      imports: {
+        importLines: createImportLines({ endpointNamed, ingest: queue.ingest }),
+        checkLines: createCheckLines({ endpointNamed }),
+      },
+      replays,
       isWriterAlive: queue.isAlive,
       readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers),
       clock,
@@ -146,6 +162,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       await schedule.stop()
       await backups?.stop()
       await rebuilds.stop()
+      await replays.close()
       await store.close()
     }
     let stopped: Promise<void> | null = null

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
+import { LINES_TYPE } from '../handlers/imports.js'
 import { socketFileOf } from '../handlers/local-access.js'
 import { loadNamedConfig, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -12,6 +13,8 @@ export interface DaemonRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   readonly body?: unknown
+  /** Sent in place of a body, a line each. */
+  readonly lines?: readonly string[]
 }
 
 /**
@@ -67,11 +70,11 @@ export function daemonAt(url: string, { env }: CliContext): AskDaemon {
 }
 
 function askAtSocket(socketPath: string): AskDaemon {
-  return ({ method, path, body }) =>
+  return ({ method, path, ...content }) =>
     new Promise((resolve, reject) => {
-      const sent = body === undefined ? '' : JSON.stringify(body)
+      const { type, text: sent } = contentOf(content)
       // Said outright, since Node announces no body of a DELETE by itself.
-      const headers = { ...JSON_HEADERS, 'content-length': Buffer.byteLength(sent) }
+      const headers = { 'content-type': type, 'content-length': Buffer.byteLength(sent) }
       const req = httpRequest({ socketPath, method, path, headers }, (res) => {
         readReply(res)
           .then(({ status, reply }) => resolve(answerOf(status, reply)))
@@ -87,12 +90,13 @@ async function readReply(res: IncomingMessage): Promise<{ status: number; reply:
 }
 
 function askAtUrl(url: string, key: string): AskDaemon {
-  return async ({ method, path, body }) => {
+  return async ({ method, path, ...content }) => {
+    const { type, text: sent } = contentOf(content)
     const response = await fetch(`${url.replace(/\/$/, '')}${path}`, {
       method,
-      headers: { ...JSON_HEADERS, authorization: `Bearer ${key}` },
+      headers: { 'content-type': type, authorization: `Bearer ${key}` },
       redirect: 'manual',
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(sent === '' ? {} : { body: sent }),
     }).catch((cause: unknown) => {
       throw unreachable(url, cause)
     })
@@ -100,7 +104,10 @@ function askAtUrl(url: string, key: string): AskDaemon {
   }
 }
 
-const JSON_HEADERS = { 'content-type': 'application/json' }
+function contentOf({ body, lines }: Pick<DaemonRequest, 'body' | 'lines'>): { type: string; text: string } {
+  if (lines !== undefined) return { type: LINES_TYPE, text: lines.join('\n') }
+  return { type: 'application/json', text: body === undefined ? '' : JSON.stringify(body) }
+}
 
 /** A connection that broke is no proof that nobody serves: what was asked may have been done. */
 function failureAtSocket(socketPath: string, error: NodeJS.ErrnoException): LatchkeyError {

@@ -16,6 +16,7 @@ import { type EntitlementsDeps, getEntitlements } from './get-entitlements.js'
 import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
 import { healthz } from './healthz.js'
+import { type ImportsDeps, postImport } from './imports.js'
 import { createLocalAuthenticate } from './local-access.js'
 import type { ManualActDeps } from './manual-act.js'
 import { manualRoutes } from './manual-routes.js'
@@ -25,6 +26,7 @@ import type { Route } from './raw-handler.js'
 import { type Readiness, readyz } from './readyz.js'
 import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { receiveWebhook } from './receive-webhook.js'
+import { type ReplaysDeps, replayRoutes } from './replays.js'
 import { createRoute } from './route.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
 import type { StoredEventQuestions } from './stored-events.js'
@@ -55,6 +57,8 @@ export interface ListenersDeps {
   readonly performAct: ManualActDeps['performAct']
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
+  readonly replays: ReplaysDeps['replays']
+  readonly imports: Pick<ImportsDeps, 'importLines' | 'checkLines'>
   readonly isWriterAlive: () => boolean
   readonly readiness: () => Promise<Readiness>
   readonly clock: () => number
@@ -114,7 +118,9 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
     ...customers.read,
     ...eventRoutes({ ...deps, authenticate }, log),
     ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
+    ...replayRoutes({ ...deps, authenticate }, log),
     ...manualRoutes({ ...deps, authenticate }, log),
+    createRoute('/imports', postImport({ ...deps, ...deps.imports, authenticate }), log),
   ]
   const hot = addresses.webhooks === null ? [webhooks, ...answered] : answered
   const app = createApp({

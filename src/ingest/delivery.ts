@@ -21,7 +21,12 @@ export interface ManualAct {
   readonly undated: Omit<ManualEvent, 'createdAt'>
 }
 
-export type Incoming = Delivery | ManualAct
+/** A delivery, or something done by hand as an export tells it: the event is its body, and nobody signed it. */
+export interface RecordedDelivery extends Omit<Delivery, 'headers'> {
+  readonly headers: Delivery['headers'] | null
+}
+
+export type Incoming = RecordedDelivery | ManualAct
 
 /** The answer to one delivery: committed, and visible to every query that starts after it. */
 export interface Receipt {

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { ManualEvent, Normalized } from '../provider/event.js'
+import { parseManualEvent } from '../provider/manual-event.js'
 import { normalise } from '../provider/normalise.js'
 import type { DeliveredEvent } from '../store/events.js'
-import type { Delivery, ManualAct } from './delivery.js'
+import type { ManualAct, RecordedDelivery } from './delivery.js'
 
 /** A delivery, read: everything that can be known of it without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
@@ -10,10 +11,11 @@ export interface PreparedDelivery extends DeliveredEvent {
 }
 
 /** The endpoint that is written down for what was done by hand: it came through none. */
-const MANUAL_ENDPOINT = 'manual'
+export const MANUAL_ENDPOINT = 'manual'
 
-export function prepare(delivery: Delivery): PreparedDelivery {
-  const normalized = normalise(delivery.body, delivery)
+export function prepare(delivery: RecordedDelivery): PreparedDelivery {
+  const normalized =
+    delivery.headers === null ? readRecord(delivery.body) : normalise(delivery.body, delivery)
   const bodySha256 = createHash('sha256').update(delivery.body).digest('hex')
   return {
     ...delivery,
@@ -21,6 +23,11 @@ export function prepare(delivery: Delivery): PreparedDelivery {
     bodySha256,
     eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}`,
   }
+}
+
+function readRecord(body: Buffer): Normalized {
+  const event = parseManualEvent(body)
+  return event === null ? { ok: false, reason: 'normalizer_failed', id: null } : { ok: true, event }
 }
 
 /** What was done by hand, at the instant at which it is written. Its event is its body: nobody else wrote one. */

@@ -26,6 +26,7 @@ import { foldAnew } from './fold-anew.js'
 import { refreshAllDue } from './refresh-due.js'
 import { rewriteAccess } from './rewrite-access.js'
 import { swapRebuilt } from './swap-rebuilt.js'
+import type { WorkOptions } from './work-options.js'
 
 /** Sources folded in one transaction: bounds the memory, and how long arriving deliveries wait for it. */
 const SOURCES_PER_BATCH = 100
@@ -43,15 +44,11 @@ export interface RebuildDeps {
   readonly batchSize?: number
 }
 
-export interface RebuildOptions {
-  /** `total` is a count of the sources that stand, to measure progress by. */
-  readonly onProgress?: (folded: number, total: number) => void
-  /** Asked between batches; what has been found by then is kept, and the next run goes on from there. */
-  readonly isStopping?: () => boolean | Promise<boolean>
-}
-
-/** @throws {LatchkeyError} `rebuild_interrupted` */
-export type Rebuild = (policy: Policy, options?: RebuildOptions) => Promise<DifferenceSummary>
+/**
+ * Its progress is told in sources, by a count of those that stand.
+ * @throws {LatchkeyError} `rebuild_interrupted`
+ */
+export type Rebuild = (policy: Policy, options?: WorkOptions) => Promise<DifferenceSummary>
 
 /**
  * Folds every source from nothing but the stored events under a policy, beside the live state, and puts the

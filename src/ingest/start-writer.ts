@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { LatchkeyError } from '../errors.js'
 import { threadFile } from '../store/thread-file.js'
-import type { RebuildOptions } from './rebuild.js'
 import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
+import type { WorkOptions } from './work-options.js'
 import type { OpenWriter } from './writer.js'
 
 /** A batch lives through few collections so: half of what they cost, as measured. */
@@ -19,7 +19,7 @@ export interface StartWriterDeps {
 interface Call {
   readonly resolve: (result: never) => void
   readonly reject: (error: unknown) => void
-  readonly options: RebuildOptions
+  readonly options: WorkOptions
 }
 
 type RequestBody = ThreadRequest extends infer Each
@@ -50,7 +50,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     if (!isClosing) onEnded(ended)
   }
 
-  function call<Result>(body: RequestBody, options: RebuildOptions = {}, handedOver: ArrayBuffer[] = []) {
+  function call<Result>(body: RequestBody, options: WorkOptions = {}, handedOver: ArrayBuffer[] = []) {
     return new Promise<Result>((resolve, reject) => {
       if (ended !== null) return reject(ended)
       lastId += 1
@@ -63,7 +63,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     thread.postMessage({ ...body, id, now: clock() }, handedOver)
   }
 
-  async function goOn(id: number, { onProgress, isStopping }: RebuildOptions, progress: [number, number]) {
+  async function goOn(id: number, { onProgress, isStopping }: WorkOptions, progress: [number, number]) {
     onProgress?.(...progress)
     post(id, { call: 'goOn', isStopping: (await isStopping?.()) ?? false })
   }
@@ -73,7 +73,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     const waiting = calls.get(id)
     if (waiting === undefined) return
     if (kind === 'progress') {
-      goOn(id, waiting.options, [response.folded, response.total]).catch(waiting.reject)
+      goOn(id, waiting.options, [response.reached, response.total]).catch(waiting.reject)
       return
     }
     calls.delete(id)
@@ -96,6 +96,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     refreshDue: () => call({ call: 'refreshDue' }),
     canWrite: () => call({ call: 'canWrite' }),
     rebuild: (policy, options) => call({ call: 'rebuild', policy }, options),
+    replay: (order, options) => call({ call: 'replay', order }, options),
     async close() {
       isClosing = true
       if (ended === null) post(0, { call: 'close' })

@@ -1,5 +1,5 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { Delivery, Incoming, ManualAct } from './delivery.js'
+import type { Incoming, ManualAct, RecordedDelivery } from './delivery.js'
 import type { Writer } from './writer.js'
 
 /** What the request thread asks of the writer's. `now` (epoch milliseconds) is the only clock that it has. */
@@ -8,6 +8,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'refreshDue' }
   | { readonly call: 'canWrite' }
   | { readonly call: 'rebuild'; readonly policy: Parameters<Writer['rebuild']>[0] }
+  | { readonly call: 'replay'; readonly order: Parameters<Writer['replay']>[0] }
   /** The answer to `progress`. */
   | { readonly call: 'goOn'; readonly isStopping: boolean }
   /** Answered by the end of the thread. */
@@ -17,8 +18,8 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
 export type ThreadResponse =
   | { readonly id: number; readonly kind: 'done'; readonly result: unknown }
   | { readonly id: number; readonly kind: 'failed'; readonly error: PackedError }
-  /** A rebuild waits for `goOn`. */
-  | { readonly id: number; readonly kind: 'progress'; readonly folded: number; readonly total: number }
+  /** A rebuild or a replay waits for `goOn`. */
+  | { readonly id: number; readonly kind: 'progress'; readonly reached: number; readonly total: number }
 
 /** A batch with all its bodies in one stretch of memory, which is handed over instead of being copied. */
 export interface PackedBatch {
@@ -26,7 +27,7 @@ export interface PackedBatch {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-interface PackedDelivery extends Omit<Delivery, 'body'> {
+interface PackedDelivery extends Omit<RecordedDelivery, 'body'> {
   readonly bodyBytes: number
 }
 

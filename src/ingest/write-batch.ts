@@ -1,13 +1,14 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { markDeleted, saveCustomerFacts } from '../store/customers.js'
+import { saveCustomerFacts } from '../store/customers.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { dateActs } from './date-acts.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
+import { markDeletions } from './mark-deletions.js'
 import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { saveAccess } from './save-access.js'
 import { type TouchedCustomers, whoIsTouched } from './touched-customers.js'
@@ -80,12 +81,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     )
 
     await saveCustomerFacts(trx, environment, events)
-    const deletions = events.filter(({ type }) => type === 'customer.deleted')
-    await markDeleted(
-      trx,
-      environment,
-      deletions.flatMap(({ customerId, createdAt: at }) => (customerId === null ? [] : [{ customerId, at }])),
-    )
+    await markDeletions(trx, environment, events)
     const now = clock()
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)

@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { startCheckpoints } from '../store/checkpoint.js'
 import { openDatabase } from '../store/dialect.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
+import type { WorkOptions } from './work-options.js'
 import { createWriter, type Writer } from './writer.js'
 
 /*
@@ -48,7 +49,9 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
       case 'canWrite':
         return writer.canWrite()
       case 'rebuild':
-        return rebuild(request.id, request.policy)
+        return underWay(request.id, (options) => writer.rebuild(request.policy, options))
+      case 'replay':
+        return underWay(request.id, (options) => writer.replay(request.order, options))
       case 'goOn':
         waiting.get(request.id)?.(request.isStopping)
         return null
@@ -59,17 +62,18 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
     }
   }
 
-  function rebuild(id: number, policy: Parameters<Writer['rebuild']>[0]): Promise<unknown> {
-    let folded = 0
+  /** Tells how far it is wherever it could stop, and goes on once it is told to. */
+  function underWay(id: number, work: (options: WorkOptions) => Promise<unknown>): Promise<unknown> {
+    let reached = 0
     let total = 0
-    return writer.rebuild(policy, {
+    return work({
       onProgress: (...progress) => {
-        ;[folded, total] = progress
+        ;[reached, total] = progress
       },
       isStopping: () =>
         new Promise((resolve) => {
           waiting.set(id, resolve)
-          answer({ id, kind: 'progress', folded, total })
+          answer({ id, kind: 'progress', reached, total })
         }),
     })
   }

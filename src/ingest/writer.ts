@@ -1,14 +1,13 @@
 import type { Kysely } from 'kysely'
-import type { Policy } from '../entitlements/policy.js'
 import { isStoreBroken, openDatabase } from '../store/dialect.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
-import type { DifferenceSummary } from './access-difference.js'
 import type { Incoming } from './delivery.js'
-import { createRebuild, type RebuildOptions } from './rebuild.js'
+import { createRebuild, type Rebuild } from './rebuild.js'
 import { createRefreshDue } from './refresh-due.js'
 import { createWrittenBatch, type WrittenBatch } from './remarks.js'
+import { createReplay, type Replay } from './replay.js'
 import { createBatchWriter } from './write-batch.js'
 
 /** All that changes the store while it is served. Each is one transaction, or several that each leave it whole. */
@@ -20,7 +19,9 @@ export interface Writer {
   /** Whether a delivery could be stored now, by storing something small: a full or read-only disk can't. */
   canWrite(): Promise<boolean>
   /** @throws {LatchkeyError} `rebuild_interrupted` */
-  rebuild(policy: Policy, options?: RebuildOptions): Promise<DifferenceSummary>
+  readonly rebuild: Rebuild
+  /** @throws {LatchkeyError} `replay_interrupted` */
+  readonly replay: Replay
 }
 
 /** A writer on a connection of its own, to be closed. */
@@ -42,6 +43,7 @@ export function createWriter(db: Kysely<Database>, clock: () => number): Writer 
     writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
     refreshDue: createRefreshDue({ db, clock }),
     rebuild: createRebuild({ db, clock }),
+    replay: createReplay({ db, clock }),
     async canWrite() {
       try {
         await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))

@@ -31,13 +31,22 @@ export interface SignatureRefusal {
     | 'timestamp_out_of_tolerance'
   /** How far the sender's clock seems ahead of ours (negative: behind); null while no timestamp could be read. */
   readonly skewSeconds: number | null
-  /** Whether a secret that has been rotated out signed it. For the log alone. */
+  /** Whether a secret that has been rotated out signed it. For operators alone. */
   readonly expiredSecret: boolean
 }
 
-export type SignatureCheck =
-  | { readonly ok: true; readonly timestamp: string; readonly signature: string }
-  | SignatureRefusal
+/** What is wrong whenever it was signed. */
+export interface LastingRefusal extends SignatureRefusal {
+  readonly code: Exclude<SignatureRefusal['code'], 'timestamp_out_of_tolerance'>
+}
+
+export interface ProvedSignature {
+  readonly ok: true
+  readonly timestamp: string
+  readonly signature: string
+}
+
+export type SignatureCheck = ProvedSignature | SignatureRefusal
 
 /** Signs as the sender does: hex HMAC-SHA256 over the timestamp, a dot and the exact bytes of the body. */
 export function signBody(secret: string, timestamp: string, body: Uint8Array): string {
@@ -51,6 +60,36 @@ export function signBody(secret: string, timestamp: string, body: Uint8Array): s
  * checked last, so that only who knows a secret learns that a clock is off; it is inclusive.
  */
 export function verifySignature({ body, headers, endpoint, now }: SignedDelivery): SignatureCheck {
+  const claim = readClaim(headers)
+  if (!claim.ok) return claim
+  const skewSeconds = Number(claim.timestamp) - Math.floor(now / 1000)
+  const check = checkClaim(claim, body, endpoint.secrets, now)
+  if (!check.ok) return { ...check, skewSeconds }
+  if (Math.abs(skewSeconds) > endpoint.toleranceSeconds) {
+    return refuse('timestamp_out_of_tolerance', skewSeconds)
+  }
+  return check
+}
+
+/**
+ * Proves the same of a delivery that came long ago: whenever it was signed, a secret must have counted then.
+ * Only for deliveries that were proved as they came, since a secret that leaked later can sign for the past.
+ */
+export function verifySignatureAsOf({
+  body,
+  headers,
+  endpoint,
+}: Omit<SignedDelivery, 'endpoint' | 'now'> & {
+  readonly endpoint: Pick<Endpoint, 'secrets'>
+}): ProvedSignature | LastingRefusal {
+  const claim = readClaim(headers)
+  return claim.ok ? checkClaim(claim, body, endpoint.secrets, Number(claim.timestamp) * 1000) : claim
+}
+
+/** Both headers in their forms; whether they say the truth is open. */
+type Claim = ProvedSignature
+
+function readClaim(headers: DistinctHeaders): Claim | LastingRefusal {
   const [signature, ...moreSignatures] = headers[SIGNATURE_HEADER] ?? []
   if (!signature && moreSignatures.length === 0) return refuse('signature_missing')
   if (!signature || moreSignatures.length > 0 || !SIGNATURE_FORM.test(signature)) {
@@ -61,26 +100,33 @@ export function verifySignature({ body, headers, endpoint, now }: SignedDelivery
   if (!timestamp || moreTimestamps.length > 0 || !TIMESTAMP_FORM.test(timestamp)) {
     return refuse('timestamp_invalid')
   }
-
-  const skewSeconds = Number(timestamp) - Math.floor(now / 1000)
-  const claimed = Buffer.from(signature.slice('v1='.length), 'hex')
-  const signedBy = (secrets: readonly SigningSecret[]) => anySigned(secrets, timestamp, body, claimed)
-  if (!signedBy(endpoint.secrets.filter((secret) => counts(secret, now)))) {
-    const expiredSecret = signedBy(endpoint.secrets.filter((secret) => !counts(secret, now)))
-    return refuse('signature_invalid', skewSeconds, expiredSecret)
-  }
-  if (Math.abs(skewSeconds) > endpoint.toleranceSeconds) {
-    return refuse('timestamp_out_of_tolerance', skewSeconds)
-  }
   return { ok: true, timestamp, signature }
 }
 
-function refuse(code: SignatureRefusal['code'], skewSeconds: number | null = null, expiredSecret = false) {
+/** @param at the instant at which a secret must count, in epoch milliseconds */
+function checkClaim(
+  claim: Claim,
+  body: Uint8Array,
+  secrets: readonly SigningSecret[],
+  at: number,
+): ProvedSignature | LastingRefusal {
+  const claimed = Buffer.from(claim.signature.slice('v1='.length), 'hex')
+  const signedBy = (some: readonly SigningSecret[]) => anySigned(some, claim.timestamp, body, claimed)
+  if (signedBy(secrets.filter((secret) => counts(secret, at)))) return claim
+  const expiredSecret = signedBy(secrets.filter((secret) => !counts(secret, at)))
+  return refuse('signature_invalid', null, expiredSecret)
+}
+
+function refuse<Code extends SignatureRefusal['code']>(
+  code: Code,
+  skewSeconds: number | null = null,
+  expiredSecret = false,
+) {
   return { ok: false, code, skewSeconds, expiredSecret } as const
 }
 
-function counts({ notAfter }: SigningSecret, now: number): boolean {
-  return notAfter === null || now < notAfter
+function counts({ notAfter }: SigningSecret, at: number): boolean {
+  return notAfter === null || at < notAfter
 }
 
 /** Tries every secret even after a match: how long it takes must not tell which of them signed. */

@@ -94,6 +94,24 @@ export async function loadReferences(
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
 }
 
+const remove = bulkStatement(
+  (keys) => sql`
+    delete from customer_references where (environment, name, value, customer_id) in (${keys})`,
+)
+
+/** Forgets the references that these events carry, whoever else carries them too. */
+export async function deleteReferences(
+  trx: Transaction<Database>,
+  environment: Environment,
+  tellings: readonly CustomerTelling[],
+): Promise<void> {
+  const references = tellings.flatMap((telling) => referencesOf(environment, telling))
+  await remove(
+    trx,
+    references.map(({ name, value, customer_id: customerId }) => [environment, name, value, customerId]),
+  )
+}
+
 function referencesOf(
   environment: Environment,
   telling: CustomerTelling,

@@ -111,7 +111,7 @@ const upsertFacts = bulkUpsert('customers', KEY, COLUMNS, { updating: ['facts', 
 const upsertAll = bulkUpsert('customers', KEY, COLUMNS)
 
 /** @param stored what is known of them, by customer id */
-async function saveCustomers(
+export async function saveCustomers(
   trx: Transaction<Database>,
   environment: Environment,
   stored: ReadonlyMap<string, CustomerRecord>,

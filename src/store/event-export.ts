@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { EventFilter } from '../entitlements/stored-event.js'
-import { walkEvents } from './event-walk.js'
+import { newestSeq, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, SignedHeaders } from './events.js'
 import type { Database } from './schema.js'
 
@@ -29,11 +29,6 @@ export async function* exportDeliveries(
     onProgress(Math.min(last, newest), newest)
     if (last >= newest) return
   }
-}
-
-async function newestSeq(db: Kysely<Database>): Promise<number> {
-  const row = await db.selectFrom('events').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
-  return row?.seq ?? 0
 }
 
 async function* loadDeliveries(

@@ -78,6 +78,12 @@ export function glanceAtEvents(
   return query.execute()
 }
 
+/** The `seq` of the newest stored event; 0 before the first. */
+export async function newestSeq(db: Kysely<Database>): Promise<number> {
+  const row = await db.selectFrom('events').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
+  return row?.seq ?? 0
+}
+
 /** Whether a filter means the event. */
 export function isMeant(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {
   return (

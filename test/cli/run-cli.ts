@@ -1,20 +1,6 @@
-import { checkCommand } from '../../src/cli/check.js'
-import type { RegisterCommand } from '../../src/cli/command.js'
-import { configCheckCommand } from '../../src/cli/config-check.js'
-import { eventsBodyCommand } from '../../src/cli/events-body.js'
-import { eventsExportCommand } from '../../src/cli/events-export.js'
-import { eventsListCommand } from '../../src/cli/events-list.js'
-import { eventsShowCommand } from '../../src/cli/events-show.js'
-import { explainCommand } from '../../src/cli/explain.js'
-import { keysCreateCommand } from '../../src/cli/keys-create.js'
-import { keysListCommand } from '../../src/cli/keys-list.js'
-import { policyApplyCommand } from '../../src/cli/policy-apply.js'
-import { policyDiffCommand } from '../../src/cli/policy-diff.js'
-import { policyShowCommand } from '../../src/cli/policy-show.js'
+import { Readable } from 'node:stream'
+import { createCommands } from '../../src/cli/commands.js'
 import { runCli } from '../../src/cli/program.js'
-import { createFileReadAccess, createFileReadExplanation } from '../../src/cli/read-access.js'
-import { rebuildCommand } from '../../src/cli/rebuild.js'
-import { triggerCommand } from '../../src/cli/trigger.js'
 
 export const NOW = Date.UTC(2026, 0, 31, 12)
 
@@ -24,22 +10,7 @@ export interface CliRun {
   readonly err: string
 }
 
-const COMMANDS: readonly RegisterCommand[] = [
-  triggerCommand,
-  checkCommand(createFileReadAccess(() => NOW)),
-  explainCommand(createFileReadExplanation(() => NOW)),
-  eventsListCommand,
-  eventsShowCommand,
-  eventsBodyCommand,
-  eventsExportCommand,
-  keysCreateCommand,
-  keysListCommand,
-  configCheckCommand,
-  policyShowCommand,
-  policyDiffCommand,
-  policyApplyCommand,
-  rebuildCommand,
-]
+const COMMANDS = createCommands({ now: () => NOW, openInput: () => Readable.from([]) })
 
 /** Runs a command line in this process, at a fixed time, in a folder that holds no config. */
 export async function cli(

@@ -4,16 +4,39 @@ import { describe, expect, it } from 'vitest'
 import { cli } from './run-cli.js'
 
 describe('the command line', () => {
-  it.each([['trigger'], ['check'], ['keys', 'create'], ['keys', 'list'], ['config', 'check']])(
-    'has help with an example for %s %s',
-    async (...command) => {
-      const words = command.filter((word) => typeof word === 'string')
-      const { exitCode, out } = await cli([...words, '--help'])
-      expect(exitCode).toBe(0)
-      expect(out).toMatch(new RegExp(`\\nExample:\\n(  \\$ latchkey ${words.join(' ')} ?.*\\n)+$`))
-      expect(out).toContain('--json')
-    },
-  )
+  it.each([
+    ['serve'],
+    ['trigger'],
+    ['check'],
+    ['explain'],
+    ['grant'],
+    ['revoke'],
+    ['block'],
+    ['unblock'],
+    ['link'],
+    ['policy', 'show'],
+    ['policy', 'diff'],
+    ['policy', 'apply'],
+    ['events', 'list'],
+    ['events', 'show'],
+    ['events', 'body'],
+    ['events', 'export'],
+    ['replay'],
+    ['rebuild'],
+    ['import'],
+    ['keys', 'create'],
+    ['keys', 'list'],
+    ['backup'],
+    ['restore'],
+    ['config', 'check'],
+    ['doctor'],
+  ])('has help with an example for %s %s', async (...command) => {
+    const words = command.filter((word) => typeof word === 'string')
+    const { exitCode, out } = await cli([...words, '--help'])
+    expect(exitCode).toBe(0)
+    expect(out).toMatch(new RegExp(`\\nExample:\\n(  \\$ latchkey ${words.join(' ')} ?.*\\n)+$`))
+    expect(out).toContain('--json')
+  })
 
   it.each([
     [[], 'Usage: latchkey'],

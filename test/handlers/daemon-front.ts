@@ -158,6 +158,18 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },
+    imports: {
+      importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
+      checkLines: async (lines) => lines.map(() => ({ outcome: 'checked' })),
+    },
+    replays: {
+      start: () => {
+        throw new Error('nothing is replayed here')
+      },
+      list: () => [],
+      find: () => null,
+      stop: async () => null,
+    },
     isWriterAlive: () => true,
     readiness: async () => ({ ready: true, notes: [] }),
     clock: () => NOW,

@@ -38,7 +38,12 @@ export async function foldedAnew(folder: string) {
 
 async function readFolded(db: Kysely<Database>) {
   return {
-    entitlements: await db.selectFrom('entitlements').selectAll().orderBy('customer_id').execute(),
+    entitlements: await db
+      .selectFrom('entitlements')
+      .selectAll()
+      .orderBy('customer_id')
+      .orderBy('product_id')
+      .execute(),
     sources: await db.selectFrom('sources').selectAll().orderBy('kind').orderBy('source_id').execute(),
     dispositions: await db
       .selectFrom('events')

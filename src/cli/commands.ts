@@ -1,0 +1,66 @@
+import type { Readable } from 'node:stream'
+import { backupCommand } from './backup.js'
+import { blockCommand } from './block.js'
+import { checkCommand } from './check.js'
+import type { RegisterCommand } from './command.js'
+import { configCheckCommand } from './config-check.js'
+import { doctorCommand } from './doctor.js'
+import { eventsBodyCommand } from './events-body.js'
+import { eventsExportCommand } from './events-export.js'
+import { eventsListCommand } from './events-list.js'
+import { eventsShowCommand } from './events-show.js'
+import { explainCommand } from './explain.js'
+import { grantCommand } from './grant.js'
+import { importCommand } from './import.js'
+import { keysCreateCommand } from './keys-create.js'
+import { keysListCommand } from './keys-list.js'
+import { linkCommand } from './link.js'
+import { policyApplyCommand } from './policy-apply.js'
+import { policyDiffCommand } from './policy-diff.js'
+import { policyShowCommand } from './policy-show.js'
+import { createFileReadAccess, createFileReadExplanation } from './read-access.js'
+import { rebuildCommand } from './rebuild.js'
+import { replayCommand } from './replay.js'
+import { restoreCommand } from './restore.js'
+import { revokeCommand } from './revoke.js'
+import { serveCommand } from './serve.js'
+import { triggerCommand } from './trigger.js'
+import { unblockCommand } from './unblock.js'
+
+export interface CommandsDeps {
+  /** Epoch milliseconds. */
+  readonly now: () => number
+  /** What is piped in, if a command is told to read it. */
+  readonly openInput: () => Readable
+}
+
+/** Every command that there is, in the order in which the help lists them. */
+export function createCommands({ now, openInput }: CommandsDeps): readonly RegisterCommand[] {
+  return [
+    serveCommand,
+    triggerCommand,
+    checkCommand(createFileReadAccess(now)),
+    explainCommand(createFileReadExplanation(now)),
+    eventsListCommand,
+    eventsShowCommand,
+    eventsBodyCommand,
+    eventsExportCommand,
+    grantCommand,
+    revokeCommand,
+    blockCommand,
+    unblockCommand,
+    linkCommand,
+    keysCreateCommand,
+    keysListCommand,
+    configCheckCommand,
+    policyShowCommand,
+    policyDiffCommand,
+    policyApplyCommand,
+    rebuildCommand,
+    replayCommand,
+    importCommand(openInput),
+    backupCommand,
+    restoreCommand,
+    doctorCommand,
+  ]
+}

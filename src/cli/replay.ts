@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import type { ReplaySummaryJson } from '../handlers/replay-json.js'
+import { jsonLine, withSharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+import { withDaemonOption } from './daemon-client.js'
+import { differenceText } from './difference-text.js'
+import { withEventFilter } from './event-options.js'
+import { type ReplayOptions, runReplay } from './run-replay.js'
+
+/** `latchkey replay`: reads stored events again with the program of today. */
+export function replayCommand(program: Command, context: CliContext): void {
+  withEventFilter(
+    withDaemonOption(
+      withSharedOptions(
+        program.command('replay'),
+        'replay --disposition quarantined',
+        'replay --from 2026-01-31T00:00:00Z --dry-run',
+      ),
+    ),
+  )
+    .description('read stored events again, and fold what they touch')
+    .option('--dry-run', 'on a copy of the database: says what would change, and changes nothing')
+    .action(async (options: ReplayOptions) => {
+      const summary = await runReplay(options, context)
+      context.out(options.json ? jsonLine(summary) : replayText(summary, !!options.dryRun))
+    })
+}
+
+function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
+  const { read, changed, recovered, quarantined, duplicates, skipped } = summary
+  const lines = [
+    `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
+    ...(recovered > 0 ? [`${recovered} could not be used before`] : []),
+    ...(quarantined > 0 ? [`${quarantined} can not be used`] : []),
+    ...(duplicates > 0 ? [`${duplicates} left alone: another event has their id`] : []),
+    ...(skipped > 0 ? [`${skipped} left alone: their endpoint is for another environment now`] : []),
+  ]
+  return `${lines.join('\n')}\n${differenceText(summary, { conditional })}`
+}

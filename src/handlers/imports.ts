@@ -1,0 +1,85 @@
+import type { IncomingMessage } from 'node:http'
+import { LatchkeyError } from '../errors.js'
+import type { ImportLines, LineOutcome } from '../ingest/import-lines.js'
+import type { Environment } from '../provider/event.js'
+import type { ApiKey } from './api-key.js'
+import type { Authenticate } from './authenticate.js'
+import { readEnvironment } from './environment.js'
+import { invalidParameter, queryOf, readParameter } from './query.js'
+import type { RawHandler } from './raw-handler.js'
+import { readBody } from './read-body.js'
+import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
+
+/** Of one request. So many are checked in some ten milliseconds, for which nobody else is answered. */
+export const MAX_IMPORT_BYTES = 2 * 1024 * 1024
+/** Fewer than one transaction takes. */
+export const MAX_IMPORT_LINES = 200
+export const LINES_TYPE = 'application/x-ndjson'
+
+export interface ImportsDeps {
+  readonly authenticate: Authenticate
+  readonly environments: () => readonly Environment[]
+  readonly importLines: ImportLines
+  /** The same, for a dry run: takes none. */
+  readonly checkLines: ImportLines
+}
+
+/** What became of each line, as it goes over the wire. */
+export interface ImportJson {
+  readonly results: readonly LineOutcome[]
+}
+
+/** POST /imports: takes some lines of an export, and answers in their order what became of each. */
+export function postImport(deps: ImportsDeps): RawHandler {
+  const { authenticate, environments, importLines, checkLines } = deps
+
+  return async (req, res) => {
+    requireMethod(req, res, 'POST')
+    const key = authenticate(req, 'admin')
+    const query = queryOf(req.url ?? '')
+    const rules = {
+      environments: environmentsOf(query, environments(), key),
+      withManual: readFlag(query, 'withManual'),
+    }
+    const perform = readFlag(query, 'dryRun') ? checkLines : importLines
+    requireLines(req)
+    const lines = linesIn(await readBody(req, MAX_IMPORT_BYTES))
+    if (lines.length > MAX_IMPORT_LINES) throw tooManyLines()
+    sendJson(res, 200, { results: await perform(lines, rules) } satisfies ImportJson)
+  }
+}
+
+/** Where none is named, all that the key has: each line says by its endpoint where it belongs. */
+function environmentsOf(
+  query: URLSearchParams,
+  configured: readonly Environment[],
+  key: ApiKey,
+): readonly Environment[] {
+  return query.has('environment') ? [readEnvironment(query, configured, key)] : key.environments
+}
+
+function readFlag(query: URLSearchParams, name: string): boolean {
+  const value = readParameter(query, name) ?? 'false'
+  if (value === 'true' || value === 'false') return value === 'true'
+  throw invalidParameter(name, 'is neither "true" nor "false"')
+}
+
+/** So that no page in a browser can have lines sent unasked. */
+function requireLines(req: IncomingMessage): void {
+  const [mediaType = ''] = (req.headers['content-type'] ?? '').split(';')
+  if (mediaType.trim().toLowerCase() === LINES_TYPE) return
+  throw new LatchkeyError('media_type_not_supported', `The body must be lines, sent as ${LINES_TYPE}.`)
+}
+
+function linesIn(body: Buffer): readonly string[] {
+  return body
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+}
+
+function tooManyLines(): LatchkeyError {
+  const issues = [{ path: '', message: `has more than ${MAX_IMPORT_LINES} lines` }]
+  return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
+}

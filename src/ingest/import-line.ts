@@ -1,0 +1,136 @@
+import { z } from 'zod'
+import type { Endpoint } from '../provider/endpoint.js'
+import { parseInstant } from '../provider/instant.js'
+import { isJsonObject } from '../provider/json.js'
+import { parseManualEvent } from '../provider/manual-event.js'
+import {
+  type DistinctHeaders,
+  EVENT_HEADER,
+  type LastingRefusal,
+  verifySignatureAsOf,
+} from '../provider/signature.js'
+import type { RecordedDelivery } from './delivery.js'
+import { MANUAL_ENDPOINT } from './prepare.js'
+
+/** Why a line is not taken. */
+export type LineRefusal =
+  | 'line_too_long'
+  | 'line_invalid'
+  | 'endpoint_not_found'
+  | LastingRefusal['code']
+  | 'secret_expired'
+  | 'other_environment'
+
+export interface RefusedLine {
+  readonly outcome: 'refused'
+  readonly reason: LineRefusal
+  /** For people: never holds anything of the line. */
+  readonly detail: string
+}
+
+export type ReadLine = { readonly outcome: 'read'; readonly delivery: RecordedDelivery } | RefusedLine
+
+const base64 = z.string().transform((text, context) => {
+  const bytes = Buffer.from(text, 'base64')
+  // What is no base64 is passed over in reading, which shows when it is written again.
+  if (bytes.toString('base64') === text) return bytes
+  context.addIssue('is not base64')
+  return z.NEVER
+})
+
+const instant = z.string().transform((text, context) => {
+  const parsed = parseInstant(text)
+  if (parsed !== null) return parsed
+  context.addIssue('is not a time such as 2026-01-31T12:00:00.000Z')
+  return z.NEVER
+})
+
+const received = { bodyBase64: base64, receivedAt: instant }
+
+const deliveryLine = z.object({
+  kind: z.undefined('is none that is known').optional(),
+  endpoint: z.string(),
+  headers: z.record(z.string(), z.string()),
+  ...received,
+})
+
+const manualLine = z.object({
+  kind: z.literal('manual'),
+  environment: z.enum(['live', 'sandbox']),
+  ...received,
+})
+
+/**
+ * Reads what `exportLine` wrote, and checks all that is said to have been signed. The place that a delivery had in
+ * time is taken from the line; its environment is the one that its endpoint has today.
+ */
+export function readImportLine(
+  line: string,
+  endpointNamed: (name: string) => Endpoint | undefined,
+): ReadLine {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return refuseLine('line_invalid', 'is not JSON')
+  }
+  const isManual = isJsonObject(value) && value.kind === 'manual'
+  const parsed = (isManual ? manualLine : deliveryLine).safeParse(value)
+  if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
+  return 'environment' in parsed.data ? readManual(parsed.data) : readDelivery(parsed.data, endpointNamed)
+}
+
+export function refuseLine(reason: LineRefusal, detail: string): RefusedLine {
+  return { outcome: 'refused', reason, detail }
+}
+
+function readManual({ environment, bodyBase64: body, receivedAt }: z.infer<typeof manualLine>): ReadLine {
+  if (parseManualEvent(body) === null) {
+    return refuseLine('line_invalid', 'bodyBase64 holds nothing that was done by hand')
+  }
+  const delivery = { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt }
+  return { outcome: 'read', delivery }
+}
+
+function readDelivery(
+  { endpoint: name, headers: told, bodyBase64: body, receivedAt }: z.infer<typeof deliveryLine>,
+  endpointNamed: (name: string) => Endpoint | undefined,
+): ReadLine {
+  const endpoint = endpointNamed(name)
+  if (endpoint === undefined) return refuseLine('endpoint_not_found', 'no such endpoint is configured')
+  const headers = distinct(told)
+  const check = verifySignatureAsOf({ body, headers, endpoint })
+  if (!check.ok) return refuseSignature(check)
+  const { timestamp, signature } = check
+  const event = headers[EVENT_HEADER]?.join(', ') ?? null
+  const { environment } = endpoint
+  return {
+    outcome: 'read',
+    delivery: { endpoint: name, environment, body, headers: { event, timestamp, signature }, receivedAt },
+  }
+}
+
+const SIGNATURE_DETAIL: Readonly<Record<LastingRefusal['code'], string>> = {
+  signature_missing: 'it has no signature',
+  signature_invalid: 'no secret that the endpoint has signed these bytes',
+  timestamp_invalid: 'it has no timestamp in Unix seconds',
+}
+
+function refuseSignature({ code, expiredSecret }: LastingRefusal): RefusedLine {
+  if (expiredSecret) return refuseLine('secret_expired', 'the secret that signed it had ended by then')
+  return refuseLine(code, SIGNATURE_DETAIL[code])
+}
+
+/** Under names in lower case, as Node shows them. */
+function distinct(headers: Readonly<Record<string, string>>): DistinctHeaders {
+  const values = new Map<string, readonly string[]>()
+  for (const [name, value] of Object.entries(headers)) {
+    const known = name.toLowerCase()
+    values.set(known, [...(values.get(known) ?? []), value])
+  }
+  return Object.fromEntries(values)
+}
+
+function describeIssues({ issues }: z.ZodError): string {
+  return issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
+}

@@ -1,0 +1,60 @@
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
+import type { Disposition, Receipt, RecordedDelivery } from './delivery.js'
+import { type ReadLine, type RefusedLine, readImportLine, refuseLine } from './import-line.js'
+
+/** Which lines are taken. */
+export interface ImportRules {
+  /** Lines of others are refused. */
+  readonly environments: readonly Environment[]
+  /** Whether to take what was done by hand, of which no signature tells who did it. */
+  readonly withManual: boolean
+}
+
+/** What became of a line. `left_out`: done by hand, and not asked for; `checked`: a dry run found nothing wrong. */
+export type LineOutcome = { readonly outcome: Disposition | 'left_out' | 'checked' } | RefusedLine
+
+/**
+ * Takes lines of an export, in its order: where one id has several bodies, the first stands. Resolves, in that order,
+ * once all that could be taken is committed.
+ * @throws {LatchkeyError} `not_stored`: nothing is lost if the same lines are sent again
+ */
+export type ImportLines = (lines: readonly string[], rules: ImportRules) => Promise<readonly LineOutcome[]>
+
+type EndpointNamed = (name: string) => Endpoint | undefined
+
+export interface ImportLinesDeps {
+  /** Asked for each line, since a reload may change the endpoints. */
+  readonly endpointNamed: EndpointNamed
+  readonly ingest: (delivery: RecordedDelivery) => Promise<Receipt>
+}
+
+export function createImportLines({ endpointNamed, ingest }: ImportLinesDeps): ImportLines {
+  async function take(line: string, rules: ImportRules): Promise<LineOutcome> {
+    const checked = checkLine(line, rules, endpointNamed)
+    return checked.outcome === 'read' ? { outcome: (await ingest(checked.delivery)).disposition } : checked
+  }
+  return (lines, rules) => Promise.all(lines.map((line) => take(line, rules)))
+}
+
+/** Checks all that importing them would check, and takes none. */
+export function createCheckLines({ endpointNamed }: Pick<ImportLinesDeps, 'endpointNamed'>): ImportLines {
+  return async (lines, rules) =>
+    lines.map((line) => {
+      const checked = checkLine(line, rules, endpointNamed)
+      return checked.outcome === 'read' ? { outcome: 'checked' } : checked
+    })
+}
+
+function checkLine(
+  line: string,
+  { environments, withManual }: ImportRules,
+  endpointNamed: EndpointNamed,
+): ReadLine | { readonly outcome: 'left_out' } {
+  const read = readImportLine(line, endpointNamed)
+  if (read.outcome === 'refused') return read
+  const { environment, headers } = read.delivery
+  if (!environments.includes(environment))
+    return refuseLine('other_environment', `it belongs to ${environment}`)
+  return headers === null && !withManual ? { outcome: 'left_out' } : read
+}

@@ -1,0 +1,186 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely, Transaction } from 'kysely'
+import { LatchkeyError } from '../errors.js'
+import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
+import { latestCursor } from '../store/changes.js'
+import { newestSeq, walkEvents } from '../store/event-walk.js'
+import { policyInForce } from '../store/policy.js'
+import {
+  clearReplayProgress,
+  loadReplayProgress,
+  type ReplayCounts,
+  type ReplayMeaning,
+  type ReplayProgress,
+  saveReplayProgress,
+} from '../store/replay-progress.js'
+import type { Database } from '../store/schema.js'
+import type { DifferenceSummary } from './access-difference.js'
+import { type ReplayTerms, replayBatch } from './replay-batch.js'
+import { replayEffects } from './replay-effects.js'
+import { tellAgain, untiePayments } from './tell-again.js'
+import type { WorkOptions } from './work-options.js'
+
+/** Events read in one transaction: bounds the memory, and how long arriving deliveries wait for it. */
+const EVENTS_PER_BATCH = 200
+
+const NOTHING_READ: ReplayCounts = {
+  read: 0,
+  changed: 0,
+  recovered: 0,
+  quarantined: 0,
+  duplicates: 0,
+  skipped: 0,
+}
+
+export interface ReplayDeps {
+  readonly db: Kysely<Database>
+  readonly clock: () => number
+  readonly batchSize?: number
+}
+
+export interface ReplayOrder extends ReplayMeaning {
+  /** From the first event on, though one of the same meaning was interrupted. */
+  readonly isAnew: boolean
+}
+
+/** What a replay has done, in all of its runs. */
+export interface ReplayReport {
+  readonly counts: ReplayCounts
+  /** How access stands now, against how it stood when the replay began. */
+  readonly access: DifferenceSummary
+}
+
+/** @throws {LatchkeyError} `replay_interrupted` */
+export type Replay = (order: ReplayOrder, options?: WorkOptions) => Promise<ReplayReport>
+
+/**
+ * Reads stored events again, as the program of today does, and folds what they touch. Each batch is one transaction
+ * that leaves the store whole, so deliveries go on being taken in; only what really differs is written.
+ */
+export function createReplay({ db, clock, batchSize = EVENTS_PER_BATCH }: ReplayDeps): Replay {
+  return async (order, { onProgress = () => {}, isStopping = () => false } = {}) => {
+    let progress = await db.transaction().execute((trx) => begin(trx, order))
+    const goOn = async (): Promise<void> => {
+      const { newest, reached, toldUpTo, doubted } = progress
+      onProgress(reached + Math.min(toldUpTo, newest), newest * (1 + doubted.length))
+      if (await isStopping())
+        throw new LatchkeyError('replay_interrupted', 'Stopped: run it again, and it goes on.')
+      // Requests are answered between two batches.
+      await turn()
+    }
+    const commit = async (
+      work: (trx: Transaction<Database>, terms: Omit<ReplayTerms, 'environment'>) => Promise<ReplayProgress>,
+    ): Promise<void> => {
+      progress = await db.transaction().execute(async (trx) => {
+        const { endpoints } = order
+        const next = await work(trx, { endpoints, policy: await policyInForce(trx), now: clock() })
+        await saveReplayProgress(trx, next)
+        return next
+      })
+    }
+
+    await goOn()
+    const { filter } = order
+    const walk = walkEvents(db, filter, { order: 'oldest first', beyond: progress.reached })
+    for await (const { matching, last } of walk) {
+      const meant = matching.filter((seq) => seq <= progress.newest)
+      for (let i = 0; i < meant.length; i += batchSize) {
+        const seqs = meant.slice(i, i + batchSize)
+        await commit(async (trx, terms) => {
+          const { environment } = filter
+          const batch = await replayBatch(trx, seqs, { ...terms, environment })
+          return readUpTo(progress, seqs.at(-1) ?? progress.reached, batch.counts, {
+            environment,
+            ...batch,
+          })
+        })
+        await goOn()
+      }
+      progress = { ...progress, reached: Math.min(last, progress.newest) }
+      await goOn()
+      if (last >= progress.newest) break
+    }
+    for (;;) {
+      const [environment] = progress.doubted
+      if (environment === undefined) break
+      await commit((trx, terms) => settleDoubts(trx, progress, { ...terms, environment }, batchSize))
+      await goOn()
+    }
+    return db.transaction().execute(async (trx) => {
+      const access = await replayEffects(trx, filter.environment, progress.changesAfter)
+      await clearReplayProgress(trx)
+      return { counts: progress.counts, access }
+    })
+  }
+}
+
+/** Goes on with what was interrupted, if it meant the same to the same program; its doubts are settled in any case. */
+async function begin(trx: Transaction<Database>, order: ReplayOrder): Promise<ReplayProgress> {
+  const interrupted = await loadReplayProgress(trx)
+  const newest = await newestSeq(trx)
+  const { filter, endpoints } = order
+  const progress: ReplayProgress =
+    interrupted !== null && !order.isAnew && isSameReplay(interrupted, order)
+      ? { ...interrupted, newest }
+      : {
+          filter,
+          endpoints,
+          normalizerVersion: NORMALIZER_VERSION,
+          newest,
+          reached: 0,
+          counts: NOTHING_READ,
+          changesAfter: await latestCursor(trx),
+          doubted: interrupted?.doubted ?? [],
+          toldUpTo: 0,
+        }
+  await saveReplayProgress(trx, progress)
+  return progress
+}
+
+function isSameReplay(interrupted: ReplayProgress, order: ReplayOrder): boolean {
+  return interrupted.normalizerVersion === NORMALIZER_VERSION && isSameMeaning(interrupted, order)
+}
+
+/** Whether two replays are about the same events, in the same sense. */
+export function isSameMeaning(one: ReplayMeaning, other: ReplayMeaning): boolean {
+  return textOf(one) === textOf(other)
+}
+
+function textOf({ filter, endpoints }: ReplayMeaning): string {
+  return JSON.stringify([filter, endpoints].map((named) => Object.entries(named).sort()))
+}
+
+function readUpTo(
+  progress: ReplayProgress,
+  reached: number,
+  counts: ReplayCounts,
+  { environment, isDoubted }: { environment: Environment; isDoubted: boolean },
+): ReplayProgress {
+  const doubted = new Set(progress.doubted)
+  if (isDoubted) doubted.add(environment)
+  return { ...progress, reached, counts: added(progress.counts, counts), doubted: [...doubted] }
+}
+
+function added(a: ReplayCounts, b: ReplayCounts): ReplayCounts {
+  return {
+    read: a.read + b.read,
+    changed: a.changed + b.changed,
+    recovered: a.recovered + b.recovered,
+    quarantined: a.quarantined + b.quarantined,
+    duplicates: a.duplicates + b.duplicates,
+    skipped: a.skipped + b.skipped,
+  }
+}
+
+/** Takes one step towards knowing again all that was taken back in the first doubted environment. */
+async function settleDoubts(
+  trx: Transaction<Database>,
+  progress: ReplayProgress,
+  terms: ReplayTerms,
+  batchSize: number,
+): Promise<ReplayProgress> {
+  const told = await tellAgain(trx, progress.toldUpTo, batchSize, terms)
+  if (told !== null) return { ...progress, toldUpTo: told }
+  if ((await untiePayments(trx, batchSize, terms)) > 0) return progress
+  return { ...progress, doubted: progress.doubted.slice(1), toldUpTo: 0 }
+}

@@ -1,0 +1,149 @@
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import {
+  type Environment,
+  NORMALIZER_VERSION,
+  type NormalizedEvent,
+  type QuarantineReason,
+} from '../provider/event.js'
+import { bulkStatement } from './bulk.js'
+import type { Database, EventsTable, StoredDisposition } from './schema.js'
+
+/** A body has up to a mebibyte, and only so many are in memory at a time. */
+const BODIES_AT_ONCE = 16
+
+/** All that reading a body can make otherwise of its row; the place of the row in the order of arrival stays. */
+const READ_COLUMNS = [
+  'event_id',
+  'disposition',
+  'reason',
+  'generation',
+  'type',
+  'created_at',
+  'normalizer_version',
+  'normalized',
+  'customer_id',
+  'payment_id',
+  'source_kind',
+  'source_id',
+] as const
+
+type ReadColumns = Pick<Selectable<EventsTable>, (typeof READ_COLUMNS)[number]>
+
+/** A stored event as it stands, without its bytes. */
+export interface StandingEvent extends ReadColumns {
+  readonly seq: number
+  readonly endpoint: string
+  readonly body_sha256: string
+  /** The text `null` for what was done by hand. */
+  readonly headers: string
+}
+
+/** What a stored event says, read anew. */
+export interface EventReading {
+  readonly eventId: string
+  readonly disposition: StoredDisposition
+  readonly reason: QuarantineReason | HoldReason | null
+  /** Null exactly where quarantined. */
+  readonly event: NormalizedEvent | null
+  readonly source: SourceKey | null
+}
+
+/** Shows stored events one by one with their bytes, few of them in memory at a time, in the order of arrival. */
+export async function* loadStandingEvents(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): AsyncGenerator<{ readonly row: StandingEvent; readonly body: Buffer; readonly receivedAt: number }> {
+  for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
+    const rows = await db
+      .selectFrom('events')
+      .select(['seq', 'endpoint', 'body_sha256', 'headers', 'body', 'received_at', ...READ_COLUMNS])
+      .where('seq', 'in', seqs.slice(i, i + BODIES_AT_ONCE))
+      .orderBy('seq')
+      .execute()
+    for (const { body, received_at: receivedAt, ...row } of rows) yield { row, body, receivedAt }
+  }
+}
+
+/** Whether the row says this already, by the program of today. */
+export function saysTheSame(row: StandingEvent, reading: EventReading): boolean {
+  const columns = columnsOf(reading)
+  return READ_COLUMNS.every((column) => row[column] === columns[column])
+}
+
+const update = bulkStatement(
+  (rows) => sql`
+    with told (seq, ${sql.join(READ_COLUMNS.map((column) => sql.ref(column)))}) as (${rows})
+    update events set
+      event_id = told.event_id, disposition = told.disposition, reason = told.reason,
+      generation = told.generation, type = told.type, created_at = cast(told.created_at as bigint),
+      normalizer_version = cast(told.normalizer_version as bigint), normalized = told.normalized,
+      customer_id = told.customer_id, payment_id = told.payment_id,
+      source_kind = told.source_kind, source_id = told.source_id
+    from told where events.seq = cast(told.seq as bigint)`,
+)
+
+const renameConflicts = bulkStatement(
+  (names) => sql`
+    with renamed (environment, event_id, next_id) as (${names})
+    update event_conflicts set event_id = renamed.next_id from renamed
+    where event_conflicts.environment = renamed.environment and event_conflicts.event_id = renamed.event_id`,
+)
+
+/** Each row at most once; no id may be another event's. Other bodies that came under an id go along with it. */
+export async function rewriteEvents(
+  trx: Transaction<Database>,
+  environment: Environment,
+  readings: readonly (EventReading & { readonly row: StandingEvent })[],
+): Promise<void> {
+  await update(
+    trx,
+    readings.map((reading) => {
+      const columns = columnsOf(reading)
+      return [reading.row.seq, ...READ_COLUMNS.map((column) => columns[column])]
+    }),
+  )
+  await renameConflicts(
+    trx,
+    readings
+      .filter(({ row, eventId }) => row.event_id !== eventId)
+      .map(({ row, eventId }) => [environment, row.event_id, eventId]),
+  )
+}
+
+/** What the next events beyond a `seq` say, in the order of arrival, of those that could be read. */
+export async function loadTellings(
+  db: Kysely<Database>,
+  environment: Environment,
+  beyond: number,
+  limit: number,
+): Promise<{ readonly events: readonly NormalizedEvent[]; readonly last: number | null }> {
+  const rows = await db
+    .selectFrom('events')
+    .select(['seq', 'environment', 'normalized'])
+    .where('seq', '>', beyond)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+  const events = rows.flatMap(({ environment: own, normalized }) =>
+    own === environment && normalized !== null ? [JSON.parse(normalized) as NormalizedEvent] : [],
+  )
+  return { events, last: rows.at(-1)?.seq ?? null }
+}
+
+function columnsOf({ eventId, disposition, reason, event, source }: EventReading): ReadColumns {
+  return {
+    event_id: eventId,
+    disposition,
+    reason,
+    generation: event?.generation ?? null,
+    type: event?.type ?? null,
+    created_at: event?.createdAt ?? null,
+    normalizer_version: NORMALIZER_VERSION,
+    normalized: event === null ? null : JSON.stringify(event),
+    customer_id: event?.customerId ?? null,
+    payment_id: event?.subject === 'payment' ? event.paymentId : null,
+    source_kind: source?.kind ?? null,
+    source_id: source?.id ?? null,
+  }
+}

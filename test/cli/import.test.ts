@@ -1,0 +1,195 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { eventsExportCommand } from '../../src/cli/events-export.js'
+import { importCommand } from '../../src/cli/import.js'
+import { runCli } from '../../src/cli/program.js'
+import { lockStore } from '../../src/store/lock.js'
+import { pay, sub } from '../entitlements/explained.js'
+import { byHand } from '../entitlements/manual-events.js'
+import { deliveryLine, manualLine } from '../ingest/exported-lines.js'
+import { bodyOf } from '../ingest/wire.js'
+import { temporaryFile } from '../store/temporary-store.js'
+import { NOW } from './run-cli.js'
+import { configFor } from './stored-events.js'
+
+const PAID = deliveryLine(bodyOf(pay('evt_1', 'payment.authorized', 'pay_1', 0)))
+const OTHER = deliveryLine(bodyOf(pay('evt_1', 'payment.refunded', 'pay_1', 7)))
+const BEGUN = deliveryLine(bodyOf(sub('evt_2', 'subscription.created', 0)))
+const HELD = deliveryLine(
+  bodyOf(pay('evt_3', 'payment.authorized', 'pay_9', 5, { customerId: null, subscriptionId: null })),
+)
+const BROKEN = deliveryLine('{')
+const SANDBOX = deliveryLine(
+  bodyOf(pay('evt_4', 'payment.authorized', 'pay_1', 0)),
+  { endpoint: 'sandbox' },
+  'whsec_sandbox',
+)
+const GRANTED = manualLine(byHand('manual.granted', 0))
+const FORGED = deliveryLine('{}', {}, 'whsec_of_nobody')
+
+interface Run {
+  readonly exitCode: number
+  readonly out: string
+  readonly err: string
+}
+
+/** A database that nobody serves, and is not there yet. */
+function importing({ isTerminal = false } = {}) {
+  const file = temporaryFile()
+  const folder = dirname(dirname(file))
+  const config = configFor(file)
+  mkdirSync(folder, { recursive: true })
+  async function run(args: readonly string[], input: readonly Buffer[] = []): Promise<Run> {
+    let [out, err] = ['', '']
+    const world = {
+      env: {},
+      folder,
+      now: () => NOW,
+      isTerminal,
+      out: (text: string | Uint8Array) => {
+        out += text
+      },
+      err: (text: string) => {
+        err += text
+      },
+    }
+    const commands = [importCommand(() => Readable.from(input)), eventsExportCommand]
+    return { exitCode: await runCli([...args, '--config', config], world, commands), out, err }
+  }
+  const write = (content: string | Buffer) => {
+    writeFileSync(join(folder, 'events.jsonl'), content)
+    return 'events.jsonl'
+  }
+  return { file, run, write }
+}
+
+const linesOf = (...lines: readonly string[]) => `${lines.join('\n')}\n`
+
+describe('latchkey import', () => {
+  it('takes what can be taken, and tells what became of it', async () => {
+    const { run, write } = importing()
+    const file = write(linesOf(PAID, OTHER, BEGUN, HELD, BROKEN, SANDBOX, GRANTED))
+    expect(await run(['import', file])).toEqual({
+      exitCode: 0,
+      out:
+        '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
+        'left out is what was done by hand: --with-manual takes it\n',
+      err: '',
+    })
+    const again = await run(['import', file, '--with-manual', '--json'])
+    expect({ ...again, out: JSON.parse(again.out) }).toEqual({
+      exitCode: 0,
+      out: {
+        lines: 7,
+        applied: 1,
+        ignored: 0,
+        held: 0,
+        quarantined: 0,
+        duplicates: 6,
+        leftOut: 0,
+        checked: 0,
+        refused: 0,
+        refusals: [],
+      },
+      err: '',
+    })
+  })
+
+  it('stores what an export then writes again, line for line', async () => {
+    const { run, write } = importing()
+    const lines = linesOf(PAID, OTHER, BEGUN, HELD, BROKEN, GRANTED)
+    expect(await run(['import', write(lines), '--with-manual'])).toMatchObject({ exitCode: 0 })
+    expect(await run(['events', 'export'])).toEqual({ exitCode: 0, out: lines, err: '' })
+  })
+
+  it('goes on after bad lines, names them by their number, and exits 1', async () => {
+    const { run, write } = importing()
+    const tooLong = 'x'.repeat(2_000_000)
+    const file = write(linesOf('no JSON', PAID, '', FORGED, tooLong, BEGUN))
+    const { exitCode, out, err } = await run(['import', file])
+    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '5 lines, 2 applied, 3 refused\n' })
+    expect(err.split('\n')).toEqual([
+      'error: 3 lines were refused; all others were gone through',
+      '  line 1: line_invalid: is not JSON',
+      '  line 4: signature_invalid: no secret that the endpoint has signed these bytes',
+      '  line 5: line_too_long: it has more than 1572864 bytes',
+      '',
+    ])
+  })
+
+  it('tells in JSON which lines were refused, the first of many', async () => {
+    const { run, write } = importing()
+    const { exitCode, out, err } = await run(['import', write('{}\n'.repeat(500)), '--json'])
+    expect(exitCode).toBe(1)
+    const { refused, refusals } = JSON.parse(out)
+    expect(refused).toBe(500)
+    expect(refusals).toHaveLength(20)
+    expect(refusals[19]).toMatchObject({ line: 20, reason: 'line_invalid' })
+    expect(JSON.parse(err).error.code).toBe('lines_refused')
+  })
+
+  it('refuses what is of another environment than the one that is asked for', async () => {
+    const { run, write } = importing()
+    const { exitCode, err } = await run(['import', write(linesOf(PAID, SANDBOX)), '--environment', 'sandbox'])
+    expect(exitCode).toBe(1)
+    expect(err).toContain('  line 1: other_environment: it belongs to live\n')
+    expect((await run(['events', 'export', '--environment', 'sandbox'])).out).toBe(linesOf(SANDBOX))
+  })
+
+  it('only checks in a dry run, and makes no database', async () => {
+    const { file, run, write } = importing()
+    const lines = write(linesOf(PAID, FORGED, GRANTED))
+    const { exitCode, out } = await run(['import', lines, '--dry-run'])
+    expect(exitCode).toBe(1)
+    expect(out).toMatch(/^3 lines, 1 left out, 1 checked, 1 refused\n/)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it.each([
+    ['as it is', (content: Buffer) => content],
+    ['packed', (content: Buffer) => gzipSync(content)],
+  ])('reads a file and standard input %s, however little comes at a time', async (_, pack) => {
+    const packed = pack(Buffer.from(linesOf(PAID, BEGUN)))
+    const { run, write } = importing()
+    expect((await run(['import', write(packed)])).out).toBe('2 lines, 2 applied\n')
+    const bytes = [...packed].map((byte) => Buffer.from([byte]))
+    expect((await run(['import', '-'], bytes)).out).toBe('2 lines, 2 duplicate\n')
+  })
+
+  it('takes an empty input for one without lines', async () => {
+    const { run } = importing()
+    expect(await run(['import', '-'])).toEqual({ exitCode: 0, out: '0 lines\n', err: '' })
+  })
+
+  it('takes what came before a packed file breaks off, and fails', async () => {
+    const { run, write } = importing()
+    const packed = gzipSync(linesOf(PAID, BEGUN))
+    const { exitCode, out, err } = await run(['import', write(packed.subarray(0, -8))])
+    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' })
+    expect(err).toMatch(/^stopped after 2 lines, 2 applied\nerror: .*events\.jsonl can't be read: /)
+  })
+
+  it('fails where there is no such file', async () => {
+    const { exitCode, err } = await importing().run(['import', 'missing.jsonl', '--json'])
+    expect({ exitCode, code: JSON.parse(err).error.code }).toEqual({ exitCode: 1, code: 'input_failed' })
+  })
+
+  it('shows a person how far it is', async () => {
+    const { run, write } = importing({ isTerminal: true })
+    const { err } = await run(['import', write(linesOf(PAID, BEGUN))])
+    expect(err).toBe('\r2 lines, 100 % of the file read\r\u001b[K')
+  })
+
+  it('takes nothing while another process holds the store without answering', async () => {
+    const { file, run, write } = importing()
+    await run(['import', write(linesOf(PAID))])
+    const lock = lockStore(file)
+    onTestFinished(() => lock.release())
+    const { exitCode, err } = await run(['import', write(linesOf(BEGUN)), '--json'])
+    expect({ exitCode, code: JSON.parse(err).error.code }).toEqual({ exitCode: 1, code: 'store_in_use' })
+    expect((await run(['events', 'export'])).out).toBe(linesOf(PAID))
+  })
+})

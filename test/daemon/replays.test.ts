@@ -1,0 +1,183 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { describe, expect, it, vi } from 'vitest'
+import type { ReplayJson } from '../../src/handlers/replay-json.js'
+import { misread } from '../setup/misread.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
+
+const ADMIN_KEY = 'lk_admin_key'
+const SANDBOX_KEY = 'lk_sandbox_admin_key'
+const READ_KEY = 'lk_read_only_key'
+
+function keyOf(name: string, key: string, scopes: readonly string[], environments = ['live', 'sandbox']) {
+  return { name, hash: `sha256:${createHash('sha256').update(key).digest('hex')}`, scopes, environments }
+}
+
+const CONFIG = {
+  api: {
+    keys: [
+      keyOf('admin', ADMIN_KEY, ['admin', 'events', 'read']),
+      keyOf('sandbox', SANDBOX_KEY, ['admin'], ['sandbox']),
+      keyOf('app', READ_KEY, ['read', 'events', 'write']),
+    ],
+  },
+}
+
+const PAID = wireEvent('payment.authorized', { id: 'evt_paid' })
+
+/** A daemon whose store holds a payment that the program before this one could not read. */
+async function daemonAfterMisreading(): Promise<RunningDaemon> {
+  const before = await runDaemon({ config: CONFIG })
+  const unreadable = 'nobody can read this'
+  await send(before, unreadable)
+  await before.stop()
+  await misread(before.databaseFile, [{ unreadable, body: PAID }])
+  return runDaemon({ config: CONFIG, folder: before.folder })
+}
+
+function call(daemon: RunningDaemon, method: string, path: string, body?: unknown, key = ADMIN_KEY) {
+  return fetch(`${daemon.url}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+}
+
+async function replayed(daemon: RunningDaemon, body: unknown, query = ''): Promise<ReplayJson> {
+  const started = await call(daemon, 'POST', `/replays${query}`, body)
+  expect(started.status).toBe(202)
+  const { id } = (await started.json()) as ReplayJson
+  expect(started.headers.get('location')).toBe(`/replays/${id}`)
+  return vi.waitFor(
+    async () => {
+      const status = (await (await call(daemon, 'GET', `/replays/${id}`)).json()) as ReplayJson
+      expect(status.state).not.toBe('running')
+      return status
+    },
+    { timeout: 10_000 },
+  )
+}
+
+async function get(daemon: RunningDaemon, path: string): Promise<unknown> {
+  return (await ask(daemon, path, { Authorization: `Bearer ${ADMIN_KEY}` })).json()
+}
+
+const GAINED = {
+  gains: 1,
+  losses: 0,
+  otherwise: 0,
+  sample: [
+    {
+      environment: 'live',
+      customerId: CUSTOMER,
+      productId: PRODUCT,
+      before: { active: false, status: 'none' },
+      after: { active: true, status: 'active' },
+    },
+  ],
+}
+
+describe('a replay', () => {
+  it('turns what can be read by now into access, in its place, once', async () => {
+    const daemon = await daemonAfterMisreading()
+    expect(await get(daemon, `/entitlements/${CUSTOMER}`)).toMatchObject({ entitlements: [] })
+    const first = await replayed(daemon, { filter: { disposition: 'quarantined' } })
+    expect(first).toMatchObject({
+      state: 'done',
+      dryRun: false,
+      filter: { environment: 'live', disposition: 'quarantined', type: null },
+      summary: { read: 1, changed: 1, recovered: 1, quarantined: 0, ...GAINED },
+    })
+    expect(await get(daemon, `/entitlements/${CUSTOMER}/${PRODUCT}`)).toMatchObject({ active: true })
+    expect(await get(daemon, '/events/evt_paid')).toMatchObject({
+      disposition: 'applied',
+      receivedAt: new Date(NOW).toISOString(),
+    })
+
+    const again = await replayed(daemon, {})
+    expect(again.summary).toMatchObject({ read: 1, changed: 0, gains: 0, losses: 0, otherwise: 0 })
+    expect(await daemon.stored((db) => db.selectFrom('changes').select('cause_kind').execute())).toEqual([
+      { cause_kind: 'rebuild' },
+    ])
+  })
+
+  it('on trial tells the same and changes nothing', async () => {
+    const daemon = await daemonAfterMisreading()
+    const before = await daemon.stored((db) => db.selectFrom('events').selectAll().execute())
+    const trial = await replayed(daemon, { dryRun: true })
+    expect(trial).toMatchObject({ dryRun: true, summary: { read: 1, recovered: 1, ...GAINED } })
+    expect(await get(daemon, `/entitlements/${CUSTOMER}`)).toMatchObject({ entitlements: [] })
+    expect(await daemon.stored((db) => db.selectFrom('events').selectAll().execute())).toEqual(before)
+    expect(existsSync(`${daemon.databaseFile}.dry-run`)).toBe(false)
+  })
+
+  it('leaves alone what has the id of another event, and what came through an endpoint that has moved', async () => {
+    const daemon = await daemonAfterMisreading()
+    await send(daemon, PAID)
+    expect((await replayed(daemon, {})).summary).toMatchObject({ read: 1, changed: 0, duplicates: 1 })
+    await daemon.stop()
+    const secrets = ['whsec_moved_0123456789']
+    const moved = await runDaemon({
+      config: { ...CONFIG, endpoints: { live: { environment: 'sandbox', secrets } } },
+      folder: daemon.folder,
+    })
+    expect((await replayed(moved, {}, '?environment=live')).summary).toMatchObject({ read: 0, skipped: 2 })
+  })
+
+  it.each<[string, object, object]>([
+    ['of a type', { type: 'payment.authorized' }, { read: 1 }],
+    ['of another type', { type: 'payment.refunded' }, { read: 0 }],
+    ['of a customer', { customerId: CUSTOMER }, { read: 1 }],
+    ['through an endpoint', { endpoint: 'live' }, { read: 2 }],
+    ['through another', { endpoint: 'other' }, { read: 0 }],
+    ['since', { from: new Date(NOW).toISOString() }, { read: 2 }],
+    ['before', { to: new Date(NOW).toISOString() }, { read: 0 }],
+  ])('reads only what its filter means: %s', async (_, filter, summary) => {
+    const daemon = await daemonAfterMisreading()
+    await send(daemon, wireEvent('payment.authorized', { id: 'evt_other', payment: 'pay_2' }))
+    expect((await replayed(daemon, { filter })).summary).toMatchObject(summary)
+  })
+})
+
+describe('the routes of replays', () => {
+  it('are for administrators, of the environments that their key is for', async () => {
+    const daemon = await runDaemon({ config: CONFIG })
+    const { id } = await replayed(daemon, {})
+    expect((await call(daemon, 'POST', '/replays', {}, READ_KEY)).status).toBe(403)
+    expect((await call(daemon, 'GET', '/replays', undefined, READ_KEY)).status).toBe(403)
+    expect((await call(daemon, 'DELETE', `/replays/${id}`, undefined, READ_KEY)).status).toBe(403)
+    expect((await call(daemon, 'POST', '/replays', {}, 'lk_nobody')).status).toBe(401)
+    expect((await call(daemon, 'POST', '/replays?environment=live', {}, SANDBOX_KEY)).status).toBe(403)
+    expect((await call(daemon, 'GET', `/replays/${id}`, undefined, SANDBOX_KEY)).status).toBe(404)
+    expect(await (await call(daemon, 'GET', '/replays', undefined, SANDBOX_KEY)).json()).toMatchObject({
+      items: [],
+    })
+    expect(await get(daemon, '/replays')).toMatchObject({
+      items: [{ id, state: 'done' }],
+      pagination: { nextCursor: null, hasMore: false },
+    })
+  })
+
+  it.each<[string, unknown, string]>([
+    ['a filter that nobody knows', { filter: { customer: 'cus_1' } }, 'filter'],
+    ['a disposition that no event has', { filter: { disposition: 'duplicate' } }, 'filter.disposition'],
+    ['a time that is none', { filter: { from: 'yesterday' } }, 'filter.from'],
+    ['a dry run that is no yes or no', { dryRun: 'yes' }, 'dryRun'],
+  ])('refuse %s', async (_, body, path) => {
+    const daemon = await runDaemon({ config: CONFIG })
+    const refused = await call(daemon, 'POST', '/replays', body)
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({ code: 'invalid_request', errors: [{ path }] })
+  })
+
+  it('know nothing of a replay that never was', async () => {
+    const daemon = await runDaemon({ config: CONFIG })
+    for (const method of ['GET', 'DELETE']) {
+      const answer = await call(daemon, method, '/replays/rep_1')
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toMatchObject({ code: 'replay_not_found' })
+    }
+    expect((await call(daemon, 'PUT', '/replays/rep_1', {})).status).toBe(405)
+  })
+})

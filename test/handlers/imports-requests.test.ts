@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../../src/handlers/imports.js'
+import type { ImportRules } from '../../src/ingest/import-lines.js'
+import { apiKey, bearer, openFront } from './daemon-front.js'
+
+/** A front that takes every line, and what it was asked to take. */
+async function importingFront() {
+  const asked: { readonly lines: readonly string[]; readonly rules: ImportRules; readonly dry: boolean }[] =
+    []
+  const front = await openFront({
+    apiKeys: () => [
+      apiKey('ops', { scopes: ['admin'], environments: ['live', 'sandbox'] }),
+      apiKey('live-ops', { scopes: ['admin'] }),
+      apiKey('app', { scopes: ['read', 'write', 'events'], environments: ['live', 'sandbox'] }),
+    ],
+    imports: {
+      importLines: async (lines, rules) => {
+        asked.push({ lines, rules, dry: false })
+        return lines.map(() => ({ outcome: 'applied' }))
+      },
+      checkLines: async (lines, rules) => {
+        asked.push({ lines, rules, dry: true })
+        return lines.map(() => ({ outcome: 'refused', reason: 'line_invalid', detail: 'is not JSON' }))
+      },
+    },
+  })
+  const post = async (
+    body: string,
+    { key = 'ops', query = '', type = 'application/x-ndjson', method = 'POST' } = {},
+  ) => {
+    const headers = { ...bearer(key), 'content-type': type }
+    const answer = await fetch(`${front.url}/imports${query}`, { method, headers, body })
+    return { status: answer.status, ...((await answer.json()) as Record<string, unknown>) }
+  }
+  return { asked, post }
+}
+
+describe('POST /imports', () => {
+  it('takes lines, and answers what became of each', async () => {
+    const { asked, post } = await importingFront()
+    expect(await post('one\ntwo')).toEqual({
+      status: 200,
+      results: [{ outcome: 'applied' }, { outcome: 'applied' }],
+    })
+    const rules = { environments: ['live', 'sandbox'], withManual: false }
+    expect(asked).toEqual([{ lines: ['one', 'two'], rules, dry: false }])
+  })
+
+  it('only checks them in a dry run', async () => {
+    const { asked, post } = await importingFront()
+    expect(await post('one\n', { query: '?dryRun=true&withManual=true&environment=sandbox' })).toEqual({
+      status: 200,
+      results: [{ outcome: 'refused', reason: 'line_invalid', detail: 'is not JSON' }],
+    })
+    const rules = { environments: ['sandbox'], withManual: true }
+    expect(asked).toEqual([{ lines: ['one'], rules, dry: true }])
+  })
+
+  it('takes for a key of one environment nothing else', async () => {
+    const { asked, post } = await importingFront()
+    await post('one', { key: 'live-ops' })
+    expect(asked).toMatchObject([{ rules: { environments: ['live'] } }])
+    const outside = { key: 'live-ops', query: '?environment=sandbox' }
+    expect(await post('one', outside)).toMatchObject({ status: 403, code: 'forbidden' })
+    expect(asked).toHaveLength(1)
+  })
+
+  it.each([
+    ['without the scope', { key: 'app' }, 403, 'forbidden'],
+    ['without a key', { key: 'nobody' }, 401, 'unauthorized'],
+    ['by another method', { method: 'PUT' }, 405, 'method_not_allowed'],
+    ['as another type', { type: 'application/json' }, 415, 'media_type_not_supported'],
+    ['with a flag that is none', { query: '?dryRun=yes' }, 400, 'invalid_request'],
+    ['with a flag twice', { query: '?withManual=true&withManual=false' }, 400, 'invalid_request'],
+    ['of an unknown environment', { query: '?environment=test' }, 400, 'invalid_request'],
+  ])('takes nothing %s', async (_, told, status, code) => {
+    const { asked, post } = await importingFront()
+    expect(await post('one', told)).toMatchObject({ status, code })
+    expect(asked).toEqual([])
+  })
+
+  it('takes no more lines than it can check at once, nor longer ones', async () => {
+    const { asked, post } = await importingFront()
+    expect(await post('one\n'.repeat(MAX_IMPORT_LINES))).toMatchObject({ status: 200 })
+    expect(await post('one\n'.repeat(MAX_IMPORT_LINES + 1))).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+    })
+    expect(await post('x'.repeat(MAX_IMPORT_BYTES + 1))).toMatchObject({
+      status: 413,
+      code: 'body_too_large',
+    })
+    expect(asked).toHaveLength(1)
+  })
+})

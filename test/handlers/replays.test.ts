@@ -1,0 +1,125 @@
+import { pino } from 'pino'
+import { expect, it, vi } from 'vitest'
+import { LatchkeyError } from '../../src/errors.js'
+import type { Replay, ReplayReport } from '../../src/ingest/replay.js'
+import { createReplayJobs } from '../../src/ingest/replay-jobs.js'
+import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
+
+const REPORT: ReplayReport = {
+  counts: { read: 4, changed: 0, recovered: 0, quarantined: 0, duplicates: 0, skipped: 0 },
+  access: { gains: 0, losses: 0, otherwise: 0, sample: [] },
+}
+
+/** Replays that go on until they are told to end, or to stop. */
+async function openWithReplays() {
+  let now = NOW
+  let step: () => void = () => {}
+  let isEnding = false
+  const replay: Replay = async (_, { onProgress, isStopping } = {}) => {
+    onProgress?.(100, 1_000)
+    while (!isEnding) {
+      await new Promise<void>((resolve) => {
+        step = resolve
+        if (isEnding) resolve()
+      })
+      now += 2_000
+      onProgress?.(300, 1_000)
+      if (await isStopping?.()) throw new LatchkeyError('replay_interrupted', 'Stopped.')
+    }
+    return REPORT
+  }
+  const replays = createReplayJobs({
+    replay,
+    rehearse: replay,
+    endpoints: () => ({ v3: 'live' }),
+    clock: () => now,
+    log: pino({ level: 'silent' }),
+  })
+  const front = await openFront({
+    replays,
+    apiKeys: () => [apiKey('root', { scopes: ['admin'], environments: ['live', 'sandbox'] })],
+  })
+  const call = async (method: string, path: string, body?: object) => {
+    const answer = await fetch(`${front.url}${path}`, {
+      method,
+      headers: { ...bearer('root'), 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: answer.status, location: answer.headers.get('location'), told: await answer.json() }
+  }
+  const end = (): void => {
+    isEnding = true
+    step()
+  }
+  return { replays, call, end, proceed: () => step() }
+}
+
+it('runs one at a time, which whoever asks for the same joins', async () => {
+  const { call, end, replays } = await openWithReplays()
+  const first = await call('POST', '/replays', { filter: { type: 'payment.refunded' } })
+  expect(first).toMatchObject({ status: 202, told: { state: 'running' } })
+  const same = await call('POST', '/replays', { filter: { type: 'payment.refunded' } })
+  expect(same).toMatchObject({ status: 202, location: first.location })
+  for (const other of [{}, { filter: { type: 'payment.refunded' }, dryRun: true }]) {
+    const refused = await call('POST', '/replays', other)
+    expect(refused).toMatchObject({ status: 409, told: { code: 'replay_running' } })
+  }
+  end()
+  await replays.close()
+  expect((await call('POST', '/replays', {})).status).toBe(202)
+})
+
+it('tells how fast it is, and how long it will take', async () => {
+  const { call, proceed, replays } = await openWithReplays()
+  const { location } = await call('POST', '/replays', {})
+  proceed()
+  const { told } = await call('GET', String(location))
+  expect(told).toMatchObject({
+    state: 'running',
+    endedAt: null,
+    summary: null,
+    progress: { reached: 300, total: 1_000, perSecond: 100, remainingSeconds: 7 },
+  })
+  const stopping = replays.close()
+  proceed()
+  await stopping
+})
+
+it('stops when it is deleted, and is remembered as that', async () => {
+  const { call, proceed, end } = await openWithReplays()
+  const { location } = await call('POST', '/replays', {})
+  const deleting = call('DELETE', String(location))
+  const asking = setInterval(proceed, 5)
+  expect(await deleting).toMatchObject({ status: 200, told: { state: 'stopped', reason: 'Stopped.' } })
+  clearInterval(asking)
+  expect(await call('GET', String(location))).toMatchObject({ told: { state: 'stopped' } })
+
+  const next = await call('POST', '/replays', {})
+  expect(next.location).not.toBe(location)
+  end()
+  await vi.waitFor(async () =>
+    expect((await call('GET', '/replays')).told).toMatchObject({
+      items: [{ state: 'done', summary: { read: 4 } }, { state: 'stopped' }],
+    }),
+  )
+})
+
+it('tells of a failure no more than that its cause is in the log', async () => {
+  const replays = createReplayJobs({
+    replay: async () => {
+      throw new Error('secret')
+    },
+    rehearse: async () => REPORT,
+    endpoints: () => ({}),
+    clock: () => NOW,
+    log: pino({ level: 'silent' }),
+  })
+  const filter = { type: null, disposition: null, customerId: null, endpoint: null, from: null, to: null }
+  const { id } = replays.start({ filter: { environment: 'live', ...filter }, dryRun: false })
+  await replays.close()
+  expect(replays.find(id)?.outcome).toEqual({
+    state: 'failed',
+    endedAt: NOW,
+    reason: 'The cause is in the log.',
+  })
+})
