@@ -5,9 +5,6 @@ import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from 
 import type { WorkOptions } from './work-options.js'
 import type { OpenWriter } from './writer.js'
 
-/** A batch lives through few collections so: half of what they cost, as measured. */
-const YOUNG_GENERATION_MB = 64
-
 export interface StartWriterDeps {
   readonly file: string
   /** Epoch milliseconds. */
@@ -33,10 +30,7 @@ type RequestBody = ThreadRequest extends infer Each
  * with `writer_ended`.
  */
 export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
-  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), {
-    workerData: { file },
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-  })
+  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: LatchkeyError | null = null
