@@ -8,5 +8,7 @@ export default defineConfig({
     reporters: ['default', new TotalsReporter()],
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // Tests of processes mostly wait; on two cores there would be one worker otherwise.
+    maxWorkers: 2,
   },
 })

@@ -16,21 +16,30 @@ export interface Checkpoints {
   close(): Promise<void>
 }
 
+interface CheckpointThread {
+  readonly worker: Worker
+  readonly exited: Promise<void>
+}
+
 /**
  * Keeps the write-ahead log of a writer short without its commits waiting for that: a thread moves the bulk of it,
  * the writer the little that was written meanwhile, and then the log begins anew.
  */
 export async function startCheckpoints(db: Kysely<Database>, file: string): Promise<Checkpoints> {
   await sql`pragma wal_autocheckpoint = ${sql.lit(FRAMES_AT_MOST)}`.execute(db)
-  const thread = new Worker(threadFile(import.meta.url, 'checkpoint-thread'), { workerData: { file } })
   let state: 'idle' | 'moving' | 'moved' | 'ended' = 'idle'
-  thread.on('message', () => {
-    if (state === 'moving') state = 'moved'
-  })
-  thread.on('error', () => {
-    state = 'ended'
-  })
-  const exited = new Promise((resolve) => thread.on('exit', resolve))
+  let thread: CheckpointThread | null = null
+
+  function startThread(): CheckpointThread {
+    const worker = new Worker(threadFile(import.meta.url, 'checkpoint-thread'), { workerData: { file } })
+    worker.on('message', () => {
+      if (state === 'moving') state = 'moved'
+    })
+    worker.on('error', () => {
+      state = 'ended'
+    })
+    return { worker, exited: new Promise((resolve) => worker.on('exit', () => resolve())) }
+  }
 
   async function finish(): Promise<void> {
     try {
@@ -47,11 +56,13 @@ export async function startCheckpoints(db: Kysely<Database>, file: string): Prom
       if (state === 'moved') return finish()
       if (state !== 'idle' || (await framesOf(db)) < FRAMES_BEFORE_CHECKPOINT) return
       state = 'moving'
-      thread.postMessage('checkpoint')
+      // Not before there is something to move: most stores are small, and a thread takes its time to start.
+      thread ??= startThread()
+      thread.worker.postMessage('checkpoint')
     },
     async close() {
-      thread.postMessage('close')
-      await exited
+      thread?.worker.postMessage('close')
+      await thread?.exited
     },
   }
 }
