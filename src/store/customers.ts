@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement, bulkUpsert } from './bulk.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from './customer-facts.js'
@@ -130,12 +131,18 @@ function toRow(environment: Environment, { customerId, facts, deletedAt }: Custo
   return {
     environment,
     customer_id: customerId,
-    facts: JSON.stringify(facts),
+    facts: textOf(facts),
     email: facts.email?.value.toLowerCase() ?? null,
     community_id: facts.communityId?.value ?? null,
     messenger_id: facts.messengerId?.value ?? null,
     deleted_at: deletedAt,
   }
+}
+
+/** The same facts are the same text, in whatever order they came. */
+function textOf(facts: CustomerFacts): string {
+  const inOrder = Object.entries(facts).sort(([a], [b]) => compareText(a, b))
+  return JSON.stringify(Object.fromEntries(inOrder))
 }
 
 function fromRow(row: CustomersTable): CustomerRecord {
