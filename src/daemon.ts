@@ -7,6 +7,7 @@ import { createReplays } from './daemon/replays.js'
 import { scheduledBackups } from './daemon/scheduled-backups.js'
 import { customerQuestions } from './daemon/store-questions.js'
 import { usableSocket } from './daemon/usable-socket.js'
+import { entitlementFor } from './entitlements/entitlement.js'
 import { createKeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
@@ -57,6 +58,9 @@ export interface Daemon {
 export async function startDaemon(config: Config, { clock, log }: DaemonDeps): Promise<Daemon> {
   let current = config
   let fail: (error: unknown) => void = () => {}
+  const failure = new Promise<unknown>((resolve) => {
+    fail = resolve
+  })
   const store = await openStore(config.database.file, config.policy, clock, (file) =>
     startWriter({ file, clock, onEnded: (error) => fail(error) }),
   )
@@ -67,12 +71,6 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     }
     await warnIfPolicyDiffers()
     const metrics = createMetrics()
-    const failure = new Promise<unknown>((resolve) => {
-      fail = (error) => {
-        queue.fail()
-        resolve(error)
-      }
-    })
     const { writer } = store
     const trusted = failingWith((error) => fail(error))
     const inPlace = checkedBy(store.assertInPlace)
@@ -84,6 +82,8 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       onBroken: (error) => fail(error),
       log,
     })
+    // Whatever found it: the writer may have ended before there was a queue.
+    void failure.then(queue.fail)
     const rebuilds = createRebuildJobs({
       rebuild: (policy, options) => keptAnswers.aside(() => writer.rebuild(policy, options)),
       log,
@@ -109,6 +109,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       ingest: queue.ingest,
       readAccess,
       keptAnswers,
+      entitlementFor,
       performAct: createPerformAct({
         write: queue.ingest,
         findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),

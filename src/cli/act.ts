@@ -3,15 +3,12 @@ import type { Config } from '../config/types.js'
 import { systemUser } from '../handlers/local-access.js'
 import { actJson, reasonText } from '../handlers/manual-act.js'
 import { type Act, createPerformAct } from '../ingest/manual-acts.js'
-import { createIngestQueue } from '../ingest/queue.js'
-import { openWriter } from '../ingest/writer.js'
-import { createLogger } from '../log.js'
 import type { Environment } from '../provider/event.js'
 import { loadManualEvent } from '../store/manual-events.js'
-import { openStore } from '../store/store.js'
 import { defaultEnvironment, environmentOption, jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { type ChangeOptions, type DaemonRequest, throughDaemon, withDaemonOption } from './daemon-client.js'
+import { openIngest } from './open-ingest.js'
 
 export interface ActOptions extends ChangeOptions {
   readonly environment?: Environment
@@ -54,16 +51,10 @@ async function actDirectly(
   config: Config,
   { now: clock }: CliContext,
 ): Promise<unknown> {
-  const store = await openStore(config.database.file, config.policy, clock, (file) => openWriter(file, clock))
-  const queue = createIngestQueue({
-    writeBatch: store.writer.writeBatch,
-    onWritten: () => {},
-    onBroken: () => {},
-    log: createLogger('silent'),
-  })
+  const { store, ingest, close } = await openIngest(config, clock)
   try {
     const performAct = createPerformAct({
-      write: queue.ingest,
+      write: ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess: store.readAccess,
       clock,
@@ -74,8 +65,7 @@ async function actDirectly(
       await performAct({ environment, customerId, act, actor: systemUser(), reason, idempotencyKey: null }),
     )
   } finally {
-    await queue.drain()
-    await store.close()
+    await close()
   }
 }
 

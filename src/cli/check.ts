@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import type { AccessAnswer } from '../entitlements/answer.js'
-import { neverGranted } from '../entitlements/entitlement.js'
+import { entitlementFor } from '../entitlements/entitlement.js'
 import type { Entitlement, SourceView } from '../entitlements/model.js'
 import { accessJson, entitlementJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
@@ -55,9 +55,8 @@ function showAll(answer: AccessAnswer, { json }: CheckOptions): string {
   return `${answer.customerId} has no access in ${answer.environment}\n`
 }
 
-function showOne({ entitlements, blocked }: AccessAnswer, productId: string, { json }: CheckOptions): string {
-  const granted = entitlements.find((entitlement) => entitlement.productId === productId)
-  const entitlement = granted ?? neverGranted(productId, blocked)
+function showOne(answer: AccessAnswer, productId: string, { json }: CheckOptions): string {
+  const entitlement = entitlementFor(productId, answer)
   return json ? jsonLine(entitlementJson(entitlement)) : entitlementLine(entitlement)
 }
 

@@ -3,14 +3,11 @@ import type { Config } from '../config/types.js'
 import { isLatchkeyError } from '../errors.js'
 import type { ImportJson } from '../handlers/imports.js'
 import { createCheckLines, createImportLines, type LineOutcome } from '../ingest/import-lines.js'
-import { createIngestQueue } from '../ingest/queue.js'
-import { openWriter } from '../ingest/writer.js'
-import { createLogger } from '../log.js'
 import type { Environment } from '../provider/event.js'
-import { openStore } from '../store/store.js'
 import { loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
 import { type AskDaemon, type ChangeOptions, daemonAt, localDaemon } from './daemon-client.js'
+import { openIngest } from './open-ingest.js'
 
 export interface ImportOptions extends ChangeOptions {
   readonly environment?: Environment
@@ -69,21 +66,9 @@ async function toStore(config: Config, options: ImportOptions, { now }: CliConte
     const checkLines = createCheckLines({ endpointNamed })
     return { importLines: (lines) => checkLines(lines, rules), close: async () => {} }
   }
-  const store = await openStore(config.database.file, config.policy, now, (file) => openWriter(file, now))
-  const queue = createIngestQueue({
-    writeBatch: store.writer.writeBatch,
-    onWritten: () => {},
-    onBroken: () => {},
-    log: createLogger('silent'),
-  })
-  const importLines = createImportLines({ endpointNamed, ingest: queue.ingest })
-  return {
-    importLines: patiently((lines) => importLines(lines, rules)),
-    async close() {
-      await queue.drain()
-      await store.close()
-    },
-  }
+  const { ingest, close } = await openIngest(config, now)
+  const importLines = createImportLines({ endpointNamed, ingest })
+  return { importLines: patiently((lines) => importLines(lines, rules)), close }
 }
 
 /** Sending lines again is safe: what is stored already is recognised. */

@@ -1,3 +1,4 @@
+import type { AccessAnswer } from './answer.js'
 import { type Block, blocksOn, isStanding } from './blocks.js'
 import { lastsUntil } from './intervals.js'
 import type { AccessInterval, Entitlement, EntitlementStatus, SourceState, SourceView } from './model.js'
@@ -60,8 +61,16 @@ export function entitlementOf(
   }
 }
 
+/** What an answer says of one product, be it one that it does not list. */
+export function entitlementFor(
+  productId: string,
+  { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
+): Entitlement {
+  return entitlements.find((one) => one.productId === productId) ?? neverGranted(productId, blocked)
+}
+
 /** A product that none of the customer's sources ever gave, and that no block names. */
-export function neverGranted(productId: string, blocked: boolean): Entitlement {
+function neverGranted(productId: string, blocked: boolean): Entitlement {
   const status = blocked ? 'blocked' : 'none'
   return { productId, active: false, status, since: null, until: null, pastDue: false, sources: [] }
 }

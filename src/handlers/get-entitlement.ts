@@ -1,3 +1,4 @@
+import type { AccessAnswer } from '../entitlements/answer.js'
 import type { Entitlement } from '../entitlements/model.js'
 import { type AccessDeps, askAccess } from './access-question.js'
 import { entitlementJson } from './entitlement-json.js'
@@ -5,17 +6,16 @@ import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendTagged } from './send-tagged.js'
 
-/** GET /entitlements/:customerId/:productId. A product never granted is an answer, not a 404. */
-export function getEntitlement(deps: AccessDeps): RawHandler<'customerId' | 'productId'> {
-  return async (req, res, { customerId, productId }) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { entitlements, blocked } = await askAccess(req, customerId, deps)
-    const granted = entitlements.find((entitlement) => entitlement.productId === productId)
-    sendTagged(res, entitlementJson(granted ?? neverGranted(productId, blocked)))
-  }
+export interface EntitlementDeps extends AccessDeps {
+  /** What an answer says of one product, be it one that it does not list. */
+  readonly entitlementFor: (productId: string, answer: AccessAnswer) => Entitlement
 }
 
-function neverGranted(productId: string, blocked: boolean): Entitlement {
-  const status = blocked ? 'blocked' : 'none'
-  return { productId, active: false, status, since: null, until: null, pastDue: false, sources: [] }
+/** GET /entitlements/:customerId/:productId. A product never granted is an answer, not a 404. */
+export function getEntitlement(deps: EntitlementDeps): RawHandler<'customerId' | 'productId'> {
+  return async (req, res, { customerId, productId }) => {
+    requireMethod(req, res, 'GET', 'HEAD')
+    const answer = await askAccess(req, customerId, deps)
+    sendTagged(res, entitlementJson(deps.entitlementFor(productId, answer)))
+  }
 }

@@ -11,7 +11,7 @@ import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customer-routes.js'
 import { eventRoutes } from './event-routes.js'
 import { createFailureLimit } from './failure-limit.js'
-import { getEntitlement } from './get-entitlement.js'
+import { type EntitlementDeps, getEntitlement } from './get-entitlement.js'
 import { type EntitlementsDeps, getEntitlements } from './get-entitlements.js'
 import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
@@ -52,6 +52,7 @@ export interface ListenersDeps {
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
   readonly readAccess: AccessDeps['readAccess']
   readonly keptAnswers: EntitlementsDeps['keptAnswers']
+  readonly entitlementFor: EntitlementDeps['entitlementFor']
   readonly customers: CustomerQuestions
   readonly storedEvents: StoredEventQuestions
   readonly performAct: ManualActDeps['performAct']

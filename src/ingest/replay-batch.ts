@@ -6,16 +6,12 @@ import { linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { doubtLinks } from '../store/doubted-links.js'
+import type { EventReading } from '../store/event-reading.js'
 import { forgetTellings } from '../store/forget-tellings.js'
 import { sourceKey } from '../store/keys.js'
 import { markTouched } from '../store/rebuild-progress.js'
 import type { ReplayCounts } from '../store/replay-progress.js'
-import {
-  type EventReading,
-  rewriteEvents,
-  type StandingEvent,
-  saysTheSame,
-} from '../store/replayed-events.js'
+import { rewriteEvents, type StandingEvent, saysTheSame } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
 import { assignSources } from './assign-sources.js'
 import { markDeletions } from './mark-deletions.js'

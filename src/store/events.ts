@@ -1,12 +1,8 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
-import {
-  type Environment,
-  NORMALIZER_VERSION,
-  type NormalizedEvent,
-  type QuarantineReason,
-} from '../provider/event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkInsert, bulkStatement } from './bulk.js'
+import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
 import { sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 
@@ -33,15 +29,7 @@ export interface DeliveredEvent {
   readonly bodySha256: string
 }
 
-export interface NewEvent extends DeliveredEvent {
-  readonly disposition: StoredDisposition
-  /** Why it is held or quarantined; null otherwise. */
-  readonly reason: QuarantineReason | HoldReason | null
-  /** Null exactly where quarantined. */
-  readonly event: NormalizedEvent | null
-  /** The source that it belongs to, if it is known. */
-  readonly source: SourceKey | null
-}
+export interface NewEvent extends DeliveredEvent, EventReading {}
 
 /** What became of a stored event, told anew once it is folded with others. */
 export interface EventOutcome {
@@ -52,24 +40,13 @@ export interface EventOutcome {
 
 const insert = bulkInsert('events', [
   'environment',
-  'event_id',
   'endpoint',
   'received_at',
   'headers',
   'body',
   'body_sha256',
   'last_received_at',
-  'disposition',
-  'reason',
-  'generation',
-  'type',
-  'created_at',
-  'normalizer_version',
-  'normalized',
-  'customer_id',
-  'payment_id',
-  'source_kind',
-  'source_id',
+  ...READ_COLUMNS,
 ])
 
 /** Stores what is new: no event that is stored already, and none twice. */
@@ -196,26 +173,15 @@ export async function setDispositions(
   )
 }
 
-function toRow({ event, source, ...delivered }: NewEvent) {
+function toRow(event: NewEvent) {
   return {
-    environment: delivered.environment,
-    event_id: delivered.eventId,
-    endpoint: delivered.endpoint,
-    received_at: delivered.receivedAt,
-    headers: JSON.stringify(delivered.headers),
-    body: delivered.body,
-    body_sha256: delivered.bodySha256,
-    last_received_at: delivered.receivedAt,
-    disposition: delivered.disposition,
-    reason: delivered.reason,
-    generation: event?.generation ?? null,
-    type: event?.type ?? null,
-    created_at: event?.createdAt ?? null,
-    normalizer_version: NORMALIZER_VERSION,
-    normalized: event === null ? null : JSON.stringify(event),
-    customer_id: event?.customerId ?? null,
-    payment_id: event?.subject === 'payment' ? event.paymentId : null,
-    source_kind: source?.kind ?? null,
-    source_id: source?.id ?? null,
+    environment: event.environment,
+    endpoint: event.endpoint,
+    received_at: event.receivedAt,
+    headers: JSON.stringify(event.headers),
+    body: event.body,
+    body_sha256: event.bodySha256,
+    last_received_at: event.receivedAt,
+    ...columnsOf(event),
   }
 }

@@ -1,34 +1,11 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { HoldReason, SourceKey } from '../entitlements/model.js'
-import {
-  type Environment,
-  NORMALIZER_VERSION,
-  type NormalizedEvent,
-  type QuarantineReason,
-} from '../provider/event.js'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
-import type { Database, EventsTable, StoredDisposition } from './schema.js'
+import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
+import type { Database } from './schema.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
-
-/** All that reading a body can make otherwise of its row; the place of the row in the order of arrival stays. */
-const READ_COLUMNS = [
-  'event_id',
-  'disposition',
-  'reason',
-  'generation',
-  'type',
-  'created_at',
-  'normalizer_version',
-  'normalized',
-  'customer_id',
-  'payment_id',
-  'source_kind',
-  'source_id',
-] as const
-
-type ReadColumns = Pick<Selectable<EventsTable>, (typeof READ_COLUMNS)[number]>
 
 /** A stored event as it stands, without its bytes. */
 export interface StandingEvent extends ReadColumns {
@@ -37,16 +14,6 @@ export interface StandingEvent extends ReadColumns {
   readonly body_sha256: string
   /** The text `null` for what was done by hand. */
   readonly headers: string
-}
-
-/** What a stored event says, read anew. */
-export interface EventReading {
-  readonly eventId: string
-  readonly disposition: StoredDisposition
-  readonly reason: QuarantineReason | HoldReason | null
-  /** Null exactly where quarantined. */
-  readonly event: NormalizedEvent | null
-  readonly source: SourceKey | null
 }
 
 /** Shows stored events one by one with their bytes, few of them in memory at a time, in the order of arrival. */
@@ -129,21 +96,4 @@ export async function loadTellings(
     own === environment && normalized !== null ? [JSON.parse(normalized) as NormalizedEvent] : [],
   )
   return { events, last: rows.at(-1)?.seq ?? null }
-}
-
-function columnsOf({ eventId, disposition, reason, event, source }: EventReading): ReadColumns {
-  return {
-    event_id: eventId,
-    disposition,
-    reason,
-    generation: event?.generation ?? null,
-    type: event?.type ?? null,
-    created_at: event?.createdAt ?? null,
-    normalizer_version: NORMALIZER_VERSION,
-    normalized: event === null ? null : JSON.stringify(event),
-    customer_id: event?.customerId ?? null,
-    payment_id: event?.subject === 'payment' ? event.paymentId : null,
-    source_kind: source?.kind ?? null,
-    source_id: source?.id ?? null,
-  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/entitlements/blocks.js'
-import { entitlementOf, entitlementsOf, neverGranted } from '../../src/entitlements/entitlement.js'
+import { entitlementFor, entitlementOf, entitlementsOf } from '../../src/entitlements/entitlement.js'
 import type { AccessInterval, SourceState } from '../../src/entitlements/model.js'
 import { minute } from './events.js'
 import { block, sourceState } from './source-states.js'
@@ -189,7 +189,7 @@ it.each([
   [false, 'none'],
   [true, 'blocked'],
 ])('a product never granted, blocked: %s, is no access, %s', (blocked, status) => {
-  expect(neverGranted('pro_z', blocked)).toEqual({
+  expect(entitlementFor('pro_z', { entitlements: [], blocked })).toEqual({
     productId: 'pro_z',
     active: false,
     status,

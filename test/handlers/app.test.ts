@@ -3,6 +3,7 @@ import express from 'express'
 import { pino } from 'pino'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
+import { entitlementFor } from '../../src/entitlements/entitlement.js'
 import { createApp } from '../../src/handlers/app.js'
 import { createAuthenticate } from '../../src/handlers/authenticate.js'
 import { createClientAddress } from '../../src/handlers/client-address.js'
@@ -44,7 +45,7 @@ function embeddedApp(): Express {
         getEntitlements({ ...access, keptAnswers: createKeptAnswers(), clock: () => NOW }),
         log,
       ),
-      createRoute('/entitlements/:customerId/:productId', getEntitlement(access), log),
+      createRoute('/entitlements/:customerId/:productId', getEntitlement({ ...access, entitlementFor }), log),
     ],
     healthz: healthz({ isWriterAlive: () => true }),
     readyz: readyz({ readiness: async () => ({ ready: true, notes: [] }) }),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import type { AccessAnswer } from '../../src/entitlements/answer.js'
-import { neverGranted } from '../../src/entitlements/entitlement.js'
+import { entitlementFor } from '../../src/entitlements/entitlement.js'
 import type { Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { AccessQuestion } from '../../src/handlers/access-question.js'
@@ -124,6 +124,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
     addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     keptAnswers: createKeptAnswers(),
+    entitlementFor,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
     ingest: async (delivery) => {
@@ -146,7 +147,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       productId,
       environment,
       asOf: at ?? NOW,
-      entitlement: neverGranted(productId, false),
+      entitlement: entitlementFor(productId, answerTo({ environment, customerId: 'cus_none', at })),
       summary: '',
       sources: [],
       held: [],
