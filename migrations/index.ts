@@ -3,6 +3,7 @@ import { entitlements } from './0002-entitlements.js'
 import { customers } from './0003-customers.js'
 import { rebuilds } from './0004-rebuilds.js'
 import { manualEvents } from './0005-manual-events.js'
+import { memberships } from './0006-memberships.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -12,4 +13,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0003-customers', create: customers },
   { name: '0004-rebuilds', create: rebuilds },
   { name: '0005-manual-events', create: manualEvents },
+  { name: '0006-memberships', create: memberships },
 ]

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { environmentSchema } from './access-schema.js'
+import { DURATION_PATTERN } from './duration.js'
 
 const textSchema = z.string().regex(/\S/, 'is empty')
 const urlSchema = z.url({
@@ -33,12 +34,54 @@ export const productsSchema = z.record(
       .array(targetSchema)
       .default([])
       .describe('Roles and groups that follow access to the product.'),
+    communityGuildId: textSchema.optional().describe("As the service's own COMMUNITY product has it."),
+    communityRoleId: textSchema.optional(),
+    messengerGroupId: textSchema.optional().describe("As the service's own MESSENGER product has it."),
   }),
 )
 
 const botSchema = z.strictObject({ botToken: textSchema, apiUrl: urlSchema.optional() })
 
-export const syncSchema = z.strictObject({ discord: botSchema.optional(), telegram: botSchema.optional() })
+const telegramSchema = botSchema.extend({
+  updates: z
+    .strictObject({
+      url: urlSchema.describe('Where the messenger reaches `POST /platforms/telegram/updates`.'),
+      secret: z.string().regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -'),
+    })
+    .optional()
+    .describe('Has updates delivered; left out: they are fetched by long polling.'),
+})
+
+const outboundSchema = z.strictObject({
+  url: urlSchema,
+  secret: z
+    .string()
+    .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64')
+    .describe('Signs what is sent, by the Standard Webhooks scheme.'),
+  environments: z.array(environmentSchema).min(1).default(['live']),
+})
+
+export const syncSchema = z.strictObject({
+  discord: botSchema.optional(),
+  telegram: telegramSchema.optional(),
+  webhook: outboundSchema
+    .optional()
+    .describe("Every change of access, posted to the merchant's own address."),
+  sweepEvery: z
+    .string()
+    .regex(DURATION_PATTERN, 'must be a duration, such as "1h"')
+    .default('1h')
+    .describe('How often the real members are read and repaired.'),
+  removals: z
+    .strictObject({
+      atMost: z.int().min(0).default(20),
+      percent: z.number().min(0).max(100).default(10),
+    })
+    .prefault({})
+    .describe(
+      "More removals than both, within an hour, wait for an operator: `percent` is of a target's members.",
+    ),
+})
 
 export const providerSchema = z.strictObject({ baseUrl: urlSchema, apiKey: textSchema })
 

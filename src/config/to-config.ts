@@ -2,13 +2,14 @@ import { dirname, resolve } from 'node:path'
 import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
 import type { ApiKey } from '../handlers/api-key.js'
 import type { Endpoint } from '../provider/endpoint.js'
+import type { Target } from '../sync/target.js'
 import type { ApiKeyFile, EndpointFile } from './access-schema.js'
 import { parseDuration } from './duration.js'
 import type { Overrides } from './overrides.js'
 import type { PolicyFile } from './policy-schema.js'
 import type { ConfigFile } from './schema.js'
 import { sqlitePath } from './server-schema.js'
-import type { BackupConfig, BotConfig, Config } from './types.js'
+import type { BackupConfig, BotConfig, Config, ProductConfig, SyncConfig } from './types.js'
 
 /** The config as the daemon uses it: overrides applied, defaults filled in, times and paths absolute. */
 export function toConfig(file: ConfigFile, overrides: Overrides, path: string): Config {
@@ -29,12 +30,8 @@ export function toConfig(file: ConfigFile, overrides: Overrides, path: string): 
     apiKeys: file.api.keys.map(toApiKey),
     policy: toPolicy(file.policy),
     identity: file.identity,
-    products: Object.entries(file.products).map(([id, { name, targets }]) => ({
-      id,
-      name: name ?? null,
-      targets,
-    })),
-    sync: { discord: toBot(sync.discord), telegram: toBot(sync.telegram) },
+    products: Object.entries(file.products).map(([id, product]) => toProduct(id, product)),
+    sync: toSync(sync),
     provider: provider ?? null,
     log: { level: overrides.logLevel ?? file.log.level },
   }
@@ -87,6 +84,30 @@ function toBackup(backup: ConfigFile['backup'], path: string): BackupConfig | nu
   return { folder: resolve(dirname(path), folder), everyMs: parseDuration(every), keep }
 }
 
-function toBot(bot: ConfigFile['sync']['discord']): BotConfig | null {
-  return bot === undefined ? null : { botToken: bot.botToken, apiUrl: bot.apiUrl ?? null }
+/** What was pasted from the payments service's own product counts as one more target each, for live access. */
+function toProduct(id: string, product: ConfigFile['products'][string]): ProductConfig {
+  const { name, targets, communityGuildId, communityRoleId, messengerGroupId } = product
+  const environment = 'live'
+  const pasted: Target[] = []
+  if (communityGuildId !== undefined && communityRoleId !== undefined) {
+    pasted.push({ adapter: 'discord', guildId: communityGuildId, roleId: communityRoleId, environment })
+  }
+  if (messengerGroupId !== undefined) {
+    pasted.push({ adapter: 'telegram', groupId: messengerGroupId, environment })
+  }
+  return { id, name: name ?? null, targets: [...targets, ...pasted] }
+}
+
+function toSync({ discord, telegram, webhook, sweepEvery, removals }: ConfigFile['sync']): SyncConfig {
+  return {
+    discord: discord === undefined ? null : toBot(discord),
+    telegram: telegram === undefined ? null : { ...toBot(telegram), updates: telegram.updates ?? null },
+    webhook: webhook ?? null,
+    sweepEveryMs: parseDuration(sweepEvery),
+    removals,
+  }
+}
+
+function toBot({ botToken, apiUrl }: NonNullable<ConfigFile['sync']['discord']>): BotConfig {
+  return { botToken, apiUrl: apiUrl ?? null }
 }

@@ -2,6 +2,7 @@ import type { Policy } from '../entitlements/policy.js'
 import type { ApiKey } from '../handlers/api-key.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
+import type { Target } from '../sync/target.js'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -39,27 +40,10 @@ export interface IdentityConfig {
   readonly ref: string
 }
 
-/** A community role that follows access to a product, in one environment. */
-export interface DiscordTarget {
-  readonly adapter: 'discord'
-  readonly guildId: string
-  readonly roleId: string
-  readonly environment: Environment
-}
-
-/** A messenger group that follows access to a product, in one environment. */
-export interface TelegramTarget {
-  readonly adapter: 'telegram'
-  readonly groupId: string
-  readonly environment: Environment
-}
-
-export type SyncTarget = DiscordTarget | TelegramTarget
-
 export interface ProductConfig {
   readonly id: string
   readonly name: string | null
-  readonly targets: readonly SyncTarget[]
+  readonly targets: readonly Target[]
 }
 
 /** A platform's bot. `apiUrl` replaces the platform's public address; null: the public one. */
@@ -68,9 +52,31 @@ export interface BotConfig {
   readonly apiUrl: string | null
 }
 
+export interface TelegramConfig extends BotConfig {
+  /** Where updates are delivered, and the secret that proves them; null: they are fetched by long polling. */
+  readonly updates: { readonly url: string; readonly secret: string } | null
+}
+
+/** The merchant's own address for changes of access. The secret is `whsec_` and base64. */
+export interface OutboundConfig {
+  readonly url: string
+  readonly secret: string
+  readonly environments: readonly Environment[]
+}
+
+/** More removals from a target than both, within an hour, wait for an operator. */
+export interface RemovalBound {
+  readonly atMost: number
+  /** Of the target's members. */
+  readonly percent: number
+}
+
 export interface SyncConfig {
   readonly discord: BotConfig | null
-  readonly telegram: BotConfig | null
+  readonly telegram: TelegramConfig | null
+  readonly webhook: OutboundConfig | null
+  readonly sweepEveryMs: number
+  readonly removals: RemovalBound
 }
 
 /** The payments service's own API. */

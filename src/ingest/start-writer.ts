@@ -91,6 +91,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     canWrite: () => call({ call: 'canWrite' }),
     rebuild: (policy, options) => call({ call: 'rebuild', policy }, options),
     replay: (order, options) => call({ call: 'replay', order }, options),
+    writeSync: (name, change) => call({ call: 'writeSync', name, change }),
     async close() {
       isClosing = true
       if (ended === null) post(0, { call: 'close' })

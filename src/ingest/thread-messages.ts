@@ -1,4 +1,5 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { SyncWriteName } from '../store/sync-writes.js'
 import type { Incoming, ManualAct, RecordedDelivery } from './delivery.js'
 import type { Writer } from './writer.js'
 
@@ -9,6 +10,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'canWrite' }
   | { readonly call: 'rebuild'; readonly policy: Parameters<Writer['rebuild']>[0] }
   | { readonly call: 'replay'; readonly order: Parameters<Writer['replay']>[0] }
+  | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
   /** The answer to `progress`. */
   | { readonly call: 'goOn'; readonly isStopping: boolean }
   /** Answered by the end of the thread. */

@@ -52,6 +52,8 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
         return underWay(request.id, (options) => writer.rebuild(request.policy, options))
       case 'replay':
         return underWay(request.id, (options) => writer.replay(request.order, options))
+      case 'writeSync':
+        return writer.writeSync(request.name, request.change as never)
       case 'goOn':
         waiting.get(request.id)?.(request.isStopping)
         return null

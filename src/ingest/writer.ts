@@ -3,6 +3,7 @@ import { isStoreBroken, openDatabase } from '../store/dialect.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
+import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 import type { Incoming } from './delivery.js'
 import { createRebuild, type Rebuild } from './rebuild.js'
 import { createRefreshDue } from './refresh-due.js'
@@ -22,6 +23,7 @@ export interface Writer {
   readonly rebuild: Rebuild
   /** @throws {LatchkeyError} `replay_interrupted` */
   readonly replay: Replay
+  readonly writeSync: WriteSync
 }
 
 /** A writer on a connection of its own, to be closed. */
@@ -44,6 +46,8 @@ export function createWriter(db: Kysely<Database>, clock: () => number): Writer 
     refreshDue: createRefreshDue({ db, clock }),
     rebuild: createRebuild({ db, clock }),
     replay: createReplay({ db, clock }),
+    writeSync: (name, change) =>
+      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
     async canWrite() {
       try {
         await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))

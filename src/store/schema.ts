@@ -19,6 +19,8 @@ export interface Database {
   next_sources: NextSourcesTable
   next_dispositions: NextDispositionsTable
   rebuild_marks: RebuildMarksTable
+  memberships: MembershipsTable
+  sync_marks: SyncMarksTable
 }
 
 /** What became of a stored event; a duplicate is not stored again. */
@@ -160,4 +162,35 @@ export interface RebuildMarksTable {
   environment: Environment
   kind: SourceKind
   source_id: string
+}
+
+/** Whether one platform account should be, and is, a member of one role or group. */
+export interface MembershipsTable {
+  environment: Environment
+  /** `discord:<guild>:<role>` or `telegram:<group>`. */
+  target: string
+  account_id: string
+  /** Of the customers with this account, the one whom it was last looked at for. */
+  customer_id: string
+  desired: number
+  desired_since: number
+  /** What the platform was last known to say; `unknown` too while a call is under way. */
+  applied: 'unknown' | 'member' | 'absent'
+  applied_at: number | null
+  /** 1: Latchkey gave it, or was about to; only then is it ever taken back. */
+  given: number
+  /** 1: an operator agreed to this removal, beyond the bound. */
+  confirmed: Generated<number>
+  attempts: Generated<number>
+  /** Null: there is nothing to do, or it is parked. */
+  next_attempt_at: number | null
+  /** Why it waits for somebody; null: it does not. */
+  parked: string | null
+  last_error: string | null
+}
+
+/** Customers whose memberships are to be looked at again, for another reason than a change of access. */
+export interface SyncMarksTable {
+  environment: Environment
+  customer_id: string
 }

@@ -26,7 +26,13 @@ describe('a config file', () => {
       policy: DOCUMENTED_POLICY,
       identity: { ref: 'externalRef' },
       products: [],
-      sync: { discord: null, telegram: null },
+      sync: {
+        discord: null,
+        telegram: null,
+        webhook: null,
+        sweepEveryMs: 3_600_000,
+        removals: { atMost: 20, percent: 10 },
+      },
       provider: null,
       log: { level: 'info' },
     })

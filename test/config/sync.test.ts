@@ -39,9 +39,9 @@ describe('a product', () => {
 describe('what is outside', () => {
   it('is reached at its public address unless another is given', () => {
     const sync = { discord: { botToken: 'd' }, telegram: { botToken: 't', apiUrl: 'http://127.0.0.1:9' } }
-    expect(load({ sync }).config.sync).toEqual({
+    expect(load({ sync }).config.sync).toMatchObject({
       discord: { botToken: 'd', apiUrl: null },
-      telegram: { botToken: 't', apiUrl: 'http://127.0.0.1:9' },
+      telegram: { botToken: 't', apiUrl: 'http://127.0.0.1:9', updates: null },
     })
   })
 

@@ -1,0 +1,48 @@
+import { type Kysely, type Migration, sql } from 'kysely'
+import type { ColumnTypes } from './column-types.js'
+
+/** Who should be, and who is, a member of the roles and groups that follow access. */
+export function memberships({ text, integer, tableOptions, keyedTableOptions }: ColumnTypes): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      await db.schema
+        .createTable('memberships')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('target', text, (column) => column.notNull())
+        .addColumn('account_id', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('desired', integer, (column) => column.notNull())
+        .addColumn('desired_since', integer, (column) => column.notNull())
+        .addColumn('applied', text, (column) => column.notNull())
+        .addColumn('applied_at', integer)
+        .addColumn('given', integer, (column) => column.notNull())
+        .addColumn('confirmed', integer, (column) => column.notNull().defaultTo(0))
+        .addColumn('attempts', integer, (column) => column.notNull().defaultTo(0))
+        .addColumn('next_attempt_at', integer)
+        .addColumn('parked', text)
+        .addColumn('last_error', text)
+        .addPrimaryKeyConstraint('memberships_key', ['environment', 'target', 'account_id'])
+        .modifyEnd(tableOptions)
+        .execute()
+      await db.schema
+        .createIndex('memberships_due')
+        .on('memberships')
+        .columns(['next_attempt_at'])
+        .where(sql.ref('next_attempt_at'), 'is not', null)
+        .execute()
+      await db.schema
+        .createIndex('memberships_by_customer')
+        .on('memberships')
+        .columns(['environment', 'customer_id'])
+        .execute()
+
+      await db.schema
+        .createTable('sync_marks')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addPrimaryKeyConstraint('sync_marks_key', ['environment', 'customer_id'])
+        .modifyEnd(keyedTableOptions)
+        .execute()
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import type { AdapterName, Target } from './target.js'
+
+/** What the platform says of one account and one target. */
+export type Observation = 'member' | 'absent'
+
+/** What a check of the configuration found on the platform: in order, or what to do. */
+export interface CheckFinding {
+  /** `targetKey`, or the adapter's name for what concerns all of its targets. */
+  readonly about: string
+  readonly isFine: boolean
+  /** For people: what stands, or what to do about it. */
+  readonly message: string
+}
+
+/**
+ * One community or messenger, as the reconciler drives it. Every call is made at most once here: whether and when it
+ * is repeated the reconciler decides. All calls may reject with `RetryableError` or `ActionRequiredError`, and with
+ * nothing else; no error holds a token. `give` and `take` may be repeated after an unknown outcome.
+ */
+export interface Platform<Of extends Target = Target> {
+  readonly name: AdapterName
+  /** How many calls may be under way at once. */
+  readonly concurrency: number
+  observe(target: Of, accountId: string): Promise<Observation>
+  /** Done already counts as done. */
+  give(target: Of, accountId: string): Promise<void>
+  /** Done already, or gone from the platform, counts as done. */
+  take(target: Of, accountId: string): Promise<void>
+  /** Every account that holds the membership now, whoever gave it; null where the platform doesn't list them. */
+  readonly listMembers: ((target: Of) => AsyncIterable<string>) | null
+  /** Asks the platform whether all that these targets need is there. */
+  check(targets: readonly Of[]): Promise<readonly CheckFinding[]>
+}
