@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Rail } from '../../src/provider/event.js'
 import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { entitlement } from './observed.js'
-import { type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { type RunningDaemon, runDaemon, send, sharedDaemon } from './running-daemon.js'
 import { storedEvents } from './stored.js'
-import { SUBSCRIPTION, type Told, timeOf, wireEvent } from './wire-events.js'
+import { type Told, timeOf, wireEvent } from './wire-events.js'
 
 const RAILS = ['card', 'crypto', 'unknown'] as const
 
@@ -48,6 +48,8 @@ async function deliver(daemon: RunningDaemon, type: string, told: Told): Promise
 }
 
 describe('the documented table', () => {
+  const inOrder = sharedDaemon()
+  const reversed = sharedDaemon()
   const rows = RAILS.flatMap((rail) =>
     GRANTS[rail].flatMap((grant) =>
       Object.entries(TAKE_BACKS[rail]).map(([takeBack, status]) => ({ rail, grant, takeBack, status })),
@@ -55,22 +57,25 @@ describe('the documented table', () => {
   )
 
   it.each(rows)('$rail: $grant gives, $takeBack takes back', async ({ rail, grant, takeBack, status }) => {
-    const subscription = isSubscriptionType(takeBack) ? SUBSCRIPTION : null
-    const given = wireEvent(grant, { rail, subscription })
-    const takenBack = wireEvent(takeBack, { rail, subscription, minutes: 10 })
+    const row = `${rail}_${grant}_${takeBack}`
+    const customer = `cus_${row}`
+    const subscription = isSubscriptionType(takeBack) ? `sub_${row}` : null
+    const told = { rail, customer, payment: `pay_${row}`, subscription }
+    const given = wireEvent(grant, told)
+    const takenBack = wireEvent(takeBack, { ...told, minutes: 10 })
     const [since, until] = [0, 10].map((minutes) => new Date(timeOf(minutes)).toISOString())
 
-    const daemon = await runDaemon()
-    await send(daemon, given)
-    expect(await entitlement(daemon)).toMatchObject({ active: true, status: 'active', since, until: null })
-    await send(daemon, takenBack)
-    const ended = await entitlement(daemon)
+    await send(inOrder(), given)
+    const begun = await entitlement(inOrder(), { customer })
+    expect(begun).toMatchObject({ active: true, status: 'active', since, until: null })
+    await send(inOrder(), takenBack)
+    const ended = await entitlement(inOrder(), { customer })
     expect(ended).toMatchObject({ active: false, status, since: null, until })
-    expect(await storedEvents(daemon)).toMatchObject([{ disposition: 'applied' }, { disposition: 'applied' }])
+    const stored = await storedEvents(inOrder(), { customer })
+    expect(stored).toMatchObject([{ disposition: 'applied' }, { disposition: 'applied' }])
 
-    const other = await runDaemon()
-    for (const body of [takenBack, given]) await send(other, body)
-    expect(await entitlement(other)).toEqual(ended)
+    for (const body of [takenBack, given]) await send(reversed(), body)
+    expect(await entitlement(reversed(), { customer })).toEqual(ended)
   })
 })
 

@@ -1,26 +1,25 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { metric, warnings } from './observed.js'
-import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
-import { storedEvents } from './stored.js'
-import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
+import { ask, NOW, type RunningDaemon, send, sharedDaemon } from './running-daemon.js'
+import { storedUnder } from './stored.js'
+import { PRODUCT, wireEvent } from './wire-events.js'
 
-const ID = 'evt_odd'
 const DAY_MS = 86_400_000
 
 /** A grant that would be applied, with some fields of its envelope replaced; undefined leaves one out. */
 function envelope(changed: Record<string, unknown>): string {
-  return JSON.stringify({ ...JSON.parse(wireEvent('payment.authorized', { id: ID })), ...changed })
+  return JSON.stringify({ ...JSON.parse(wireEvent('payment.authorized')), ...changed })
 }
 
-function about(told: {
-  customer?: string
-  product?: string
-  payment?: string
-  subscription?: string
-}): string {
-  return wireEvent('payment.authorized', { id: ID, ...told })
+function idOf(body: string): string {
+  return JSON.parse(body).id
 }
+
+/** A customer for each look at what comes after. */
+let asked = 0
+
+const shared = sharedDaemon()
 
 /** Sends it twice, and checks what is answered, kept, logged and counted; then that others are served as ever. */
 async function expectQuarantined(
@@ -29,6 +28,8 @@ async function expectQuarantined(
 ): Promise<void> {
   const { reason, id, endpoint = 'live' } = sent
   const body = Buffer.from(sent.body)
+  const series = `latchkey_deliveries_total{endpoint="${endpoint}",disposition="quarantined"}`
+  const counted = (await metric(daemon, series)) ?? 0
   const first = await send(daemon, body, { endpoint })
   expect(first.status).toBe(200)
   expect(await first.json()).toEqual({ received: true, id, disposition: 'quarantined' })
@@ -36,7 +37,7 @@ async function expectQuarantined(
   expect(await again.json()).toEqual({ received: true, id, disposition: 'duplicate' })
 
   const eventId = id ?? `sha256:${createHash('sha256').update(body).digest('hex')}`
-  const rows = await storedEvents(daemon)
+  const rows = await storedUnder(daemon, eventId)
   expect(rows).toMatchObject([
     {
       event_id: eventId,
@@ -48,14 +49,15 @@ async function expectQuarantined(
     },
   ])
   expect(rows[0]?.body.equals(body)).toBe(true)
-  expect(warnings(daemon)).toMatchObject([{ eventId, reason }])
-  expect(
-    await metric(daemon, `latchkey_deliveries_total{endpoint="${endpoint}",disposition="quarantined"}`),
-  ).toBe(1)
+  expect(warnings(daemon).filter((warning) => warning.eventId === eventId)).toMatchObject([{ reason }])
+  expect(await metric(daemon, series)).toBe(counted + 1)
 
-  const good = await send(daemon, wireEvent('payment.authorized', { environment: endpoint }), { endpoint })
+  asked += 1
+  const customer = `cus_${asked}`
+  const next = wireEvent('payment.authorized', { environment: endpoint, customer, payment: `pay_${asked}` })
+  const good = await send(daemon, next, { endpoint })
   expect(await good.json()).toMatchObject({ disposition: 'applied' })
-  const answer = await ask(daemon, `/entitlements/${CUSTOMER}/${PRODUCT}?environment=${endpoint}`)
+  const answer = await ask(daemon, `/entitlements/${customer}/${PRODUCT}?environment=${endpoint}`)
   expect(await answer.json()).toMatchObject({ active: true, status: 'active' })
 }
 
@@ -81,7 +83,7 @@ describe('an authentic body that is no event', () => {
     ['arrays 200,000 deep', deep('[', ']'), 'nested_too_deep'],
     ['objects 200,000 deep', deep('{"":', '}', '0'), 'nested_too_deep'],
   ])('is kept under the hash of its bytes: %s', async (_name, body, reason) => {
-    await expectQuarantined(await runDaemon(), { body, reason, id: null })
+    await expectQuarantined(shared(), { body, reason, id: null })
   })
 
   function deep(open: string, close: string, core = ''): string {
@@ -96,18 +98,18 @@ describe('an event without a usable id', () => {
     ['null', null],
     ['an empty one', ''],
     ['a number', 7],
-    ['an object', { id: ID }],
+    ['an object', { id: 'evt_within' }],
     ['one with a NUL', 'evt_\u0000'],
     ['one with a line break', 'evt_1\r\nSet-Cookie: a=b'],
     ['one with half a surrogate pair', 'evt_\ud800'],
     ['one of 256 characters', 'e'.repeat(256)],
     ['one of 12 kB', 'e'.repeat(12_288)],
   ])('is kept under the hash of its bytes: %s', async (_name, id) => {
-    await expectQuarantined(await runDaemon(), { body: envelope({ id }), reason: 'id_invalid', id: null })
+    await expectQuarantined(shared(), { body: envelope({ id }), reason: 'id_invalid', id: null })
   })
 
   it('may have one of 255 characters', async () => {
-    const answer = await send(await runDaemon(), envelope({ id: 'e'.repeat(255) }))
+    const answer = await send(shared(), envelope({ id: 'e'.repeat(255) }))
     expect(await answer.json()).toMatchObject({ disposition: 'applied' })
   })
 })
@@ -119,11 +121,8 @@ describe('an event that names what can not be kept', () => {
   it.each(fields.flatMap((field) => bad.map((id) => [field, id] as const)))(
     'is kept under its own id: %s %j',
     async (field, id) => {
-      await expectQuarantined(await runDaemon(), {
-        body: about({ [field]: id }),
-        reason: 'reference_id_invalid',
-        id: ID,
-      })
+      const body = wireEvent('payment.authorized', { [field]: id })
+      await expectQuarantined(shared(), { body, reason: 'reference_id_invalid', id: idOf(body) })
     },
   )
 })
@@ -140,18 +139,15 @@ describe('the time of an event', () => {
     '2026-03-01',
     '2026-03-01T25:00:00Z',
   ])('can not be %j', async (createdAt) => {
-    await expectQuarantined(await runDaemon(), {
-      body: envelope({ createdAt }),
-      reason: 'created_at_invalid',
-      id: ID,
-    })
+    const body = envelope({ createdAt })
+    await expectQuarantined(shared(), { body, reason: 'created_at_invalid', id: idOf(body) })
   })
 
   it('may be a day ahead of ours, and no more', async () => {
     const ahead = (ms: number) => envelope({ createdAt: new Date(NOW + ms).toISOString() })
-    const daemon = await runDaemon()
-    await expectQuarantined(daemon, { body: ahead(DAY_MS + 1), reason: 'created_at_in_future', id: ID })
-    const answer = await send(await runDaemon(), ahead(DAY_MS))
+    const body = ahead(DAY_MS + 1)
+    await expectQuarantined(shared(), { body, reason: 'created_at_in_future', id: idOf(body) })
+    const answer = await send(shared(), ahead(DAY_MS))
     expect(await answer.json()).toMatchObject({ disposition: 'applied' })
   })
 })
@@ -159,6 +155,6 @@ describe('the time of an event', () => {
 describe('an event that says it is of the other environment', () => {
   it.each(['live', 'sandbox'] as const)('is kept, and opens nothing: sent to %s', async (endpoint) => {
     const body = envelope({ livemode: endpoint !== 'live' })
-    await expectQuarantined(await runDaemon(), { body, reason: 'livemode_mismatch', id: ID, endpoint })
+    await expectQuarantined(shared(), { body, reason: 'livemode_mismatch', id: idOf(body), endpoint })
   })
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
-import { onTestFinished } from 'vitest'
+import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { type Daemon, startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
@@ -51,12 +51,15 @@ export interface RunningDaemon extends Daemon {
 export interface DaemonOptions {
   readonly config?: Record<string, unknown>
   readonly folder?: string
+  /** Takes what is to be done once nobody needs the daemon any more; by default the end of the test is that. */
+  readonly atEnd?: (end: () => unknown) => void
 }
 
 /** The whole daemon on a free port and a database file of its own, at a clock that stands still. */
 export async function runDaemon({
   config = {},
-  folder = temporaryFolder(),
+  atEnd = (end) => onTestFinished(async () => void (await end())),
+  folder = temporaryFolder(atEnd),
 }: DaemonOptions = {}): Promise<RunningDaemon> {
   let now = NOW
   const lines: string[] = []
@@ -73,7 +76,7 @@ export async function runDaemon({
     }),
   )
   const daemon = await startDaemon(loaded, { clock: () => now, log })
-  onTestFinished(() => daemon.stop())
+  atEnd(() => daemon.stop())
   const databaseFile = loaded.database.file
   return {
     ...daemon,
@@ -93,15 +96,33 @@ export async function runDaemon({
     },
     async restart() {
       await daemon.stop()
-      return runDaemon({ config, folder })
+      return runDaemon({ config, folder, atEnd })
     },
   }
 }
 
-function temporaryFolder(): string {
+function temporaryFolder(atEnd: (end: () => unknown) => void): string {
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-daemon-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  atEnd(() => rmSync(folder, { recursive: true, force: true }))
   return folder
+}
+
+/**
+ * One daemon for all tests of a file, to be asked for within them: each then needs customers and events of its own.
+ */
+export function sharedDaemon(): () => RunningDaemon {
+  const ends: (() => unknown)[] = []
+  let daemon: RunningDaemon | undefined
+  beforeAll(async () => {
+    daemon = await runDaemon({ atEnd: (end) => ends.unshift(end) })
+  })
+  afterAll(async () => {
+    for (const end of ends) await end()
+  })
+  return () => {
+    if (daemon === undefined) throw new Error('asked for before the tests began')
+    return daemon
+  }
 }
 
 export interface SendOptions {

@@ -14,9 +14,17 @@ const TABLES = [
   'customer_references',
 ] as const satisfies readonly (keyof Database)[]
 
-/** The stored events in the order of their arrival. */
-export function storedEvents(daemon: RunningDaemon) {
-  return daemon.stored((db) => db.selectFrom('events').selectAll().orderBy('seq').execute())
+/** The stored events in the order of their arrival; of one customer only, if one is named. */
+export function storedEvents(daemon: RunningDaemon, { customer }: { readonly customer?: string } = {}) {
+  return daemon.stored((db) => {
+    const events = db.selectFrom('events').selectAll().orderBy('seq')
+    return (customer === undefined ? events : events.where('customer_id', '=', customer)).execute()
+  })
+}
+
+/** What is stored under one id: at most one event, in a list. */
+export function storedUnder(daemon: RunningDaemon, eventId: string) {
+  return daemon.stored((db) => db.selectFrom('events').selectAll().where('event_id', '=', eventId).execute())
 }
 
 export async function expectNothingStored(daemon: RunningDaemon): Promise<void> {
