@@ -8,6 +8,8 @@ export interface Contestant {
   readonly name: string
   readonly server: RunningServer
   readonly workload: Workload
+  /** Has something else go on meanwhile. */
+  readonly meanwhile?: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 export interface RoundOptions {
@@ -34,8 +36,10 @@ export async function measureRounds(
   const measured = new Map<Contestant, Measurement[]>(contestants.map((one) => [one, []]))
   for (let round = 0; round < rounds; round += 1) {
     for (const contestant of startingAt(contestants, round)) {
-      const { server, workload } = contestant
-      const result = await load.measure(server, { ...assignment, port: server.port, workload })
+      const { server, workload, meanwhile = (work) => work() } = contestant
+      const result = await meanwhile(() =>
+        load.measure(server, { ...assignment, port: server.port, workload }),
+      )
       measured.get(contestant)?.push(result)
       console.error(
         `round ${round + 1}: ${contestant.name}: ${Math.round(result.requestsPerSecond)} requests/s`,

@@ -25,7 +25,7 @@ const CONFIG = {
       {
         name: 'bench',
         hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
-        scopes: ['read'],
+        scopes: ['read', 'admin'],
         environments: ['live'],
       },
     ],

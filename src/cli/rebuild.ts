@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
-import { type StateDifference, stateDifferences } from '../ingest/verify-state.js'
+import { stateDifferences } from '../ingest/verify-state.js'
 import { policyInForce } from '../store/policy.js'
 import { jsonLine, loadNamedConfig, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -26,18 +26,22 @@ export function rebuildCommand(program: Command, context: CliContext): void {
     })
 }
 
+/** Tells each difference as it is found, in either form: in a damaged store there may be one for every event. */
 async function verify(config: Config, { json }: RebuildOptions, { out, now }: CliContext): Promise<void> {
-  const differences = await readStore(config, async (db) => {
-    const found: StateDifference[] = []
-    for await (const difference of stateDifferences(db, await policyInForce(db), now()))
-      found.push(difference)
-    return found
+  let count = 0
+  if (json) out('{"differences":[')
+  await readStore(config, async (db) => {
+    for await (const difference of stateDifferences(db, await policyInForce(db), now())) {
+      const { environment, kind, id } = difference
+      if (!json) out(`${environment}  ${kind}  ${id}\n`)
+      else out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)
+      count += 1
+    }
   })
-  if (json) out(jsonLine({ differences }))
-  else for (const { environment, kind, id } of differences) out(`${environment}  ${kind}  ${id}\n`)
-  if (differences.length > 0) {
-    const count = differences.length === 1 ? 'one thing stands' : `${differences.length} things stand`
-    throw new LatchkeyError('rebuild_differs', `${count} otherwise than the stored events say`)
+  if (json) out(']}\n')
+  if (count > 0) {
+    const counted = count === 1 ? 'one thing stands' : `${count} things stand`
+    throw new LatchkeyError('rebuild_differs', `${counted} otherwise than the stored events say`)
   }
   if (!json) out('everything stands as the stored events say\n')
 }

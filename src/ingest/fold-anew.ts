@@ -1,14 +1,13 @@
 import type { Kysely } from 'kysely'
-import { type Outcome, outcomeOf } from '../entitlements/disposition.js'
+import { outcomeOf } from '../entitlements/disposition.js'
 import { type FoldedSource, foldSource } from '../entitlements/fold-source.js'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { sourceKey } from '../store/keys.js'
 import type { NextDisposition, NextSource } from '../store/next-state.js'
 import type { Database } from '../store/schema.js'
-import { loadSources } from '../store/sources.js'
-import { loadEventsOfSources, type StoredSourceEvent } from '../store/stored-sources.js'
+import type { StoredSourceEvent } from '../store/stored-sources.js'
+import { loadWholeSources, type StandingSource, type WholeSource } from '../store/whole-sources.js'
 import { isSourceEvent } from './assign-sources.js'
 
 /** Where folding all stored events anew gives something else than what stands. */
@@ -24,15 +23,17 @@ export async function foldAnew(
   keys: readonly SourceKey[],
   policy: Policy,
 ): Promise<FoldedAnew> {
-  const standing = await loadSources(db, environment, keys)
-  const stored = await loadEventsOfSources(db, environment, keys)
+  return foldWhole(await loadWholeSources(db, environment, keys), policy)
+}
+
+/** The same of sources that are loaded already. */
+export function foldWhole(whole: readonly WholeSource[], policy: Policy): FoldedAnew {
   const sources: NextSource[] = []
   const dispositions: NextDisposition[] = []
-  for (const key of keys) {
-    const events = stored.get(sourceKey(key)) ?? []
+  for (const { key, events, standing } of whole) {
     const folded = foldStored(key, events, policy)
-    if (!isSameSource(folded, standing.get(sourceKey(key)) ?? null)) sources.push({ key, folded })
-    dispositions.push(...changedDispositions(key, folded, events, policy))
+    if (!standsAs(standing, folded)) sources.push({ key, folded })
+    addChanged(dispositions, key, folded, events, policy)
   }
   return { sources, dispositions }
 }
@@ -48,22 +49,24 @@ export function foldStored(
 }
 
 /** As text, since text is what is stored: the same events and policy always give the same. */
-function isSameSource(a: FoldedSource | null, b: FoldedSource | null): boolean {
-  return (
-    JSON.stringify(a?.state) === JSON.stringify(b?.state) &&
-    JSON.stringify(a?.memory) === JSON.stringify(b?.memory)
-  )
+function standsAs(standing: StandingSource | null, folded: FoldedSource | null): boolean {
+  if (standing === null || folded === null) return standing === folded
+  const { state, memory } = folded
+  return standing.state === JSON.stringify(state) && standing.memory === (memory && JSON.stringify(memory))
 }
 
-function changedDispositions(
+function addChanged(
+  dispositions: NextDisposition[],
   source: SourceKey,
   folded: FoldedSource | null,
   events: readonly StoredSourceEvent[],
   policy: Policy,
-): NextDisposition[] {
-  return events.flatMap(({ event, disposition, reason }) => {
-    const outcome: Outcome = outcomeOf(event, source, folded?.state.held[event.id], policy)
-    if (outcome.disposition === disposition && outcome.reason === reason) return []
-    return [{ eventId: event.id, source, ...outcome }]
-  })
+): void {
+  // As a map: to look an id up in an object, the engine first keeps the id among its own names.
+  const held = new Map(Object.entries(folded?.state.held ?? {}))
+  for (const { event, disposition, reason } of events) {
+    const outcome = outcomeOf(event, source, held.get(event.id), policy)
+    if (outcome.disposition === disposition && outcome.reason === reason) continue
+    dispositions.push({ eventId: event.id, source, ...outcome })
+  }
 }

@@ -1,35 +1,34 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { byEnvironment, deleteNextState, saveNextState } from '../store/next-state.js'
+import { deleteNextStateAfter } from '../store/next-state.js'
 import { isSamePolicy, policyInForce } from '../store/policy.js'
 import {
-  clearMarks,
   clearRebuild,
-  loadMarks,
   loadRebuildProgress,
   type RebuildProgress,
-  type StoredSourceKey,
   saveRebuildProgress,
 } from '../store/rebuild-progress.js'
 import type { Database } from '../store/schema.js'
-import { countSources, loadSourceKeys } from '../store/stored-sources.js'
+import { countSources } from '../store/stored-sources.js'
 import {
   createDifferenceCounter,
   type DifferenceCounter,
   type DifferenceSummary,
 } from './access-difference.js'
 import { eachCustomers } from './each-customer.js'
-import { foldAnew } from './fold-anew.js'
+import { type FoldingPace, foldMarked, foldNext } from './fold-beside.js'
 import { refreshAllDue } from './refresh-due.js'
 import { rewriteAccess } from './rewrite-access.js'
 import { swapRebuilt } from './swap-rebuilt.js'
-import type { WorkOptions } from './work-options.js'
+import { neverStopping, type WorkOptions } from './work-options.js'
 
-/** Sources folded in one transaction: bounds the memory, and how long arriving deliveries wait for it. */
-const SOURCES_PER_BATCH = 100
+/** Some milliseconds at a time, as a batch of deliveries takes; and a second's work to do again after a kill. */
+const PACE: FoldingPace = { eventsAtOnce: 1_000, sourcesPerSave: 2_000 }
+
+/** More than the batches touch that are taken in meanwhile: so there are fewer each time. */
+const MARKS_AT_ONCE = 1_000
 
 /** What was touched meanwhile and may still be folded within the swap. */
 const MARKS_LEFT_TO_SWAP = 500
@@ -41,7 +40,7 @@ const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']
 export interface RebuildDeps {
   readonly db: Kysely<Database>
   readonly clock: () => number
-  readonly batchSize?: number
+  readonly pace?: FoldingPace
 }
 
 /**
@@ -56,13 +55,11 @@ export type Rebuild = (policy: Policy, options?: WorkOptions) => Promise<Differe
  * the policy before; what they touch is folded again. Only what really differs is written. Under the policy in
  * force already, that is whatever has come to stand otherwise than the events say.
  */
-export function createRebuild({ db, clock, batchSize = SOURCES_PER_BATCH }: RebuildDeps): Rebuild {
-  return async (policy, { onProgress = () => {}, isStopping = () => false } = {}) => {
+export function createRebuild({ db, clock, pace = PACE }: RebuildDeps): Rebuild {
+  return async (policy, { onProgress = () => {}, isStopping = neverStopping } = {}) => {
     const goOn = async (): Promise<void> => {
       if (await isStopping())
         throw new LatchkeyError('rebuild_interrupted', 'Stopped: run it again, and it goes on.')
-      // Requests are answered between two batches.
-      await turn()
     }
     const isInForce = isSamePolicy(policy, await policyInForce(db))
     const total = await countSources(db)
@@ -71,16 +68,15 @@ export function createRebuild({ db, clock, batchSize = SOURCES_PER_BATCH }: Rebu
       onProgress(progress.folded, total)
       await goOn()
       const from: RebuildProgress = progress
-      progress = await db.transaction().execute((trx) => foldNext(trx, from, batchSize))
+      progress = await db.transaction().execute((trx) => foldNext(trx, from, pace))
     }
     const counter = createDifferenceCounter(SAMPLE_SIZE)
     let isSwapped = false
     while (!isSwapped) {
       await goOn()
       isSwapped = await db.transaction().execute(async (trx) => {
-        const left = (await loadMarks(trx, MARKS_LEFT_TO_SWAP + 1)).length
-        await foldMarked(trx, policy, left > MARKS_LEFT_TO_SWAP ? batchSize : left)
-        if (left > MARKS_LEFT_TO_SWAP) return false
+        const folded = await foldMarked(trx, policy, MARKS_AT_ONCE)
+        if (folded > MARKS_LEFT_TO_SWAP) return false
         await swapRebuilt(trx, policy, clock(), counter)
         return true
       })
@@ -112,42 +108,13 @@ export function createRebuild({ db, clock, batchSize = SOURCES_PER_BATCH }: Rebu
 /** Goes on with what was interrupted, if it was for this policy. */
 async function begin(trx: Transaction<Database>, policy: Policy): Promise<RebuildProgress> {
   const interrupted = await loadRebuildProgress(trx)
-  if (interrupted !== null && isSamePolicy(interrupted.policy, policy)) return interrupted
+  if (interrupted !== null && isSamePolicy(interrupted.policy, policy)) {
+    // What was found beyond the place that was written down is found again.
+    await deleteNextStateAfter(trx, interrupted.after)
+    return interrupted
+  }
   await clearRebuild(trx)
   const progress: RebuildProgress = { policy, after: null, folded: 0 }
   await saveRebuildProgress(trx, progress)
   return progress
-}
-
-/** Null: every source has been folded. */
-async function foldNext(
-  trx: Transaction<Database>,
-  { policy, after, folded }: RebuildProgress,
-  limit: number,
-): Promise<RebuildProgress | null> {
-  const keys = await loadSourceKeys(trx, after, limit)
-  const last = keys.at(-1)
-  if (last === undefined) return null
-  await foldBeside(trx, keys, policy)
-  const progress = { policy, after: last, folded: folded + keys.length }
-  await saveRebuildProgress(trx, progress)
-  return progress
-}
-
-async function foldMarked(trx: Transaction<Database>, policy: Policy, limit: number): Promise<void> {
-  await foldBeside(trx, await loadMarks(trx, limit), policy)
-}
-
-/** Folds these sources as they stand now: what was found of them before, or marked, is settled with that. */
-async function foldBeside(
-  trx: Transaction<Database>,
-  sources: readonly StoredSourceKey[],
-  policy: Policy,
-): Promise<void> {
-  for (const [environment, keys] of byEnvironment(sources)) {
-    await deleteNextState(trx, environment, keys)
-    await clearMarks(trx, environment, keys)
-    const { sources, dispositions } = await foldAnew(trx, environment, keys, policy)
-    await saveNextState(trx, environment, sources, dispositions)
-  }
 }

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
 import type { BackupUnderWay } from '../store/start-backup.js'
 import type { Replay } from './replay.js'
-import type { WorkOptions } from './work-options.js'
+import { neverStopping, type WorkOptions } from './work-options.js'
 import type { OpenWriter } from './writer.js'
 
 /** How soon a copy under way is given up once it is not wanted. */
@@ -24,7 +24,7 @@ export interface RehearseDeps {
  */
 export function createRehearse({ file, startCopy, openWriter }: RehearseDeps): Replay {
   const copy = `${file}.dry-run`
-  return async (order, { onProgress, isStopping = () => false } = {}) => {
+  return async (order, { onProgress, isStopping = neverStopping } = {}) => {
     removeCopy(copy)
     try {
       await copied(startCopy(file, copy), isStopping)

@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely, Transaction } from 'kysely'
 import { LatchkeyError } from '../errors.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
@@ -18,7 +17,7 @@ import type { DifferenceSummary } from './access-difference.js'
 import { type ReplayTerms, replayBatch } from './replay-batch.js'
 import { replayEffects } from './replay-effects.js'
 import { tellAgain, untiePayments } from './tell-again.js'
-import type { WorkOptions } from './work-options.js'
+import { neverStopping, type WorkOptions } from './work-options.js'
 
 /** Events read in one transaction: bounds the memory, and how long arriving deliveries wait for it. */
 const EVENTS_PER_BATCH = 200
@@ -30,6 +29,7 @@ const NOTHING_READ: ReplayCounts = {
   quarantined: 0,
   duplicates: 0,
   skipped: 0,
+  notReplayable: 0,
 }
 
 export interface ReplayDeps {
@@ -58,15 +58,13 @@ export type Replay = (order: ReplayOrder, options?: WorkOptions) => Promise<Repl
  * that leaves the store whole, so deliveries go on being taken in; only what really differs is written.
  */
 export function createReplay({ db, clock, batchSize = EVENTS_PER_BATCH }: ReplayDeps): Replay {
-  return async (order, { onProgress = () => {}, isStopping = () => false } = {}) => {
+  return async (order, { onProgress = () => {}, isStopping = neverStopping } = {}) => {
     let progress = await db.transaction().execute((trx) => begin(trx, order))
     const goOn = async (): Promise<void> => {
       const { newest, reached, toldUpTo, doubted } = progress
       onProgress(reached + Math.min(toldUpTo, newest), newest * (1 + doubted.length))
       if (await isStopping())
         throw new LatchkeyError('replay_interrupted', 'Stopped: run it again, and it goes on.')
-      // Requests are answered between two batches.
-      await turn()
     }
     const commit = async (
       work: (trx: Transaction<Database>, terms: Omit<ReplayTerms, 'environment'>) => Promise<ReplayProgress>,
@@ -169,6 +167,7 @@ function added(a: ReplayCounts, b: ReplayCounts): ReplayCounts {
     quarantined: a.quarantined + b.quarantined,
     duplicates: a.duplicates + b.duplicates,
     skipped: a.skipped + b.skipped,
+    notReplayable: a.notReplayable + b.notReplayable,
   }
 }
 

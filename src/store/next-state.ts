@@ -3,7 +3,7 @@ import type { FoldedSource } from '../entitlements/fold-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkStatement, bulkUpsert } from './bulk.js'
-import type { StoredSourceKey } from './rebuild-progress.js'
+import { placeOf, type StoredSourceKey } from './rebuild-progress.js'
 import type { Database, StoredDisposition } from './schema.js'
 
 /** A source as it is to stand; null: it is to be no more. */
@@ -85,6 +85,18 @@ export async function deleteNextState(
       trx,
       keys.map(({ kind, id }) => [environment, kind, id]),
     )
+  }
+}
+
+/** Forgets what was found of the sources after one. */
+export async function deleteNextStateAfter(
+  trx: Transaction<Database>,
+  after: StoredSourceKey | null,
+): Promise<void> {
+  for (const table of ['next_sources', 'next_dispositions'] as const) {
+    await sql`
+      delete from ${sql.table(table)} where (environment, kind, source_id) > (${sql.join(placeOf(after))})
+    `.execute(trx)
   }
 }
 

@@ -77,3 +77,20 @@ export async function clearMarks(
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
 }
+
+/** Of sources after one, up to another and with it; null: from the first on. */
+export async function clearMarksBetween(
+  trx: Transaction<Database>,
+  after: StoredSourceKey | null,
+  last: StoredSourceKey,
+): Promise<void> {
+  await sql`
+    delete from rebuild_marks where (environment, kind, source_id) > (${sql.join(placeOf(after))})
+      and (environment, kind, source_id) <= (${sql.join(placeOf(last))})
+  `.execute(trx)
+}
+
+/** A source's place in the order of keys; null: before the first one. */
+export function placeOf(key: StoredSourceKey | null): readonly [string, string, string] {
+  return key === null ? ['', '', ''] : [key.environment, key.kind, key.id]
+}

@@ -1,9 +1,8 @@
 import { type Kysely, sql } from 'kysely'
-import type { SourceKey, SourceKind } from '../entitlements/model.js'
+import type { SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { sourceKey } from './keys.js'
-import type { StoredSourceKey } from './rebuild-progress.js'
 import type { Database, EventsTable } from './schema.js'
 
 /** A stored event of a source, and what became of it. */
@@ -11,34 +10,6 @@ export interface StoredSourceEvent {
   readonly event: NormalizedEvent
   readonly disposition: EventsTable['disposition']
   readonly reason: EventsTable['reason']
-}
-
-/**
- * The next sources after one, in the order of their keys: those that any stored event belongs to, and those
- * that stand in the tables with no event left.
- */
-export async function loadSourceKeys(
-  db: Kysely<Database>,
-  after: StoredSourceKey | null,
-  limit: number,
-): Promise<readonly StoredSourceKey[]> {
-  const { environment, kind, id } = after ?? { environment: '', kind: '', id: '' }
-  const { rows } = await sql<{ environment: Environment; kind: SourceKind; id: string }>`
-    select * from (
-      select distinct environment, source_kind as kind, source_id as id from events
-      where source_kind is not null
-        and (environment, source_kind, source_id) > (${environment}, ${kind}, ${id})
-      order by environment, source_kind, source_id limit ${limit}
-    ) as of_events
-    union
-    select * from (
-      select environment, kind, source_id as id from sources
-      where (environment, kind, source_id) > (${environment}, ${kind}, ${id})
-      order by environment, kind, source_id limit ${limit}
-    ) as standing
-    order by environment, kind, id limit ${limit}
-  `.execute(db)
-  return rows
 }
 
 /** About how many sources there are. */

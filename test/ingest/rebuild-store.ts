@@ -13,8 +13,8 @@ import { temporaryFile } from '../store/temporary-store.js'
 
 export const NOW = Date.UTC(2030, 0, 1)
 
-/** Sources that a rebuild of these stores folds at once: few, so that short histories take several batches. */
-export const BATCH_SIZE = 2
+/** Few at once, so that short histories take several batches, and some sources do not fit into one. */
+export const PACE = { eventsAtOnce: 3, sourcesPerSave: 2 }
 
 export interface RebuildStore {
   readonly file: string
@@ -41,7 +41,7 @@ export async function storeUnder(
   await settlePolicy(db, policy)
   const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
   for (const delivery of deliveries) await writeBatch([delivery])
-  return { file, db, writeBatch, rebuild: createRebuild({ db, clock, batchSize: BATCH_SIZE }), close }
+  return { file, db, writeBatch, rebuild: createRebuild({ db, clock, pace: PACE }), close }
 }
 
 /** All that the policy decides, and what must go with it, as the tables hold it. */

@@ -1,0 +1,22 @@
+import { cpuSeconds, memoryUse } from '../process-usage.js'
+
+/** What work took. */
+export interface Effort {
+  readonly seconds: number
+  /** Processor time of all threads, in the kernel too. */
+  readonly cpuSeconds: number
+  /** The most that its process ever had in memory. */
+  readonly peakMb: number
+}
+
+/** Does what a process is asked to, and tells what that took; the process is still there afterwards. */
+export async function effortOf(pid: number, work: () => void | Promise<void>): Promise<Effort> {
+  const before = cpuSeconds(pid)
+  const startedAt = performance.now()
+  await work()
+  return {
+    seconds: (performance.now() - startedAt) / 1000,
+    cpuSeconds: cpuSeconds(pid) - before,
+    peakMb: memoryUse(pid).peakMb,
+  }
+}
