@@ -20,6 +20,7 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
         .addColumn('attempts', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('next_attempt_at', integer)
         .addColumn('parked', text)
+        .addColumn('may_heal', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('last_error', text)
         .addPrimaryKeyConstraint('memberships_key', ['environment', 'target', 'account_id'])
         .modifyEnd(tableOptions)
@@ -27,8 +28,25 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
       await db.schema
         .createIndex('memberships_due')
         .on('memberships')
-        .columns(['next_attempt_at'])
+        // In the order in which work is picked: a target that is stopped, or removals that wait, cost nothing then.
+        .columns(['environment', 'target', 'desired', 'applied', 'confirmed', 'next_attempt_at'])
         .where(sql.ref('next_attempt_at'), 'is not', null)
+        .execute()
+      await db.schema
+        .createIndex('memberships_parked')
+        .on('memberships')
+        .columns(['environment', 'target'])
+        .where(sql.ref('parked'), 'is not', null)
+        .execute()
+      await db.schema
+        .createIndex('memberships_by_applied')
+        .on('memberships')
+        .columns(['environment', 'target', 'applied', 'applied_at'])
+        .execute()
+      await db.schema
+        .createIndex('memberships_by_account')
+        .on('memberships')
+        .columns(['environment', 'account_id'])
         .execute()
       await db.schema
         .createIndex('memberships_by_customer')
@@ -40,6 +58,7 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
         .createTable('sync_marks')
         .addColumn('environment', text, (column) => column.notNull())
         .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('version', integer, (column) => column.notNull().defaultTo(1))
         .addPrimaryKeyConstraint('sync_marks_key', ['environment', 'customer_id'])
         .modifyEnd(keyedTableOptions)
         .execute()

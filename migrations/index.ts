@@ -4,6 +4,9 @@ import { customers } from './0003-customers.js'
 import { rebuilds } from './0004-rebuilds.js'
 import { manualEvents } from './0005-manual-events.js'
 import { memberships } from './0006-memberships.js'
+import { erasures } from './0007-erasures.js'
+import { joinLinks } from './0008-join-links.js'
+import { messages } from './0009-messages.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -14,4 +17,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0004-rebuilds', create: rebuilds },
   { name: '0005-manual-events', create: manualEvents },
   { name: '0006-memberships', create: memberships },
+  { name: '0007-erasures', create: erasures },
+  { name: '0008-join-links', create: joinLinks },
+  { name: '0009-messages', create: messages },
 ]

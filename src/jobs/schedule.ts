@@ -44,8 +44,11 @@ export function startSchedule({ refreshDue, warnOfGaps, log }: ScheduleDeps): Sc
   }
 }
 
-/** @param run never rejects */
-function everyMinute(name: string, run: () => Promise<void>): Schedule {
+/**
+ * Runs a job at once, and then every minute.
+ * @param run never rejects
+ */
+export function everyMinute(name: string, run: () => Promise<void>): Schedule {
   let running: Promise<void> | null = null
 
   function runOnce(): Promise<void> {

@@ -34,12 +34,18 @@ export function formatCursor(epoch: string, number: number): string {
   return `${epoch}.${number}`
 }
 
+/** The number in a cursor; null: it was not told in this epoch. */
+export function numberIn(epoch: string, cursor: string): number | null {
+  const [, told, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
+  return told === epoch && digits !== undefined ? Number(digits) : null
+}
+
 /**
  * The number in a cursor that was told in this epoch.
  * @throws {LatchkeyError} `cursor_reset`
  */
 export function parseCursor(epoch: string, cursor: string): number {
-  const [, told, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
-  if (told === epoch && digits !== undefined) return Number(digits)
+  const number = numberIn(epoch, cursor)
+  if (number !== null) return number
   throw new LatchkeyError('cursor_reset', 'The cursor is not one of this change log: begin anew.')
 }

@@ -60,7 +60,7 @@ export async function loadChanges(
     .orderBy('cursor')
     .limit(limit)
     .execute()
-  return rows.map(fromRow)
+  return rows.map(changeOf)
 }
 
 /** The newest change of all environments; 0 before the first. */
@@ -87,7 +87,7 @@ function toRow(change: NewChange) {
   }
 }
 
-function fromRow(row: Selectable<ChangesTable>): Change {
+export function changeOf(row: Selectable<ChangesTable>): Change {
   return {
     cursor: row.cursor,
     at: row.at,

@@ -5,6 +5,7 @@ import { bulkStatement, bulkUpsert } from './bulk.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from './customer-facts.js'
 import { saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
+import { markAccountHolders } from './mark-account-holders.js'
 import type { CustomersTable, Database } from './schema.js'
 
 /** One person in one environment. Personal data: never logged. */
@@ -21,8 +22,10 @@ export type CustomerLookup =
   | { readonly communityId: string }
   | { readonly messengerId: string }
 
+/** The facts that memberships hang on. */
+const ACCOUNTS = ['communityId', 'messengerId'] as const
 /** The facts that customers are found by. */
-const LOOKUPS = ['email', 'communityId', 'messengerId'] as const
+const LOOKUPS = ['email', ...ACCOUNTS] as const
 
 const selectCustomers = bulkStatement(
   (keys) => sql<CustomersTable>`select * from customers where (environment, customer_id) in (${keys})`,
@@ -118,10 +121,17 @@ export async function saveCustomers(
   stored: ReadonlyMap<string, CustomerRecord>,
   records: readonly CustomerRecord[],
 ): Promise<void> {
-  const isFoundAsBefore = (record: CustomerRecord): boolean => {
+  const isAsBefore = (names: readonly (keyof CustomerFacts)[], record: CustomerRecord): boolean => {
     const known = stored.get(record.customerId)
-    return LOOKUPS.every((name) => known?.facts[name]?.value === record.facts[name]?.value)
+    return names.every((name) => known?.facts[name]?.value === record.facts[name]?.value)
   }
+  const isFoundAsBefore = (record: CustomerRecord) => isAsBefore(LOOKUPS, record)
+  const relinked = records.filter((record) => !isAsBefore(ACCOUNTS, record))
+  await markAccountHolders(
+    trx,
+    environment,
+    relinked.map(({ customerId }) => customerId),
+  )
   const row = (record: CustomerRecord) => toRow(environment, record)
   await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))
   await upsertAll(trx, records.filter((record) => !isFoundAsBefore(record)).map(row))

@@ -9,7 +9,16 @@ export interface SyncMark {
   readonly customerId: string
 }
 
-const mark = bulkInsert('sync_marks', ['environment', 'customer_id'], sql`on conflict do nothing`)
+/** A mark as it was read: marked once more since, it is another. */
+export interface ReadSyncMark extends SyncMark {
+  readonly version: number
+}
+
+const mark = bulkInsert(
+  'sync_marks',
+  ['environment', 'customer_id'],
+  sql`on conflict do update set version = version + 1`,
+)
 
 /** In the transaction that changes which platform accounts belong to these customers. */
 export function markForSync(trx: Transaction<Database>, marks: readonly SyncMark[]): Promise<void> {
@@ -20,18 +29,26 @@ export function markForSync(trx: Transaction<Database>, marks: readonly SyncMark
 }
 
 /** Any of them, at most `limit`. */
-export async function loadSyncMarks(db: Kysely<Database>, limit: number): Promise<readonly SyncMark[]> {
+export async function loadSyncMarks(db: Kysely<Database>, limit: number): Promise<readonly ReadSyncMark[]> {
   const rows = await db.selectFrom('sync_marks').selectAll().limit(limit).execute()
-  return rows.map((row) => ({ environment: row.environment, customerId: row.customer_id }))
+  return rows.map((row) => ({
+    environment: row.environment,
+    customerId: row.customer_id,
+    version: row.version,
+  }))
 }
 
 const unmark = bulkStatement(
-  (keys) => sql`delete from sync_marks where (environment, customer_id) in (${keys})`,
+  (keys) => sql`delete from sync_marks where (environment, customer_id, version) in (${keys})`,
 )
 
-export async function unmarkForSync(trx: Transaction<Database>, marks: readonly SyncMark[]): Promise<void> {
+/** Those that were marked again since they were read stay. */
+export async function unmarkForSync(
+  trx: Transaction<Database>,
+  marks: readonly ReadSyncMark[],
+): Promise<void> {
   await unmark(
     trx,
-    marks.map(({ environment, customerId }) => [environment, customerId]),
+    marks.map(({ environment, customerId, version }) => [environment, customerId, version]),
   )
 }

@@ -1,6 +1,14 @@
 import type { Transaction } from 'kysely'
+import { keepInvite, takeInvite } from './invites.js'
+import { keepLinkToken, takeLinkToken } from './link-tokens.js'
+import { markLinkedCustomers } from './mark-account-holders.js'
+import { forgetMemberships, recheckMemberships } from './membership-sweeps.js'
+import { absorb, confirmRemovals, letInIfDesired, retryMemberships, takeSteps } from './membership-writes.js'
+import { queueMessages, retryMessages, settleMessages } from './message-writes.js'
+import { keepMovedGroup } from './moved-groups.js'
+import { oweUnban, settleUnban } from './owed-unbans.js'
 import type { Database } from './schema.js'
-import { unmarkForSync } from './sync-marks.js'
+import { setSweptAt, setSyncPaused, settleSyncTargets } from './sync-settings.js'
 
 /** @param now epoch milliseconds */
 type SyncWriteOf<Change, Answer> = (
@@ -14,7 +22,27 @@ type SyncWriteOf<Change, Answer> = (
  * data, since it crosses between threads.
  */
 export const SYNC_WRITES = {
-  unmark: unmarkForSync,
+  absorb,
+  takeSteps,
+  letInIfDesired,
+  confirmRemovals,
+  retryMemberships,
+  recheckMemberships,
+  forgetMemberships,
+  markLinkedCustomers,
+  settleSyncTargets,
+  setSyncPaused,
+  setSweptAt,
+  keepLinkToken,
+  takeLinkToken,
+  keepInvite,
+  takeInvite,
+  keepMovedGroup,
+  oweUnban,
+  settleUnban,
+  queueMessages,
+  settleMessages,
+  retryMessages,
 } as const satisfies Record<string, SyncWriteOf<never, unknown>>
 
 export type SyncWriteName = keyof typeof SYNC_WRITES

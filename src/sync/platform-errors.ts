@@ -10,17 +10,24 @@ export class RetryableError extends Error {
   readonly scope: FailureScope
   /** No call in the scope before this instant, in epoch milliseconds; null: whenever the back-off says. */
   readonly notBefore: number | null
+  /** The platform has certainly not done it: it said so, or was not asked. */
+  readonly isRefused: boolean
 
   constructor(
     code: string,
     message: string,
-    { scope = 'call', notBefore = null }: { scope?: FailureScope; notBefore?: number | null } = {},
+    {
+      scope = 'call',
+      notBefore = null,
+      isRefused = false,
+    }: { scope?: FailureScope; notBefore?: number | null; isRefused?: boolean } = {},
   ) {
     super(message)
     this.name = 'RetryableError'
     this.code = code
     this.scope = scope
     this.notBefore = notBefore
+    this.isRefused = isRefused
   }
 }
 

@@ -26,7 +26,10 @@ export interface Platform<Of extends Target = Target> {
   give(target: Of, accountId: string): Promise<void>
   /** Done already, or gone from the platform, counts as done. */
   take(target: Of, accountId: string): Promise<void>
-  /** Every account that holds the membership now, whoever gave it; null where the platform doesn't list them. */
+  /**
+   * Every account that holds the membership now, whoever gave it; null where the platform doesn't list them. Rejects
+   * with the code `members_not_listable` where the bot may not: each row is then looked at by itself.
+   */
   readonly listMembers: ((target: Of) => AsyncIterable<string>) | null
   /** Asks the platform whether all that these targets need is there. */
   check(targets: readonly Of[]): Promise<readonly CheckFinding[]>

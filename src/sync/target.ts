@@ -19,6 +19,7 @@ export interface TelegramTarget {
 export type Target = DiscordTarget | TelegramTarget
 
 export type AdapterName = Target['adapter']
+export const ADAPTER_NAMES = ['discord', 'telegram'] as const satisfies readonly AdapterName[]
 
 /** The platform account that a customer's membership hangs on, as the customer's facts name it. */
 export const ACCOUNT_FACT = {
@@ -36,4 +37,15 @@ export function targetKey(target: Target): string {
     default:
       return target satisfies never
   }
+}
+
+/** The target that `targetKey` named so; null: none. */
+export function parseTargetKey(key: string, environment: Environment): Target | null {
+  const [adapter, first, second, ...rest] = key.split(':')
+  if (first === undefined || rest.length > 0) return null
+  if (adapter === 'discord' && second !== undefined) {
+    return { adapter, guildId: first, roleId: second, environment }
+  }
+  if (adapter === 'telegram' && second === undefined) return { adapter, groupId: first, environment }
+  return null
 }

@@ -1,0 +1,37 @@
+import { type Kysely, type Migration, sql } from 'kysely'
+import type { ColumnTypes } from './column-types.js'
+
+/** Who was erased, how far what is stored of them has been looked through, and what retention has passed over. */
+export function erasures({ text, integer, keyedTableOptions }: ColumnTypes): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      await db.schema
+        .createTable('erasures')
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('event_id', text, (column) => column.notNull())
+        .addColumn('erased_at', integer, (column) => column.notNull())
+        .addColumn('known_by', text)
+        .addColumn('swept_to', integer, (column) => column.notNull())
+        .addColumn('sweep_end', integer, (column) => column.notNull())
+        .addColumn('finished_at', integer)
+        .addPrimaryKeyConstraint('erasures_key', ['environment', 'customer_id'])
+        .modifyEnd(keyedTableOptions)
+        .execute()
+
+      await db.schema
+        .createTable('waiting_bodies')
+        .addColumn('seq', integer, (column) => column.notNull().primaryKey())
+        .modifyEnd(keyedTableOptions)
+        .execute()
+
+      // Few customers are deleted at the provider, and an erasure may be made to follow that.
+      await db.schema
+        .createIndex('customers_deleted')
+        .on('customers')
+        .columns(['environment', 'customer_id'])
+        .where(sql.ref('deleted_at'), 'is not', null)
+        .execute()
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import type { Kysely, Migration } from 'kysely'
+import type { ColumnTypes } from './column-types.js'
+
+/** Links by which customers tell who they are on a messenger, and what is remembered of its groups. */
+export function joinLinks({ text, integer, tableOptions, keyedTableOptions }: ColumnTypes): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      for (const table of ['link_tokens', 'invites'] as const) {
+        await db.schema
+          .createTable(table)
+          .addColumn('sha256', text, (column) => column.notNull().primaryKey())
+          .addColumn('environment', text, (column) => column.notNull())
+          .addColumn('customer_id', text, (column) => column.notNull())
+          .addColumn('expires_at', integer, (column) => column.notNull())
+          .addColumn('used_by', text)
+          .modifyEnd(tableOptions)
+          .execute()
+        await db.schema
+          .createIndex(`${table}_by_customer`)
+          .on(table)
+          .columns(['environment', 'customer_id'])
+          .execute()
+        await db.schema.createIndex(`${table}_by_end`).on(table).columns(['expires_at']).execute()
+      }
+
+      await db.schema
+        .createTable('moved_groups')
+        .addColumn('group_id', text, (column) => column.notNull().primaryKey())
+        .addColumn('moved_to', text, (column) => column.notNull())
+        .modifyEnd(keyedTableOptions)
+        .execute()
+
+      await db.schema
+        .createTable('owed_unbans')
+        .addColumn('group_id', text, (column) => column.notNull())
+        .addColumn('account_id', text, (column) => column.notNull())
+        .addPrimaryKeyConstraint('owed_unbans_key', ['group_id', 'account_id'])
+        .modifyEnd(keyedTableOptions)
+        .execute()
+    },
+  }
+}

@@ -1,0 +1,45 @@
+import { existsSync } from 'node:fs'
+import type { Command } from 'commander'
+import type { Config } from '../config/types.js'
+import { LatchkeyError } from '../errors.js'
+import { openWriter } from '../ingest/writer.js'
+import { openStore } from '../store/store.js'
+import { jsonLine } from './command.js'
+import type { CliContext } from './context.js'
+import { throughDaemon } from './daemon-client.js'
+import { type SyncOptions, syncCommand } from './sync-options.js'
+
+/** `latchkey sync pause`: no call is begun from then on, after a restart either. */
+export function syncPauseCommand(program: Command, context: CliContext): void {
+  syncCommand(program, 'pause', 'pause')
+    .description('give, take and send nothing any more, until it is resumed')
+    .action((options: SyncOptions) => setPaused(true, options, context))
+}
+
+/** `latchkey sync resume`: what has gathered meanwhile is done. */
+export function syncResumeCommand(program: Command, context: CliContext): void {
+  syncCommand(program, 'resume', 'resume')
+    .description('go on after a pause, or after a restore')
+    .action((options: SyncOptions) => setPaused(false, options, context))
+}
+
+async function setPaused(paused: boolean, options: SyncOptions, context: CliContext): Promise<void> {
+  const request = { method: 'POST', path: paused ? '/sync/pause' : '/sync/resume' } as const
+  const answer = await throughDaemon(options, context, request, (config) =>
+    setPausedHere(paused, config, context),
+  )
+  context.out(options.json ? jsonLine(answer) : paused ? 'paused\n' : 'resumed\n')
+}
+
+/** Holds the store's lock meanwhile, so that no daemon starts. */
+async function setPausedHere(paused: boolean, { database, policy }: Config, { now }: CliContext) {
+  const { file } = database
+  if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  const store = await openStore(file, policy, now, (place) => openWriter(place, now))
+  try {
+    await store.writer.writeSync('setSyncPaused', paused)
+  } finally {
+    await store.close()
+  }
+  return { paused }
+}

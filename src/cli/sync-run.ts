@@ -1,0 +1,76 @@
+import { type Command, Option } from 'commander'
+import { LatchkeyError } from '../errors.js'
+import type { SyncRunJson } from '../handlers/sync-run.js'
+import { environmentOption, jsonLine, parseId } from './command.js'
+import type { CliContext } from './context.js'
+import { throughDaemon } from './daemon-client.js'
+import { counted } from './doctor/amounts.js'
+import { type SyncOptions, syncCommand } from './sync-options.js'
+
+interface RunOptions extends SyncOptions {
+  readonly confirm?: string
+  readonly sweep?: true
+  readonly retry?: true
+  readonly target?: string
+  readonly customer?: string
+  readonly reason?: string
+}
+
+/** `latchkey sync run`: has the daemon work off what is due, now. */
+export function syncRunCommand(program: Command, context: CliContext): void {
+  syncCommand(
+    program,
+    'run',
+    'run',
+    'run --retry --target discord:1:2 --reason missing_permissions',
+    'run --confirm 5f0c…',
+  )
+    .description('have the running daemon do now what is due, and try stopped platforms again')
+    .addOption(
+      new Option('--confirm <hash>', 'make the removals beyond the bound of this plan').argParser(parseId),
+    )
+    .option('--sweep', 'compare with the platforms’ real members first')
+    .option('--retry', 'try again what is parked, or waits after a failure; with these, only those:')
+    .option('--target <target>', 'of a role or group, such as discord:1:2, or webhook', parseId)
+    .option('--customer <id>', 'of a customer', parseId)
+    .option('--reason <code>', 'that is parked for this', parseId)
+    .addOption(environmentOption('of this environment (default: both)'))
+    .action(async (options: RunOptions) => {
+      const request = { method: 'POST', path: '/sync/run', body: bodyOf(options) } as const
+      const run = (await throughDaemon(options, context, request, needDaemon)) as SyncRunJson
+      context.out(options.json ? jsonLine(run) : runText(run))
+    })
+}
+
+function bodyOf({ confirm, sweep, retry, target, customer, reason, environment }: RunOptions) {
+  const filter = { target, customerId: customer, code: reason, environment }
+  if (!retry && Object.values(filter).some((value) => value !== undefined)) {
+    throw new LatchkeyError(
+      'usage',
+      '--target, --customer, --reason and --environment choose what to --retry',
+    )
+  }
+  return { confirm, sweep, ...(retry && { retry: filter }) }
+}
+
+/** What a platform limits and what it has answered, a daemon alone keeps in mind; it works off what is due by itself. */
+async function needDaemon(): Promise<never> {
+  throw new LatchkeyError('daemon_unreachable', 'no daemon runs: start it, which does what is due by itself')
+}
+
+function runText(run: SyncRunJson): string {
+  if (!run.done) return 'it takes longer and goes on: see `latchkey sync status`\n'
+  const { paused, given, taken, unchanged, failed, parked, unconfirmed, messages } = run
+  const lines = [
+    paused
+      ? 'sync is paused: no call was made'
+      : `${given} given, ${taken} taken, ${unchanged} were so already`,
+    ...(failed > 0 ? [`${failed} failed, and are tried again by themselves`] : []),
+    ...(parked > 0 ? [`${parked} wait for somebody: see \`latchkey sync status --state parked\``] : []),
+    ...(unconfirmed > 0
+      ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
+      : []),
+    ...(messages > 0 ? [`${counted(messages, 'message')} of the outbound webhook tried again`] : []),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,66 @@
+import type { SyncStatusJson } from '../handlers/sync-json.js'
+import { alignColumns } from './columns.js'
+import { counted, durationText } from './doctor/amounts.js'
+
+type TargetJson = SyncStatusJson['targets'][number]
+type WebhookJson = NonNullable<SyncStatusJson['webhook']>
+
+/** How roles, groups and the outbound webhook stand, and what an operator can do about it. */
+export function statusText(status: SyncStatusJson, now: number): string {
+  const { paused, unconfirmed, sweptAt, platforms, targets, webhook } = status
+  const lines = [
+    ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
+    ...alignColumns(targets.map(targetCells)),
+    ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
+    ...[...platforms.map(({ platform, ...one }) => ({ name: platform, ...one }))].flatMap(callLines),
+    ...targets.map(({ target, ...one }) => ({ name: target, ...one })).flatMap(callLines),
+    ...(targets.some(({ memberships }) => memberships.parked > 0)
+      ? ['what is parked waits for somebody: see `latchkey sync status --state parked`']
+      : []),
+    ...(unconfirmed > 0
+      ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
+      : []),
+    ...(sweptAt === null ? [] : [`last sweep ${ago(sweptAt, now)}`]),
+    ...(webhook === null ? [] : webhookLines(webhook, now)),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function targetCells({ environment, target, memberships }: TargetJson): readonly string[] {
+  const counts = Object.entries(memberships).filter(([state, count]) => count > 0 || state === 'settled')
+  return [environment, target, counts.map(([state, count]) => `${count} ${state}`).join(', ')]
+}
+
+function callLines({
+  name,
+  state,
+  until,
+  reason,
+}: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>) {
+  switch (state) {
+    case 'ok':
+      return []
+    case 'limited':
+      return [`${name}: no call before ${until}: ${reason?.message}`]
+    case 'stopped':
+      return [`${name}: stopped until \`latchkey sync run\`: ${reason?.message}`]
+    default:
+      return state satisfies never
+  }
+}
+
+function webhookLines({ origin, messages }: WebhookJson, now: number): readonly string[] {
+  const parts = messages.map(
+    ({ state, count, oldestAt, lastError }) =>
+      `${count} ${state}, the oldest ${ago(oldestAt, now)}${lastError === null ? '' : ` (${lastError})`}`,
+  )
+  const isParked = messages.some(({ state }) => state === 'parked')
+  return [
+    `webhook to ${origin}: ${parts.length === 0 ? 'nothing to send' : parts.join('; ')}`,
+    ...(isParked ? ['send what is parked again: `latchkey sync run --retry --target webhook`'] : []),
+  ]
+}
+
+function ago(instant: string, now: number): string {
+  return `${durationText(Math.max(0, now - Date.parse(instant)))} ago`
+}

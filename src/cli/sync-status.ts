@@ -1,0 +1,43 @@
+import { type Command, Option } from 'commander'
+import type { SyncStatusJson } from '../handlers/sync-json.js'
+import { syncStateJson } from '../handlers/sync-status.js'
+import { MEMBERSHIP_STATES } from '../sync/sync.js'
+import { jsonLine, parseId } from './command.js'
+import type { CliContext } from './context.js'
+import { throughDaemon } from './daemon-client.js'
+import { readStore } from './read-store.js'
+import { readSyncState } from './read-sync.js'
+import { listMemberships, type MembershipsOptions } from './sync-memberships.js'
+import { queryText, type SyncOptions, syncCommand, withEnvironment } from './sync-options.js'
+import { statusText } from './sync-status-text.js'
+
+/** `latchkey sync status`: how it stands; with a filter, which memberships those are. */
+export function syncStatusCommand(program: Command, context: CliContext): void {
+  withEnvironment(
+    syncCommand(program, 'status', 'status', 'status --state parked', 'status --customer cus_1'),
+  )
+    .description('show how roles, groups and the outbound webhook stand, with a daemon or without')
+    .addOption(new Option('--state <state>', 'list the memberships that are so').choices(MEMBERSHIP_STATES))
+    .option('--target <target>', 'list the memberships of a role or group, such as discord:1:2', parseId)
+    .option('--customer <id>', 'list the memberships of a customer', parseId)
+    .action(async (options: MembershipsOptions) => {
+      const { state, target, customer } = options
+      if (state !== undefined || target !== undefined || customer !== undefined) {
+        return listMemberships(options, context)
+      }
+      const status = await readStatus(options, context)
+      context.out(options.json ? jsonLine(status) : statusText(status, context.now()))
+    })
+}
+
+async function readStatus(options: SyncOptions, context: CliContext): Promise<SyncStatusJson> {
+  const { environment } = options
+  const request = { method: 'GET', path: `/sync${queryText({ environment })}` } as const
+  const status = await throughDaemon(options, context, request, async (config) => {
+    context.err('note: no daemon runs, so that nothing is given, taken or sent now\n')
+    const read = syncStateJson(await readStore(config, (db) => readSyncState(db, config, context.now())))
+    const targets = read.targets.filter((one) => environment === undefined || one.environment === environment)
+    return { ...read, targets }
+  })
+  return status as SyncStatusJson
+}

@@ -1,0 +1,118 @@
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Config } from '../config/types.js'
+import { addSyncMetrics } from '../handlers/sync-metrics.js'
+import type { SyncQuestions, SyncState } from '../handlers/sync-questions.js'
+import { startSweeps } from '../jobs/sweeps.js'
+import { loadTargetRefs } from '../store/membership-lists.js'
+import type { Database } from '../store/schema.js'
+import { isSyncPaused, loadSyncSettings } from '../store/sync-settings.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import { createSync } from '../sync/create-sync.js'
+import { createOutbound } from '../sync/outbound.js'
+import { targetsOf } from '../sync/targets.js'
+import { createPlatforms } from './platforms.js'
+import type { Telegram, TelegramDeps } from './telegram.js'
+
+export interface FollowingDeps extends Pick<TelegramDeps, 'readAccess' | 'performAct'> {
+  readonly config: Config
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  readonly registry: Registry
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
+  readonly log: Logger
+}
+
+/** All that follows access outside: roles, groups, and the outbound webhook. */
+export interface Following {
+  readonly questions: SyncQuestions
+  /** Null: none is configured. */
+  messenger(): Telegram | null
+  /** Access or accounts may have changed. Cheap, and never throws. */
+  wake(): void
+  reload(config: Config): void
+  /** Begins nothing any more, and waits a few seconds for what is under way. */
+  stop(): Promise<void>
+}
+
+export async function createFollowing(deps: FollowingDeps): Promise<Following> {
+  const { db, writeSync, registry, clock, random, log } = deps
+  let current = deps.config
+  const status = async (): Promise<SyncState> => ({
+    sync: await sync.status(),
+    outbound: await outbound.status(),
+  })
+  const metrics = addSyncMetrics({ registry, status })
+  const platforms = createPlatforms({
+    ...deps,
+    products: () => current.products,
+    accountAsked: (target, accountId) => sync.accountAsked(target, accountId),
+  })
+  const sync = await createSync({
+    db,
+    writeSync,
+    products: current.products,
+    platforms: platforms.use(current.sync),
+    removals: () => current.sync.removals,
+    onDriven: ({ adapter }, result) => metrics.driven(adapter, result),
+    clock,
+    random,
+    log,
+  })
+  const outbound = await createOutbound({
+    db,
+    writeSync,
+    address: () => current.sync.webhook,
+    isPaused: () => isSyncPaused(db),
+    clock,
+    random,
+    log,
+  })
+  const sweeps = startSweeps({
+    sweep: sync.sweep,
+    sweptAt: async () => (await loadSyncSettings(db)).sweptAt,
+    everyMs: () => current.sync.sweepEveryMs,
+    clock,
+    log,
+  })
+  platforms.start()
+
+  return {
+    questions: {
+      memberships: sync.memberships,
+      plan: sync.plan,
+      check: sync.check,
+      pause: sync.pause,
+      async resume() {
+        await sync.resume()
+        outbound.wake()
+      },
+      hasTargets: async () => targetsOf(current.products, await loadTargetRefs(db)).length > 0,
+      status,
+      async run(options) {
+        const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)
+        return { ...(await sync.run(options)), messages }
+      },
+    },
+    messenger: platforms.messenger,
+    wake() {
+      sync.wake()
+      outbound.wake()
+    },
+    reload(config) {
+      current = config
+      sync.reload(config.products, platforms.use(config.sync))
+      platforms.start()
+      outbound.wake()
+    },
+    async stop() {
+      await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])
+      await sweeps.stop()
+    },
+  }
+}

@@ -1,0 +1,136 @@
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { TelegramConfig } from '../config/types.js'
+import type { PerformAct } from '../ingest/manual-acts.js'
+import { loadMovedGroups } from '../store/moved-groups.js'
+import { isUnbanOwed } from '../store/owed-unbans.js'
+import type { Database } from '../store/schema.js'
+import { loadSyncSettings } from '../store/sync-settings.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import { createBot } from '../sync/adapters/telegram/bot.js'
+import { createCalls } from '../sync/adapters/telegram/calls.js'
+import { createGroups } from '../sync/adapters/telegram/groups.js'
+import { createHandleUpdate } from '../sync/adapters/telegram/handle-update.js'
+import { createInviteLink } from '../sync/adapters/telegram/invite-links.js'
+import { createWaitAfter } from '../sync/adapters/telegram/loop.js'
+import { createTelegramPlatform } from '../sync/adapters/telegram/platform.js'
+import { createPolling, createWebhook } from '../sync/adapters/telegram/updates.js'
+import { createInvites, type Invite, type InviteRequest, type InvitesDeps } from '../sync/invites.js'
+import { type Customer, createJoinLinks, type LinkAccount, type LinkToken } from '../sync/join-links.js'
+import type { Platform } from '../sync/platform.js'
+import type { Sync, SyncedProduct } from '../sync/sync.js'
+import type { TelegramTarget } from '../sync/target.js'
+import { orPlatformFailure } from './platform-failures.js'
+
+/** Opens a chat with the bot in every Telegram client. */
+const DEEP_LINKS = 'https://t.me'
+
+export interface TelegramDeps {
+  readonly config: TelegramConfig
+  /** Asked each time, since a reload may change them. */
+  readonly products: () => readonly SyncedProduct[]
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  readonly readAccess: InvitesDeps['readAccess']
+  readonly performAct: PerformAct
+  readonly accountAsked: Sync['accountAsked']
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
+  readonly log: Logger
+}
+
+export interface Telegram {
+  readonly platform: Platform<TelegramTarget>
+  /** Begins to receive updates, in the background. */
+  start(): void
+  /** Resolves once no update is handled any more. */
+  stop(): Promise<void>
+  /** How a delivered update is proved, and where it goes; null: updates are fetched. */
+  readonly updates: {
+    readonly secret: string
+    handle(update: unknown): Promise<void>
+  } | null
+  /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
+  invite(request: InviteRequest): Promise<readonly Invite[]>
+  /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
+  linkToken(customer: Customer): Promise<LinkToken & { readonly url: string }>
+}
+
+/** The messenger, put together. */
+export function createTelegram({
+  config,
+  products,
+  db,
+  writeSync,
+  readAccess,
+  performAct,
+  accountAsked,
+  clock,
+  random,
+  log,
+}: TelegramDeps): Telegram {
+  const call = createCalls({ ...config, clock })
+  const groups = createGroups(call, {
+    load: () => loadMovedGroups(db),
+    keep: (moved) => writeSync('keepMovedGroup', moved),
+  })
+  const bot = createBot(call)
+  const joinLinks = createJoinLinks({ db, writeSync, linkAccount: linkBy(performAct), clock })
+  const handleUpdate = createHandleUpdate({
+    call,
+    groups,
+    targets: () => products().flatMap(({ targets }) => targets.filter((one) => one.adapter === 'telegram')),
+    ...joinLinks,
+    accountAsked,
+    isPaused: async () => (await loadSyncSettings(db)).paused,
+    log,
+  })
+  const invite = createInvites({
+    products,
+    readAccess,
+    createInviteLink: createInviteLink(groups),
+    keepInvite: joinLinks.keepInvite,
+    clock,
+  })
+  const { updates } = config
+  const waitAfter = createWaitAfter(clock, random)
+  const loop =
+    updates === null
+      ? createPolling({ call, handleUpdate, waitAfter, log })
+      : createWebhook({ call, updates, waitAfter, log })
+  return {
+    platform: createTelegramPlatform({
+      call,
+      groups,
+      owedUnbans: {
+        isOwed: (owed) => isUnbanOwed(db, owed),
+        owe: (owed) => writeSync('oweUnban', owed),
+        settle: (owed) => writeSync('settleUnban', owed),
+      },
+    }),
+    start: loop.start,
+    stop: loop.stop,
+    updates: updates && { secret: updates.secret, handle: orPlatformFailure(handleUpdate) },
+    invite: orPlatformFailure(invite),
+    linkToken: orPlatformFailure(async (customer: Customer) => {
+      const { username } = await bot()
+      const made = await joinLinks.newLinkToken(customer)
+      return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }
+    }),
+  }
+}
+
+/** Links by hand, as it were: an act like an operator's, under the messenger's name. */
+function linkBy(performAct: PerformAct): LinkAccount {
+  return ({ environment, customerId, accountId, key, reason }) =>
+    performAct({
+      environment,
+      customerId,
+      act: { type: 'manual.identity_linked', communityId: null, messengerId: accountId },
+      actor: 'telegram',
+      reason,
+      idempotencyKey: `telegram ${key}`,
+    })
+}

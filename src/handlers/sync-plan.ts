@@ -1,0 +1,36 @@
+import type { CheckFinding } from '../sync/platform.js'
+import type { RawHandler } from './raw-handler.js'
+import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
+import { planJson } from './sync-json.js'
+import { NOT_STORED, requireTargets, type SyncDeps, shownEnvironments } from './sync-questions.js'
+
+/** GET /sync/plan: the calls that would be made now; makes none. The hash is of the whole plan, whatever is shown. */
+export function getSyncPlan(deps: SyncDeps): RawHandler {
+  return async (req, res) => {
+    requireMethod(req, res, 'GET', 'HEAD')
+    const { isShown } = shownEnvironments(req, deps)
+    await requireTargets(deps.sync)
+    const plan = planJson(await deps.sync.plan())
+    sendJson(res, 200, { ...plan, calls: plan.calls.filter(isShown) }, NOT_STORED)
+  }
+}
+
+/** GET /sync/check: asks the platforms whether all that is needed is there. */
+export function getSyncCheck({ authenticate, sync }: SyncDeps): RawHandler {
+  return async (req, res) => {
+    requireMethod(req, res, 'GET')
+    authenticate(req, 'admin')
+    await requireTargets(sync)
+    sendJson(res, 200, checkJson(await sync.check()), NOT_STORED)
+  }
+}
+
+function checkJson(findings: readonly CheckFinding[]) {
+  return {
+    ok: findings.every(({ isFine }) => isFine),
+    findings: findings.map(({ about, isFine, message }) => ({ about, ok: isFine, message })),
+  }
+}
+
+export type SyncCheckJson = ReturnType<typeof checkJson>

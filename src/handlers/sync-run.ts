@@ -1,0 +1,71 @@
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import type { RunOptions } from '../sync/sync.js'
+import { idText } from './manual-act.js'
+import type { RawHandler } from './raw-handler.js'
+import { readJson } from './read-json.js'
+import { requireJson } from './require-json.js'
+import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
+import { NOT_STORED, requireTargets, type SyncDeps, type SyncRunReport } from './sync-questions.js'
+
+/** A run takes as long as the platforms' limits make it; whoever asks is answered before a proxy gives up. */
+const ANSWER_WITHIN_MS = 20_000
+
+const runBody = z.strictObject({
+  confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
+  retry: z
+    .strictObject({
+      state: z.enum(['parked', 'retrying']).exactOptional(),
+      code: idText.exactOptional(),
+      environment: z.enum(['live', 'sandbox']).exactOptional(),
+      target: idText.exactOptional(),
+      customerId: idText.exactOptional(),
+    })
+    .exactOptional(),
+  sweep: z.boolean().exactOptional(),
+})
+
+/**
+ * POST /sync/run: works off all that is due now. 200 with what came of it; 202 where that takes longer: it goes on.
+ * With `retry`, what is parked or waits is due first; with `confirm`, so are the removals of the plan of that hash.
+ */
+export function postSyncRun({ authenticate, sync }: SyncDeps, log: Logger): RawHandler {
+  return async (req, res) => {
+    requireMethod(req, res, 'POST')
+    authenticate(req, 'admin')
+    requireJson(req)
+    const options: RunOptions = await readJson(req, runBody)
+    if (options.retry?.target !== WEBHOOK_TARGET) await requireTargets(sync)
+    const running = sync.run(options)
+    const report = await within(ANSWER_WITHIN_MS, running)
+    if (report === null) {
+      running.catch((error: unknown) => log.error({ err: error }, 'a run of sync failed'))
+      sendJson(res, 202, { done: false }, { ...NOT_STORED, Location: '/sync' })
+    } else {
+      sendJson(res, 200, runJson(report), NOT_STORED)
+    }
+  }
+}
+
+/** Stands among the targets of a retry for the outbound webhook. */
+export const WEBHOOK_TARGET = 'webhook'
+
+function runJson({ paused, given, taken, unchanged, failed, parked, unconfirmed, messages }: SyncRunReport) {
+  return { done: true, paused, given, taken, unchanged, failed, parked, unconfirmed, messages }
+}
+
+export type SyncRunJson = ReturnType<typeof runJson> | { readonly done: false }
+
+/** Null where it takes longer. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,50 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { LatchkeyError } from '../errors.js'
+import type { JoinLinksDeps } from './join-links.js'
+import type { RawHandler } from './raw-handler.js'
+import { readBody } from './read-body.js'
+import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
+
+export const TELEGRAM_UPDATES_PATH = '/platforms/telegram/updates'
+
+/** Far above a message of the longest text that there is. */
+const MAX_UPDATE_BYTES = 256 * 1024
+const SECRET_HEADER = 'x-telegram-bot-api-secret-token'
+
+/** POST /platforms/telegram/updates: one update, delivered by Telegram. Another answer than 200 has it sent again. */
+export function postTelegramUpdate({ messenger }: Pick<JoinLinksDeps, 'messenger'>): RawHandler {
+  return async (req, res) => {
+    const updates = messenger()?.updates ?? null
+    if (updates === null) throw new LatchkeyError('route_not_found', 'Updates are not delivered here.')
+    requireMethod(req, res, 'POST')
+    if (!isProved(req, updates.secret)) {
+      throw new LatchkeyError(
+        'unauthorized',
+        'The update does not carry the secret of sync.telegram.updates.',
+      )
+    }
+    await updates.handle(parse(await readBody(req, MAX_UPDATE_BYTES)))
+    sendJson(res, 200, {})
+  }
+}
+
+/** Compares hashes, in constant time, so that the time tells nothing about the secret or its length. */
+function isProved(req: IncomingMessage, secret: string): boolean {
+  const [sent = '', ...others] = req.headersDistinct[SECRET_HEADER] ?? []
+  return others.length === 0 && timingSafeEqual(sha256(sent), sha256(secret))
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text, 'latin1').digest()
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    const issues = [{ path: '', message: 'is not JSON' }]
+    throw new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
+  }
+}

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import type { Environment } from '../provider/event.js'
+import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
+import { latestCursor } from '../store/changes.js'
+import { loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
+import type { Desire } from '../store/membership-writes.js'
+import type { Database } from '../store/schema.js'
+import {
+  hasMemberships,
+  loadActiveProducts,
+  loadChangedCustomers,
+  loadDesiresOf,
+  loadMembershipKeysOf,
+} from '../store/stored-desires.js'
+import { loadSyncMarks, type SyncMark } from '../store/sync-marks.js'
+import { loadSyncSettings } from '../store/sync-settings.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import { type Account, accountOf, mappingText, planDesires, productsOfTargets } from './desired.js'
+import type { SyncedProduct } from './sync.js'
+
+/** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
+const CHUNK = 250
+
+export interface AbsorbDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  /** Asked each time, since a reload may change them. */
+  readonly products: () => readonly SyncedProduct[]
+  /** Told after every chunk that some memberships are to be driven elsewhere. */
+  readonly onAbsorbed: () => void
+}
+
+/**
+ * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
+ * changes while it reads has its change or mark after what was read, and so is looked at again.
+ */
+export function createAbsorb({ db, writeSync, products, onAbsorbed }: AbsorbDeps): () => Promise<void> {
+  /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
+  let settledFor: readonly SyncedProduct[] | null = null
+
+  /** Has everybody looked at where the mapping is another one, or the change log since a restore. */
+  async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
+    if (settledFor === mapped) return
+    const stored = await loadSyncSettings(db)
+    const targets = createHash('sha256').update(mappingText(mapped)).digest('hex')
+    const isSameLog = stored.cursor !== null && numberIn(epoch, stored.cursor) !== null
+    if (stored.targets !== targets || !isSameLog) {
+      // Before anybody is marked: what changes from here on is looked at once more.
+      const cursor = formatCursor(epoch, await latestCursor(db))
+      let after: SyncMark | null = null
+      do after = await writeSync('markLinkedCustomers', after)
+      while (after !== null)
+      await writeSync('settleSyncTargets', { targets, cursor })
+    }
+    settledFor = mapped
+  }
+
+  /** @returns whether there may be more */
+  async function absorbSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
+    const { cursor: kept } = await loadSyncSettings(db)
+    const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
+    const changed = await loadChangedCustomers(db, after, CHUNK)
+    const marks = await loadSyncMarks(db, CHUNK)
+    if (changed.length === 0 && marks.length === 0) return false
+    const desires: Desire[] = []
+    for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
+      desires.push(...(await desiresOf(db, environment, [...customerIds], mapped)))
+    }
+    const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
+    await writeSync('absorb', { desires, cursor, marks })
+    if (desires.length > 0) onAbsorbed()
+    return changed.length === CHUNK || marks.length === CHUNK
+  }
+
+  return async () => {
+    const mapped = products()
+    const isMapped = mapped.some(({ targets }) => targets.length > 0)
+    // A merchant without roles and groups is charged no write; the first target has everything looked at.
+    if (!isMapped && !(await hasMemberships(db))) return
+    const epoch = await changeLogEpoch(db)
+    await settle(mapped, epoch)
+    while (await absorbSome(mapped, epoch)) await turn()
+  }
+}
+
+function byEnvironment(customers: readonly SyncMark[]): ReadonlyMap<Environment, ReadonlySet<string>> {
+  const found = new Map<Environment, Set<string>>()
+  for (const { environment, customerId } of customers) {
+    found.set(environment, (found.get(environment) ?? new Set()).add(customerId))
+  }
+  return found
+}
+
+async function desiresOf(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+  mapped: readonly SyncedProduct[],
+): Promise<readonly Desire[]> {
+  const own = await loadAccountsOf(db, environment, customerIds)
+  const former = await loadMembershipKeysOf(db, environment, customerIds)
+  const accounts = distinct([...own, ...former.flatMap((key) => accountOf(key) ?? [])])
+  if (accounts.length === 0) return []
+  const idsOf = (fact: Account['fact']) =>
+    accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
+  const links = [
+    ...(await loadLinkedCustomers(db, environment, 'communityId', idsOf('communityId'))),
+    ...(await loadLinkedCustomers(db, environment, 'messengerId', idsOf('messengerId'))),
+  ]
+  const linked = [...new Set(links.map(({ customerId }) => customerId))]
+  return planDesires(
+    {
+      environment,
+      accounts,
+      links,
+      activeProducts: await loadActiveProducts(db, environment, linked),
+      stored: await loadDesiresOf(db, environment, [...new Set(accounts.map(({ accountId }) => accountId))]),
+    },
+    productsOfTargets(mapped, environment),
+  )
+}
+
+function distinct(accounts: readonly Account[]): readonly Account[] {
+  return [...new Map(accounts.map((one) => [`${one.fact} ${one.accountId}`, one])).values()]
+}

@@ -1,0 +1,39 @@
+import type { CheckFinding } from '../../platform.js'
+import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
+import { type DiscordTarget, targetKey } from '../../target.js'
+import type { Inspections } from './inspection.js'
+
+/** Asks Discord whether the bot is in each guild, with the permission and the place to give each role. */
+export function createCheck({ bot, inspect }: Inspections) {
+  async function checkTarget(target: DiscordTarget, botId: string): Promise<CheckFinding> {
+    const about = targetKey(target)
+    try {
+      const { guildName, roleName, problem } = await inspect(target, botId)
+      const fine = `The bot may give and take the role ${JSON.stringify(roleName)} in ${JSON.stringify(guildName)}.`
+      return { about, isFine: problem === null, message: problem?.message ?? fine }
+    } catch (error) {
+      return notFine(about, error)
+    }
+  }
+
+  return async (targets: readonly DiscordTarget[]): Promise<readonly CheckFinding[]> => {
+    try {
+      const { id, username } = await bot()
+      const findings = [
+        { about: 'discord', isFine: true, message: `The bot is ${JSON.stringify(username)} (${id}).` },
+      ]
+      for (const target of targets) findings.push(await checkTarget(target, id))
+      return findings
+    } catch (error) {
+      return [notFine('discord', error)]
+    }
+  }
+}
+
+/** A bug is none of a check's findings. */
+function notFine(about: string, error: unknown): CheckFinding {
+  if (error instanceof RetryableError || error instanceof ActionRequiredError) {
+    return { about, isFine: false, message: error.message }
+  }
+  throw error
+}

@@ -1,0 +1,126 @@
+import type { Observation, Platform } from '../../platform.js'
+import { ActionRequiredError } from '../../platform-errors.js'
+import type { TelegramTarget } from '../../target.js'
+import type { Call } from './calls.js'
+import { createCheck } from './check.js'
+import { explained, type Groups } from './groups.js'
+import type { OwedUnbans } from './owed-unbans.js'
+import { isRefusal } from './refusal.js'
+
+/** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
+const CONCURRENCY = 3
+
+const USER_ID = /^[1-9]\d{0,15}$/
+
+export interface TelegramPlatformDeps {
+  readonly call: Call
+  readonly groups: Groups
+  readonly owedUnbans: OwedUnbans
+}
+
+/**
+ * Groups of the messenger. A bot can't add anybody: to give is to approve that somebody joins who has asked to. To
+ * take is to ban, which removes, and to lift the ban at once, so that they may come back.
+ */
+export function createTelegramPlatform({
+  call,
+  groups,
+  owedUnbans,
+}: TelegramPlatformDeps): Platform<TelegramTarget> {
+  async function liftBan(groupId: string, userId: number): Promise<void> {
+    await groups
+      .within(groupId, (api, chatId) => api.unbanChatMember(chatId, userId, { only_if_banned: true }))
+      .catch(unlessRefused('not_in_group', 'no_bans_here'))
+    await owedUnbans.settle({ groupId, accountId: String(userId) })
+  }
+
+  async function approve(groupId: string, userId: number): Promise<void> {
+    try {
+      await groups.within(groupId, (api, chatId) => api.approveChatJoinRequest(chatId, userId))
+    } catch (error) {
+      if (isRefusal(error, 'in_group_already')) return
+      if (isRefusal(error, 'no_request', 'not_in_group')) throw awaitingJoin()
+      throw error
+    }
+  }
+
+  async function ban(groupId: string, userId: number): Promise<void> {
+    const owed = { groupId, accountId: String(userId) }
+    // Written first: whatever happens after the ban, they must not stay banned.
+    await owedUnbans.owe(owed)
+    try {
+      await groups.within(groupId, (api, chatId) => api.banChatMember(chatId, userId))
+    } catch (error) {
+      if (isRefusal(error, 'not_in_group')) return
+      if (error instanceof ActionRequiredError) await owedUnbans.settle(owed)
+      throw error
+    }
+  }
+
+  return {
+    name: 'telegram',
+    concurrency: CONCURRENCY,
+    async observe({ groupId }, accountId) {
+      const userId = userIdOf(accountId)
+      return explained(groupId, observe(groups, groupId, userId))
+    },
+    async give({ groupId }, accountId) {
+      const userId = userIdOf(accountId)
+      const isBanOwn = await owedUnbans.isOwed({ groupId, accountId })
+      if (isBanOwn) await explained(groupId, liftBan(groupId, userId))
+      await explained(groupId, approve(groupId, userId))
+    },
+    async take({ groupId }, accountId) {
+      const userId = userIdOf(accountId)
+      await explained(groupId, ban(groupId, userId))
+      await explained(groupId, liftBan(groupId, userId))
+    },
+    listMembers: null,
+    check: createCheck(call, groups),
+  }
+}
+
+async function observe(groups: Groups, groupId: string, userId: number): Promise<Observation> {
+  try {
+    const member = await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, userId))
+    switch (member.status) {
+      case 'creator':
+      case 'administrator':
+      case 'member':
+        return 'member'
+      case 'restricted':
+        return member.is_member ? 'member' : 'absent'
+      case 'left':
+      case 'kicked':
+        return 'absent'
+      default:
+        return member satisfies never
+    }
+  } catch (error) {
+    if (isRefusal(error, 'not_in_group')) return 'absent'
+    throw error
+  }
+}
+
+function userIdOf(accountId: string): number {
+  const userId = Number(accountId)
+  if (USER_ID.test(accountId) && Number.isSafeInteger(userId)) return userId
+  throw new ActionRequiredError(
+    'account_invalid',
+    'The linked account is no Telegram user id, which is a number: link the right one.',
+  )
+}
+
+function unlessRefused(...meanings: Parameters<typeof isRefusal>[1][]): (error: unknown) => void {
+  return (error) => {
+    if (!isRefusal(error, ...meanings)) throw error
+  }
+}
+
+function awaitingJoin(): ActionRequiredError {
+  return new ActionRequiredError(
+    'awaiting_join',
+    'The customer has not asked to join yet: send them an invite link (POST /customers/:id/invites).',
+    { mayHeal: true },
+  )
+}

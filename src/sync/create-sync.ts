@@ -1,0 +1,200 @@
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import { loadTargetRefs } from '../store/membership-lists.js'
+import type { Database } from '../store/schema.js'
+import { loadSyncSettings } from '../store/sync-settings.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import { createAbsorb } from './absorb.js'
+import { checkPlatforms } from './check-platforms.js'
+import type { DriveResult } from './drive.js'
+import { createGate } from './gate.js'
+import { createLane } from './lane.js'
+import { oneAtATime } from './one-at-a-time.js'
+import type { Platform } from './platform.js'
+import { createPulse } from './pulse.js'
+import { readPlan } from './read-plan.js'
+import { readMemberships, readStatus } from './read-status.js'
+import type { RemovalBound } from './removal-bound.js'
+import { createRun } from './run.js'
+import { createStepWriter } from './step-writer.js'
+import { createSweep } from './sweep.js'
+import type { CallState, Sync, SyncedProduct } from './sync.js'
+import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
+import { type SyncTarget, targetsOf } from './targets.js'
+
+/** Calls that are under way at the end are waited for; those that hang are not: they are written down as begun. */
+const STOP_WITHIN_MS = 3_000
+
+const NOT_CONFIGURED: CallState = {
+  kind: 'stopped',
+  code: 'not_configured',
+  message: 'There is no bot for this platform: add it under sync in the config.',
+}
+
+export interface SyncDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  readonly products: readonly SyncedProduct[]
+  readonly platforms: readonly Platform[]
+  /** Asked each time, since a reload may change it. */
+  readonly removals: () => RemovalBound
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
+  readonly log: Logger
+  /** Told of everything that is driven. */
+  readonly onDriven?: (target: SyncTarget, result: DriveResult) => void
+}
+
+/** Starts to work at once. */
+export async function createSync(deps: SyncDeps): Promise<Sync> {
+  const { db, writeSync, removals, clock, random, log } = deps
+  let products = deps.products
+  let platforms = byName(deps.platforms)
+  let stored = await loadTargetRefs(db)
+  let targets = targetsOf(products, stored)
+  let { paused } = await loadSyncSettings(db)
+  let isStopping = false
+  const held = new Set<string>()
+
+  const gate = createGate(random)
+  const mayCall = (): boolean => !paused && !isStopping
+  const platformOf = ({ adapter }: { readonly adapter: AdapterName }) => platforms.get(adapter) ?? null
+  const run = createRun()
+  const takeStep = createStepWriter(writeSync)
+  const lanes = ADAPTER_NAMES.map((name) =>
+    createLane({
+      db,
+      name,
+      platform: () => platformOf({ adapter: name }),
+      targets: () => targets.filter(({ adapter }) => adapter === name),
+      bound: removals,
+      mayCall,
+      onDriven: (target, result) => {
+        run.count(result)
+        deps.onDriven?.(target, result)
+      },
+      onBound: tellOfBound,
+      gate,
+      takeStep,
+      clock,
+      random,
+      log,
+    }),
+  )
+  const absorb = oneAtATime(
+    createAbsorb({ db, writeSync, products: () => products, onAbsorbed: () => pulse.beat() }),
+  )
+  const sweep = oneAtATime(
+    createSweep({ db, writeSync, targets: () => targets, platformOf, gate, mayCall, clock, log }),
+  )
+  const work = async (): Promise<void> => {
+    await Promise.all(lanes.map((lane) => lane.work()))
+  }
+  const pulse = createPulse({
+    look: absorb,
+    work,
+    nextAt: async () => {
+      if (!mayCall()) return null
+      const times = await Promise.all(lanes.map((lane) => lane.nextAt()))
+      return times.reduce((a, b) => (a === null || b === null ? (a ?? b) : Math.min(a, b)), null)
+    },
+    clock,
+    log,
+  })
+
+  function tellOfBound({ environment, target }: SyncTarget, isHeld: boolean): void {
+    const name = `${environment} ${target}`
+    if (isHeld === held.has(name)) return
+    if (isHeld) {
+      held.add(name)
+      log.warn(
+        { environment, target },
+        'more removals than the bound allows wait for an operator: see `latchkey sync plan`',
+      )
+    } else held.delete(name)
+  }
+
+  let tellStopped = (): void => {}
+  const stopped = new Promise<void>((resolve) => {
+    tellStopped = resolve
+  })
+  const question = () => ({ targets, bound: removals(), now: clock() })
+  const plan = () => readPlan(db, { ...question(), paused })
+  pulse.wake()
+
+  return {
+    wake: pulse.wake,
+    status: () =>
+      readStatus(db, {
+        ...question(),
+        platforms: ADAPTER_NAMES.filter(
+          (name) => platforms.has(name) || targets.some(({ adapter }) => adapter === name),
+        ),
+        stateOf: (name) => (isConfigured(name, platforms) ? gate.stateOf(name) : NOT_CONFIGURED),
+      }),
+    memberships: (query) => readMemberships(db, query, question()),
+    plan,
+    run: (options = {}) =>
+      run.begin(options, {
+        absorb,
+        plan,
+        writeSync,
+        reopen: gate.reopen,
+        sweep,
+        work,
+        isPaused: () => paused,
+      }),
+    async sweep() {
+      // A platform that hangs keeps nobody waiting at the end.
+      await Promise.race([sweep(), stopped])
+      pulse.beat()
+    },
+    check: () => checkPlatforms(products, platforms),
+    async pause() {
+      paused = true
+      await writeSync('setSyncPaused', true)
+    },
+    async resume() {
+      await writeSync('setSyncPaused', false)
+      paused = false
+      gate.reopen()
+      pulse.beat()
+    },
+    async accountAsked(target, accountId) {
+      const key = { environment: target.environment, target: targetKey(target), accountId }
+      let isLetIn = await writeSync('letInIfDesired', key)
+      if (!isLetIn) {
+        // Their access may be so new that it is not taken in yet.
+        await absorb()
+        isLetIn = await writeSync('letInIfDesired', key)
+      }
+      pulse.beat()
+      return isLetIn ? 'approve' : 'decline'
+    },
+    reload(nextProducts, nextPlatforms) {
+      products = nextProducts
+      platforms = byName(nextPlatforms)
+      stored = [...stored, ...targets]
+      targets = targetsOf(products, stored)
+      gate.reopen()
+      pulse.wake()
+    },
+    async stop() {
+      isStopping = true
+      await pulse.stop(STOP_WITHIN_MS)
+      tellStopped()
+    },
+  }
+}
+
+function byName(platforms: readonly Platform[]): ReadonlyMap<AdapterName, Platform> {
+  return new Map(platforms.map((platform) => [platform.name, platform]))
+}
+
+/** @param name a platform's, or a target's key, which begins with it */
+function isConfigured(name: string, platforms: ReadonlyMap<AdapterName, Platform>): boolean {
+  return [...platforms.keys()].some((adapter) => name === adapter || name.startsWith(`${adapter}:`))
+}

@@ -1,0 +1,104 @@
+import type { Failure } from '../store/membership.js'
+import { type BackOff, backOffMs } from './back-off.js'
+import type { FailureScope } from './platform-errors.js'
+import type { CallState } from './sync.js'
+import type { AdapterName } from './target.js'
+
+/** A platform that fails is asked again within a minute, and by one call only. */
+const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
+
+/** This many calls in a row that nobody answered say that the platform is down, whatever each of them concerned. */
+const MAX_UNANSWERED = 5
+
+/** Of whom calls are made: all of a platform, or one target of it. */
+export interface Scope {
+  readonly platform: AdapterName
+  /** `targetKey` */
+  readonly target: string
+}
+
+/**
+ * Whether calls may be made, by what the platforms have said. `probe`: a limit has passed, and one call is to find out
+ * whether it is over.
+ */
+export interface Gate {
+  /** @param now epoch milliseconds */
+  passage(scope: Scope, now: number): 'open' | 'probe' | 'closed'
+  /** When the next call may be made, in epoch milliseconds; null: not before somebody has done something. */
+  opensAt(scope: Scope): number | null
+  /** No call before `notBefore`; null: before the back-off says. */
+  limited(scope: Scope, width: FailureScope, notBefore: number | null, failure: Failure, now: number): void
+  /** @returns whether it was not so before */
+  stopped(scope: Scope, width: FailureScope, failure: Failure): boolean
+  /** The platform has answered, if only to refuse this one call. */
+  answered(scope: Scope, now: number): void
+  /** What was stopped is tried again; limits stay. */
+  reopen(): void
+  stateOf(name: string): CallState
+}
+
+/** @param random from 0 up to 1 */
+export function createGate(random: () => number): Gate {
+  /** By the platform's name, or the target's key. */
+  const limits = new Map<string, { until: number; failures: number; failure: Failure }>()
+  const stops = new Map<string, Failure>()
+  const unanswered = new Map<AdapterName, number>()
+
+  const limit = (name: string, notBefore: number, failure: Failure, now: number): void => {
+    const known = limits.get(name)
+    // Calls that were under way together fail together: that is one failure.
+    const isNew = known === undefined || known.until <= now
+    const failures = (known?.failures ?? 0) + (isNew ? 1 : 0)
+    const backOff = isNew ? now + backOffMs(failures, BACK_OFF, random()) : 0
+    limits.set(name, { until: Math.max(known?.until ?? 0, notBefore, backOff), failures, failure })
+  }
+  const limitsOf = ({ platform, target }: Scope) =>
+    [limits.get(platform), limits.get(target)].filter((one) => one !== undefined)
+  const isStopped = ({ platform, target }: Scope) => stops.has(platform) || stops.has(target)
+
+  return {
+    passage(scope, now) {
+      const known = limitsOf(scope)
+      if (isStopped(scope) || known.some(({ until }) => until > now)) return 'closed'
+      return known.length === 0 ? 'open' : 'probe'
+    },
+    opensAt: (scope) => (isStopped(scope) ? null : Math.max(0, ...limitsOf(scope).map(({ until }) => until))),
+    limited(scope, width, notBefore, failure, now) {
+      switch (width) {
+        case 'platform':
+          return limit(scope.platform, notBefore ?? 0, failure, now)
+        case 'target':
+          return limit(scope.target, notBefore ?? 0, failure, now)
+        case 'call': {
+          const count = (unanswered.get(scope.platform) ?? 0) + 1
+          unanswered.set(scope.platform, count)
+          if (count >= MAX_UNANSWERED || limits.has(scope.platform)) limit(scope.platform, 0, failure, now)
+          return
+        }
+        default:
+          return width satisfies never
+      }
+    },
+    stopped(scope, width, failure) {
+      const name = width === 'platform' ? scope.platform : scope.target
+      const isNew = !stops.has(name)
+      stops.set(name, failure)
+      return isNew
+    },
+    answered(scope, now) {
+      unanswered.set(scope.platform, 0)
+      // The answer to a call that was made before the limit says nothing about it.
+      for (const name of [scope.platform, scope.target]) {
+        if ((limits.get(name)?.until ?? 0) <= now) limits.delete(name)
+      }
+    },
+    reopen: () => stops.clear(),
+    stateOf(name) {
+      const stop = stops.get(name)
+      if (stop !== undefined) return { kind: 'stopped', ...stop }
+      const known = limits.get(name)
+      if (known === undefined) return { kind: 'ok' }
+      return { kind: 'limited', until: known.until, ...known.failure }
+    },
+  }
+}

@@ -1,0 +1,10 @@
+import type { MembershipKey } from '../store/membership.js'
+import type { RetryFilter } from '../store/membership-writes.js'
+import type { WriteSync } from '../store/sync-writes.js'
+
+/** Makes due now, a stretch at a time, all that a filter means; each once, should it fail again meanwhile. */
+export async function retryAll(writeSync: WriteSync, filter: RetryFilter): Promise<void> {
+  let after: MembershipKey | null = null
+  do after = await writeSync('retryMemberships', { filter, after })
+  while (after !== null)
+}

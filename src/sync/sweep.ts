@@ -1,0 +1,97 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { MembershipKey } from '../store/membership.js'
+import { loadSettledMembers } from '../store/membership-lists.js'
+import type { Database } from '../store/schema.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import type { Gate } from './gate.js'
+import type { Platform } from './platform.js'
+import { ActionRequiredError, RetryableError } from './platform-errors.js'
+import { retryAll } from './retry-all.js'
+import type { SyncTarget } from './targets.js'
+
+/** How many memberships are compared at once. */
+const CHUNK = 250
+
+/** What is over is kept this long: what was removed within the hour counts, and people come back within the day. */
+const KEPT_MS = 86_400_000
+
+export interface SweepDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  readonly targets: () => readonly SyncTarget[]
+  /** Null: none is configured. */
+  readonly platformOf: (target: SyncTarget) => Platform | null
+  readonly gate: Gate
+  readonly mayCall: () => boolean
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  readonly log: Logger
+}
+
+/**
+ * Finds what the platforms have lost since. It only ever makes due that a member which should be one is asked about
+ * again: nothing that a platform lists, or fails to list, takes anything away.
+ */
+export function createSweep(deps: SweepDeps): () => Promise<void> {
+  const { db, writeSync, targets, platformOf, gate, mayCall, clock, log } = deps
+
+  return async () => {
+    if (!mayCall()) return
+    await writeSync('setSweptAt', clock())
+    for (const target of targets()) {
+      await forget(target)
+      const platform = platformOf(target)
+      const scope = { platform: target.adapter, target: target.target }
+      if (platform === null || !mayCall() || gate.passage(scope, clock()) !== 'open') continue
+      await retryHealing(target)
+      try {
+        await compare(target, platform)
+      } catch (error) {
+        if (!(error instanceof RetryableError || error instanceof ActionRequiredError)) throw error
+        log.warn({ ...scope, code: error.code, reason: error.message }, 'the members could not be read')
+        const failure = { code: error.code, message: error.message }
+        if (error instanceof RetryableError) {
+          gate.limited(scope, error.scope, error.notBefore, failure, clock())
+        } else if (error.scope !== 'call') {
+          gate.stopped(scope, error.scope, failure)
+        }
+      }
+    }
+  }
+
+  async function compare(target: SyncTarget, platform: Platform): Promise<void> {
+    const before = clock()
+    const listed = await listOf(platform, target)
+    let after = ''
+    let members: readonly MembershipKey[]
+    do {
+      members = await loadSettledMembers(db, target, after, CHUNK)
+      after = members.at(-1)?.accountId ?? after
+      const missing = members.filter(({ accountId }) => !listed?.has(accountId))
+      if (missing.length > 0) await writeSync('recheckMemberships', { keys: missing, before })
+      await turn()
+    } while (members.length === CHUNK)
+  }
+
+  /** Null where the platform lists nobody: each is to be asked about. */
+  async function listOf(platform: Platform, target: SyncTarget): Promise<ReadonlySet<string> | null> {
+    if (platform.listMembers === null) return null
+    const listed = new Set<string>()
+    for await (const accountId of platform.listMembers(target.of)) listed.add(accountId)
+    return listed
+  }
+
+  /** What waits for something that may come by itself, such as somebody joining. */
+  async function retryHealing({ environment, target }: SyncTarget): Promise<void> {
+    const filter = { environment, target, mayHeal: true, state: 'parked' } as const
+    await retryAll(writeSync, filter)
+  }
+
+  async function forget({ environment, target }: SyncTarget): Promise<void> {
+    const before = clock() - KEPT_MS
+    while (await writeSync('forgetMemberships', { environment, target, before })) await turn()
+  }
+}

@@ -1,0 +1,67 @@
+import { expect, it, vi } from 'vitest'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { PRODUCT, wireEvent } from './wire-events.js'
+
+/** Long enough for whatever happens in the background; it is over as soon as it has happened. */
+const SOON = { timeout: 15_000 }
+
+async function withDiscord() {
+  const discord = await startDiscord()
+  const config = {
+    products: {
+      [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] },
+    },
+    sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+  }
+  const daemon = await runDaemon({ config })
+  return { discord, daemon }
+}
+
+/** A payment of the `n`th customer, whose account is the `n`th. */
+async function pay(daemon: RunningDaemon, n: number, type = 'payment.authorized'): Promise<number> {
+  const customer = { id: `cus_${n}`, communityId: accountId(n) }
+  const told = { customer: customer.id, payment: `pay_${n}`, data: { customer } }
+  return (await send(daemon, wireEvent(type, told))).status
+}
+
+it('a payment gives a role, its refund takes it back, and both are told in metrics without the account', async () => {
+  const { discord, daemon } = await withDiscord()
+  discord.guild.join(accountId(1))
+  expect(await pay(daemon, 1)).toBe(200)
+  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+  expect(await pay(daemon, 1, 'payment.refunded')).toBe(200)
+  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([]), SOON)
+  const metrics = await (await ask(daemon, '/metrics')).text()
+  expect(metrics).toContain('latchkey_sync_calls_total{platform="discord",result="given"} 1')
+  expect(metrics).toContain('latchkey_sync_calls_total{platform="discord",result="taken"} 1')
+  expect(metrics).not.toContain(accountId(1))
+  expect(JSON.stringify(daemon.logged())).not.toContain(accountId(1))
+})
+
+it('while the platform hangs, deliveries are acknowledged, and the daemon stops', async () => {
+  const { discord, daemon } = await withDiscord()
+  await discord.setState('hang')
+  const numbers = Array.from({ length: 50 }, (_, i) => i + 1)
+  discord.guild.join(...numbers.map(accountId))
+  expect(await pay(daemon, 1)).toBe(200)
+  await vi.waitFor(() => expect(discord.calls.length).toBeGreaterThan(0), SOON)
+  const statuses = await Promise.all(numbers.slice(1).map((n) => pay(daemon, n)))
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([])
+  await daemon.stop()
+})
+
+it('what could not be done before it stopped is made up for after a restart', async () => {
+  const { discord, daemon } = await withDiscord()
+  discord.guild.join(accountId(1), accountId(2))
+  await discord.setState('refuse')
+  await pay(daemon, 1)
+  await pay(daemon, 2)
+  await pay(daemon, 2, 'payment.refunded')
+  await discord.setState('up')
+  const again = await daemon.restart()
+  again.setNow(NOW + 3_600_000)
+  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+})

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest'
+import { LatchkeyError } from '../../src/errors.js'
+import type { Messenger } from '../../src/handlers/join-links.js'
+import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
+
+const EXPIRES_AT = NOW + 3_600_000
+
+/** A front with a messenger that makes whatever link it is asked for, and what it was asked. */
+async function linkingFront(overrides: Partial<Messenger> | null = {}) {
+  const asked: unknown[] = []
+  const messenger: Messenger = {
+    linkToken: async (customer) => {
+      asked.push(customer)
+      return { token: 'made', url: 'https://t.me/bot?start=made', expiresAt: EXPIRES_AT }
+    },
+    invite: async (request) => {
+      asked.push(request)
+      return [{ groupId: '-1001', url: 'https://t.me/+made', expiresAt: EXPIRES_AT }]
+    },
+    updates: null,
+    ...overrides,
+  }
+  const front = await openFront({
+    apiKeys: () => [
+      apiKey('support', { scopes: ['write'], environments: ['live', 'sandbox'] }),
+      apiKey('live-support', { scopes: ['write'] }),
+      apiKey('app', { scopes: ['read', 'events', 'admin'], environments: ['live', 'sandbox'] }),
+    ],
+    messenger: () => (overrides === null ? null : messenger),
+  })
+  const post = async (path: string, body?: unknown, { key = 'support', method = 'POST' } = {}) => {
+    const answer = await fetch(`${front.url}/customers/${path}`, {
+      method,
+      headers: { ...bearer(key), 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: answer.status, ...((await answer.json()) as Record<string, unknown>) }
+  }
+  return { asked, post }
+}
+
+describe('POST /customers/:customerId/link-tokens', () => {
+  it('answers with a one-time link', async () => {
+    const { asked, post } = await linkingFront()
+    expect(await post('cus_1/link-tokens')).toEqual({
+      status: 201,
+      url: 'https://t.me/bot?start=made',
+      token: 'made',
+      expiresAt: '2026-03-01T13:00:00.000Z',
+    })
+    await post('cus_1/link-tokens?environment=sandbox', {})
+    expect(asked).toEqual([
+      { environment: 'live', customerId: 'cus_1' },
+      { environment: 'sandbox', customerId: 'cus_1' },
+    ])
+  })
+})
+
+describe('POST /customers/:customerId/invites', () => {
+  it('answers with an invite to each group', async () => {
+    const { asked, post } = await linkingFront()
+    const invites = [{ groupId: '-1001', url: 'https://t.me/+made', expiresAt: '2026-03-01T13:00:00.000Z' }]
+    expect(await post('cus_1/invites')).toEqual({ status: 201, invites })
+    await post('cus_1/invites', { productId: 'pro_1' })
+    await post('cus_1/invites', { groupId: '-1001' })
+    const anybody = { environment: 'live', customerId: 'cus_1', productId: null, groupId: null }
+    expect(asked).toEqual([anybody, { ...anybody, productId: 'pro_1' }, { ...anybody, groupId: '-1001' }])
+  })
+
+  it.each([{ productId: 'pro_1', groupId: '-1001' }, { productId: '' }, { groupId: 7 }, { group: '-1001' }])(
+    'refuses %j',
+    async (body) => {
+      const { asked, post } = await linkingFront()
+      expect(await post('cus_1/invites', body)).toMatchObject({ status: 400, code: 'invalid_request' })
+      expect(asked).toEqual([])
+    },
+  )
+
+  it.each([
+    ['group_not_found', 404],
+    ['not_entitled', 409],
+    ['platform_unavailable', 503],
+    ['platform_refused', 502],
+  ] as const)('answers %s with %d', async (code, status) => {
+    const { post } = await linkingFront({
+      invite: async () => {
+        throw new LatchkeyError(code, 'The reason.')
+      },
+    })
+    expect(await post('cus_1/invites')).toMatchObject({ status, code, detail: 'The reason.' })
+  })
+})
+
+describe.each(['cus_1/link-tokens', 'cus_1/invites'])('both, such as /customers/%s', (path) => {
+  it.each([
+    ['without the scope', { key: 'app' }, 403, 'forbidden'],
+    ['without a key', { key: 'nobody' }, 401, 'unauthorized'],
+    ['by another method', { method: 'PUT' }, 405, 'method_not_allowed'],
+  ])('make nothing %s', async (_, told, status, code) => {
+    const { asked, post } = await linkingFront()
+    expect(await post(path, {}, told)).toMatchObject({ status, code })
+    expect(asked).toEqual([])
+  })
+
+  it('make nothing outside the environments of the key', async () => {
+    const { asked, post } = await linkingFront()
+    const answer = await post(`${path}?environment=sandbox`, {}, { key: 'live-support' })
+    expect(answer).toMatchObject({ status: 403, code: 'forbidden' })
+    expect(asked).toEqual([])
+  })
+
+  it('make nothing where no messenger is configured', async () => {
+    const { post } = await linkingFront(null)
+    expect(await post(path)).toMatchObject({ status: 409, code: 'platform_not_configured' })
+  })
+})

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest'
+import { ActionRequiredError, RetryableError } from '../../src/sync/platform-errors.js'
+import { GOLD, HOUR, NOON, SILVER, type Syncing, syncing } from './syncing.js'
+
+const UNHEARD = new RetryableError('unreachable', 'No answer.')
+const NOT_THERE = new ActionRequiredError('not_there', 'Have them join.', { mayHeal: true })
+
+async function withCustomers(count: number): Promise<Syncing> {
+  const world = await syncing()
+  for (let i = 10; i < 10 + count; i += 1) {
+    await world.link(`cus_${i}`, String(i))
+    await world.access({ customerId: `cus_${i}`, active: true })
+  }
+  return world
+}
+
+describe('a limit', () => {
+  it('of a platform is waited for by all of its targets, and then asked about by one call', async () => {
+    const { sync, community, access, pass, clock } = await withCustomers(10)
+    await access({ customerId: 'cus_10', active: true, productId: 'pro_silver' })
+    const until = NOON + 5_000
+    const limited = new RetryableError('rate_limited', 'Slower.', {
+      scope: 'platform',
+      notBefore: until,
+      isRefused: true,
+    })
+    community.meet(() => (clock() < until ? { error: limited, isMade: false } : null))
+    await sync.run()
+    expect(community.calls.length).toBeLessThanOrEqual(community.concurrency)
+    const first = community.calls.length
+    pass(4_999)
+    await sync.run()
+    expect(community.calls.length).toBe(first)
+    expect((await sync.status()).platforms).toEqual([
+      { platform: 'discord', state: { kind: 'limited', until, code: 'rate_limited', message: 'Slower.' } },
+    ])
+    pass(1)
+    expect(await sync.run()).toMatchObject({ given: 11, failed: 0 })
+    expect(community.calls[first]?.at).toBe(until)
+    expect(community.membersOf(SILVER)).toEqual(['10'])
+    expect((await sync.status()).platforms).toEqual([{ platform: 'discord', state: { kind: 'ok' } }])
+  })
+
+  it('of one target keeps no other waiting', async () => {
+    const { sync, community, access } = await withCustomers(1)
+    await access({ customerId: 'cus_10', active: true, productId: 'pro_silver' })
+    const limited = new RetryableError('rate_limited', 'Slower.', {
+      scope: 'target',
+      notBefore: NOON + 1_000,
+    })
+    community.meet(({ target }) => (target === 'discord:1:10' ? { error: limited, isMade: false } : null))
+    expect(await sync.run()).toMatchObject({ given: 1, failed: 1 })
+    expect(community.membersOf(SILVER)).toEqual(['10'])
+  })
+
+  it('that comes again and again is asked about less and less often', async () => {
+    const { sync, community, pass, clock } = await withCustomers(50)
+    community.meet(() => ({
+      error: new RetryableError('rate_limited', 'Slower.', { scope: 'platform', notBefore: clock() + 100 }),
+      isMade: false,
+    }))
+    for (let second = 0; second < 600; second += 1) {
+      await sync.run()
+      pass(1_000)
+    }
+    expect(community.calls.length).toBeLessThan(40)
+  })
+})
+
+describe('a call that nobody answers', () => {
+  it('is made again after a while that doubles, and shows as retrying meanwhile', async () => {
+    const { sync, community, pass, clock } = await withCustomers(1)
+    community.meet(() => ({ error: UNHEARD, isMade: false }))
+    const waits: number[] = []
+    for (const attempts of [1, 2, 3]) {
+      await sync.run()
+      const [one] = (await sync.memberships({ state: 'retrying', limit: 10 })).items
+      expect(one).toMatchObject({ attempts, lastError: { code: 'unreachable', message: 'No answer.' } })
+      waits.push((one?.nextAttemptAt ?? 0) - clock())
+      pass(waits.at(-1) ?? 0)
+    }
+    expect(waits).toEqual([500, 1_000, 2_000])
+    community.meet(() => null)
+    expect(await sync.run()).toMatchObject({ given: 1 })
+  })
+
+  it('and then others says that the platform is down: it is left alone', async () => {
+    const { sync, community } = await withCustomers(100)
+    community.meet(() => ({ error: UNHEARD, isMade: false }))
+    await sync.run()
+    expect(community.calls.length).toBeLessThan(20)
+    expect((await sync.status()).platforms).toMatchObject([
+      { state: { kind: 'limited', code: 'unreachable' } },
+    ])
+  })
+})
+
+describe('what needs somebody', () => {
+  it('is parked with a reason, costs no more calls, and is tried again when it is asked for', async () => {
+    const { sync, community, pass } = await withCustomers(2)
+    const reason = new ActionRequiredError('account_invalid', 'Link the right one.')
+    community.meet(({ accountId }) => (accountId === '10' ? { error: reason, isMade: false } : null))
+    expect(await sync.run()).toMatchObject({ given: 1, parked: 1 })
+    const made = community.calls.length
+    pass(HOUR)
+    await sync.run({ sweep: true })
+    expect(community.calls.slice(made).map(({ call }) => call)).toEqual(['list', 'list'])
+    expect((await sync.memberships({ state: 'parked', limit: 10 })).items).toMatchObject([
+      { accountId: '10', parked: { code: 'account_invalid', message: 'Link the right one.' } },
+    ])
+    community.meet(() => null)
+    expect(await sync.run({ retry: { code: 'account' } })).toMatchObject({ given: 0 })
+    expect(await sync.run({ retry: { code: 'account_invalid', state: 'parked' } })).toMatchObject({
+      given: 1,
+    })
+    expect(community.membersOf(GOLD)).toEqual(['10', '11'])
+  })
+
+  it('but may come by itself, is tried again by every sweep', async () => {
+    const { sync, community } = await withCustomers(1)
+    community.meet(({ call }) => (call === 'observe' ? { error: NOT_THERE, isMade: false } : null))
+    expect(await sync.run()).toMatchObject({ parked: 1 })
+    community.meet(() => null)
+    expect(await sync.run()).toMatchObject({ given: 0 })
+    expect(await sync.run({ sweep: true })).toMatchObject({ given: 1 })
+  })
+
+  it('was never given, so that nothing is taken back when access ends', async () => {
+    const { sync, community, access } = await withCustomers(1)
+    community.meet(({ call }) => (call === 'give' ? { error: NOT_THERE, isMade: false } : null))
+    await sync.run()
+    await access({ customerId: 'cus_10', active: false })
+    community.meet(() => null)
+    await sync.run()
+    expect(community.calls.map(({ call }) => call)).toEqual(['observe', 'give'])
+  })
+
+  it('for a whole platform stops all calls, is told once in the log, and goes on when it is asked for', async () => {
+    const { sync, community, logged } = await withCustomers(20)
+    const rejected = new ActionRequiredError('token_rejected', 'Put a valid one.', { scope: 'platform' })
+    community.meet(() => ({ error: rejected, isMade: false }))
+    await sync.run()
+    const made = community.calls.length
+    expect(made).toBeLessThanOrEqual(community.concurrency)
+    expect(logged.filter(({ code }) => code === 'token_rejected')).toHaveLength(1)
+    await sync.sweep()
+    expect(community.calls.length).toBe(made)
+    expect((await sync.status()).platforms).toEqual([
+      {
+        platform: 'discord',
+        state: { kind: 'stopped', code: 'token_rejected', message: 'Put a valid one.' },
+      },
+    ])
+    community.meet(() => null)
+    expect(await sync.run()).toMatchObject({ given: 20 })
+  })
+})
+
+it('an adapter that throws what it should not is told in the log without its words, and tried again', async () => {
+  const { sync, community, logged, pass } = await withCustomers(1)
+  community.meet(() => {
+    throw new TypeError('secret-token is not a function')
+  })
+  expect(await sync.run()).toMatchObject({ failed: 1 })
+  expect(JSON.stringify([logged, await sync.memberships({ limit: 10 })])).not.toContain('secret-token')
+  community.meet(() => null)
+  pass(HOUR)
+  expect(await sync.run()).toMatchObject({ given: 1 })
+})
+
+it('at most as many calls are under way as the platform bears', async () => {
+  const { sync, community } = await withCustomers(30)
+  await sync.run()
+  expect(community.mostAtOnce()).toBe(community.concurrency)
+})

@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest'
+import { RetryableError } from '../../src/sync/platform-errors.js'
+import { createCommunity } from './community.js'
+import { GOLD, GROUP, HOUR, PRODUCTS, type Syncing, syncing } from './syncing.js'
+
+const UNHEARD = { error: new RetryableError('unreachable', 'No answer.'), isMade: false }
+
+async function withMembers(world: Syncing): Promise<Syncing> {
+  for (const id of ['a', 'b']) {
+    await world.link(`cus_${id}`, id)
+    await world.access({ customerId: `cus_${id}`, active: true })
+  }
+  await world.sync.run()
+  world.pass(HOUR)
+  return world
+}
+
+describe('a sweep', () => {
+  it('gives again what was lost, and asks about nobody who is there', async () => {
+    const { sync, community } = await withMembers(await syncing())
+    community.staffTakes(GOLD, 'a')
+    const made = community.calls.length
+    expect(await sync.run({ sweep: true })).toMatchObject({ given: 1, taken: 0 })
+    expect(community.membersOf(GOLD)).toEqual(['a', 'b'])
+    expect(community.calls.slice(made).map(({ call, accountId }) => [call, accountId])).toEqual([
+      ['list', ''],
+      ['list', ''],
+      ['observe', 'a'],
+      ['give', 'a'],
+    ])
+  })
+
+  it('takes nothing from those whom staff gave a role, with an account that a customer has or with another', async () => {
+    const { sync, community, access } = await withMembers(await syncing())
+    community.staffGives(GOLD, 'stranger')
+    await access({ customerId: 'cus_a', active: false })
+    await sync.run()
+    community.staffGives(GOLD, 'a')
+    expect(await sync.run({ sweep: true })).toMatchObject({ given: 0, taken: 0 })
+    expect(community.membersOf(GOLD)).toEqual(['a', 'b', 'stranger'])
+  })
+
+  it.each(['fails', 'is empty'])('takes nothing where the list of members %s', async (how) => {
+    const { sync, community } = await withMembers(await syncing())
+    const { listMembers } = community
+    community.meet(({ call }) => (call === 'list' && how === 'fails' ? UNHEARD : null))
+    const empty = { ...community, listMembers: async function* () {} }
+    sync.reload(PRODUCTS, [how === 'is empty' ? empty : { ...community, listMembers }])
+    expect(await sync.run({ sweep: true })).toMatchObject({ given: 0, taken: 0 })
+    expect(community.membersOf(GOLD)).toEqual(['a', 'b'])
+  })
+
+  it('still takes back what an empty list does not show', async () => {
+    const { sync, community, access } = await withMembers(await syncing())
+    await access({ customerId: 'cus_a', active: false })
+    sync.reload(PRODUCTS, [{ ...community, listMembers: async function* () {} }])
+    expect(await sync.run({ sweep: true })).toMatchObject({ taken: 1 })
+    expect(community.membersOf(GOLD)).toEqual(['b'])
+  })
+
+  it('asks about each where the platform lists nobody, and shows them as settled meanwhile', async () => {
+    const world = await syncing()
+    const community = createCommunity({ name: 'telegram', lists: false, clock: world.clock })
+    const sync = await world.start({
+      platforms: [community],
+      products: [{ id: 'pro_gold', targets: [GROUP] }],
+    })
+    await withMembers({ ...world, sync })
+    community.staffTakes(GROUP, 'a')
+    community.meet(() => UNHEARD)
+    await sync.run({ sweep: true })
+    expect((await sync.status()).targets.map(({ counts }) => counts.settled)).toEqual([2])
+    expect((await sync.plan()).calls).toEqual([])
+    community.meet(() => null)
+    world.pass(HOUR)
+    expect(await sync.run()).toMatchObject({ given: 1, unchanged: 1 })
+    expect(community.membersOf(GROUP)).toEqual(['a', 'b'])
+  })
+
+  it('is told with its time, and none is made while sync is paused', async () => {
+    const { sync, community, clock } = await withMembers(await syncing())
+    await sync.sweep()
+    expect(await sync.status()).toMatchObject({ sweptAt: clock() })
+    await sync.pause()
+    const made = community.calls.length
+    await sync.sweep()
+    expect(community.calls.length).toBe(made)
+  })
+
+  it('forgets after a day those who have been removed', async () => {
+    const { sync, access, pass } = await withMembers(await syncing())
+    await access({ customerId: 'cus_a', active: false })
+    await sync.run()
+    await sync.sweep()
+    expect((await sync.memberships({ limit: 10 })).items).toHaveLength(2)
+    pass(24 * HOUR + 1)
+    await sync.sweep()
+    expect((await sync.memberships({ limit: 10 })).items).toMatchObject([{ accountId: 'b' }])
+  })
+})
+
+describe('paused', () => {
+  it('no call is made, after a restart either, and all is made up for when it is resumed', async () => {
+    const { sync, start, community, access } = await withMembers(await syncing())
+    await sync.pause()
+    await access({ customerId: 'cus_a', active: false })
+    const made = community.calls.length
+    expect(await sync.run()).toMatchObject({ paused: true, taken: 0 })
+    const next = await start()
+    expect(await next.run({ sweep: true })).toMatchObject({ paused: true, taken: 0 })
+    expect(await next.plan()).toMatchObject({ paused: true, calls: [{ accountId: 'a', action: 'take' }] })
+    expect(community.calls.length).toBe(made)
+    await next.resume()
+    await next.run()
+    expect(community.membersOf(GOLD)).toEqual(['b'])
+  })
+})
+
+describe('an account that asks to become a member', () => {
+  it('may where access says so, however new it is, and is taken back when that ends', async () => {
+    const { sync, community, access, link } = await syncing()
+    await link('cus_a', 'a')
+    await access({ customerId: 'cus_a', active: true })
+    expect(await sync.accountAsked(GOLD, 'a')).toBe('approve')
+    community.staffGives(GOLD, 'a')
+    await sync.run()
+    await access({ customerId: 'cus_a', active: false })
+    await sync.run()
+    expect(community.membersOf(GOLD)).toEqual([])
+  })
+
+  it('may not without access, or in another environment', async () => {
+    const { sync, access, link } = await syncing()
+    await link('cus_a', 'a')
+    expect(await sync.accountAsked(GOLD, 'a')).toBe('decline')
+    await access({ customerId: 'cus_a', active: true })
+    expect(await sync.accountAsked({ ...GOLD, environment: 'sandbox' }, 'a')).toBe('decline')
+    expect(await sync.accountAsked(GOLD, 'b')).toBe('decline')
+  })
+})
+
+it('a check asks about every configured target, and tells of those that no bot is configured for', async () => {
+  const { start } = await syncing()
+  const sync = await start({ products: [...PRODUCTS, { id: 'pro_group', targets: [GROUP] }] })
+  expect(await sync.check()).toEqual([
+    { about: 'discord:1:10', isFine: true, message: 'It is there.' },
+    { about: 'discord:1:20', isFine: true, message: 'It is there.' },
+    { about: 'telegram:-100', isFine: false, message: expect.stringContaining('sync.telegram') },
+  ])
+  expect((await sync.status()).platforms).toMatchObject([
+    { platform: 'discord', state: { kind: 'ok' } },
+    { platform: 'telegram', state: { kind: 'stopped', code: 'not_configured' } },
+  ])
+})

@@ -1,0 +1,131 @@
+import { Writable } from 'node:stream'
+import { onTestFinished } from 'vitest'
+import type { TelegramConfig } from '../../../src/config/types.js'
+import { createTelegram, type Telegram } from '../../../src/daemon/telegram.js'
+import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
+import type { Receipt } from '../../../src/ingest/delivery.js'
+import { createPerformAct, type PerformAct } from '../../../src/ingest/manual-acts.js'
+import { openWriter } from '../../../src/ingest/writer.js'
+import { createLogger } from '../../../src/log.js'
+import { createAccessReader } from '../../../src/store/access-reader.js'
+import { loadCustomers } from '../../../src/store/customers.js'
+import { openDatabase } from '../../../src/store/dialect.js'
+import { forgetJoinLinks } from '../../../src/store/join-links.js'
+import { loadManualEvent } from '../../../src/store/manual-events.js'
+import { migrate } from '../../../src/store/migrate.js'
+import { settlePolicy } from '../../../src/store/policy.js'
+import type { Sync, SyncedProduct } from '../../../src/sync/sync.js'
+import type { TelegramTarget } from '../../../src/sync/target.js'
+import { BOT_TOKEN, type LocalTelegram } from '../../platforms/telegram-server.js'
+import { temporaryFile } from '../../store/temporary-store.js'
+
+export const GROUP_ID = -1001234567890
+export const GOLD_GROUP: TelegramTarget = {
+  adapter: 'telegram',
+  groupId: String(GROUP_ID),
+  environment: 'live',
+}
+export const PRODUCTS: readonly SyncedProduct[] = [{ id: 'pro_gold', targets: [GOLD_GROUP] }]
+
+export interface ConnectedTelegram extends Telegram {
+  readonly file: string
+  /** Who asked to join, as the core was told. */
+  readonly asked: readonly string[]
+  /** Every line logged so far. */
+  readonly logged: () => string
+  readonly performAct: PerformAct
+  /** The messenger account that is linked to a customer now. */
+  readonly accountOf: (customerId: string) => Promise<string | undefined>
+  readonly forget: (customerId: string) => Promise<void>
+  readonly pause: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+export interface ConnectOptions {
+  readonly file?: string
+  readonly products?: readonly SyncedProduct[]
+  readonly updates?: TelegramConfig['updates']
+  readonly botToken?: string
+  readonly clock?: () => number
+  readonly accountAsked?: Sync['accountAsked']
+}
+
+/** The messenger's part of the daemon on a store of its own; nobody may join unless told otherwise. */
+export async function connect(
+  server: LocalTelegram,
+  options: ConnectOptions = {},
+): Promise<ConnectedTelegram> {
+  const { file = temporaryFile(), products = PRODUCTS, updates = null, clock = Date.now } = options
+  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
+  const lines: string[] = []
+  const asked: string[] = []
+  const db = openDatabase(file, { readOnly: false })
+  await migrate(db)
+  await settlePolicy(db, DOCUMENTED_POLICY)
+  const writer = openWriter(file, clock)
+  const readAccess = createAccessReader(db, clock)
+  const performAct = createPerformAct({
+    write: async (act) => (await writer.writeBatch([act])).receipts[0] as Receipt,
+    findAct: (environment, eventId) => loadManualEvent(db, environment, eventId),
+    readAccess,
+    clock,
+  })
+  const telegram = createTelegram({
+    config: { botToken, apiUrl: `${server.url}/`, updates },
+    products: () => products,
+    db,
+    writeSync: writer.writeSync,
+    readAccess,
+    performAct,
+    accountAsked: (target, accountId) => {
+      asked.push(accountId)
+      return accountAsked(target, accountId)
+    },
+    clock,
+    random: () => 0,
+    log: createLogger(
+      'trace',
+      new Writable({
+        write(chunk, _encoding, done) {
+          lines.push(String(chunk))
+          done()
+        },
+      }),
+    ),
+  })
+  let isClosed = false
+  const close = async (): Promise<void> => {
+    if (isClosed) return
+    isClosed = true
+    await telegram.stop()
+    await writer.close()
+    await db.destroy()
+  }
+  onTestFinished(close)
+  return {
+    ...telegram,
+    file,
+    asked,
+    logged: () => lines.join(''),
+    performAct,
+    accountOf: async (customerId) =>
+      (await loadCustomers(db, 'live', [customerId])).get(customerId)?.facts.messengerId?.value,
+    forget: (customerId) => db.transaction().execute((trx) => forgetJoinLinks(trx, 'live', customerId)),
+    pause: async () => {
+      await writer.writeSync('setSyncPaused', true)
+    },
+    close,
+  }
+}
+
+/** Grants the product of the group, so that its customer may join. */
+export async function grantGold({ performAct }: ConnectedTelegram, customerId: string): Promise<void> {
+  await performAct({
+    environment: 'live',
+    customerId,
+    act: { type: 'manual.granted', productId: 'pro_gold', until: null },
+    actor: 'test',
+    reason: 'a test',
+    idempotencyKey: null,
+  })
+}

@@ -1,0 +1,173 @@
+import { describe, expect, it, vi } from 'vitest'
+import { act, runActingDaemon } from '../../daemon/acting.js'
+import type { RunningDaemon } from '../../daemon/running-daemon.js'
+import type { LocalGroup } from '../../platforms/telegram-group.js'
+import { BOT_TOKEN, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
+import { GROUP_ID } from './connected.js'
+
+const USER = 4_200_001
+const OTHER = 4_200_002
+
+/** The whole daemon, with one product behind one group. */
+async function following({ groupId = GROUP_ID } = {}) {
+  const server = await startTelegram()
+  const group = server.addGroup(groupId)
+  const targets = [{ adapter: 'telegram', groupId: String(groupId) }]
+  const config = {
+    products: { pro_gold: { targets } },
+    sync: { telegram: { botToken: BOT_TOKEN, apiUrl: server.url } },
+  }
+  const daemon = await runActingDaemon({ config })
+  // Links end by the messenger's clock.
+  daemon.setNow(Date.now())
+  return { server, group, daemon }
+}
+
+const grant = (daemon: RunningDaemon, customerId = 'cus_1') =>
+  act(daemon, 'POST', `/customers/${customerId}/grants`, { productId: 'pro_gold', reason: 'a test' })
+const revoke = (daemon: RunningDaemon, customerId = 'cus_1') =>
+  act(daemon, 'DELETE', `/customers/${customerId}/grants/pro_gold`)
+const link = (daemon: RunningDaemon, userId: number, customerId = 'cus_1') =>
+  act(daemon, 'PUT', `/customers/${customerId}/identities`, { messengerId: String(userId) })
+
+async function inviteUrl(daemon: RunningDaemon): Promise<string> {
+  const { json } = await act(daemon, 'POST', '/customers/cus_1/invites')
+  const [invite] = (json as { readonly invites: readonly { readonly url: string }[] }).invites
+  return invite?.url ?? ''
+}
+
+async function caughtUp(server: LocalTelegram): Promise<void> {
+  await vi.waitFor(() => expect(server.updates.waiting()).toEqual([]), { timeout: 10_000 })
+}
+
+async function membersAre(group: LocalGroup, userIds: readonly number[]): Promise<void> {
+  await vi.waitFor(() => expect(group.members()).toEqual(userIds), { timeout: 10_000 })
+}
+
+describe('the members of a group', () => {
+  it('are let in by an invite while they have access, and removed once they have not', async () => {
+    const { server, group, daemon } = await following()
+    await grant(daemon)
+    const url = await inviteUrl(daemon)
+    group.askToJoin(USER, url)
+    await membersAre(group, [USER])
+    await vi.waitFor(() => expect(group.links.get(url)?.is_revoked).toBe(true))
+    await revoke(daemon)
+    await membersAre(group, [])
+    await vi.waitFor(() => expect(group.banned()).toEqual([]))
+    expect(server.calls('approveChatJoinRequest').map(({ status }) => status)).toEqual([200])
+    expect(server.calls('banChatMember')).toHaveLength(1)
+  })
+
+  it('are let in who linked their account before they ask', async () => {
+    const { server, group, daemon } = await following()
+    await grant(daemon)
+    const { status, json } = await act(daemon, 'POST', '/customers/cus_1/link-tokens')
+    expect(status).toBe(201)
+    server.say(USER, `/start ${(json as { token: string }).token}`)
+    await caughtUp(server)
+    group.askToJoin(USER)
+    await membersAre(group, [USER])
+  })
+
+  it('are let in who asked before their access came, once they ask again', async () => {
+    const { server, group, daemon } = await following()
+    await link(daemon, USER)
+    group.askToJoin(USER)
+    await caughtUp(server)
+    expect(group.pending()).toEqual([])
+    await grant(daemon)
+    group.askToJoin(USER)
+    await membersAre(group, [USER])
+  })
+
+  it('are asked after who asked while the daemon was away', async () => {
+    const { server, group, daemon } = await following()
+    await grant(daemon)
+    await link(daemon, USER)
+    await caughtUp(server)
+    await daemon.stop()
+    group.askToJoin(USER)
+    group.askToJoin(OTHER)
+    await daemon.restart()
+    await membersAre(group, [USER])
+    await vi.waitFor(() => expect(group.pending()).toEqual([]))
+  })
+
+  it('follow the account: who is linked to another loses the old one', async () => {
+    const { group, daemon } = await following()
+    await grant(daemon)
+    await link(daemon, USER)
+    group.askToJoin(USER)
+    await membersAre(group, [USER])
+    await link(daemon, OTHER)
+    await membersAre(group, [])
+    group.askToJoin(OTHER)
+    await membersAre(group, [OTHER])
+  })
+
+  it('whom staff let in stay when access ends', async () => {
+    const { server, group, daemon } = await following()
+    group.addByStaff(USER)
+    await link(daemon, USER)
+    await grant(daemon)
+    await vi.waitFor(() => expect(server.calls('getChatMember')).toHaveLength(1), { timeout: 10_000 })
+    await revoke(daemon)
+    await grant(daemon, 'cus_2')
+    await link(daemon, OTHER, 'cus_2')
+    group.askToJoin(OTHER)
+    await membersAre(group, [USER, OTHER])
+    expect(server.calls('banChatMember')).toEqual([])
+  })
+
+  it('are followed when the group becomes a supergroup, and after a restart', async () => {
+    const { group, daemon } = await following({ groupId: -55 })
+    await grant(daemon)
+    await link(daemon, USER)
+    group.askToJoin(USER)
+    await membersAre(group, [USER])
+    group.upgrade()
+    const restarted = await daemon.restart()
+    await revoke(restarted)
+    await membersAre(group, [])
+  })
+
+  it('are as they should be after Telegram was away', async () => {
+    const { server, group, daemon } = await following()
+    await grant(daemon)
+    await link(daemon, USER)
+    group.askToJoin(USER)
+    await membersAre(group, [USER])
+    server.isDown = true
+    await revoke(daemon)
+    await vi.waitFor(() => expect(server.calls('banChatMember').length).toBeGreaterThan(0))
+    server.isDown = false
+    await vi.waitFor(
+      () => {
+        daemon.setNow(Date.now())
+        expect(group.members()).toEqual([])
+      },
+      { timeout: 20_000 },
+    )
+    await vi.waitFor(() => expect(group.banned()).toEqual([]))
+  })
+})
+
+describe('the bot token', () => {
+  it('is in no log and no answer, whatever happens', async () => {
+    const { server, group, daemon } = await following()
+    server.fail({ answer: 'close', times: 3 })
+    await grant(daemon)
+    await link(daemon, USER)
+    group.askToJoin(USER)
+    await caughtUp(server)
+    server.revokeToken()
+    await revoke(daemon)
+    const invites = await act(daemon, 'POST', '/customers/cus_1/invites')
+    const tokens = await act(daemon, 'POST', '/customers/cus_2/link-tokens')
+    await vi.waitFor(() => expect(JSON.stringify(daemon.logged())).toContain('does not accept the bot token'))
+    const stored = await daemon.stored((db) => db.selectFrom('memberships').selectAll().execute())
+    const written = JSON.stringify([daemon.logged(), invites, tokens, stored])
+    expect(written).not.toContain(BOT_TOKEN.split(':')[1])
+  })
+})

@@ -1,0 +1,58 @@
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { act, runActingDaemon } from '../../daemon/acting.js'
+import type { RunningDaemon } from '../../daemon/running-daemon.js'
+import { BOT_TOKEN, startTelegram } from '../../platforms/telegram-server.js'
+import { GROUP_ID } from './connected.js'
+
+const FIRST_USER = 4_200_000
+const users = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => FIRST_USER + from + n)
+const customerOf = (userId: number) => `cus_${userId}`
+
+/** The daemon's clock runs, since waits are to end. */
+function runClock(daemon: RunningDaemon): void {
+  const running = setInterval(() => daemon.setNow(Date.now()), 20)
+  onTestFinished(() => clearInterval(running))
+}
+
+it('ends with exactly the right members after an outage and a limit in which access changed', async () => {
+  const server = await startTelegram()
+  const group = server.addGroup(GROUP_ID)
+  const targets = [{ adapter: 'telegram', groupId: String(GROUP_ID) }]
+  const daemon = await runActingDaemon({
+    config: {
+      products: { pro_gold: { targets } },
+      sync: {
+        telegram: { botToken: BOT_TOKEN, apiUrl: server.url },
+        removals: { atMost: 1_000, percent: 100 },
+      },
+    },
+  })
+  runClock(daemon)
+  const grant = (userId: number) =>
+    act(daemon, 'POST', `/customers/${customerOf(userId)}/grants`, { productId: 'pro_gold', reason: 'paid' })
+  const revoke = (userId: number) => act(daemon, 'DELETE', `/customers/${customerOf(userId)}/grants/pro_gold`)
+  const join = async (userId: number) => {
+    await grant(userId)
+    await act(daemon, 'PUT', `/customers/${customerOf(userId)}/identities`, { messengerId: String(userId) })
+    group.askToJoin(userId)
+  }
+  for (const userId of users(0, 40)) await join(userId)
+  await vi.waitFor(() => expect(group.members()).toEqual(users(0, 40)), { timeout: 20_000 })
+
+  server.isDown = true
+  for (const userId of users(0, 20)) await revoke(userId)
+  for (const userId of users(20, 30)) {
+    await revoke(userId)
+    await grant(userId)
+  }
+  for (const userId of users(40, 60)) await join(userId)
+  server.isDown = false
+  server.limit(1)
+
+  await vi.waitFor(() => expect(group.members()).toEqual(users(20, 60)), { timeout: 30_000 })
+  await vi.waitFor(() => expect(group.banned()).toEqual([]))
+  expect(group.pending()).toEqual([])
+  const calls = [...server.calls(), ...server.calls('getUpdates')]
+  expect(calls.map(({ status }) => status)).toContain(429)
+  expect(calls.filter(({ isEarly }) => isEarly)).toEqual([])
+})

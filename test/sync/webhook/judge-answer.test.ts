@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { judgeAnswer } from '../../../src/sync/adapters/webhook/judge-answer.js'
+import type { Answer } from '../../../src/sync/adapters/webhook/post-message.js'
+
+const NOON = Date.parse('2026-03-01T12:00:00.000Z')
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+const NEW = { attempts: 0, firstAttemptAt: null }
+
+function answered(status: number, retryAfter: string | null = null): Answer {
+  return { kind: 'answered', status, retryAfter }
+}
+
+/** How long each attempt of a message waits that is never taken, and how it ends. */
+function attemptsOf(random: number) {
+  const waits: number[] = []
+  let message: Parameters<typeof judgeAnswer>[1] = NEW
+  for (let now = NOON; ; ) {
+    const { result } = judgeAnswer({ kind: 'failed', reason: 'no connection' }, message, now, random)
+    if (result.kind !== 'retry') return { waits, result, lasted: now - NOON }
+    waits.push(result.nextAttemptAt - now)
+    message = { attempts: message.attempts + 1, firstAttemptAt: result.firstAttemptAt }
+    now = result.nextAttemptAt
+  }
+}
+
+describe('an answer of the receiver', () => {
+  it.each([200, 202, 204, 299])('delivers by the status %i', (status) => {
+    expect(judgeAnswer(answered(status), NEW, NOON, 0).result).toEqual({ kind: 'delivered' })
+  })
+
+  it.each([199, 302, 308, 400, 401, 404, 409, 429, 500, 503])(
+    'is to be tried again by the status %i',
+    (status) => {
+      expect(judgeAnswer(answered(status), NEW, NOON, 1)).toEqual({
+        result: {
+          kind: 'retry',
+          error: `answered ${status}`,
+          firstAttemptAt: NOON,
+          nextAttemptAt: NOON + 1_000,
+        },
+        closedUntil: null,
+      })
+    },
+  )
+
+  it('doubles the wait up to an hour, for three days', () => {
+    const { waits, result, lasted } = attemptsOf(1)
+    expect(waits.slice(0, 5)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000])
+    expect(Math.max(...waits)).toBe(HOUR)
+    expect(result).toEqual({ kind: 'parked', error: 'no connection', reason: 'given_up' })
+    expect(lasted).toBeGreaterThanOrEqual(3 * DAY)
+    expect(lasted).toBeLessThan(3 * DAY + HOUR)
+  })
+
+  it('leaves the wait to chance, within that', () => {
+    expect(attemptsOf(0.5).waits.slice(0, 3)).toEqual([500, 1_000, 2_000])
+    expect(Math.max(...attemptsOf(0.5).waits)).toBe(HOUR / 2)
+  })
+
+  it.each([
+    ['120', NOON + 120_000],
+    ['Sun, 01 Mar 2026 13:00:00 GMT', NOON + HOUR],
+    ['99999999', NOON + DAY],
+  ])('is obeyed where it says Retry-After: %s', (header, until) => {
+    expect(judgeAnswer(answered(503, header), NEW, NOON, 1)).toMatchObject({
+      result: { nextAttemptAt: until },
+      closedUntil: until,
+    })
+  })
+
+  it.each(['soon', '', '-5', '1.5e3 s'])('is an ordinary failure where it says Retry-After: %s', (header) => {
+    expect(judgeAnswer(answered(503, header), NEW, NOON, 1)).toMatchObject({
+      result: { nextAttemptAt: NOON + 1_000 },
+      closedUntil: null,
+    })
+  })
+
+  it('never makes a message due before its back-off, whatever the date says', () => {
+    const { result } = judgeAnswer(answered(503, 'Sun, 01 Mar 2020 13:00:00 GMT'), NEW, NOON, 1)
+    expect(result).toMatchObject({ nextAttemptAt: NOON + 1_000 })
+  })
+})

@@ -1,0 +1,96 @@
+import { Writable } from 'node:stream'
+import type { Kysely } from 'kysely'
+import { onTestFinished, vi } from 'vitest'
+import { createWriter } from '../../../src/ingest/writer.js'
+import { createLogger } from '../../../src/log.js'
+import { settleChangeLogEpoch, startChangeLogEpoch } from '../../../src/store/change-cursor.js'
+import { appendChanges, type NewChange } from '../../../src/store/changes.js'
+import { erasureFileOf } from '../../../src/store/erasure-file.js'
+import { migrate } from '../../../src/store/migrate.js'
+import type { Database } from '../../../src/store/schema.js'
+import type { WebhookAddress } from '../../../src/sync/adapters/webhook/address.js'
+import { createOutbound, type Outbound } from '../../../src/sync/outbound.js'
+import { open, temporaryFile } from '../../store/temporary-store.js'
+import { SECRET } from './receiver.js'
+
+export const NOON = Date.parse('2026-03-01T12:00:00.000Z')
+
+export interface OutboundStore {
+  readonly db: Kysely<Database>
+  /** Everything that was logged. */
+  readonly logged: () => string
+  change(...changes: readonly Partial<NewChange>[]): Promise<void>
+  /** What a restore does to the change log. */
+  restore(): Promise<void>
+  pause(isPaused: boolean): void
+  /** Starts to tell an address, as a daemon would. */
+  tell(address: Partial<WebhookAddress> & Pick<WebhookAddress, 'url'>): Promise<Outbound>
+}
+
+/** A store with a change log, and a clock that stands still at noon: the library that verifies reads it too. */
+export async function outboundStore(): Promise<OutboundStore> {
+  // The date alone: timers run as they do.
+  vi.setSystemTime(NOON)
+  onTestFinished(() => void vi.useRealTimers())
+  const file = temporaryFile()
+  const writing = open(file)
+  await migrate(writing)
+  await settleChangeLogEpoch(writing)
+  const db = open(file, true)
+  const { writeSync } = createWriter(writing, Date.now, erasureFileOf(file))
+  const lines: string[] = []
+  const log = createLogger(
+    'debug',
+    new Writable({
+      write(chunk, _encoding, done) {
+        lines.push(String(chunk))
+        done()
+      },
+    }),
+  )
+  let isPaused = false
+  return {
+    db,
+    logged: () => lines.join(''),
+    change: (...changes) =>
+      writing.transaction().execute((trx) =>
+        appendChanges(
+          trx,
+          changes.map((one) => ({ ...CHANGE, ...one })),
+        ),
+      ),
+    restore: () => writing.transaction().execute(startChangeLogEpoch),
+    pause(next) {
+      isPaused = next
+    },
+    async tell({ secrets = [SECRET], environments = ['live'], url }) {
+      const outbound = await createOutbound({
+        db,
+        writeSync,
+        address: () => ({ url, secrets, environments }),
+        isPaused: async () => isPaused,
+        clock: Date.now,
+        random: () => 1,
+        log,
+      })
+      onTestFinished(() => outbound.stop())
+      return outbound
+    },
+  }
+}
+
+const CHANGE: NewChange = {
+  at: NOON - 1_000,
+  environment: 'live',
+  customerId: 'cus_1',
+  productId: 'pro_1',
+  before: { active: false, status: 'none', since: null, until: null },
+  after: { active: true, status: 'ending', since: NOON - 2_000, until: NOON + 60_000 },
+  cause: { kind: 'event', eventId: 'evt_1' },
+}
+
+/** Lets time pass, and has what is due looked for. */
+export function pass(outbound: Outbound, ms: number): void {
+  vi.setSystemTime(Date.now() + ms)
+  outbound.wake()
+}

@@ -1,0 +1,343 @@
+import { describe, expect, it, vi } from 'vitest'
+import { NOON, outboundStore, pass } from './outbound-store.js'
+import { NEXT_SECRET, type Receiver, SECRET, startReceiver, status } from './receiver.js'
+
+const MINUTE = 60_000
+const DAY = 86_400_000
+
+/** What came, as `customer/product`. */
+const told = ({ received }: Receiver) =>
+  received.map(({ payload }) => `${payload.data.customerId}/${payload.data.productId}`)
+
+const arrive = (receiver: Receiver, count: number) =>
+  vi.waitFor(() => expect(receiver.received).toHaveLength(count), { timeout: 10_000 })
+
+describe('the outbound webhook', () => {
+  it('posts a change as the change log has it, signed as the library verifies', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    const outbound = await store.tell(receiver)
+    await store.change({})
+    outbound.wake()
+    await arrive(receiver, 1)
+    const [message] = receiver.received
+    const [, epoch] = /^msg_(\w+)_1$/.exec(message?.id ?? '') ?? []
+    expect(message?.payload).toEqual({
+      type: 'entitlement.changed',
+      timestamp: '2026-03-01T11:59:59.000Z',
+      data: {
+        cursor: `${epoch}.1`,
+        at: '2026-03-01T11:59:59.000Z',
+        environment: 'live',
+        customerId: 'cus_1',
+        productId: 'pro_1',
+        before: { active: false, status: 'none', since: null, until: null },
+        after: {
+          active: true,
+          status: 'ending',
+          since: '2026-03-01T11:59:58.000Z',
+          until: '2026-03-01T12:01:00.000Z',
+        },
+        cause: { kind: 'event', eventId: 'evt_1' },
+      },
+    })
+    await vi.waitFor(async () => expect((await outbound.status())?.messages).toEqual([]))
+  })
+
+  it('begins with what changes after it was first configured', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    await store.change({ productId: 'pro_old' })
+    const outbound = await store.tell(receiver)
+    await store.change({ productId: 'pro_new' })
+    outbound.wake()
+    await arrive(receiver, 1)
+    expect(told(receiver)).toEqual(['cus_1/pro_new'])
+  })
+
+  it('goes on where it was stopped', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    await (await store.tell(receiver)).stop()
+    await store.change({ productId: 'pro_meanwhile' })
+    await store.tell(receiver)
+    await arrive(receiver, 1)
+    expect(told(receiver)).toEqual(['cus_1/pro_meanwhile'])
+  })
+
+  it('begins anew after a restore, says so, and still tells what was waiting, under its old id', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    store.pause(true)
+    const before = await store.tell(receiver)
+    await store.change({ productId: 'pro_waiting' })
+    before.wake()
+    await vi.waitFor(async () => expect((await before.status())?.messages).toMatchObject([{ count: 1 }]))
+    await before.stop()
+    await store.change({ productId: 'pro_not_seen' })
+    await store.restore()
+    store.pause(false)
+    const outbound = await store.tell(receiver)
+    await store.change({ productId: 'pro_after' })
+    outbound.wake()
+    await arrive(receiver, 2)
+    expect(told(receiver)).toEqual(['cus_1/pro_waiting', 'cus_1/pro_after'])
+    const [first, second] = receiver.received.map(({ id }) => /^msg_(\w+)_\d$/.exec(id)?.[1])
+    expect(first).not.toBe(second)
+    expect(store.logged()).toContain('since a restore')
+  })
+
+  it('tells of the environments that it is configured for alone', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    const outbound = await store.tell({ ...receiver, environments: ['sandbox'] })
+    await store.change({ productId: 'pro_live' }, { productId: 'pro_test', environment: 'sandbox' })
+    outbound.wake()
+    await arrive(receiver, 1)
+    expect(told(receiver)).toEqual(['cus_1/pro_test'])
+  })
+
+  it('keeps the order of each customer, and lets no customer wait for another', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    const held: (() => void)[] = []
+    receiver.answerWith((res, { payload }) => {
+      if (payload.data.customerId === 'cus_1' && held.length === 0) held.push(() => res.writeHead(204).end())
+      else res.writeHead(204).end()
+    })
+    const outbound = await store.tell(receiver)
+    await store.change(
+      { productId: 'pro_1' },
+      { productId: 'pro_2' },
+      { customerId: 'cus_2', productId: 'pro_1' },
+      { customerId: 'cus_2', productId: 'pro_2' },
+    )
+    outbound.wake()
+    await arrive(receiver, 3)
+    expect(told(receiver).toSorted()).toEqual(['cus_1/pro_1', 'cus_2/pro_1', 'cus_2/pro_2'])
+    held[0]?.()
+    await arrive(receiver, 4)
+    expect(told(receiver).at(-1)).toBe('cus_1/pro_2')
+  })
+
+  it('has several customers under way at once, and never more than eight', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    let underWay = 0
+    const seen: number[] = []
+    receiver.answerWith((res) => {
+      underWay += 1
+      seen.push(underWay)
+      setTimeout(() => {
+        underWay -= 1
+        res.writeHead(204).end()
+      }, 20)
+    })
+    const outbound = await store.tell(receiver)
+    await store.change(...Array.from({ length: 40 }, (_, n) => ({ customerId: `cus_${n}` })))
+    outbound.wake()
+    await arrive(receiver, 40)
+    expect(Math.max(...seen)).toBe(8)
+  })
+
+  it('tries again under the same id, with the same body, and signs anew', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith((res, message, count) => status(count < 3 ? 500 : 204)(res, message, count))
+    const outbound = await store.tell(receiver)
+    await store.change({}, { productId: 'pro_2' })
+    outbound.wake()
+    await arrive(receiver, 1)
+    for (const attempts of [1, 2]) {
+      await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(attempts))
+      pass(outbound, MINUTE)
+    }
+    await arrive(receiver, 4)
+    const [first, second, third, next] = receiver.received
+    expect([second?.id, third?.id]).toEqual([first?.id, first?.id])
+    expect([second?.payload, third?.payload]).toEqual([first?.payload, first?.payload])
+    expect([first, second, third].map((one) => one?.signedAt)).toEqual([
+      NOON,
+      NOON + MINUTE,
+      NOON + 2 * MINUTE,
+    ])
+    expect(next?.payload.data.productId).toBe('pro_2')
+  })
+
+  it('follows no redirect', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    const elsewhere = await startReceiver()
+    receiver.answerWith(status(307, { location: elsewhere.url }))
+    const outbound = await store.tell(receiver)
+    await store.change({})
+    outbound.wake()
+    await vi.waitFor(async () => expect((await nextAttempt(store.db)).last_error).toBe('answered 307'))
+    expect([elsewhere.received, elsewhere.refused]).toEqual([[], []])
+  })
+
+  it('sends nothing to anybody before a Retry-After has passed', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith((res, message, count) =>
+      count === 1
+        ? status(429, { 'retry-after': '600' })(res, message, count)
+        : status(204)(res, message, count),
+    )
+    const outbound = await store.tell(receiver)
+    await store.change({})
+    outbound.wake()
+    await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
+    await store.change({ customerId: 'cus_2' })
+    pass(outbound, 9 * MINUTE)
+    await vi.waitFor(async () =>
+      expect((await outbound.status())?.messages).toMatchObject([{ parked: null, count: 2 }]),
+    )
+    pass(outbound, MINUTE)
+    await arrive(receiver, 3)
+    expect(receiver.received.map(({ signedAt }) => signedAt)).toEqual([
+      NOON,
+      NOON + 10 * MINUTE,
+      NOON + 10 * MINUTE,
+    ])
+  })
+
+  it('parks what the receiver says is gone, and goes on with the next', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith((res, message, count) => status(count === 1 ? 410 : 204)(res, message, count))
+    const outbound = await store.tell(receiver)
+    await store.change({}, { productId: 'pro_2' })
+    outbound.wake()
+    await arrive(receiver, 2)
+    await vi.waitFor(async () =>
+      expect((await outbound.status())?.messages).toEqual([
+        { parked: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
+      ]),
+    )
+    expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_2'])
+  })
+
+  it('gives up after three days, goes on with the next, and sends it again when it is told to', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith((res, message, count) => status(count < 3 ? 503 : 204)(res, message, count))
+    const outbound = await store.tell(receiver)
+    await store.change({}, { productId: 'pro_2' })
+    outbound.wake()
+    await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
+    pass(outbound, 3 * DAY)
+    await arrive(receiver, 3)
+    await vi.waitFor(async () =>
+      expect((await outbound.status())?.messages).toMatchObject([{ parked: 'given_up', count: 1 }]),
+    )
+    for (const other of [
+      { customerId: 'cus_2' },
+      { target: 'discord:1:2' },
+      { code: 'gone' },
+      { state: 'retrying' },
+    ] as const) {
+      expect(await outbound.retry(other)).toBe(0)
+    }
+    expect(
+      await outbound.retry({ target: 'webhook', environment: 'live', customerId: 'cus_1', code: 'given_up' }),
+    ).toBe(1)
+    await arrive(receiver, 4)
+    expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_1', 'cus_1/pro_2', 'cus_1/pro_1'])
+    expect(receiver.received[3]?.id).toBe(receiver.received[0]?.id)
+    await vi.waitFor(async () => expect((await outbound.status())?.messages).toEqual([]))
+  })
+
+  it('sends nothing while sync is paused, and keeps it', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    const outbound = await store.tell(receiver)
+    store.pause(true)
+    await store.change({})
+    outbound.wake()
+    await vi.waitFor(async () => expect((await outbound.status())?.messages).toMatchObject([{ count: 1 }]))
+    vi.setSystemTime(NOON + MINUTE)
+    store.pause(false)
+    outbound.wake()
+    await arrive(receiver, 1)
+    expect(receiver.received[0]?.signedAt).toBe(NOON + MINUTE)
+  })
+
+  it('signs by each of its secrets, so that the receiver may change from one to the next', async () => {
+    const store = await outboundStore()
+    const receivers = [await startReceiver(SECRET), await startReceiver(NEXT_SECRET)]
+    for (const receiver of receivers) {
+      const outbound = await store.tell({ ...receiver, secrets: [SECRET, NEXT_SECRET] })
+      await store.change({})
+      outbound.wake()
+      await arrive(receiver, 1)
+      await outbound.stop()
+      expect(receiver.refused).toEqual([])
+    }
+  })
+
+  it('takes the status for the answer where the body never ends', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith((res) => void res.writeHead(200).write('and so on'))
+    const outbound = await store.tell(receiver)
+    await store.change({}, { productId: 'pro_2' })
+    outbound.wake()
+    await arrive(receiver, 2)
+    await vi.waitFor(async () => expect((await outbound.status())?.messages).toEqual([]))
+  })
+
+  it('ends beside a receiver that hangs, and sends what it knows nothing of again', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith(() => {})
+    const outbound = await store.tell(receiver)
+    await store.change({})
+    outbound.wake()
+    await arrive(receiver, 1)
+    await outbound.stop()
+    receiver.answerWith(status(204))
+    await store.tell(receiver)
+    await arrive(receiver, 2)
+    expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id)
+  })
+
+  it('tells credentials to the receiver, and nothing secret to anybody else', async () => {
+    const store = await outboundStore()
+    const receiver = await startReceiver()
+    receiver.answerWith((res, message, count) =>
+      status([500, 410, 204][count - 1] ?? 204)(res, message, count),
+    )
+    const url = receiver.url
+      .replace('http://', 'http://me:pass%20word@')
+      .replace('/hook', '/in/path-part?key=query-part')
+    const outbound = await store.tell({ url })
+    await store.change({}, { productId: 'pro_2' })
+    outbound.wake()
+    await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
+    pass(outbound, MINUTE)
+    await arrive(receiver, 3)
+    await vi.waitFor(() => expect(store.logged()).toContain('is taken again'))
+    await outbound.stop()
+    const unreachable = await store.tell({ url: url.replace(/:\d+/, ':9') })
+    await store.change({})
+    unreachable.wake()
+    await vi.waitFor(() => expect(store.logged()).toContain('no connection'))
+    const [message] = receiver.received
+    expect(message?.authorization).toBe(`Basic ${Buffer.from('me:pass word').toString('base64')}`)
+    expect(message?.path).toBe('/in/path-part?key=query-part')
+    const seen = store.logged() + JSON.stringify([await unreachable.status(), await nextAttempt(store.db)])
+    for (const part of ['me:pass', 'pass%20word', 'path-part', 'query-part', SECRET.slice(6)]) {
+      expect(seen).not.toContain(part)
+    }
+  })
+})
+
+async function nextAttempt(db: Awaited<ReturnType<typeof outboundStore>>['db']) {
+  return db
+    .selectFrom('messages')
+    .select(['attempts', 'last_error', 'next_attempt_at'])
+    .orderBy('cursor')
+    .limit(1)
+    .executeTakeFirstOrThrow()
+}

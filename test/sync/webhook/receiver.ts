@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+import { onTestFinished } from 'vitest'
+
+export const SECRET = `whsec_${Buffer.from('a secret of the first receiver').toString('base64')}`
+export const NEXT_SECRET = `whsec_${Buffer.from('a secret that comes after it..').toString('base64')}`
+
+/** What came, once the library has verified it. */
+export interface ReceivedMessage {
+  readonly id: string
+  /** When it was signed, in epoch milliseconds. */
+  readonly signedAt: number
+  readonly path: string
+  readonly authorization: string | null
+  readonly payload: {
+    readonly type: string
+    readonly timestamp: string
+    readonly data: { readonly cursor: string; readonly customerId: string; readonly productId: string }
+  }
+}
+
+/** Answers a message; `count` says the how many-th it is. */
+export type AnswerMessage = (res: ServerResponse, message: ReceivedMessage, count: number) => void
+
+export interface Receiver {
+  readonly url: string
+  readonly received: readonly ReceivedMessage[]
+  /** Whatever the library did not verify. */
+  readonly refused: readonly unknown[]
+  answerWith(answer: AnswerMessage): void
+}
+
+export const status =
+  (code: number, headers: Record<string, string> = {}): AnswerMessage =>
+  (res) =>
+    void res.writeHead(code, headers).end()
+
+/** The merchant's own server: verifies each message by the Standard Webhooks library. */
+export async function startReceiver(secret = SECRET): Promise<Receiver> {
+  const received: ReceivedMessage[] = []
+  const refused: unknown[] = []
+  let answer = status(204)
+  const server = createServer(async (req, res) => {
+    const headers = Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, `${value}`]))
+    try {
+      const payload = new Webhook(secret).verify(await text(req), headers) as ReceivedMessage['payload']
+      const message = {
+        id: headers['webhook-id'] ?? '',
+        signedAt: Number(headers['webhook-timestamp']) * 1000,
+        path: req.url ?? '',
+        authorization: req.headers.authorization ?? null,
+        payload,
+      }
+      received.push(message)
+      answer(res, message, received.length)
+    } catch (error) {
+      refused.push(error)
+      res.writeHead(401).end()
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    received,
+    refused,
+    answerWith(next) {
+      answer = next
+    },
+  }
+}
