@@ -1,11 +1,13 @@
 import type { Logger } from 'pino'
 import type { Config } from './config/types.js'
+import { createErasures } from './daemon/erasures.js'
 import { forgetting } from './daemon/forgetting.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
 import { readinessOf } from './daemon/readiness.js'
 import { createReplays } from './daemon/replays.js'
 import { scheduledBackups } from './daemon/scheduled-backups.js'
 import { customerQuestions } from './daemon/store-questions.js'
+import { createFollowing } from './daemon/sync.js'
 import { usableSocket } from './daemon/usable-socket.js'
 import { entitlementFor } from './entitlements/entitlement.js'
 import { createKeptAnswers } from './handlers/kept-answers.js'
@@ -22,6 +24,7 @@ import { createReportRemarks } from './ingest/report-remarks.js'
 import { startWriter } from './ingest/start-writer.js'
 import { startSchedule } from './jobs/schedule.js'
 import { createWarnOfGaps } from './jobs/warn-of-gaps.js'
+import { loadDeletedUnerased, loadErasure } from './store/erasures.js'
 import { createEventBodyReader } from './store/event-body-reader.js'
 import { createEventPageReader } from './store/event-page-reader.js'
 import { createEventReader } from './store/event-reader.js'
@@ -33,9 +36,14 @@ import { countWaiting } from './store/waiting-events.js'
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
 
+/** Looked for every minute. */
+const DELETED_AT_ONCE = 100
+
 export interface DaemonDeps {
   /** Epoch milliseconds; the one place where the clock comes in. */
   readonly clock: () => number
+  /** From 0 up to 1; spreads what is tried again. */
+  readonly random?: () => number
   readonly log: Logger
 }
 
@@ -55,7 +63,10 @@ export interface Daemon {
  * Puts the parts together: the only place that knows them all.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`; the system's own errors pass through
  */
-export async function startDaemon(config: Config, { clock, log }: DaemonDeps): Promise<Daemon> {
+export async function startDaemon(
+  config: Config,
+  { clock, random = Math.random, log }: DaemonDeps,
+): Promise<Daemon> {
   let current = config
   let fail: (error: unknown) => void = () => {}
   const failure = new Promise<unknown>((resolve) => {
@@ -64,6 +75,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
   const store = await openStore(config.database.file, config.policy, clock, (file) =>
     startWriter({ file, clock, onEnded: (error) => fail(error) }),
   )
+  let stopFollowing = async (): Promise<void> => {}
   try {
     const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
     const warnIfPolicyDiffers = async () => {
@@ -76,9 +88,14 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     const inPlace = checkedBy(store.assertInPlace)
     const canWrite = trusted(inPlace(writer.canWrite))
     const keptAnswers = createKeptAnswers()
+    const reportRemarks = createReportRemarks({ log, count: metrics })
+    let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
       writeBatch: inPlace(forgetting(keptAnswers, writer.writeBatch)),
-      onWritten: createReportRemarks({ log, count: metrics }),
+      onWritten: (remarks) => {
+        wakeFollowing()
+        reportRemarks(remarks)
+      },
       onBroken: (error) => fail(error),
       log,
     })
@@ -99,6 +116,38 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
+    const again = await trusted(inPlace(writer.settleErasures))()
+    if (again > 0)
+      log.warn({ count: again }, 'erased again whom the database, an older one, did not know to be')
+    const erasures = createErasures({
+      config,
+      writer: { ...writer, finishErasures: trusted(writer.finishErasures) },
+      write: queue.ingest,
+      findErasure: (environment, customerId) => loadErasure(store.reader, environment, customerId),
+      loadDeleted: () => loadDeletedUnerased(store.reader, DELETED_AT_ONCE),
+      clock,
+      log,
+    })
+    const performAct = createPerformAct({
+      write: queue.ingest,
+      findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
+      readAccess,
+      isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
+      clock,
+    })
+    const following = await createFollowing({
+      config,
+      db: store.reader,
+      writeSync: (name, change) => trusted(inPlace(() => writer.writeSync(name, change)))(),
+      readAccess,
+      performAct,
+      registry: metrics.registry,
+      clock,
+      random,
+      log,
+    })
+    wakeFollowing = following.wake
+    stopFollowing = following.stop
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const listeners = await startListeners({
       addresses: config.server,
@@ -110,12 +159,8 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       readAccess,
       keptAnswers,
       entitlementFor,
-      performAct: createPerformAct({
-        write: queue.ingest,
-        findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
-        readAccess,
-        clock,
-      }),
+      performAct,
+      erase: erasures.erase,
       customers: customerQuestions(store.customerReaders(config.identity.ref), answered),
       storedEvents: {
         readEventPage: answered(createEventPageReader(store.reader)),
@@ -136,6 +181,13 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
         checkLines: createCheckLines({ endpointNamed }),
       },
       replays,
+      messenger: following.messenger,
+      sync: {
+        ...following.questions,
+        memberships: answered(following.questions.memberships),
+        plan: answered(following.questions.plan),
+        status: answered(following.questions.status),
+      },
       isWriterAlive: queue.isAlive,
       readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers),
       clock,
@@ -151,16 +203,25 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       readGaps,
       countWaiting: () => countWaiting(store.reader),
     })
+    const refreshDue = trusted(inPlace(writer.refreshDue))
     const schedule = startSchedule({
-      refreshDue: trusted(inPlace(writer.refreshDue)),
+      refreshDue: async () => {
+        const count = await refreshDue()
+        if (count > 0) following.wake()
+        return count
+      },
       warnOfGaps: createWarnOfGaps({ readGaps, endpointNames, log }),
       log,
     })
+    const privacySchedule = erasures.start()
 
     async function stop(): Promise<void> {
+      // First: whoever asked for an erasure is answered then, finished or not.
+      await privacySchedule.stop()
       await listeners.stop()
       await queue.drain()
       await schedule.stop()
+      await following.stop()
       await backups?.stop()
       await rebuilds.stop()
       await replays.close()
@@ -173,6 +234,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       metricsUrl: listeners.metricsUrl,
       reload: (next) => {
         current = next
+        following.reload(next)
         void warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'the policy in force could not be read')
         })
@@ -184,6 +246,7 @@ export async function startDaemon(config: Config, { clock, log }: DaemonDeps): P
       failure,
     }
   } catch (error) {
+    await stopFollowing()
     await store.close()
     throw error
   }

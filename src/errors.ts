@@ -19,6 +19,7 @@ export const ERROR_CODES = [
   'invalid_request',
   'customer_not_found',
   'event_not_found',
+  'body_removed',
   'config_invalid',
   'config_missing',
   'store_in_use',
@@ -49,7 +50,15 @@ export const ERROR_CODES = [
   'input_failed',
   'lines_refused',
   'grant_not_found',
+  'customer_erased',
   'idempotency_key_conflict',
+  'sync_off',
+  'plan_changed',
+  'group_not_found',
+  'not_entitled',
+  'platform_not_configured',
+  'platform_unavailable',
+  'platform_refused',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]

@@ -4,6 +4,7 @@ import { systemUser } from '../handlers/local-access.js'
 import { actJson, reasonText } from '../handlers/manual-act.js'
 import { type Act, createPerformAct } from '../ingest/manual-acts.js'
 import type { Environment } from '../provider/event.js'
+import { loadErasure } from '../store/erasures.js'
 import { loadManualEvent } from '../store/manual-events.js'
 import { defaultEnvironment, environmentOption, jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -57,6 +58,8 @@ async function actDirectly(
       write: ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess: store.readAccess,
+      isErased: async (environment, customerId) =>
+        (await loadErasure(store.reader, environment, customerId)) !== null,
       clock,
     })
     const environment = options.environment ?? defaultEnvironment(config.endpoints)

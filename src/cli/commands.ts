@@ -3,8 +3,10 @@ import { backupCommand } from './backup.js'
 import { blockCommand } from './block.js'
 import { checkCommand } from './check.js'
 import type { RegisterCommand } from './command.js'
+import { compactCommand } from './compact.js'
 import { configCheckCommand } from './config-check.js'
 import { doctorCommand } from './doctor.js'
+import { eraseCommand } from './erase.js'
 import { eventsBodyCommand } from './events-body.js'
 import { eventsExportCommand } from './events-export.js'
 import { eventsListCommand } from './events-list.js'
@@ -15,6 +17,7 @@ import { importCommand } from './import.js'
 import { keysCreateCommand } from './keys-create.js'
 import { keysListCommand } from './keys-list.js'
 import { linkCommand } from './link.js'
+import { migrateCommand } from './migrate.js'
 import { policyApplyCommand } from './policy-apply.js'
 import { policyDiffCommand } from './policy-diff.js'
 import { policyShowCommand } from './policy-show.js'
@@ -24,6 +27,11 @@ import { replayCommand } from './replay.js'
 import { restoreCommand } from './restore.js'
 import { revokeCommand } from './revoke.js'
 import { serveCommand } from './serve.js'
+import { syncCheckCommand } from './sync-check.js'
+import { syncPauseCommand, syncResumeCommand } from './sync-pause.js'
+import { syncPlanCommand } from './sync-plan.js'
+import { syncRunCommand } from './sync-run.js'
+import { syncStatusCommand } from './sync-status.js'
 import { triggerCommand } from './trigger.js'
 import { unblockCommand } from './unblock.js'
 
@@ -50,6 +58,7 @@ export function createCommands({ now, openInput }: CommandsDeps): readonly Regis
     blockCommand,
     unblockCommand,
     linkCommand,
+    eraseCommand,
     keysCreateCommand,
     keysListCommand,
     configCheckCommand,
@@ -59,8 +68,16 @@ export function createCommands({ now, openInput }: CommandsDeps): readonly Regis
     rebuildCommand,
     replayCommand,
     importCommand(openInput),
+    syncStatusCommand,
+    syncPlanCommand,
+    syncRunCommand,
+    syncCheckCommand,
+    syncPauseCommand,
+    syncResumeCommand,
     backupCommand,
     restoreCommand,
+    compactCommand,
+    migrateCommand,
     doctorCommand,
   ]
 }

@@ -1,4 +1,9 @@
-import type { OtherBody, StoredEventDetail } from '../entitlements/stored-event.js'
+import {
+  BODY_REMOVAL_TEXT,
+  type BodyRemoval,
+  type OtherBody,
+  type StoredEventDetail,
+} from '../entitlements/stored-event.js'
 import { eventDetailJson } from '../handlers/event-json.js'
 import { alignColumns } from './columns.js'
 
@@ -36,7 +41,7 @@ function factsOf(event: StoredEventDetail): string[][] {
     ['belongs to', source === null ? 'nothing' : `${source.kind} ${source.id}`],
     ['generation', event.generation ?? 'neither'],
     ['normaliser', String(event.normalizerVersion)],
-    ['body', `${event.bodyBytes} bytes, sha256 ${event.bodySha256}`],
+    ['body', `${event.bodyBytes} bytes, sha256 ${event.bodySha256}${removalText(event.bodyRemoved)}`],
     ...(conflicts === 0 ? [] : [['conflicts', String(conflicts)]]),
   ]
 }
@@ -78,8 +83,12 @@ function otherBodies({ otherBodies: bodies }: StoredEventDetail): string[][] {
     `${body.bytes} bytes`,
     body.endpoint,
     time(body.receivedAt),
-    body.deliveries === 1 ? 'once' : `${body.deliveries} times`,
+    `${body.deliveries === 1 ? 'once' : `${body.deliveries} times`}${removalText(body.removed)}`,
   ])
+}
+
+function removalText(removed: BodyRemoval | null): string {
+  return removed === null ? '' : `, which ${BODY_REMOVAL_TEXT[removed.why]}, at ${time(removed.at)}`
 }
 
 function listText(title: string, lines: readonly string[]): string {

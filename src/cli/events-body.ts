@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
+import { BODY_REMOVAL_TEXT, type BodyRemoval } from '../entitlements/stored-event.js'
+import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { createEventBodyReader } from '../store/event-body-reader.js'
 import {
@@ -43,13 +45,25 @@ async function writeBody(eventId: string, options: EventsBodyOptions, context: C
   const sha256 = options.sha256 ?? null
   const body = await readStore(config, (db) => createEventBodyReader(db)({ environment, eventId, sha256 }))
   if (body === null) throw noSuchEvent(eventId, environment)
+  const { bytes, removed, sha256: signed } = body
+  if (bytes === null) throw bodyRemoved(eventId, removed)
+  if (removed !== null) context.err(`${sentenceOf(eventId, removed)}\n`)
   if (options.output !== undefined) {
-    saveTo(resolve(context.folder, options.output), body.bytes, options.force === true)
+    saveTo(resolve(context.folder, options.output), bytes, options.force === true)
   } else if (options.json) {
-    context.out(jsonLine({ id: eventId, sha256: body.sha256, bodyBase64: body.bytes.toString('base64') }))
+    context.out(jsonLine({ id: eventId, sha256: signed, bodyBase64: bytes.toString('base64') }))
   } else {
-    context.out(body.bytes)
+    context.out(bytes)
   }
+}
+
+function bodyRemoved(eventId: string, removed: BodyRemoval | null): LatchkeyError {
+  const why = removed === null ? `the body of ${eventId} is gone` : sentenceOf(eventId, removed)
+  return new LatchkeyError('body_removed', why)
+}
+
+function sentenceOf(eventId: string, { why, at }: BodyRemoval): string {
+  return `the body of ${eventId} ${BODY_REMOVAL_TEXT[why]}, at ${new Date(at).toISOString()}`
 }
 
 function saveTo(path: string, bytes: Buffer, replace: boolean): void {

@@ -35,11 +35,17 @@ async function exportEvents(options: EventsExportOptions, context: CliContext): 
     file === null ? toStandardOutput(context) : openOutputFile(file, { replace: !!options.force })
   const progress = createProgress(file === null ? false : context.isTerminal, context)
   let deliveries = 0
+  let leftOut = 0
   try {
     await readStore(config, async (db) => {
       const show = (reached: number, newest: number) => progress.show(deliveries, reached, newest)
       for await (const delivery of exportDeliveries(db, filter, show)) {
-        output.write(exportLine(delivery))
+        const { body } = delivery
+        if (body === null) {
+          leftOut += 1
+          continue
+        }
+        output.write(exportLine({ ...delivery, body }))
         deliveries += 1
       }
     })
@@ -48,9 +54,15 @@ async function exportEvents(options: EventsExportOptions, context: CliContext): 
     progress.clear()
     output.discard()
   }
+  if (leftOut > 0 && !(options.json && file !== null)) context.err(leftOutText(leftOut))
   if (file === null) return
   const lines = deliveries === 1 ? 'one line' : `${deliveries} lines`
-  context.out(options.json ? jsonLine({ file, lines: deliveries }) : `wrote ${lines} to ${file}\n`)
+  context.out(options.json ? jsonLine({ file, lines: deliveries, leftOut }) : `wrote ${lines} to ${file}\n`)
+}
+
+function leftOutText(count: number): string {
+  const bodies = count === 1 ? 'one body is' : `${count} bodies are`
+  return `left out: ${bodies} not there any more as signed, being old, or about somebody who was erased\n`
 }
 
 function toStandardOutput({ out }: CliContext): Output {

@@ -4,7 +4,7 @@ import type { PolicyRow } from '../entitlements/reading.js'
 import { alignColumns } from './columns.js'
 
 /** An explanation for a person to read: the summary, then each source with its events in the order they count. */
-export function explanationText({ summary, sources, held, blocks, ends }: Explanation): string {
+export function explanationText({ summary, sources, held, blocks, erasures, ends }: Explanation): string {
   const sections = [
     `${summary}\n`,
     ...sources.map(sourceText),
@@ -15,6 +15,10 @@ export function explanationText({ summary, sources, held, blocks, ends }: Explan
     listText(
       'Blocks',
       blocks.map(({ sentence }) => sentence),
+    ),
+    listText(
+      'Erased',
+      erasures.map(({ sentence }) => sentence),
     ),
     listText(
       'Coming ends',

@@ -46,6 +46,9 @@ function describeFailure(error: unknown): Failure {
 /** A refusal of the system says in one line what it is about; anything else is a bug, and its stack is needed. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
+  if ('code' in error && error.code === 'EADDRINUSE' && 'address' in error && 'port' in error) {
+    return `something else listens on ${error.address}:${error.port}: set another port in the config, or LATCHKEY_PORT`
+  }
   return 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 

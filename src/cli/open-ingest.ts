@@ -18,6 +18,7 @@ export interface OpenIngest {
  */
 export async function openIngest({ database, policy }: Config, clock: () => number): Promise<OpenIngest> {
   const store = await openStore(database.file, policy, clock, (file) => openWriter(file, clock))
+  await store.writer.settleErasures()
   const queue = createIngestQueue({
     writeBatch: store.writer.writeBatch,
     onWritten: () => {},

@@ -27,13 +27,14 @@ export function replayCommand(program: Command, context: CliContext): void {
 }
 
 function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
-  const { read, changed, recovered, quarantined, duplicates, skipped } = summary
+  const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable } = summary
   const lines = [
     `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
     ...(recovered > 0 ? [`${recovered} could not be used before`] : []),
     ...(quarantined > 0 ? [`${quarantined} can not be used`] : []),
     ...(duplicates > 0 ? [`${duplicates} left alone: another event has their id`] : []),
     ...(skipped > 0 ? [`${skipped} left alone: their endpoint is for another environment now`] : []),
+    ...(notReplayable > 0 ? [`${notReplayable} taken as they stand: their bodies were removed`] : []),
   ]
   return `${lines.join('\n')}\n${differenceText(summary, { conditional })}`
 }

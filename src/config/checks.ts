@@ -3,7 +3,9 @@ import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
 import type { Issue } from '../errors.js'
 import { type ApiKeyFile, apiKeySchema, type EndpointFile, endpointSchema } from './access-schema.js'
 import { formatPath, type Path } from './issues.js'
+import { objectAt, valueAt } from './json-values.js'
 import { grantRowSchema, revokeRowSchema } from './policy-schema.js'
+import { findSyncConflicts } from './sync-checks.js'
 
 const RAILS = ['card', 'crypto', 'unknown'] as const
 
@@ -16,23 +18,22 @@ export function findConflicts(config: unknown): Issue[] {
     ...findSharedSecrets(usableEndpoints(config)),
     ...findRepeatedKeys(usableKeys(config)),
     ...RAILS.flatMap((rail) => findTypesOfBothKinds(config, rail)),
+    ...findSyncConflicts(config),
   ]
 }
 
 /** A secret that opens a sandbox endpoint must open nothing live. */
-function findSharedSecrets(endpoints: readonly (readonly [string, EndpointFile])[]): Issue[] {
+function findSharedSecrets(endpoints: readonly UsableEndpoint[]): Issue[] {
   const liveEndpointOf = new Map<string, string>()
-  for (const [name, { environment, secrets }] of endpoints) {
-    if (environment === 'live') for (const secret of secrets) liveEndpointOf.set(textOf(secret), name)
+  for (const { name, environment, secrets } of endpoints) {
+    if (environment === 'live') for (const { text } of secrets) liveEndpointOf.set(text, name)
   }
-  return endpoints.flatMap(([name, { environment, secrets }]) => {
+  return endpoints.flatMap(({ environment, secrets }) => {
     if (environment === 'live') return []
-    return secrets.flatMap((secret, index) => {
-      const live = liveEndpointOf.get(textOf(secret))
-      const within = typeof secret === 'string' ? [] : ['secret']
-      const path = formatPath(['endpoints', name, 'secrets', index, ...within])
+    return secrets.flatMap(({ text, path }) => {
+      const live = liveEndpointOf.get(text)
       const message = `is a secret of the live endpoint ${live} too: a sandbox secret must open nothing live`
-      return live === undefined ? [] : [{ path, message }]
+      return live === undefined ? [] : [{ path: formatPath(path), message }]
     })
   })
 }
@@ -66,8 +67,8 @@ function findTypesOfBothKinds(config: unknown, rail: (typeof RAILS)[number]): Is
     revokeRowSchema,
     DOCUMENTED_POLICY.revokeOn[rail],
   )
-  return grants.flatMap((type, index) => {
-    if (!revokes.includes(type)) return []
+  return grants.flatMap(([index, type]) => {
+    if (!revokes.some(([, revoking]) => revoking === type)) return []
     const message = `${type} both grants (grantOn.${rail}) and takes back (revokeOn.${rail})`
     const given = valueAt(config, ['policy', 'grantOn', rail]) !== undefined
     return [
@@ -79,45 +80,49 @@ function findTypesOfBothKinds(config: unknown, rail: (typeof RAILS)[number]): Is
   })
 }
 
-/** The row as given, the documented one where none is given, and none where it can't be read. */
+/** What of the row can be read, each with its index; the documented row where none is given. */
 function rowAt<T>(
   config: unknown,
   path: Path,
-  schema: z.ZodType<T[]>,
+  schema: z.ZodArray<z.ZodType<T>>,
   documented: readonly T[],
-): readonly T[] {
+): readonly (readonly [number, T])[] {
   const value = valueAt(config, path)
-  if (value === undefined) return documented
-  const row = schema.safeParse(value)
-  return row.success ? row.data : []
+  if (value === undefined) return [...documented.entries()]
+  if (!Array.isArray(value)) return []
+  return usable(value, schema.element)
 }
 
-function usableEndpoints(config: unknown): (readonly [string, EndpointFile])[] {
-  return Object.entries(objectAt(config, ['endpoints'])).flatMap(([name, value]) => {
-    const endpoint = endpointSchema.safeParse(value)
-    return endpoint.success ? [[name, endpoint.data] as const] : []
+/** What of an endpoint can be read, whatever is wrong with the rest of it. */
+interface UsableEndpoint {
+  readonly name: string
+  readonly environment: EndpointFile['environment']
+  readonly secrets: readonly { readonly text: string; readonly path: Path }[]
+}
+
+function usableEndpoints(config: unknown): UsableEndpoint[] {
+  const { environment: environmentSchema, secrets: secretsSchema } = endpointSchema.shape
+  return Object.keys(objectAt(config, ['endpoints'])).flatMap((name) => {
+    const environment = environmentSchema.safeParse(valueAt(config, ['endpoints', name, 'environment']))
+    if (!environment.success) return []
+    const given = Object.values(objectAt(config, ['endpoints', name, 'secrets']))
+    const secrets = usable(given, secretsSchema.element).map(([index, secret]) => {
+      const path = ['endpoints', name, 'secrets', index]
+      return typeof secret === 'string'
+        ? { text: secret, path }
+        : { text: secret.secret, path: [...path, 'secret'] }
+    })
+    return [{ name, environment: environment.data, secrets }]
+  })
+}
+
+function usable<T>(values: readonly unknown[], schema: z.ZodType<T>): (readonly [number, T])[] {
+  return values.flatMap((value, index) => {
+    const parsed = schema.safeParse(value)
+    return parsed.success ? [[index, parsed.data] as const] : []
   })
 }
 
 function usableKeys(config: unknown): (readonly [number, ApiKeyFile])[] {
-  return Object.values(objectAt(config, ['api', 'keys'])).flatMap((value, index) => {
-    const key = apiKeySchema.safeParse(value)
-    return key.success ? [[index, key.data] as const] : []
-  })
-}
-
-function objectAt(value: unknown, path: Path): object {
-  const found = valueAt(value, path)
-  return typeof found === 'object' && found !== null ? found : {}
-}
-
-function valueAt(value: unknown, path: Path): unknown {
-  return path.reduce<unknown>(
-    (node, key) => (typeof node === 'object' && node !== null ? Reflect.get(node, key) : undefined),
-    value,
-  )
-}
-
-function textOf(secret: EndpointFile['secrets'][number]): string {
-  return typeof secret === 'string' ? secret : secret.secret
+  return usable(Object.values(objectAt(config, ['api', 'keys'])), apiKeySchema)
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { apiSchema, endpointsSchema } from './access-schema.js'
 import { backupSchema } from './backup-schema.js'
 import { policySchema } from './policy-schema.js'
+import { erasureSchema, retentionSchema } from './privacy-schema.js'
 import { databaseSchema, logSchema, serverSchema } from './server-schema.js'
 import { identitySchema, productsSchema, providerSchema, syncSchema } from './sync-schema.js'
 
@@ -11,6 +12,8 @@ export const configSchema = z.strictObject({
   server: serverSchema.prefault({}),
   database: databaseSchema.prefault({}),
   backup: backupSchema.optional(),
+  retention: retentionSchema.optional(),
+  erasure: erasureSchema.prefault({}),
   endpoints: endpointsSchema.default({}),
   api: apiSchema.prefault({}),
   policy: policySchema.prefault({}),

@@ -8,7 +8,7 @@ const urlSchema = z.url({
   error: ({ input }) => (input === undefined ? undefined : 'must be an http or https address'),
 })
 
-const targetSchema = z.discriminatedUnion(
+export const targetSchema = z.discriminatedUnion(
   'adapter',
   [
     z.strictObject({
@@ -25,6 +25,8 @@ const targetSchema = z.discriminatedUnion(
   ],
   'must be an adapter that exists: discord, telegram',
 )
+
+export type TargetFile = z.infer<typeof targetSchema>
 
 export const productsSchema = z.record(
   z.string().min(1).max(255),
@@ -52,12 +54,21 @@ const telegramSchema = botSchema.extend({
     .describe('Has updates delivered; left out: they are fetched by long polling.'),
 })
 
+const outboundSecretSchema = z
+  .string()
+  .regex(
+    /^whsec_([A-Za-z0-9+/]{4}){8,}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
+    'must be whsec_ and at least 24 bytes in base64',
+  )
+
 const outboundSchema = z.strictObject({
   url: urlSchema,
   secret: z
-    .string()
-    .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64')
-    .describe('Signs what is sent, by the Standard Webhooks scheme.'),
+    .union(
+      [outboundSecretSchema, z.array(outboundSecretSchema).min(1).max(4)],
+      'must be whsec_ and at least 24 bytes in base64, or a list of such',
+    )
+    .describe('Signs what is sent, by the Standard Webhooks scheme. Of several, each signs.'),
   environments: z.array(environmentSchema).min(1).default(['live']),
 })
 

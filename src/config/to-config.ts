@@ -9,7 +9,7 @@ import type { Overrides } from './overrides.js'
 import type { PolicyFile } from './policy-schema.js'
 import type { ConfigFile } from './schema.js'
 import { sqlitePath } from './server-schema.js'
-import type { BackupConfig, BotConfig, Config, ProductConfig, SyncConfig } from './types.js'
+import type { BackupConfig, BotConfig, Config, OutboundConfig, ProductConfig, SyncConfig } from './types.js'
 
 /** The config as the daemon uses it: overrides applied, defaults filled in, times and paths absolute. */
 export function toConfig(file: ConfigFile, overrides: Overrides, path: string): Config {
@@ -26,6 +26,8 @@ export function toConfig(file: ConfigFile, overrides: Overrides, path: string): 
     },
     database: { url, file: resolve(dirname(path), sqlitePath(url)) },
     backup: toBackup(file.backup, path),
+    retention: file.retention ? { bodiesAfterMs: parseDuration(file.retention.bodiesAfter) } : null,
+    erasure: file.erasure,
     endpoints: Object.entries(file.endpoints).map(([name, endpoint]) => toEndpoint(name, endpoint)),
     apiKeys: file.api.keys.map(toApiKey),
     policy: toPolicy(file.policy),
@@ -102,10 +104,18 @@ function toSync({ discord, telegram, webhook, sweepEvery, removals }: ConfigFile
   return {
     discord: discord === undefined ? null : toBot(discord),
     telegram: telegram === undefined ? null : { ...toBot(telegram), updates: telegram.updates ?? null },
-    webhook: webhook ?? null,
+    webhook: webhook === undefined ? null : toOutbound(webhook),
     sweepEveryMs: parseDuration(sweepEvery),
     removals,
   }
+}
+
+function toOutbound({
+  url,
+  secret,
+  environments,
+}: NonNullable<ConfigFile['sync']['webhook']>): OutboundConfig {
+  return { url, secrets: typeof secret === 'string' ? [secret] : secret, environments }
 }
 
 function toBot({ botToken, apiUrl }: NonNullable<ConfigFile['sync']['discord']>): BotConfig {

@@ -35,6 +35,16 @@ export interface BackupConfig {
   readonly keep: number
 }
 
+/** How long what is stored is kept as it came. */
+export interface RetentionConfig {
+  readonly bodiesAfterMs: number
+}
+
+/** When people are erased without being asked for by hand. */
+export interface ErasureConfig {
+  readonly onCustomerDeleted: boolean
+}
+
 /** The merchant's own reference to a customer: `externalRef`, or `metadata.<key>`. */
 export interface IdentityConfig {
   readonly ref: string
@@ -57,10 +67,10 @@ export interface TelegramConfig extends BotConfig {
   readonly updates: { readonly url: string; readonly secret: string } | null
 }
 
-/** The merchant's own address for changes of access. The secret is `whsec_` and base64. */
+/** The merchant's own address for changes of access. The secrets are `whsec_` and base64; each of them signs. */
 export interface OutboundConfig {
   readonly url: string
-  readonly secret: string
+  readonly secrets: readonly string[]
   readonly environments: readonly Environment[]
 }
 
@@ -93,6 +103,9 @@ export interface Config {
   readonly database: DatabaseConfig
   /** Null: none are made by the clock. */
   readonly backup: BackupConfig | null
+  /** Null: for ever. */
+  readonly retention: RetentionConfig | null
+  readonly erasure: ErasureConfig
   readonly endpoints: readonly Endpoint[]
   readonly apiKeys: readonly ApiKey[]
   readonly policy: Policy

@@ -5,11 +5,14 @@ import type { Config } from './types.js'
 /** Dunning may last this long; access that lapses sooner ends for customers who still pay. */
 const SHORT_LAPSE_MS = 30 * 86_400_000
 
+/** Somebody may dispute a payment for weeks, and until then its events may be asked for as they came. */
+const SHORT_RETENTION_MS = 35 * 86_400_000
+
 /** Part of the secret's text, and of the HMAC key. */
 const SECRET_PREFIX = 'whsec_'
 
 /** What is allowed, and seldom meant. */
-export function findWarnings({ endpoints, policy }: Config): Issue[] {
+export function findWarnings({ endpoints, policy, retention, products, sync }: Config): Issue[] {
   const warnings: Issue[] = []
   if (endpoints.length === 0) {
     warnings.push({ path: 'endpoints', message: 'is empty: no delivery can be received' })
@@ -30,5 +33,25 @@ export function findWarnings({ endpoints, policy }: Config): Issue[] {
   if (policy.lapseAfter !== null && policy.lapseAfter < SHORT_LAPSE_MS) {
     warnings.push({ path: 'policy.lapseAfter', message: 'is under 30 days, which dunning may last' })
   }
+  if (retention !== null && retention.bodiesAfterMs < SHORT_RETENTION_MS) {
+    const message = 'is under 35 days: what came can not be read again, nor exported, after that'
+    warnings.push({ path: 'retention.bodiesAfter', message })
+  }
+  for (const { id, targets } of products) {
+    for (const environment of new Set(targets.map((target) => target.environment))) {
+      if (endpoints.some((endpoint) => endpoint.environment === environment)) continue
+      const path = formatPath(['products', id, 'targets'])
+      warnings.push({ path, message: `follow ${environment} access, and no endpoint is ${environment}` })
+    }
+  }
+  if (sync.webhook !== null && isReadable(sync.webhook.url)) {
+    warnings.push({ path: 'sync.webhook.url', message: 'is not https: what is sent can be read on the way' })
+  }
   return warnings
+}
+
+/** Whether others than this machine see what is sent to an address. */
+function isReadable(address: string): boolean {
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }

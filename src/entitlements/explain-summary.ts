@@ -1,8 +1,12 @@
-import { END_REASON_TEXT, nameOfSource, time } from './explain-words.js'
+import type { Erasure } from './erasures.js'
+import { endText, nameOfSource, time } from './explain-words.js'
 import type { ExplainedEvent, Explanation } from './explanation.js'
 import type { SourceView } from './model.js'
 
-type Told = Pick<Explanation, 'customerId' | 'environment' | 'asOf' | 'entitlement' | 'sources' | 'held'>
+type Told = Pick<
+  Explanation,
+  'customerId' | 'environment' | 'asOf' | 'entitlement' | 'sources' | 'held' | 'erasures'
+>
 
 /** Why access is as it is, in one or two sentences. */
 export function summaryOf(told: Told & { readonly isKnown: boolean }): string {
@@ -13,27 +17,29 @@ export function summaryOf(told: Told & { readonly isKnown: boolean }): string {
   return summaryOfEnded(told)
 }
 
-function summaryOfActive({ customerId, entitlement }: Told): string {
+function summaryOfActive({ customerId, entitlement, erasures }: Told): string {
   const { productId, since, until, pastDue, sources } = entitlement
   const active = sources.filter((source) => source.active)
   const by = active.map(nameOfSource).join(' and ')
   const access = `${customerId} has access to ${productId}${since === null ? '' : ` since ${time(since)}`}, by ${by}.`
-  if (until !== null) return `${access} It ends at ${time(until)}: ${reasonOf(active, until)}.`
+  if (until !== null) return `${access} It ends at ${time(until)}: ${reasonOf(active, until, erasures)}.`
   if (pastDue) return `${access} A payment is overdue, and access goes on until the subscription is over.`
   return `${access} No end is known.`
 }
 
-function summaryOfEnded({ customerId, entitlement: { productId, status, until, sources } }: Told): string {
+function summaryOfEnded({ customerId, entitlement, erasures }: Told): string {
+  const { productId, status, until, sources } = entitlement
   if (status === 'blocked') return `${customerId} is blocked from ${productId}.`
   const ended = `${customerId} has no access to ${productId}`
   const last = sources.findLast((source) => source.until === until)
   if (until === null || last === undefined) return `${ended}.`
-  return `${ended} since ${time(until)}: ${reasonOf(sources, until)} (${last.eventId} of ${nameOfSource(last)}).`
+  return `${ended} since ${time(until)}: ${reasonOf(sources, until, erasures)} (${last.eventId} of ${nameOfSource(last)}).`
 }
 
-function reasonOf(sources: readonly SourceView[], until: number): string {
-  const reason = sources.findLast((source) => source.until === until)?.reason ?? null
-  return reason === null ? 'no reason is known' : END_REASON_TEXT[reason]
+function reasonOf(sources: readonly SourceView[], until: number, erasures: readonly Erasure[]): string {
+  const last = sources.findLast((source) => source.until === until)
+  if (last === undefined || last.reason === null) return 'no reason is known'
+  return endText({ reason: last.reason, eventId: last.eventId }, erasures)
 }
 
 function summaryOfNone({ customerId, asOf, entitlement: { productId }, sources, held }: Told): string {

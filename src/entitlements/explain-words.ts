@@ -1,3 +1,4 @@
+import type { Erasure } from './erasures.js'
 import type { FoldableEvent } from './fold-source.js'
 import type { EndReason, HoldReason, SourceKey } from './model.js'
 
@@ -66,6 +67,15 @@ export const END_REASON_TEXT: Readonly<Record<EndReason, string>> = {
   lapsed: 'no renewal came in time',
   moved: 'the plan was changed to another product',
   revoked: 'it was taken back by hand',
+}
+
+/** The same of one end: what an erasure ended was not taken back for itself. */
+export function endText(
+  { reason, eventId }: { readonly reason: EndReason; readonly eventId: string },
+  erasures: readonly Erasure[],
+): string {
+  const isErasure = erasures.some((erasure) => erasure.eventId === eventId)
+  return isErasure ? 'the customer was erased' : END_REASON_TEXT[reason]
 }
 
 /** What people call a source; of what was granted by hand, the id says nothing that they don't know. */

@@ -1,10 +1,18 @@
 import type { Environment } from '../provider/event.js'
 import { type Block, blocksOn } from './blocks.js'
 import { entitlementOf } from './entitlement.js'
+import { afterErasures, type Erasure } from './erasures.js'
 import { explainHold, explainSource } from './explain-source.js'
 import { summaryOf } from './explain-summary.js'
-import { END_REASON_TEXT, nameOfSource, time } from './explain-words.js'
-import type { ComingEnd, ExplainedBlock, Explanation, StoredHold, StoredSourceEvent } from './explanation.js'
+import { endText, nameOfSource, time } from './explain-words.js'
+import type {
+  ComingEnd,
+  ExplainedBlock,
+  ExplainedErasure,
+  Explanation,
+  StoredHold,
+  StoredSourceEvent,
+} from './explanation.js'
 import type { SourceKey, SourceView } from './model.js'
 import type { Policy } from './policy.js'
 import type { Instant } from './source-view.js'
@@ -17,6 +25,7 @@ export interface StoredAccount {
   readonly isKnown: boolean
   readonly sources: readonly { readonly key: SourceKey; readonly events: readonly StoredSourceEvent[] }[]
   readonly blocks: readonly Block[]
+  readonly erasures: readonly Erasure[]
   /** Held events of no source of theirs that may yet turn out to be theirs. */
   readonly holds: readonly StoredHold[]
 }
@@ -28,18 +37,22 @@ export function explain(
   instant: Instant,
   policy: Policy,
 ): Explanation {
-  const { customerId, environment, isKnown } = account
+  const { customerId, environment, isKnown, erasures } = account
   const concerned = account.sources.filter(({ events }) => concerns(events, productId))
   const explained = concerned.map(({ key, events }) => explainSource(key, events, policy))
-  const states = explained.map(({ state }) => state)
+  const states = explained.map(({ state }) => afterErasures(state, erasures))
   const entitlement = entitlementOf(productId, states, account.blocks, instant)
-  const sources = explained.map(({ source }) => source)
+  const sources = explained.map(({ source }, index) => ({
+    ...source,
+    intervals: states[index]?.intervals ?? [],
+  }))
   const held = [...explained.flatMap((one) => one.held), ...account.holds.map(explainHold)]
   const asOf = 'at' in instant ? instant.at : instant.now
-  const summary = summaryOf({ customerId, environment, isKnown, asOf, entitlement, sources, held })
   const blocks = blocksOn(productId, account.blocks, instant).map(explainBlock)
-  const ends = entitlement.sources.flatMap(comingEnds)
-  return { customerId, productId, environment, asOf, entitlement, summary, sources, held, blocks, ends }
+  const erased = erasures.map((erasure) => explainErasure(customerId, erasure))
+  const ends = entitlement.sources.flatMap((view) => comingEnds(view, erasures))
+  const told = { customerId, environment, asOf, entitlement, sources, held, erasures: erased }
+  return { ...told, productId, summary: summaryOf({ ...told, isKnown }), blocks, ends }
 }
 
 /** Whether the source gave the product or could have: it names it somewhere, or nowhere says which it is for. */
@@ -54,12 +67,17 @@ function explainBlock(block: Block): ExplainedBlock {
   return { ...block, sentence: `${what} is blocked from ${time(block.from)} ${end}.` }
 }
 
-function comingEnds(view: SourceView): ComingEnd[] {
+function explainErasure(customerId: string, erasure: Erasure): ExplainedErasure {
+  const sentence = `${customerId} was erased at ${time(erasure.at)}: access that began before ended with that.`
+  return { ...erasure, sentence }
+}
+
+function comingEnds(view: SourceView, erasures: readonly Erasure[]): ComingEnd[] {
   const { kind, id, active, until, reason, eventId, cancelAtPeriodEnd, periodEnd } = view
   const source = { kind, id }
   if (!active) return []
   if (until !== null && reason !== null) {
-    const sentence = `Access by ${nameOfSource(source)} ends at ${time(until)}: ${END_REASON_TEXT[reason]}.`
+    const sentence = `Access by ${nameOfSource(source)} ends at ${time(until)}: ${endText({ reason, eventId }, erasures)}.`
     return [{ source, at: until, reason, eventId, sentence }]
   }
   if (!cancelAtPeriodEnd) return []

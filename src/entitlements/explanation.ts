@@ -1,6 +1,7 @@
 import type { Environment } from '../provider/event.js'
 import type { Block } from './blocks.js'
 import type { Outcome } from './disposition.js'
+import type { Erasure } from './erasures.js'
 import type { Change, Note } from './explain-note.js'
 import type { FoldableEvent } from './fold-source.js'
 import type { AccessInterval, EndReason, Entitlement, HoldReason, SourceKey, SourceState } from './model.js'
@@ -53,6 +54,11 @@ export interface ExplainedBlock extends Block {
   readonly sentence: string
 }
 
+/** That the customer was erased, and what that did. */
+export interface ExplainedErasure extends Erasure {
+  readonly sentence: string
+}
+
 /** An end of access that lies ahead. */
 export interface ComingEnd {
   readonly source: SourceKey
@@ -74,5 +80,6 @@ export interface Explanation {
   readonly sources: readonly ExplainedSource[]
   readonly held: readonly ExplainedHold[]
   readonly blocks: readonly ExplainedBlock[]
+  readonly erasures: readonly ExplainedErasure[]
   readonly ends: readonly ComingEnd[]
 }

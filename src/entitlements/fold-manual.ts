@@ -1,5 +1,6 @@
 import { createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
 import type { GrantAct } from './manual-source.js'
+import type { GrantByHand } from './model.js'
 import { compareByTime } from './order.js'
 
 /**
@@ -14,4 +15,12 @@ export function foldManual(acts: readonly GrantAct[]): TrackerState {
     tracker.see(createdAt, access, { reason: 'revoked', eventId })
   }
   return tracker.state()
+}
+
+/** Every grant, in order: each begins access anew for a customer who was erased before it. */
+export function grantsOf(acts: readonly GrantAct[]): readonly GrantByHand[] {
+  return [...acts]
+    .filter(({ type }) => type === 'manual.granted')
+    .sort(compareByTime)
+    .map(({ createdAt: at, id: eventId }) => ({ at, eventId }))
 }

@@ -1,12 +1,12 @@
 import type { PaymentEvent, Rail } from '../provider/event.js'
 import { advanceSubscription, type IsNewPayment } from './advance-subscription.js'
-import { foldManual } from './fold-manual.js'
+import { foldManual, grantsOf } from './fold-manual.js'
 import { advancePayment, type FoldedPayment, foldPayment, railOf } from './fold-payment.js'
 import { type FoldedSubscription, foldSubscription } from './fold-subscription.js'
 import { heldEvents, holdOf } from './held.js'
 import { intervalsOf, type TrackerState } from './intervals.js'
 import type { GrantAct } from './manual-source.js'
-import type { SourceKey, SourceKind, SourceState } from './model.js'
+import type { GrantByHand, SourceKey, SourceKind, SourceState } from './model.js'
 import { newestTold } from './order.js'
 import type { Policy } from './policy.js'
 import type { SourceEvent } from './reading.js'
@@ -47,7 +47,7 @@ function foldKind(kind: SourceKind, events: readonly FoldableEvent[], policy: Po
     case 'payment':
       return ofPayment(foldPayment(events.filter(isPaymentEvent), policy))
     case 'manual':
-      return ofManual(foldManual(events.filter((event) => event.subject === 'manual')))
+      return ofManual(events.filter((event) => event.subject === 'manual'))
     default:
       return kind satisfies never
   }
@@ -89,6 +89,7 @@ interface Folded {
   readonly shown: Shown
   readonly cyclesWithoutPayment: number
   readonly memory: SourceMemory | null
+  readonly grantsByHand?: readonly GrantByHand[]
   /** The rail of the payment that an event of this source is about. */
   readonly railOf: (paymentId: string | null) => Rail
 }
@@ -134,11 +135,12 @@ function ofPayment(folded: FoldedPayment): Folded {
 }
 
 /** Few acts are done by hand to one product of one customer: they are folded whole each time. */
-function ofManual(access: TrackerState): Folded {
+function ofManual(acts: readonly GrantAct[]): Folded {
   return {
     rail: 'unknown',
     productId: null,
-    access,
+    access: foldManual(acts),
+    grantsByHand: grantsOf(acts),
     shown: WALK_START.shown,
     cyclesWithoutPayment: 0,
     memory: null,
@@ -148,10 +150,19 @@ function ofManual(access: TrackerState): Folded {
 
 function toState(
   { kind, id }: SourceKey,
-  { rail, access, shown, cyclesWithoutPayment }: Folded,
+  { rail, access, shown, cyclesWithoutPayment, grantsByHand }: Folded,
   told: Pick<SourceState, 'customerId' | 'newestAt' | 'held'>,
 ): SourceState {
-  return { kind, id, ...told, rail, intervals: intervalsOf(access), ...shown, cyclesWithoutPayment }
+  return {
+    kind,
+    id,
+    ...told,
+    rail,
+    intervals: intervalsOf(access),
+    ...shown,
+    cyclesWithoutPayment,
+    ...(grantsByHand && { grantsByHand }),
+  }
 }
 
 /** Whether the policy decides what follows from it, as it does for all that the provider sends. */

@@ -28,5 +28,7 @@ export interface KnownCustomer {
   readonly blocks: readonly Block[]
   /** When the provider says it deleted them, in epoch milliseconds; changes no access. */
   readonly deletedAt: number | null
+  /** When they were erased first, in epoch milliseconds: nothing personal is kept of them since. */
+  readonly erasedAt: number | null
   readonly sources: readonly KnownSource[]
 }

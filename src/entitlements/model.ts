@@ -35,6 +35,13 @@ export interface AccessInterval {
   readonly eventId: string
 }
 
+/** A grant by hand: where access is running already, it changes its end alone. */
+export interface GrantByHand {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly eventId: string
+}
+
 /** Why a grant or a take-back waits. */
 export type HoldReason = 'source_unknown' | 'customer_unknown' | 'product_unknown' | 'rail_unknown'
 
@@ -57,6 +64,8 @@ export interface SourceState extends SourceKey {
   readonly cyclesWithoutPayment: number
   /** Events that wait, by id. */
   readonly held: Readonly<Record<string, HoldReason>>
+  /** In order; of what was granted by hand alone. */
+  readonly grantsByHand?: readonly GrantByHand[]
 }
 
 export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndReason

@@ -18,6 +18,15 @@ export interface EventFilter {
   readonly to: number | null
 }
 
+/** `expired`: it was older than bodies are kept. `erased`: whom it named is. `redacted`: only what it told of them is gone. */
+export type BodyRemovalReason = 'expired' | 'erased' | 'redacted'
+
+/** That the bytes of an event are not there any more, or not as they came, and since when (epoch milliseconds). */
+export interface BodyRemoval {
+  readonly why: BodyRemovalReason
+  readonly at: number
+}
+
 /** One event as it is stored. Instants are epoch milliseconds. */
 export interface StoredEvent {
   /** The `evt_` id, `man_` for what was done by hand, or `sha256:<hex>` of a body without a usable id. */
@@ -41,7 +50,10 @@ export interface StoredEvent {
   readonly normalizerVersion: number
   /** Lower-case hex. */
   readonly bodySha256: string
+  /** As it came, like its hash, whatever is left of it. */
   readonly bodyBytes: number
+  /** Null: it is there, byte for byte. */
+  readonly bodyRemoved: BodyRemoval | null
 }
 
 /** Another body that came under the id of a stored event, and changed nothing. */
@@ -52,6 +64,8 @@ export interface OtherBody {
   /** Epoch milliseconds. */
   readonly receivedAt: number
   readonly deliveries: number
+  /** Null: it is there, byte for byte. */
+  readonly removed: BodyRemoval | null
 }
 
 /** All that is known of one stored event but its bytes. Personal data: never logged. */
@@ -82,6 +96,13 @@ const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
   livemode_mismatch: 'can not be used, since it is about another environment than its endpoint',
   reference_id_invalid: 'can not be used, since an id that it names could not be kept',
   normalizer_failed: 'can not be used, since reading it failed by a bug',
+}
+
+/** What became of the bytes of an event. */
+export const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
+  expired: 'was removed, being older than bodies are kept',
+  erased: 'was removed with the erasure of a customer',
+  redacted: 'was rewritten without what it told of a customer who was erased',
 }
 
 /** What an event waits for, or why it can't be used. */

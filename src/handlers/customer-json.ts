@@ -3,7 +3,7 @@ import { iso, isoOrNull, sourceJson } from './entitlement-json.js'
 
 /** All that is known of a person, as it goes over the wire: every fact with since when, and by which event. */
 export function customerJson(customer: KnownCustomer) {
-  const { facts, metadata, references, blocks, deletedAt } = customer
+  const { facts, metadata, references, blocks, deletedAt, erasedAt } = customer
   return {
     customerId: customer.customerId,
     environment: customer.environment,
@@ -21,6 +21,7 @@ export function customerJson(customer: KnownCustomer) {
       all: references,
     },
     deletedAt: isoOrNull(deletedAt),
+    erasedAt: isoOrNull(erasedAt),
     blocks: blocks.map(({ productId, from, until }) => ({
       productId,
       since: iso(from),

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino'
 import { checkEntitlements } from './check-entitlements.js'
 import type { CustomerDeps } from './customer-questions.js'
+import { customerResource } from './customer-resource.js'
+import type { EraseDeps } from './erase-customer.js'
 import { findEntitlements } from './find-entitlements.js'
-import { getCustomer } from './get-customer.js'
 import { getProductCustomers } from './get-product-customers.js'
 import { lookupEntitlements } from './lookup-entitlements.js'
 import { onlyPost } from './only-post.js'
@@ -15,8 +16,8 @@ export interface CustomerRoutes {
   readonly read: readonly Route[]
 }
 
-/** The routes that find customers, and tell what is known of them. */
-export function customerRoutes(deps: CustomerDeps, log: Logger): CustomerRoutes {
+/** The routes that find customers, tell what is known of them, and erase them. */
+export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): CustomerRoutes {
   return {
     posted: [
       onlyPost(createRoute('/entitlements/lookup', lookupEntitlements(deps), log)),
@@ -24,7 +25,7 @@ export function customerRoutes(deps: CustomerDeps, log: Logger): CustomerRoutes 
     ],
     read: [
       createRoute('/entitlements', findEntitlements(deps), log),
-      createRoute('/customers/:customerId', getCustomer(deps), log),
+      createRoute('/customers/:customerId', customerResource(deps), log),
       createRoute('/products/:productId/customers', getProductCustomers(deps), log),
     ],
   }

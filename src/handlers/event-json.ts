@@ -1,4 +1,4 @@
-import type { OtherBody, StoredEvent, StoredEventDetail } from '../entitlements/stored-event.js'
+import type { BodyRemoval, OtherBody, StoredEvent, StoredEventDetail } from '../entitlements/stored-event.js'
 import type { NormalizedEvent } from '../provider/event.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 
@@ -22,6 +22,7 @@ export function storedEventJson(event: StoredEvent) {
     normalizerVersion: event.normalizerVersion,
     bodySha256: event.bodySha256,
     bodyBytes: event.bodyBytes,
+    bodyRemoved: removalJson(event.bodyRemoved),
   }
 }
 
@@ -46,6 +47,10 @@ function normalizedJson(event: NormalizedEvent) {
   }
 }
 
-function otherBodyJson({ sha256, bytes, endpoint, receivedAt, deliveries }: OtherBody) {
-  return { sha256, bytes, endpoint, receivedAt: iso(receivedAt), deliveries }
+function otherBodyJson({ sha256, bytes, endpoint, receivedAt, deliveries, removed }: OtherBody) {
+  return { sha256, bytes, endpoint, receivedAt: iso(receivedAt), deliveries, removed: removalJson(removed) }
+}
+
+function removalJson(removed: BodyRemoval | null) {
+  return removed && { why: removed.why, at: iso(removed.at) }
 }

@@ -1,6 +1,7 @@
 import type {
   ComingEnd,
   ExplainedBlock,
+  ExplainedErasure,
   ExplainedEvent,
   ExplainedHold,
   ExplainedSource,
@@ -21,6 +22,7 @@ export function explanationJson(explanation: Explanation) {
     sources: explanation.sources.map(sourceJson),
     held: explanation.held.map(holdJson),
     blocks: explanation.blocks.map(blockJson),
+    erasures: explanation.erasures.map(erasureJson),
     ends: explanation.ends.map(endJson),
   }
 }
@@ -60,6 +62,10 @@ function holdJson({ id, type, createdAt, receivedAt, source, reason, sentence }:
 
 function blockJson({ productId, from, until, sentence }: ExplainedBlock) {
   return { productId, from: iso(from), until: isoOrNull(until), sentence }
+}
+
+function erasureJson({ at, eventId, sentence }: ExplainedErasure) {
+  return { at: iso(at), eventId, sentence }
 }
 
 function endJson({ source, at, reason, eventId, sentence }: ComingEnd) {

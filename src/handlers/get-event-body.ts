@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { LatchkeyError } from '../errors.js'
 import { invalidParameter, readParameter } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
@@ -8,7 +10,7 @@ const SHA256_HEX = /^[0-9a-f]{64}$/
 
 /**
  * GET /events/:eventId/body: the bytes exactly as they came, and as they were signed. `?sha256=` names another body
- * that came under the same id. They are the sender's, so that no browser may take them for a page of ours.
+ * that came under the same id. Where a customer was erased, of whom it told among others, it is what is left. They are the sender's, so that no browser may take them for a page of ours.
  */
 export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
   const { readEventBody } = deps.storedEvents
@@ -17,11 +19,18 @@ export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
     const { environment, query } = readQuestion(req, deps)
     const body = await readEventBody({ environment, eventId, sha256: readSha256(query) })
     if (body === null) throw eventNotFound()
-    sendTaggedBytes(res, body.sha256, body.bytes, {
+    const { bytes, removed } = body
+    if (bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
+    sendTaggedBytes(res, removed === null ? body.sha256 : sha256Of(bytes), bytes, {
       'Content-Type': 'application/octet-stream',
       'Content-Disposition': `attachment; filename="${fileNameOf(eventId)}"`,
     })
   }
+}
+
+/** Of what is left of a body. */
+function sha256Of(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
 }
 
 /** An id may hold anything that is no control character; a file's name in a header may not. */

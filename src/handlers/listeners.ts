@@ -9,6 +9,7 @@ import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customer-routes.js'
+import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes } from './event-routes.js'
 import { createFailureLimit } from './failure-limit.js'
 import { type EntitlementDeps, getEntitlement } from './get-entitlement.js'
@@ -17,6 +18,9 @@ import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
 import { healthz } from './healthz.js'
 import { type ImportsDeps, postImport } from './imports.js'
+import { postInvites } from './invites.js'
+import type { JoinLinksDeps } from './join-links.js'
+import { postLinkToken } from './link-tokens.js'
 import { createLocalAuthenticate } from './local-access.js'
 import type { ManualActDeps } from './manual-act.js'
 import { manualRoutes } from './manual-routes.js'
@@ -30,6 +34,9 @@ import { type ReplaysDeps, replayRoutes } from './replays.js'
 import { createRoute } from './route.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
 import type { StoredEventQuestions } from './stored-events.js'
+import type { SyncDeps } from './sync-questions.js'
+import { syncRoutes } from './sync-routes.js'
+import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
 import { timed } from './timed.js'
 
 export interface Address {
@@ -56,10 +63,13 @@ export interface ListenersDeps {
   readonly customers: CustomerQuestions
   readonly storedEvents: StoredEventQuestions
   readonly performAct: ManualActDeps['performAct']
+  readonly erase: EraseDeps['erase']
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
   readonly replays: ReplaysDeps['replays']
   readonly imports: Pick<ImportsDeps, 'importLines' | 'checkLines'>
+  readonly messenger: JoinLinksDeps['messenger']
+  readonly sync: SyncDeps['sync']
   readonly isWriterAlive: () => boolean
   readonly readiness: () => Promise<Readiness>
   readonly clock: () => number
@@ -96,7 +106,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     if (deps.socketFile !== null) await listen({ socketFile: deps.socketFile }, local.hot, local.app)
     return {
       url,
-      webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, [api.webhooks]) : url,
+      webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, api.delivered) : url,
       metricsUrl: addresses.metrics
         ? await listen(addresses.metrics, [createRoute('/metrics', openMetrics, log)])
         : url,
@@ -112,6 +122,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
 function createApi(deps: ListenersDeps, authenticate: Authenticate) {
   const { addresses, metrics, log } = deps
   const { webhooks, entitlements } = createRoutes(deps, authenticate)
+  const delivered = [webhooks, createRoute(TELEGRAM_UPDATES_PATH, postTelegramUpdate(deps), log)]
   const customers = customerRoutes({ ...deps, authenticate }, log)
   const answered = [
     ...customers.posted,
@@ -121,9 +132,12 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
     ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
     ...replayRoutes({ ...deps, authenticate }, log),
     ...manualRoutes({ ...deps, authenticate }, log),
+    ...syncRoutes({ ...deps, authenticate }, log),
+    createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
+    createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
     createRoute('/imports', postImport({ ...deps, ...deps.imports, authenticate }), log),
   ]
-  const hot = addresses.webhooks === null ? [webhooks, ...answered] : answered
+  const hot = addresses.webhooks === null ? [...delivered, ...answered] : answered
   const app = createApp({
     routes: hot,
     healthz: healthz(deps),
@@ -131,7 +145,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
     getMetrics: getMetrics({ registry: metrics.registry, authenticate }),
     log,
   })
-  return { webhooks, hot, app }
+  return { delivered, hot, app }
 }
 
 function createRoutes(

@@ -39,7 +39,8 @@ export function pageJson<Item, Json>(
   return { items: shown.map(toJson), pagination: { nextCursor, hasMore } }
 }
 
-function readLimit(query: URLSearchParams): number {
+/** @throws LatchkeyError `invalid_request` for one that is not 1 to 100 */
+export function readLimit(query: URLSearchParams): number {
   const text = readParameter(query, 'limit')
   if (text === null) return DEFAULT_LIMIT
   const limit = WHOLE_NUMBER.test(text) ? Number(text) : 0

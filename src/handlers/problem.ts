@@ -36,6 +36,7 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   invalid_request: { status: 400, title: 'Invalid request' },
   customer_not_found: { status: 404, title: 'Customer not found' },
   event_not_found: { status: 404, title: 'Event not found' },
+  body_removed: { status: 410, title: 'Body removed' },
   config_invalid: null,
   config_missing: null,
   store_in_use: null,
@@ -66,7 +67,15 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   input_failed: null,
   lines_refused: null,
   grant_not_found: { status: 404, title: 'Grant not found' },
+  customer_erased: { status: 409, title: 'Customer erased' },
   idempotency_key_conflict: { status: 422, title: 'Idempotency key used before' },
+  sync_off: { status: 409, title: 'Nothing is synchronised' },
+  plan_changed: { status: 409, title: 'Plan changed' },
+  group_not_found: { status: 404, title: 'Group not found' },
+  not_entitled: { status: 409, title: 'Not entitled' },
+  platform_not_configured: { status: 409, title: 'Platform not configured' },
+  platform_unavailable: { status: 503, title: 'Platform unavailable', headers: RETRY_SOON },
+  platform_refused: { status: 502, title: 'Platform refused' },
 }
 
 /** An RFC 9457 answer, ready to send. */

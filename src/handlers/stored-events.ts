@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import type { EventFilter, StoredEvent, StoredEventDetail } from '../entitlements/stored-event.js'
+import type {
+  BodyRemoval,
+  EventFilter,
+  StoredEvent,
+  StoredEventDetail,
+} from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
@@ -25,9 +30,11 @@ export interface StoredEventQuestions {
   /** Null where no such event is stored. */
   readonly readEvent: (question: OneEvent) => Promise<StoredEventDetail | null>
   /** `sha256`: which of the bodies that came under the id; null: the one that stands. */
-  readonly readEventBody: (
-    question: OneEvent & { readonly sha256: string | null },
-  ) => Promise<{ readonly sha256: string; readonly bytes: Buffer } | null>
+  readonly readEventBody: (question: OneEvent & { readonly sha256: string | null }) => Promise<{
+    readonly sha256: string
+    readonly bytes: Buffer | null
+    readonly removed: BodyRemoval | null
+  } | null>
 }
 
 export interface StoredEventDeps {

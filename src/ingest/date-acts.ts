@@ -2,12 +2,14 @@ import type { Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { newestManualAt } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
+import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { ManualAct } from './delivery.js'
 import { type PreparedDelivery, prepareAct } from './prepare.js'
 
 /**
  * Tells when each act by hand happens: now, and after all that was done to the same customer before, even where
- * the clock stood still or was set back. So the order of acts is the order in which they were written.
+ * the clock stood still or was set back. So the order of acts is the order in which they were written. An erasure
+ * comes after all that is stored of the customer: the provider's clock may run ahead of ours.
  */
 export async function dateActs(
   trx: Transaction<Database>,
@@ -34,6 +36,16 @@ async function loadNewest(
     const customerIds = own.map(({ undated }) => undated.customerId)
     for (const [customerId, at] of await newestManualAt(trx, environment, customerIds)) {
       newest.set(keyOf(environment, customerId), at)
+    }
+    const erased = own.filter(({ undated }) => undated.type === 'manual.erased')
+    const sources = await loadSourcesOfCustomers(
+      trx,
+      environment,
+      erased.map(({ undated }) => undated.customerId),
+    )
+    for (const [customerId, states] of sources) {
+      const key = keyOf(environment, customerId)
+      newest.set(key, Math.max(newest.get(key) ?? 0, ...states.map(({ newestAt }) => newestAt)))
     }
   }
   return newest

@@ -5,7 +5,7 @@ import type { ExportedDelivery } from '../store/event-export.js'
  * One line of an export. A delivery is told as it came, under the names of its headers, so that its signature can be
  * checked again. What was done by hand is of another kind: nobody signed it, and its environment is told outright.
  */
-export function exportLine({ headers, ...delivery }: ExportedDelivery): string {
+export function exportLine({ headers, ...delivery }: ExportedDelivery & { readonly body: Buffer }): string {
   const received = {
     bodyBase64: delivery.body.toString('base64'),
     receivedAt: new Date(delivery.receivedAt).toISOString(),

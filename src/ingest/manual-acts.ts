@@ -4,6 +4,7 @@ import type { AccessAnswer } from '../entitlements/answer.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { ManualAct, Receipt } from './delivery.js'
+import { undatedAct } from './undated-act.js'
 
 /** What can be done by hand. Block and unblock: `productId` null means every product. */
 export type Act =
@@ -36,7 +37,8 @@ export interface ActResult {
 /**
  * Resolves once the act is committed, and visible in every answer.
  * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found` where nothing granted by hand
- * stands to be revoked; `idempotency_key_conflict` where the key was used for something else
+ * stands to be revoked; `customer_erased` where an account is linked to somebody of whom nothing is to be known any
+ * more; `idempotency_key_conflict` where the key was used for something else
  */
 export type PerformAct = (request: ActRequest) => Promise<ActResult>
 
@@ -48,10 +50,14 @@ export interface PerformActDeps {
     readonly customerId: string
     readonly at: null
   }) => Promise<AccessAnswer>
+  /** Left out: nobody is. */
+  readonly isErased?: (environment: Environment, customerId: string) => Promise<boolean>
   readonly clock: () => number
 }
 
-export function createPerformAct({ write, findAct, readAccess, clock }: PerformActDeps): PerformAct {
+export function createPerformAct(deps: PerformActDeps): PerformAct {
+  const { write, findAct, readAccess, isErased, clock } = deps
+
   /** Whether it is done already. */
   async function isDone({ environment, undated }: ManualAct): Promise<boolean> {
     const done = await findAct(environment, undated.id)
@@ -67,6 +73,12 @@ export function createPerformAct({ write, findAct, readAccess, clock }: PerformA
     const read = () => readAccess({ environment, customerId, at: null })
     if (request.idempotencyKey === null || !(await isDone(act))) {
       refusePastEnd(request.act, clock())
+      if (request.act.type === 'manual.identity_linked' && (await isErased?.(environment, customerId))) {
+        throw new LatchkeyError(
+          'customer_erased',
+          'The customer is erased: nothing is kept of them any more.',
+        )
+      }
       if (request.act.type === 'manual.revoked') refuseUngranted(request.act.productId, await read())
       const { disposition } = await write(act)
       // Another request under the same key came first.
@@ -90,29 +102,16 @@ function refuseUngranted(productId: string, { entitlements }: AccessAnswer): voi
 
 function undatedEvent(request: ActRequest): ManualAct['undated'] {
   const { act, customerId, actor, reason } = request
-  const linked = act.type === 'manual.identity_linked' ? act : { communityId: null, messengerId: null }
-  return {
+  return undatedAct({
     id: idOf(request),
-    generation: null,
-    apiVersion: null,
-    subject: 'manual',
     type: act.type,
     customerId,
-    productId: 'productId' in act ? act.productId : null,
-    until: 'until' in act ? act.until : null,
-    customer: {
-      email: null,
-      name: null,
-      communityId: linked.communityId,
-      communityUsername: null,
-      messengerId: linked.messengerId,
-      messengerUsername: null,
-    },
-    externalRef: null,
-    metadata: {},
     actor,
     reason,
-  }
+    ...('productId' in act && { productId: act.productId }),
+    ...('until' in act && { until: act.until }),
+    ...(act.type === 'manual.identity_linked' && { identities: act }),
+  })
 }
 
 function idOf({ environment, idempotencyKey }: ActRequest): string {

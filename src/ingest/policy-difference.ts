@@ -1,9 +1,10 @@
 import type { Kysely, Transaction } from 'kysely'
 import { entitlementsOf } from '../entitlements/entitlement.js'
+import { afterErasures } from '../entitlements/erasures.js'
 import type { Entitlement, SourceState } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { loadBlocks } from '../store/blocks.js'
+import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { sourceKey } from '../store/keys.js'
 import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
@@ -26,13 +27,18 @@ export function policyDifferences(
   return eachCustomers(db, environment, async (trx, customerIds) => {
     const standing = await loadSourcesOfCustomers(trx, environment, customerIds)
     const anew = await foldUnder(trx, environment, [...standing.values()].flat(), policy)
-    const blocks = await loadBlocks(trx, environment, customerIds)
+    const acts = await loadActsOn(trx, environment, customerIds)
     return customerIds.flatMap((customerId) => {
       const sources = standing.get(customerId) ?? []
       const next = sources.flatMap((source) => anew.get(sourceKey(source)) ?? [])
-      const standingBlocks = blocks.get(customerId) ?? []
-      const before = entitlementsOf(sources, standingBlocks, { now })
-      const after = entitlementsOf(next, standingBlocks, { now })
+      const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
+      const access = (own: readonly SourceState[]) =>
+        entitlementsOf(
+          own.map((source) => afterErasures(source, erasures)),
+          blocks,
+          { now },
+        )
+      const [before, after] = [access(sources), access(next)]
       return changesBetween(before, after).map((change) => ({ environment, customerId, ...change }))
     })
   })

@@ -16,11 +16,13 @@ export interface ReadAgain {
 
 export interface ReadAgainAll {
   readonly read: readonly ReadAgain[]
-  /** Not read: done by hand, so that nothing but its event was ever there. */
-  readonly manual: readonly StandingEvent[]
+  /** Not read: done by hand, so that nothing but its event was ever there, or with a body that was removed. */
+  readonly standing: readonly StandingEvent[]
   /** Left as they stand. */
   readonly duplicates: number
   readonly skipped: number
+  /** Those of `standing` whose body was removed. */
+  readonly notReplayable: number
 }
 
 /** Whoever signs nothing sends no headers. */
@@ -34,18 +36,22 @@ export async function readAgain(
   endpoints: Readonly<Record<string, Environment>>,
 ): Promise<ReadAgainAll> {
   const read: ReadAgain[] = []
-  const manual: StandingEvent[] = []
+  const standing: StandingEvent[] = []
   let skipped = 0
+  let notReplayable = 0
   for await (const { row, body, receivedAt } of loadStandingEvents(db, seqs)) {
-    if (row.headers === NO_HEADERS) manual.push(row)
+    if (row.headers === NO_HEADERS) standing.push(row)
     else if ((endpoints[row.endpoint] ?? environment) !== environment) skipped += 1
-    else {
+    else if (body === null) {
+      standing.push(row)
+      notReplayable += 1
+    } else {
       const normalized = normalise(body, { environment, receivedAt })
       read.push({ row, normalized, eventId: ownIdOf(normalized) ?? `sha256:${row.body_sha256}` })
     }
   }
   const own = await withIdsOfTheirOwn(db, environment, read)
-  return { read: own, manual, skipped, duplicates: read.length - own.length }
+  return { read: own, standing, skipped, notReplayable, duplicates: read.length - own.length }
 }
 
 /** Leaves out the events whose id is another's: of two that say the same id, the one that has it or came first. */

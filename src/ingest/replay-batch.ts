@@ -41,7 +41,12 @@ export async function replayBatch(
   seqs: readonly number[],
   { environment, endpoints, policy, now }: ReplayTerms,
 ): Promise<ReplayedBatch> {
-  const { read, manual, duplicates, skipped } = await readAgain(trx, environment, seqs, endpoints)
+  const { read, standing, duplicates, skipped, notReplayable } = await readAgain(
+    trx,
+    environment,
+    seqs,
+    endpoints,
+  )
   const told = read.map((one) => ({ ...one, before: eventOf(one.row), after: eventIn(one) }))
   const otherwise = told.filter(({ before, after }) => textOf(before) !== textOf(after))
   const isDoubted = await takeBack(trx, environment, otherwise)
@@ -59,7 +64,7 @@ export async function replayBatch(
   await saveCustomerFacts(trx, environment, news)
   await markDeletions(trx, environment, news)
 
-  const left = [...manual, ...read.map(({ row }) => row)].flatMap((row) => sourceIn(row) ?? [])
+  const left = [...standing, ...read.map(({ row }) => row)].flatMap((row) => sourceIn(row) ?? [])
   const keys = new Map([...touched.values()].map(({ key }) => [sourceKey(key), key]))
   for (const key of left) keys.set(sourceKey(key), key)
   const rewritten = changed.flatMap(({ row, source }) => [sourceIn(row) ?? [], source ?? []].flat())
@@ -71,7 +76,15 @@ export async function replayBatch(
   const quarantined = readings.filter((one) => !isUsable(one)).length
   return {
     isDoubted,
-    counts: { read: read.length, changed: changed.length, recovered, quarantined, duplicates, skipped },
+    counts: {
+      read: read.length,
+      changed: changed.length,
+      recovered,
+      quarantined,
+      duplicates,
+      skipped,
+      notReplayable,
+    },
   }
 }
 

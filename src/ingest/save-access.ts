@@ -1,8 +1,9 @@
 import type { Transaction } from 'kysely'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
+import { afterErasures } from '../entitlements/erasures.js'
 import type { Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { loadBlocks } from '../store/blocks.js'
+import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
@@ -18,7 +19,7 @@ export type CauseOf = (customerId: string, productId: string) => NewChange['caus
 
 export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
 
-/** Saves what follows for these customers from their stored sources and blocks, and appends what changed to the change log. */
+/** Saves what follows for these customers from their stored sources and what was done by hand, and appends what changed to the change log. */
 export async function saveAccess(
   trx: Transaction<Database>,
   environment: Environment,
@@ -27,7 +28,7 @@ export async function saveAccess(
   causeOf: CauseOf,
 ): Promise<void> {
   const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-  const blocks = await loadBlocks(trx, environment, customerIds)
+  const acts = await loadActsOn(trx, environment, customerIds)
   const stored = await loadEntitlements(trx, environment, customerIds)
   const saved: EntitlementRecord[] = []
   const gone: EntitlementRecord[] = []
@@ -35,8 +36,10 @@ export async function saveAccess(
 
   for (const customerId of customerIds) {
     const before = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
-    const after = entitlementsOf(sources.get(customerId) ?? [], blocks.get(customerId) ?? [], { now }).map(
-      (entitlement) => toRecord(customerId, entitlement, now),
+    const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
+    const own = (sources.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
+    const after = entitlementsOf(own, blocks, { now }).map((entitlement) =>
+      toRecord(customerId, entitlement, now),
     )
     const note = (productId: string, was: AccessSnapshot, is: AccessSnapshot): void => {
       if (!isChange(was, is)) return

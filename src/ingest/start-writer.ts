@@ -91,6 +91,9 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     canWrite: () => call({ call: 'canWrite' }),
     rebuild: (policy, options) => call({ call: 'rebuild', policy }, options),
     replay: (order, options) => call({ call: 'replay', order }, options),
+    settleErasures: () => call({ call: 'settleErasures' }),
+    finishErasures: (options) => call({ call: 'finishErasures' }, options),
+    dropBodies: (before) => call({ call: 'dropBodies', before }),
     writeSync: (name, change) => call({ call: 'writeSync', name, change }),
     async close() {
       isClosing = true

@@ -11,6 +11,9 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'rebuild'; readonly policy: Parameters<Writer['rebuild']>[0] }
   | { readonly call: 'replay'; readonly order: Parameters<Writer['replay']>[0] }
   | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
+  | { readonly call: 'settleErasures' }
+  | { readonly call: 'finishErasures' }
+  | { readonly call: 'dropBodies'; readonly before: number }
   /** The answer to `progress`. */
   | { readonly call: 'goOn'; readonly isStopping: boolean }
   /** Answered by the end of the thread. */
@@ -20,7 +23,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
 export type ThreadResponse =
   | { readonly id: number; readonly kind: 'done'; readonly result: unknown }
   | { readonly id: number; readonly kind: 'failed'; readonly error: PackedError }
-  /** A rebuild or a replay waits for `goOn`. */
+  /** A rebuild, a replay or an erasure waits for `goOn`. */
   | { readonly id: number; readonly kind: 'progress'; readonly reached: number; readonly total: number }
 
 /** A batch with all its bodies in one stretch of memory, which is handed over instead of being copied. */

@@ -1,6 +1,7 @@
 import type { SourceState } from '../entitlements/model.js'
 import { givesSameAccess } from '../entitlements/same-access.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { ManualEventType } from '../provider/event-types.js'
 import type { SourceChange } from './fold-sources.js'
 import type { CauseOf } from './save-access.js'
 
@@ -25,6 +26,9 @@ export interface Touched {
   readonly causeOf: CauseOf
 }
 
+/** What is done by hand to a customer, and belongs to no source of theirs. */
+const TOUCHES_ACCESS: readonly ManualEventType[] = ['manual.blocked', 'manual.unblocked', 'manual.erased']
+
 /** Who is touched by changes of these sources, or by these events alone. */
 export function whoIsTouched(
   changes: readonly SourceChange[],
@@ -46,8 +50,7 @@ export function whoIsTouched(
     }
   }
   for (const event of events) {
-    if (event.type !== 'manual.blocked' && event.type !== 'manual.unblocked') continue
-    if (event.subject !== 'manual') continue
+    if (event.subject !== 'manual' || !TOUCHES_ACCESS.includes(event.type)) continue
     const { productId: blocked, id: causedBy } = event
     touch(event.customerId, { isOf: (productId) => blocked === null || blocked === productId, causedBy })
   }

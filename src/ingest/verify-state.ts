@@ -1,16 +1,16 @@
 import type { Kysely } from 'kysely'
 import { entitlementsOf } from '../entitlements/entitlement.js'
+import { afterErasures } from '../entitlements/erasures.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { loadBlocks } from '../store/blocks.js'
+import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { loadEntitlements } from '../store/entitlements.js'
-import { byEnvironment } from '../store/next-state.js'
 import type { StoredSourceKey } from '../store/rebuild-progress.js'
 import type { Database } from '../store/schema.js'
+import { loadNextSources, type SourceStep } from '../store/source-walk.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
-import { loadSourceKeys } from '../store/stored-sources.js'
 import { eachCustomers } from './each-customer.js'
-import { foldAnew } from './fold-anew.js'
+import { foldWhole } from './fold-anew.js'
 import { isChange, NEVER_GRANTED } from './save-access.js'
 
 /** Something that does not stand as folding everything from nothing would have it. */
@@ -21,7 +21,8 @@ export interface StateDifference {
   readonly id: string
 }
 
-const SOURCES_PER_BATCH = 100
+/** Read in one transaction: bounds the memory. */
+const EVENTS_AT_ONCE = 1_000
 
 /** Compares what stands with what all stored events come to under the policy in force. Changes nothing. */
 export async function* stateDifferences(
@@ -29,22 +30,15 @@ export async function* stateDifferences(
   policy: Policy,
   now: number,
 ): AsyncGenerator<StateDifference> {
-  let after: StoredSourceKey | null | undefined = null
-  while (after !== undefined) {
-    const from: StoredSourceKey | null = after
-    const batch = await db.transaction().execute(async (trx) => {
-      const keys = await loadSourceKeys(trx, from, SOURCES_PER_BATCH)
-      const found: StateDifference[] = []
-      for (const [environment, own] of byEnvironment(keys)) {
-        const { sources, dispositions } = await foldAnew(trx, environment, own, policy)
-        for (const { key } of sources)
-          found.push({ environment, kind: 'source', id: `${key.kind} ${key.id}` })
-        for (const { eventId } of dispositions) found.push({ environment, kind: 'disposition', id: eventId })
-      }
-      return { last: keys.at(-1), found }
-    })
-    yield* batch.found
-    after = batch.last
+  const stepAfter = (key: StoredSourceKey | null): Promise<SourceStep | null> =>
+    db.transaction().execute((trx) => loadNextSources(trx, key, EVENTS_AT_ONCE))
+  let step = await stepAfter(null)
+  while (step !== null) {
+    const { environment, last } = step
+    const { sources, dispositions } = foldWhole(step.sources, policy)
+    for (const { key } of sources) yield { environment, kind: 'source', id: `${key.kind} ${key.id}` }
+    for (const { eventId } of dispositions) yield { environment, kind: 'disposition', id: eventId }
+    step = await stepAfter(last)
   }
   yield* entitlementDifferences(db, 'live', now)
   yield* entitlementDifferences(db, 'sandbox', now)
@@ -58,14 +52,14 @@ function entitlementDifferences(
 ): AsyncGenerator<StateDifference> {
   return eachCustomers(db, environment, async (trx, customerIds) => {
     const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-    const blocks = await loadBlocks(trx, environment, customerIds)
+    const acts = await loadActsOn(trx, environment, customerIds)
     const stored = await loadEntitlements(trx, environment, customerIds)
     return customerIds.flatMap((customerId) => {
       const written = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
+      const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
+      const own = (sources.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
       const is = new Map(
-        entitlementsOf(sources.get(customerId) ?? [], blocks.get(customerId) ?? [], { now }).map(
-          (entitlement) => [entitlement.productId, entitlement],
-        ),
+        entitlementsOf(own, blocks, { now }).map((entitlement) => [entitlement.productId, entitlement]),
       )
       return [...new Set([...written.keys(), ...is.keys()])].flatMap((productId) => {
         const record = written.get(productId)

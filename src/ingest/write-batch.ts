@@ -1,13 +1,18 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
-import type { Environment } from '../provider/event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { ErasedPeople } from '../provider/withhold-erased.js'
 import { saveCustomerFacts } from '../store/customers.js'
+import { type ErasedIds, loadErasedIds } from '../store/erasures.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { dateActs } from './date-acts.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
+import { eraseFrom } from './erase-from.js'
+import { erasedPeople, withErasuresOf } from './erased-people.js'
 import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
+import { hideErased } from './hide-erased.js'
 import { markDeletions } from './mark-deletions.js'
 import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { saveAccess } from './save-access.js'
@@ -43,19 +48,28 @@ export interface BatchWriterDeps {
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
+  /** Nobody else erases; null: not known yet, or not any more. */
+  let erased: ErasedIds | null = null
+
   return async (deliveries) => {
     const read = deliveries.map((one): PreparedDelivery | ManualAct =>
       'undated' in one ? one : prepare(one),
     )
     const environments = new Set(deliveries.map(({ environment }) => environment))
     return db.transaction().execute(async (trx) => {
+      const known = erased ?? (await loadErasedIds(trx))
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
       const prepared = await dateActs(trx, read, clock())
       const inForce = await policy(trx)
+      const ids = withErasuresOf(known, prepared)
+      erased = ids === known ? known : null
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
-        const { deliveries, customerIds } = await write(trx, environment, own, inForce)
+        const { deliveries, customerIds } = await write(trx, environment, own, {
+          policy: inForce,
+          people: erasedPeople(ids, environment),
+        })
         for (const result of deliveries) written.set(result.prepared, result)
         touched.push({ environment, customerIds })
       }
@@ -67,27 +81,33 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     trx: Transaction<Database>,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
-    inForce: Policy,
+    { policy: inForce, people }: { readonly policy: Policy; readonly people: ErasedPeople | null },
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
-    const events = fresh.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
-    const folded = await foldIntoSources(trx, environment, events, inForce)
-    const rows = fresh.map((one) => toNewEvent(one, folded))
+    const folded = await foldIntoSources(trx, environment, eventsOf(fresh), inForce)
+    const now = clock()
+    const hidden = hideErased([...fresh, ...repeated], folded, people, now)
+    const shown = fresh.map((one) => hidden.get(one) ?? one)
+    const events = eventsOf(shown)
+    const rows = shown.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows)
     // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
-    const conflicts = await recordDuplicates(
-      trx,
-      repeated.filter(({ headers }) => headers !== null),
+    const again = repeated.filter(({ headers }) => headers !== null)
+    const conflicts = new Set(
+      await recordDuplicates(
+        trx,
+        again.map((one) => hidden.get(one) ?? one),
+      ),
     )
 
     await saveCustomerFacts(trx, environment, events)
     await markDeletions(trx, environment, events)
-    const now = clock()
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
+    if (people !== null) await eraseFrom(trx, environment, { folded, events, people, now })
     const deliveries = [
       ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),
-      ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.includes(one))),
+      ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.has(hidden.get(one) ?? one))),
     ]
     return { deliveries, customerIds: answersOf }
   }
@@ -109,6 +129,10 @@ async function separate(
     seen.add(one.eventId)
   }
   return { fresh, repeated }
+}
+
+function eventsOf(deliveries: readonly PreparedDelivery[]): NormalizedEvent[] {
+  return deliveries.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
 }
 
 function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedEvents): NewEvent {

@@ -1,6 +1,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { startCheckpoints } from '../store/checkpoint.js'
 import { openDatabase } from '../store/dialect.js'
+import { erasureFileOf } from '../store/erasure-file.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
 import type { WorkOptions } from './work-options.js'
 import { createWriter, type Writer } from './writer.js'
@@ -16,7 +17,7 @@ async function serve(port: MessagePort, file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
   const checkpoints = await startCheckpoints(db, file)
   let now = 0
-  const writer = createWriter(db, () => now)
+  const writer = createWriter(db, () => now, erasureFileOf(file))
   const perform = createPerform(writer, (response) => port.postMessage(response))
 
   async function close(): Promise<void> {
@@ -54,6 +55,12 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
         return underWay(request.id, (options) => writer.replay(request.order, options))
       case 'writeSync':
         return writer.writeSync(request.name, request.change as never)
+      case 'settleErasures':
+        return writer.settleErasures()
+      case 'finishErasures':
+        return underWay(request.id, writer.finishErasures)
+      case 'dropBodies':
+        return writer.dropBodies(request.before)
       case 'goOn':
         waiting.get(request.id)?.(request.isStopping)
         return null

@@ -1,14 +1,18 @@
 import type { Kysely } from 'kysely'
 import { isStoreBroken, openDatabase } from '../store/dialect.js'
+import { erasureFileOf } from '../store/erasure-file.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
 import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 import type { Incoming } from './delivery.js'
+import { createDropBodies } from './drop-bodies.js'
+import { createFinishErasures, type FinishErasures } from './finish-erasures.js'
 import { createRebuild, type Rebuild } from './rebuild.js'
 import { createRefreshDue } from './refresh-due.js'
 import { createWrittenBatch, type WrittenBatch } from './remarks.js'
 import { createReplay, type Replay } from './replay.js'
+import { recordingErasures, settleErasures } from './settle-erasures.js'
 import { createBatchWriter } from './write-batch.js'
 
 /** All that changes the store while it is served. Each is one transaction, or several that each leave it whole. */
@@ -23,6 +27,11 @@ export interface Writer {
   readonly rebuild: Rebuild
   /** @throws {LatchkeyError} `replay_interrupted` */
   readonly replay: Replay
+  /** Makes again the erasures that are written down beside the database, and that it knows nothing of; how many. */
+  settleErasures(): Promise<number>
+  readonly finishErasures: FinishErasures
+  /** Removes the next bodies of events received before an instant (epoch milliseconds); how many: 0 once all are. */
+  dropBodies(before: number): Promise<number>
   readonly writeSync: WriteSync
 }
 
@@ -31,18 +40,25 @@ export interface OpenWriter extends Writer {
   close(): Promise<void>
 }
 
-/** Opens a database whose schema is up to date, and writes to it in this thread. */
-export function openWriter(file: string, clock: () => number): OpenWriter {
+/**
+ * Opens a database whose schema is up to date, and writes to it in this thread.
+ * @param erasureFile where erasures are written down: beside the database, or beside the one whose place it is to take
+ */
+export function openWriter(file: string, clock: () => number, erasureFile = erasureFileOf(file)): OpenWriter {
   const db = openDatabase(file, { readOnly: false })
-  return { ...createWriter(db, clock), close: () => db.destroy() }
+  return { ...createWriter(db, clock, erasureFile), close: () => db.destroy() }
 }
 
 /** @param db a connection that nobody else writes through */
-export function createWriter(db: Kysely<Database>, clock: () => number): Writer {
+export function createWriter(db: Kysely<Database>, clock: () => number, erasureFile: string): Writer {
   const describe = createWrittenBatch()
-  const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
+  const commitBatch = createBatchWriter({ db, policy: policyInForce, clock })
+  const writeBatch = recordingErasures(db, erasureFile, commitBatch)
   return {
     writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
+    settleErasures: () => settleErasures(db, erasureFile, writeBatch),
+    finishErasures: createFinishErasures({ db, clock }),
+    dropBodies: createDropBodies({ db, clock }),
     refreshDue: createRefreshDue({ db, clock }),
     rebuild: createRebuild({ db, clock }),
     replay: createReplay({ db, clock }),

@@ -44,6 +44,7 @@ export const MANUAL_EVENT_TYPES = [
   'manual.blocked',
   'manual.unblocked',
   'manual.identity_linked',
+  'manual.erased',
 ] as const
 
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]

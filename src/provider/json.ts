@@ -52,6 +52,11 @@ export function parseJsonBody(body: Uint8Array): JsonBody {
   return { ok: true, object: value }
 }
 
+/** The same of a body that was read so before: nothing in it has to be looked for again. */
+export function readAgainJson(body: Uint8Array): JsonBody {
+  return { ok: true, object: JSON.parse(utf8.decode(body)) as JsonObject }
+}
+
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,7 +5,7 @@ import type { FoldableEvent } from '../entitlements/fold-source.js'
 import { isGrantAct } from '../entitlements/manual-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { loadBlocks } from './blocks.js'
+import { loadActsOn, NO_ACTS } from './acts-on-customers.js'
 import { bulkStatement } from './bulk.js'
 import { loadCustomers } from './customers.js'
 import { sourceKey } from './keys.js'
@@ -25,7 +25,7 @@ export async function loadAccount(
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
   const keys = sources.map(({ kind, id }) => ({ kind, id }))
   const events = await loadStoredEvents(db, environment, keys)
-  const blocks = (await loadBlocks(db, environment, [customerId])).get(customerId) ?? []
+  const { blocks, erasures } = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
   const isKnown = (await loadCustomers(db, environment, [customerId])).has(customerId)
   const own = new Set(keys.map(sourceKey))
   const holds = (await loadHolds(db, environment, customerId))
@@ -37,6 +37,7 @@ export async function loadAccount(
     isKnown: isKnown || keys.length > 0 || holds.some(({ event }) => event.customerId === customerId),
     sources: keys.map((key) => ({ key, events: events.get(sourceKey(key)) ?? [] })),
     blocks,
+    erasures,
     holds,
   }
 }

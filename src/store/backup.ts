@@ -57,7 +57,7 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
 }
 
 function ownFiles(file: string): readonly string[] {
-  return ['', '-wal', '-shm', '-journal', '.lock'].map((suffix) => `${file}${suffix}`)
+  return ['', '-wal', '-shm', '-journal', '.lock', '.erasures'].map((suffix) => `${file}${suffix}`)
 }
 
 function isSameFile(one: string, other: string): boolean {

@@ -87,6 +87,8 @@ function makeDurable(sqlite: Sqlite.Database, file: string): void {
       `${file} can't be written durably: journal_mode is ${journalMode}, synchronous ${synchronous}.`,
     )
   }
+  // What is overwritten is gone from its page, so that an erasure need not look for remnants of years before.
+  sqlite.pragma('secure_delete = ON')
   sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   sqlite.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`)
 }

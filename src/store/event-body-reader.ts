@@ -1,17 +1,20 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
+import type { BodyRemoval } from '../entitlements/stored-event.js'
 import type { EventQuery } from './event-reader.js'
-import type { Database } from './schema.js'
+import { removalIn } from './event-rows.js'
+import type { Database, EventConflictsTable } from './schema.js'
 
 export interface EventBodyQuery extends EventQuery {
   /** Which of the bodies that came under this id, in lower-case hex; null: the one that stands. */
   readonly sha256: string | null
 }
 
-/** Bytes exactly as they came. */
 export interface EventBody {
-  /** Lower-case hex. */
+  /** Of the bytes as they came, in lower-case hex. */
   readonly sha256: string
-  readonly bytes: Buffer
+  /** Exactly as they came, unless `removed` says otherwise; null: they are there no more. */
+  readonly bytes: Buffer | null
+  readonly removed: BodyRemoval | null
 }
 
 /** Null where no such event is stored, or no such body came under its id. */
@@ -26,28 +29,36 @@ export function createEventBodyReader(db: Kysely<Database>): ReadEventBody {
   }
 }
 
-function loadStandingBody(
+const COLUMNS = ['body_sha256', 'body', 'body_removed', 'body_removed_at'] as const
+
+async function loadStandingBody(
   db: Kysely<Database>,
   { environment, eventId }: EventQuery,
 ): Promise<EventBody | undefined> {
-  return db
+  const row = await db
     .selectFrom('events')
-    .select(['body_sha256 as sha256', 'body as bytes'])
+    .select(COLUMNS)
     .where('environment', '=', environment)
     .where('event_id', '=', eventId)
     .executeTakeFirst()
+  return row && toBody(row)
 }
 
 /** One that came under the id of an event that stood already. */
-function loadOtherBody(
+async function loadOtherBody(
   db: Kysely<Database>,
   { environment, eventId, sha256 }: EventQuery & { readonly sha256: string },
 ): Promise<EventBody | undefined> {
-  return db
+  const row = await db
     .selectFrom('event_conflicts')
-    .select(['body_sha256 as sha256', 'body as bytes'])
+    .select(COLUMNS)
     .where('environment', '=', environment)
     .where('event_id', '=', eventId)
     .where('body_sha256', '=', sha256)
     .executeTakeFirst()
+  return row && toBody(row)
+}
+
+function toBody(row: Pick<Selectable<EventConflictsTable>, (typeof COLUMNS)[number]>): EventBody {
+  return { sha256: row.body_sha256, bytes: row.body, removed: removalIn(row) }
 }

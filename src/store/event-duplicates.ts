@@ -1,6 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import { bulkInsert, bulkStatement } from './bulk.js'
-import type { DeliveredEvent } from './events.js'
+import { type DeliveredEvent, REMOVAL_COLUMNS, removalColumns } from './events.js'
 import { eventKey } from './keys.js'
 import type { Database } from './schema.js'
 
@@ -49,7 +49,17 @@ async function countDeliveries(
 
 const upsertConflicts = bulkInsert(
   'event_conflicts',
-  ['environment', 'event_id', 'body_sha256', 'body', 'endpoint', 'headers', 'received_at', 'deliveries'],
+  [
+    'environment',
+    'event_id',
+    'body_sha256',
+    'body',
+    'endpoint',
+    'headers',
+    'received_at',
+    'deliveries',
+    ...REMOVAL_COLUMNS,
+  ],
   sql`on conflict (environment, event_id, body_sha256)
     do update set deliveries = event_conflicts.deliveries + excluded.deliveries`,
 )
@@ -74,6 +84,7 @@ async function saveConflicts(
       headers: JSON.stringify(first.headers),
       received_at: first.receivedAt,
       deliveries: group.length,
+      ...removalColumns(first.removed),
     }
   })
   await upsertConflicts(trx, rows)

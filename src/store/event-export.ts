@@ -1,14 +1,17 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import type { EventFilter } from '../entitlements/stored-event.js'
 import { newestSeq, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, SignedHeaders } from './events.js'
-import type { Database } from './schema.js'
+import type { Database, EventConflictsTable } from './schema.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
 /** One delivery as it came, or one thing done by hand: what would make the same event again. */
-export type ExportedDelivery = Omit<DeliveredEvent, 'bodySha256'>
+export interface ExportedDelivery extends Omit<DeliveredEvent, 'bodySha256' | 'removed'> {
+  /** The exact bytes; null: they are not there as they were signed, so that nobody could check them any more. */
+  readonly body: Buffer | null
+}
 
 /**
  * All stored events that a filter means, oldest first, each with the other bodies that came under its id right after
@@ -35,12 +38,7 @@ async function* loadDeliveries(
   db: Kysely<Database>,
   seqs: readonly number[],
 ): AsyncGenerator<ExportedDelivery> {
-  const rows = await db
-    .selectFrom('events')
-    .select(['environment', 'event_id', 'endpoint', 'headers', 'body', 'received_at'])
-    .where('seq', 'in', seqs)
-    .orderBy('seq')
-    .execute()
+  const rows = await db.selectFrom('events').select(COLUMNS).where('seq', 'in', seqs).orderBy('seq').execute()
   for (const row of rows) {
     yield toDelivery(row)
     yield* loadOtherDeliveries(db, row)
@@ -57,30 +55,32 @@ async function* loadOtherDeliveries(
     .where('event_id', '=', eventId)
   const known = await others.select('body_sha256').orderBy('received_at').orderBy('body_sha256').execute()
   for (const { body_sha256: sha256 } of known) {
-    const row = await others
-      .select(['environment', 'event_id', 'endpoint', 'headers', 'body', 'received_at'])
-      .where('body_sha256', '=', sha256)
-      .executeTakeFirst()
+    const row = await others.select(COLUMNS).where('body_sha256', '=', sha256).executeTakeFirst()
     if (row !== undefined) yield toDelivery(row)
   }
 }
 
-interface DeliveryRow {
-  readonly environment: DeliveredEvent['environment']
-  readonly event_id: string
-  readonly endpoint: string
-  readonly headers: string
-  readonly body: Buffer
-  readonly received_at: number
-}
+const COLUMNS = [
+  'environment',
+  'event_id',
+  'endpoint',
+  'headers',
+  'body',
+  'received_at',
+  'body_removed',
+] as const
+type DeliveryRow = Pick<Selectable<EventConflictsTable>, (typeof COLUMNS)[number]>
 
 function toDelivery(row: DeliveryRow): ExportedDelivery {
+  const headers = JSON.parse(row.headers) as SignedHeaders | null
+  // Nobody signed what was done by hand: rewritten, it is as good as before.
+  const isAsSigned = headers === null || row.body_removed === null
   return {
     environment: row.environment,
     eventId: row.event_id,
     endpoint: row.endpoint,
     receivedAt: row.received_at,
-    headers: JSON.parse(row.headers) as SignedHeaders | null,
-    body: row.body,
+    headers,
+    body: isAsSigned ? row.body : null,
   }
 }

@@ -1,7 +1,7 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type OtherBody, REASON_TEXT, type StoredEventDetail } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { selectSummaries, toStoredEvent } from './event-rows.js'
+import { removalIn, selectSummaries, toStoredEvent } from './event-rows.js'
 import type { SignedHeaders } from './events.js'
 import type { Database } from './schema.js'
 
@@ -40,15 +40,20 @@ async function loadOtherBodies(
 ): Promise<readonly OtherBody[]> {
   const rows = await db
     .selectFrom('event_conflicts')
-    .select(['body_sha256', 'endpoint', 'received_at', 'deliveries'])
-    .select(({ fn }) => fn<number>('length', ['body']).as('bytes'))
+    .select(['body_sha256', 'endpoint', 'received_at', 'deliveries', 'body_removed', 'body_removed_at'])
+    .select(sql<number>`coalesce(body_bytes, length(body))`.as('bytes'))
     .where('environment', '=', environment)
     .where('event_id', '=', eventId)
     .orderBy('received_at')
     .orderBy('body_sha256')
     .limit(OTHER_BODIES_SHOWN)
     .execute()
-  return rows.map(({ body_sha256: sha256, bytes, endpoint, received_at: receivedAt, deliveries }) => {
-    return { sha256, bytes, endpoint, receivedAt, deliveries }
-  })
+  return rows.map((row) => ({
+    sha256: row.body_sha256,
+    bytes: row.bytes,
+    endpoint: row.endpoint,
+    receivedAt: row.received_at,
+    deliveries: row.deliveries,
+    removed: removalIn(row),
+  }))
 }

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, type Kysely, type Selectable, sql } from 'kysely'
-import type { StoredEvent } from '../entitlements/stored-event.js'
+import type { BodyRemoval, StoredEvent } from '../entitlements/stored-event.js'
 import type { Database, EventsTable } from './schema.js'
 
 /** All that tells of an event, without its bytes: of these only the length is read. */
@@ -22,7 +22,9 @@ function summaryColumns({ selectFrom }: ExpressionBuilder<Database, 'events'>) {
     'events.customer_id',
     'events.source_kind',
     'events.source_id',
-    sql<number>`length(events.body)`.as('body_bytes'),
+    sql<number>`coalesce(events.body_bytes, length(events.body))`.as('body_bytes'),
+    'events.body_removed',
+    'events.body_removed_at',
     selectFrom('event_conflicts as other')
       .select(({ fn }) => fn.countAll().as('count'))
       .whereRef('other.environment', '=', 'events.environment')
@@ -36,7 +38,10 @@ export function selectSummaries(db: Kysely<Database>) {
   return db.selectFrom('events').select(summaryColumns)
 }
 
-type SummaryRow = Omit<Selectable<EventsTable>, 'seq' | 'headers' | 'body' | 'normalized' | 'payment_id'> & {
+type SummaryRow = Omit<
+  Selectable<EventsTable>,
+  'seq' | 'headers' | 'body' | 'body_bytes' | 'normalized' | 'payment_id'
+> & {
   readonly body_bytes: number
   readonly conflicts: number | string | bigint | null
 }
@@ -62,5 +67,14 @@ export function toStoredEvent(row: SummaryRow): StoredEvent {
     normalizerVersion: row.normalizer_version,
     bodySha256: row.body_sha256,
     bodyBytes: row.body_bytes,
+    bodyRemoved: removalIn(row),
   }
+}
+
+/** Null: the body is there as it came. */
+export function removalIn(
+  row: Pick<Selectable<EventsTable>, 'body_removed' | 'body_removed_at'>,
+): BodyRemoval | null {
+  const { body_removed: why, body_removed_at: at } = row
+  return why === null || at === null ? null : { why, at }
 }

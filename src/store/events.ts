@@ -1,5 +1,6 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import type { BodyRemoval } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkInsert, bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
@@ -23,13 +24,30 @@ export interface DeliveredEvent {
   readonly receivedAt: number
   /** As received, so that the signature can be checked again; null: done by hand, and signed by nobody. */
   readonly headers: SignedHeaders | null
-  /** The exact bytes that were signed. */
-  readonly body: Buffer
-  /** Lower-case hex. */
+  /** The exact bytes that were signed, unless `removed` says what is stored in their place; null: nothing. */
+  readonly body: Buffer | null
+  /** Of these exact bytes, in lower-case hex. */
   readonly bodySha256: string
+  readonly removed?: RemovedBody
+}
+
+/** Why bytes are not stored as they came, and how many there were. */
+export interface RemovedBody extends BodyRemoval {
+  readonly bytes: number
 }
 
 export interface NewEvent extends DeliveredEvent, EventReading {}
+
+/** What tells of a body that is not stored as it came. */
+export const REMOVAL_COLUMNS = ['body_removed', 'body_removed_at', 'body_bytes'] as const
+
+export function removalColumns(removed: RemovedBody | undefined) {
+  return {
+    body_removed: removed?.why ?? null,
+    body_removed_at: removed?.at ?? null,
+    body_bytes: removed?.bytes ?? null,
+  }
+}
 
 /** What became of a stored event, told anew once it is folded with others. */
 export interface EventOutcome {
@@ -38,7 +56,7 @@ export interface EventOutcome {
   readonly reason: HoldReason | null
 }
 
-const insert = bulkInsert('events', [
+const COLUMNS = [
   'environment',
   'endpoint',
   'received_at',
@@ -47,11 +65,15 @@ const insert = bulkInsert('events', [
   'body_sha256',
   'last_received_at',
   ...READ_COLUMNS,
-])
+] as const
+const insert = bulkInsert('events', COLUMNS)
+const insertSomeRemoved = bulkInsert('events', [...COLUMNS, ...REMOVAL_COLUMNS])
 
 /** Stores what is new: no event that is stored already, and none twice. */
 export function insertEvents(trx: Transaction<Database>, events: readonly NewEvent[]): Promise<void> {
-  return insert(trx, events.map(toRow))
+  // Most batches hold no such event, and then every value less to bind counts.
+  const isAnyRemoved = events.some(({ removed }) => removed !== undefined)
+  return (isAnyRemoved ? insertSomeRemoved : insert)(trx, events.map(toRow))
 }
 
 const selectIds = bulkStatement(
@@ -183,5 +205,6 @@ function toRow(event: NewEvent) {
     body_sha256: event.bodySha256,
     last_received_at: event.receivedAt,
     ...columnsOf(event),
+    ...removalColumns(event.removed),
   }
 }

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { type Block, foldBlocks } from '../entitlements/blocks.js'
+import { afterErasures, foldErasures } from '../entitlements/erasures.js'
 import type { SourceState } from '../entitlements/model.js'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
@@ -10,7 +11,7 @@ import type { Database } from './schema.js'
 export interface Grounds {
   /** Where the change log stood no later than the rest was read, as it is told. */
   readonly cursor: string
-  /** In no order. */
+  /** As they stand for the customer, in no order. */
   readonly sources: readonly SourceState[]
   readonly blocks: readonly Block[]
 }
@@ -64,9 +65,17 @@ export async function loadGrounds(
     }
   }
   return new Map(
-    [...sources].map(([id, own]) => [
-      id,
-      { cursor: formatCursor(epoch, cursor ?? 0), sources: own, blocks: foldBlocks(events.get(id) ?? []) },
-    ]),
+    [...sources].map(([id, own]) => {
+      const byHand = events.get(id) ?? []
+      const erasures = foldErasures(byHand)
+      return [
+        id,
+        {
+          cursor: formatCursor(epoch, cursor ?? 0),
+          sources: own.map((source) => afterErasures(source, erasures)),
+          blocks: foldBlocks(byHand),
+        },
+      ]
+    }),
   )
 }

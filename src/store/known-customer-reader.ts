@@ -1,10 +1,11 @@
 import type { Kysely } from 'kysely'
+import { afterErasures } from '../entitlements/erasures.js'
 import type { KnownCustomer, KnownFact, KnownSource } from '../entitlements/known-customer.js'
 import type { SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { instantFor, viewSource } from '../entitlements/source-view.js'
 import type { Environment } from '../provider/event.js'
-import { loadBlocks } from './blocks.js'
+import { loadActsOn, NO_ACTS } from './acts-on-customers.js'
 import type { CustomerFacts } from './customer-facts.js'
 import { loadReferences } from './customer-references.js'
 import { loadCustomers } from './customers.js'
@@ -26,8 +27,10 @@ export function createKnownCustomerReader(db: Kysely<Database>, clock: () => num
   return async ({ environment, customerId }) => {
     const record = (await loadCustomers(db, environment, [customerId])).get(customerId)
     const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-    const blocks = (await loadBlocks(db, environment, [customerId])).get(customerId) ?? []
-    if (record === undefined && sources.length === 0 && blocks.length === 0) return null
+    const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+    const { blocks, erasures } = acts
+    const hasActs = blocks.length > 0 || erasures.length > 0
+    if (record === undefined && sources.length === 0 && !hasActs) return null
     const now = clock()
     const facts = record?.facts ?? {}
     return {
@@ -38,7 +41,8 @@ export function createKnownCustomerReader(db: Kysely<Database>, clock: () => num
       references: await loadReferences(db, environment, customerId),
       blocks,
       deletedAt: record?.deletedAt ?? null,
-      sources: sources.flatMap((source) => viewsOf(source, now)),
+      erasedAt: erasures[0]?.at ?? null,
+      sources: sources.flatMap((source) => viewsOf(afterErasures(source, erasures), now)),
     }
   }
 }

@@ -1,6 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
+import type { RecordedErasure } from './erasure-file.js'
 import type { Database } from './schema.js'
 
 /** The type in these very words: SQLite finds the index of these few events by them. */
@@ -42,6 +43,25 @@ export async function loadManualEvent(
     .executeTakeFirst()
   const event = row?.normalized == null ? null : (JSON.parse(row.normalized) as NormalizedEvent)
   return event?.subject === 'manual' ? event : null
+}
+
+/** Every erasure that is stored, oldest first. */
+export async function loadErasureActs(db: Kysely<Database>): Promise<readonly RecordedErasure[]> {
+  const rows = await db
+    .selectFrom('erasures')
+    .innerJoin('events', (join) =>
+      join
+        .onRef('events.environment', '=', 'erasures.environment')
+        .onRef('events.event_id', '=', 'erasures.event_id'),
+    )
+    .select(['erasures.environment', 'erasures.customer_id', 'erasures.erased_at', 'events.normalized'])
+    .orderBy('erasures.erased_at')
+    .execute()
+  return rows.flatMap(({ environment, customer_id: customerId, erased_at: at, normalized }) => {
+    const event = JSON.parse(String(normalized)) as NormalizedEvent
+    if (event.subject !== 'manual') return []
+    return [{ environment, customerId, eventId: event.id, at, actor: event.actor, reason: event.reason }]
+  })
 }
 
 /** `createdAt` of the newest event by hand of each of these customers; absent where there is none. */

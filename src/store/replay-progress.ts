@@ -19,6 +19,8 @@ export interface ReplayCounts {
   readonly duplicates: number
   /** Left as they are: their endpoint receives for another environment by now. */
   readonly skipped: number
+  /** Folded as they stand: their body was removed, so that they can't be read again. */
+  readonly notReplayable: number
 }
 
 /** What a replay is about: two that are alike do the same. */

@@ -16,19 +16,37 @@ export interface StandingEvent extends ReadColumns {
   readonly headers: string
 }
 
+export interface StandingBody {
+  readonly row: StandingEvent
+  /** Null: it is not there as it came, so that it can't be read again. */
+  readonly body: Buffer | null
+  readonly receivedAt: number
+}
+
 /** Shows stored events one by one with their bytes, few of them in memory at a time, in the order of arrival. */
 export async function* loadStandingEvents(
   db: Kysely<Database>,
   seqs: readonly number[],
-): AsyncGenerator<{ readonly row: StandingEvent; readonly body: Buffer; readonly receivedAt: number }> {
+): AsyncGenerator<StandingBody> {
   for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
     const rows = await db
       .selectFrom('events')
-      .select(['seq', 'endpoint', 'body_sha256', 'headers', 'body', 'received_at', ...READ_COLUMNS])
+      .select([
+        'seq',
+        'endpoint',
+        'body_sha256',
+        'headers',
+        'body',
+        'received_at',
+        'body_removed',
+        ...READ_COLUMNS,
+      ])
       .where('seq', 'in', seqs.slice(i, i + BODIES_AT_ONCE))
       .orderBy('seq')
       .execute()
-    for (const { body, received_at: receivedAt, ...row } of rows) yield { row, body, receivedAt }
+    for (const { body, received_at: receivedAt, body_removed: removed, ...row } of rows) {
+      yield { row, body: removed === null ? body : null, receivedAt }
+    }
   }
 }
 

@@ -8,12 +8,15 @@ import { isLatchkeySchema, migrate } from './migrate.js'
 import { partNameFor, removePartsOf, sync } from './part-file.js'
 import { ensurePrivateFile } from './private-file.js'
 import { replaceStore } from './replace-store.js'
+import { setSyncPaused } from './sync-settings.js'
 import { timeInName } from './time-in-name.js'
 
 export interface RestoreOptions {
   /** Epoch milliseconds: names what is kept. */
   readonly now: number
   readonly onProgress?: OnProgress
+  /** Does to the copy, whose schema is up to date, what was done to the store that it replaces and must outlast it. */
+  readonly bringUpToDate: (part: string, file: string) => Promise<number>
 }
 
 export interface Restored {
@@ -22,6 +25,8 @@ export interface Restored {
   readonly keptAs: string | null
   /** The schema steps that the backup lacked. */
   readonly migrated: readonly string[]
+  /** How many people had been erased since, and are so again. */
+  readonly erasedAgain: number
 }
 
 /**
@@ -34,7 +39,7 @@ export interface Restored {
 export async function restore(
   path: string,
   backup: string,
-  { now, onProgress }: RestoreOptions,
+  { now, onProgress, bringUpToDate }: RestoreOptions,
 ): Promise<Restored> {
   if (!existsSync(backup)) throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
   const file = existsSync(path) ? realpathSync(path) : path
@@ -46,15 +51,18 @@ export async function restore(
     await copyDatabase(backup, part, onProgress)
     assertIntact(part, backup)
     const migrated = await makeReady(part, backup)
+    const erasedAgain = await bringUpToDate(part, file)
+    makeOneFile(part)
+    sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
-    return { file, keptAs, migrated }
+    return { file, keptAs, migrated, erasedAgain }
   } finally {
     removePartsOf(file)
     lock.release()
   }
 }
 
-/** Everything in which a restored store must differ from its backup is done here. */
+/** Everything in which any restored store must differ from its backup is done here. */
 async function makeReady(part: string, backup: string): Promise<readonly string[]> {
   const db = openDatabase(part, { readOnly: false })
   let migrated: readonly string[]
@@ -63,11 +71,13 @@ async function makeReady(part: string, backup: string): Promise<readonly string[
       throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
     }
     migrated = await migrate(db)
-    await db.transaction().execute(startChangeLogEpoch)
+    await db.transaction().execute(async (trx) => {
+      await startChangeLogEpoch(trx)
+      // The store may be older than what is given on the platforms: nothing is taken back before somebody has looked.
+      await setSyncPaused(trx, true)
+    })
   } finally {
     await db.destroy()
   }
-  makeOneFile(part)
-  sync(part)
   return migrated
 }

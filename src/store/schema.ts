@@ -1,5 +1,6 @@
 import type { Generated } from 'kysely'
 import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
+import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
 /**
@@ -19,8 +20,15 @@ export interface Database {
   next_sources: NextSourcesTable
   next_dispositions: NextDispositionsTable
   rebuild_marks: RebuildMarksTable
+  erasures: ErasuresTable
+  waiting_bodies: WaitingBodiesTable
   memberships: MembershipsTable
   sync_marks: SyncMarksTable
+  link_tokens: JoinLinksTable
+  invites: JoinLinksTable
+  moved_groups: MovedGroupsTable
+  owed_unbans: OwedUnbansTable
+  messages: MessagesTable
 }
 
 /** What became of a stored event; a duplicate is not stored again. */
@@ -35,7 +43,8 @@ export interface EventsTable {
   endpoint: string
   received_at: number
   headers: string
-  body: Buffer
+  /** As it came, unless `body_removed` says otherwise; null: it is there no more. */
+  body: Buffer | null
   body_sha256: string
   deliveries: Generated<number>
   last_received_at: number
@@ -52,6 +61,10 @@ export interface EventsTable {
   payment_id: string | null
   source_kind: SourceKind | null
   source_id: string | null
+  /** Why the body is not as it came, with since when and how long it was; null, all three: it is. */
+  body_removed: BodyRemovalReason | null
+  body_removed_at: number | null
+  body_bytes: number | null
 }
 
 /** Other bodies that came under the id of a stored event. */
@@ -59,11 +72,14 @@ export interface EventConflictsTable {
   environment: Environment
   event_id: string
   body_sha256: string
-  body: Buffer
+  body: Buffer | null
   endpoint: string
   headers: string
   received_at: number
   deliveries: number
+  body_removed: BodyRemovalReason | null
+  body_removed_at: number | null
+  body_bytes: number | null
 }
 
 /** The subscription that each payment belongs to, by the newest event that names it. */
@@ -176,6 +192,7 @@ export interface MembershipsTable {
   desired_since: number
   /** What the platform was last known to say; `unknown` too while a call is under way. */
   applied: 'unknown' | 'member' | 'absent'
+  /** Null while that is unknown, unless it asked to become a member and was let in. */
   applied_at: number | null
   /** 1: Latchkey gave it, or was about to; only then is it ever taken back. */
   given: number
@@ -186,6 +203,8 @@ export interface MembershipsTable {
   next_attempt_at: number | null
   /** Why it waits for somebody; null: it does not. */
   parked: string | null
+  /** 1: what it waits for may come by itself, so that sweeps try again. */
+  may_heal: Generated<number>
   last_error: string | null
 }
 
@@ -193,4 +212,67 @@ export interface MembershipsTable {
 export interface SyncMarksTable {
   environment: Environment
   customer_id: string
+  /** How often it was marked since it was last looked at. */
+  version: Generated<number>
+}
+
+/** Everybody who was erased. `seq`s say how far the stored events have been looked through for them. */
+export interface ErasuresTable {
+  environment: Environment
+  customer_id: string
+  event_id: string
+  erased_at: number
+  /** What else tells of them (JSON): needed while events are looked through, and gone with the end of that. */
+  known_by: string | null
+  swept_to: number
+  /** What arrives after this is withheld as it comes. */
+  sweep_end: number
+  /** When nothing of them was left, in the write-ahead log either. */
+  finished_at: number | null
+}
+
+/** Events whose bodies would have been removed for their age, had they not been waiting for something. */
+export interface WaitingBodiesTable {
+  seq: number
+}
+
+/** Changes of access that the merchant's own address has not taken yet. */
+export interface MessagesTable {
+  /** The change that it tells. */
+  cursor: number
+  /** Of the change log when it was queued: a restored store gives cursors again. */
+  epoch: string
+  environment: Environment
+  customer_id: string
+  queued_at: number
+  first_attempt_at: number | null
+  attempts: Generated<number>
+  /** Null: it waits for an earlier one of its customer, or is parked. */
+  next_attempt_at: number | null
+  /** Why it is not sent any more; null: it is. */
+  parked: 'gone' | 'given_up' | null
+  last_error: string | null
+}
+
+/** Links that were made for one customer each: tokens to link an account with, and invites to a group. */
+export interface JoinLinksTable {
+  /** Of the token's or the link's text, in hex. */
+  sha256: string
+  environment: Environment
+  customer_id: string
+  expires_at: number
+  /** The account that used it first; null: none has. */
+  used_by: string | null
+}
+
+/** Where groups went that got another id, by the id that the config has. */
+export interface MovedGroupsTable {
+  group_id: string
+  moved_to: string
+}
+
+/** Bans of Latchkey's own that may stand: a removal was begun that did not get to lift its ban. */
+export interface OwedUnbansTable {
+  group_id: string
+  account_id: string
 }

@@ -2,13 +2,12 @@ import type { Kysely } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { createAccessReader, type ReadAccess } from './access-reader.js'
-import { backUpBeforeMigration } from './back-up-before-migration.js'
+import { bringUpToDate } from './bring-up-to-date.js'
 import { settleChangeLogEpoch } from './change-cursor.js'
 import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
 import { damaged, isStoreBroken, openDatabase } from './dialect.js'
 import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
 import { lockStore } from './lock.js'
-import { migrate } from './migrate.js'
 import { placeOf, watchFiles, watchPlace } from './place.js'
 import { settlePolicy } from './policy.js'
 import type { Database } from './schema.js'
@@ -87,8 +86,7 @@ export async function openStore<Writer extends Closable>(
 async function prepare(file: string, configured: Policy): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
   try {
-    await backUpBeforeMigration(db, file)
-    await migrate(db)
+    await bringUpToDate(db, file)
     await settlePolicy(db, configured)
     await settleChangeLogEpoch(db)
   } catch (error) {

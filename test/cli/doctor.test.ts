@@ -100,6 +100,8 @@ describe('latchkey doctor', () => {
       'quarantined',
       'conflicts',
       'policy',
+      'erasures',
+      'bodies',
       'sync',
     ])
   })
@@ -346,10 +348,18 @@ describe('the rest', () => {
     expect(await found(who, 'backup')).toMatchObject({ exitCode, findings: [{ level }] })
   })
 
-  it('says nothing of backups where none are configured, nor of roles and groups where some are configured', async () => {
+  it('says nothing of backups where none are configured', async () => {
+    expect((await found(await patient(), 'backup')).findings).toEqual([])
+  })
+
+  it('finds how roles and groups stand where some are configured', async () => {
     const target = { adapter: 'telegram', groupId: '-1001', environment: 'live' }
-    const who = await patient({ products: { pro_1: { targets: [target] } } })
-    expect((await found(who, 'backup')).findings).toEqual([])
-    expect((await found(who, 'sync')).findings).toEqual([])
+    const who = await patient({
+      products: { pro_1: { targets: [target] } },
+      sync: { telegram: { botToken: 't' } },
+    })
+    expect((await found(who, 'sync')).findings).toMatchObject([
+      { level: 'ok', detail: '1 target, 0 as they should be, 0 under way' },
+    ])
   })
 })

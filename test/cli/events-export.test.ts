@@ -68,7 +68,7 @@ describe('latchkey events export', () => {
     expect(refused.err).toContain('--force')
     expect(readFileSync(file, 'utf8')).toBe('precious')
     const forced = await events(config, 'export', '--output', file, '--force', '--json')
-    expect(JSON.parse(forced.out)).toEqual({ file, lines: 5 })
+    expect(JSON.parse(forced.out)).toEqual({ file, lines: 5, leftOut: 0 })
     expect(linesOf(readFileSync(file, 'utf8'))).toHaveLength(5)
     expect(readdirSync(folder)).toEqual(['events.jsonl'])
   })

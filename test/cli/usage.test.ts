@@ -26,6 +26,12 @@ describe('the command line', () => {
     ['import'],
     ['keys', 'create'],
     ['keys', 'list'],
+    ['sync', 'status'],
+    ['sync', 'plan'],
+    ['sync', 'run'],
+    ['sync', 'check'],
+    ['sync', 'pause'],
+    ['sync', 'resume'],
     ['backup'],
     ['restore'],
     ['config', 'check'],
@@ -60,6 +66,11 @@ describe('the command line', () => {
       ['check', 'cus_1', '--at', '2026-01-31T12:00'],
       'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n',
     ],
+    [
+      ['sync', 'status', '--state', 'odd'],
+      'Allowed choices are settled, due, retrying, parked, unconfirmed.\n',
+    ],
+    [['sync', 'run', '--target', ''], 'It is not an id'],
     [['check', 'cus_1', '--environment', 'test'], 'Allowed choices are live, sandbox.\n'],
   ])('exits 2 for the wrong use %j', async (args, message) => {
     const { exitCode, out, err } = await cli(args)

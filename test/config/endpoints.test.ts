@@ -74,6 +74,19 @@ describe('an endpoint', () => {
     ])
   })
 
+  it('says so beside whatever else is wrong with the two', () => {
+    const config = {
+      endpoints: {
+        live: { ...endpoint('live', 'whsec_a', ''), toleranceSeconds: 0 },
+        sandbox: { ...endpoint('sandbox', '', 'whsec_a'), tolerance: 1 },
+      },
+    }
+    expect(problems(config)).toContain(
+      'endpoints.sandbox.secrets[1]: is a secret of the live endpoint live too: a sandbox secret must open nothing live',
+    )
+    expect(problems(config)).toHaveLength(5)
+  })
+
   it('may share a secret with another one of its environment', () => {
     const config = { endpoints: { a: endpoint('live', 'whsec_a'), b: endpoint('live', 'whsec_a') } }
     expect(load(config).config.endpoints).toHaveLength(2)

@@ -13,6 +13,7 @@ const env = {
   LATCHKEY_V3_SECRET: 'whsec_v3',
   DISCORD_BOT_TOKEN: 'discord-token',
   TELEGRAM_BOT_TOKEN: 'telegram-token',
+  LATCHKEY_WEBHOOK_SECRET: `whsec_${'A'.repeat(32)}`,
   PAYMENTS_API_KEY: 'sk_live_1',
 }
 

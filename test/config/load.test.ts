@@ -14,6 +14,8 @@ describe('a config file', () => {
       server: { host: '127.0.0.1', port: 4680, trustProxy: 0, webhooks: null, metrics: null },
       database: { url: 'sqlite:./data/latchkey.db', file: join(folder, 'data', 'latchkey.db') },
       backup: null,
+      retention: null,
+      erasure: { onCustomerDeleted: false },
       endpoints: [
         {
           name: 'v3',

@@ -75,6 +75,13 @@ describe('the policy', () => {
     ])
   })
 
+  it('refuses one that does so beside one that there is not', () => {
+    expect(problemsOf({ grantOn: { card: ['nonsense', 'payment.failed'] } })).toEqual([
+      expect.stringMatching(/^policy\.grantOn\.card\[0\]: must be a payment or checkout event type/),
+      'policy.grantOn.card[1]: payment.failed both grants (grantOn.card) and takes back (revokeOn.card)',
+    ])
+  })
+
   it('lets a type grant on one rail and take back on another', () => {
     const policy = { grantOn: { crypto: ['payment.settled'] }, revokeOn: { card: ['payment.settled'] } }
     expect(policyOf(policy).grantOn.crypto).toEqual(['payment.settled'])

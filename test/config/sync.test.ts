@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { load, problems } from './config-file.js'
+import { endpoint, load, problems, warnings } from './config-file.js'
+
+const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
 
 describe('a product', () => {
   it('has targets, which follow live access unless they say otherwise', () => {
@@ -7,7 +9,8 @@ describe('a product', () => {
       { adapter: 'discord', guildId: '1', roleId: '2' },
       { adapter: 'telegram', groupId: '-100', environment: 'sandbox' },
     ]
-    expect(load({ products: { pro_x: { name: 'Gold', targets }, pro_y: {} } }).config.products).toEqual([
+    const products = { pro_x: { name: 'Gold', targets }, pro_y: {} }
+    expect(load({ products, sync: BOTS }).config.products).toEqual([
       {
         id: 'pro_x',
         name: 'Gold',
@@ -33,6 +36,70 @@ describe('a product', () => {
     ],
   ])('is refused for the target %j', (target, problem) => {
     expect(problems({ products: { pro_x: { targets: [target] } } })).toEqual([problem])
+  })
+})
+
+describe('roles and groups', () => {
+  const role = { adapter: 'discord', guildId: '1', roleId: '2' }
+  const group = { adapter: 'telegram', groupId: '-100' }
+  const pasted = { communityGuildId: '1', communityRoleId: '2', messengerGroupId: '-100' }
+
+  it('may be pasted from the service’s own product, and followed by several products', () => {
+    const products = { pro_x: pasted, pro_y: { targets: [role, group] } }
+    expect(load({ products, sync: BOTS }).config.products.map(({ targets }) => targets)).toEqual([
+      [
+        { ...role, environment: 'live' },
+        { ...group, environment: 'live' },
+      ],
+      [
+        { ...role, environment: 'live' },
+        { ...group, environment: 'live' },
+      ],
+    ])
+  })
+
+  it('need the bot of their platform', () => {
+    expect(problems({ products: { pro_x: { targets: [role, group] }, pro_y: pasted } })).toEqual([
+      'products.pro_x.targets[0]: needs a bot: sync.discord.botToken is not set',
+      'products.pro_x.targets[1]: needs a bot: sync.telegram.botToken is not set',
+      'products.pro_y.communityRoleId: needs a bot: sync.discord.botToken is not set',
+      'products.pro_y.messengerGroupId: needs a bot: sync.telegram.botToken is not set',
+    ])
+  })
+
+  it('follow one environment each', () => {
+    const sandbox = { ...role, environment: 'sandbox' }
+    const products = {
+      pro_x: { targets: [role, { ...role, roleId: '3' }] },
+      pro_y: { targets: [group, sandbox] },
+    }
+    expect(problems({ products, sync: BOTS })).toEqual([
+      'products.pro_y.targets[1]: follows sandbox access, and live access in products.pro_x.targets[0]: a role or group follows one environment',
+    ])
+    const pastedToo = { pro_x: { targets: [{ ...group, environment: 'sandbox' }] }, pro_y: pasted }
+    expect(problems({ products: pastedToo, sync: BOTS })).toEqual([
+      'products.pro_y.messengerGroupId: follows live access, and sandbox access in products.pro_x.targets[0]: a role or group follows one environment',
+    ])
+  })
+
+  it.each([
+    [{ communityGuildId: '1' }, 'products.pro_x.communityRoleId: is required beside communityGuildId'],
+    [{ communityRoleId: '2' }, 'products.pro_x.communityGuildId: is required beside communityRoleId'],
+  ])('are pasted whole: %j', (product, problem) => {
+    expect(problems({ products: { pro_x: product }, sync: BOTS })).toEqual([problem])
+  })
+
+  it('warn where no endpoint is of their environment', () => {
+    const targets = [role, { ...group, environment: 'sandbox' }]
+    const config = (...environments: ('live' | 'sandbox')[]) => ({
+      products: { pro_x: { targets } },
+      sync: BOTS,
+      endpoints: Object.fromEntries(environments.map((one) => [one, endpoint(one, `whsec_${one}`)])),
+    })
+    expect(warnings(config('sandbox'))).toEqual([
+      'products.pro_x.targets: follow live access, and no endpoint is live',
+    ])
+    expect(warnings(config('live', 'sandbox'))).toEqual([])
   })
 })
 
@@ -65,5 +132,53 @@ describe('what is outside', () => {
 
   it('may know the customer by a metadata key', () => {
     expect(load({ identity: { ref: 'metadata.userId' } }).config.identity.ref).toBe('metadata.userId')
+  })
+})
+
+describe('the outbound webhook', () => {
+  const secret = `whsec_${'A'.repeat(32)}`
+  const url = 'https://app.example/hooks'
+
+  it('tells of live access, signed by one secret or by several', () => {
+    const configured = (webhook: object) => load({ sync: { webhook } }).config.sync.webhook
+    expect(configured({ url, secret })).toEqual({ url, secrets: [secret], environments: ['live'] })
+    const next = `whsec_${'B'.repeat(35)}=`
+    expect(configured({ url, secret: [secret, next] })?.secrets).toEqual([secret, next])
+  })
+
+  it.each([
+    [{ secret }, 'sync.webhook.url: is required'],
+    [{ url: 'app.example', secret }, 'sync.webhook.url: must be an http or https address'],
+    [{ url, secret: 'A'.repeat(32) }, 'sync.webhook.secret: must be whsec_ and at least 24 bytes in base64'],
+    [
+      { url, secret: 7 },
+      'sync.webhook.secret: must be whsec_ and at least 24 bytes in base64, or a list of such',
+    ],
+    [
+      { url, secret: [secret, `${secret}A`] },
+      'sync.webhook.secret[1]: must be whsec_ and at least 24 bytes in base64',
+    ],
+    [{ url, secret, environments: [] }, 'sync.webhook.environments: is empty'],
+  ])('is refused as %j', (webhook, problem) => {
+    expect(problems({ sync: { webhook } })).toEqual([problem])
+  })
+
+  it('warns where what is sent can be read on the way', () => {
+    const told = (address: string) =>
+      warnings({
+        endpoints: { live: endpoint('live', 'whsec_1') },
+        sync: { webhook: { url: address, secret } },
+      })
+    expect(told('http://app.example/hooks')).toEqual([
+      'sync.webhook.url: is not https: what is sent can be read on the way',
+    ])
+    for (const address of [
+      url,
+      'http://127.0.0.1:8080/hooks',
+      'http://localhost/hooks',
+      'http://[::1]/hooks',
+    ]) {
+      expect(told(address)).toEqual([])
+    }
   })
 })

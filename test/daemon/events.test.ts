@@ -72,6 +72,7 @@ describe('GET /events', () => {
       normalizerVersion: 1,
       bodySha256: sha256(GRANT),
       bodyBytes: GRANT.length,
+      bodyRemoved: null,
     })
   })
 

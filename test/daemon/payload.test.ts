@@ -48,7 +48,7 @@ async function expectQuarantined(
       deliveries: 2,
     },
   ])
-  expect(rows[0]?.body.equals(body)).toBe(true)
+  expect(rows[0]?.body?.equals(body)).toBe(true)
   expect(warnings(daemon).filter((warning) => warning.eventId === eventId)).toMatchObject([{ reason }])
   expect(await metric(daemon, series)).toBe(counted + 1)
 

@@ -51,6 +51,8 @@ export interface RunningDaemon extends Daemon {
 export interface DaemonOptions {
   readonly config?: Record<string, unknown>
   readonly folder?: string
+  /** What the clock shows at first, in epoch milliseconds. */
+  readonly now?: number
   /** Takes what is to be done once nobody needs the daemon any more; by default the end of the test is that. */
   readonly atEnd?: (end: () => unknown) => void
 }
@@ -60,8 +62,9 @@ export async function runDaemon({
   config = {},
   atEnd = (end) => onTestFinished(async () => void (await end())),
   folder = temporaryFolder(atEnd),
+  now: start = NOW,
 }: DaemonOptions = {}): Promise<RunningDaemon> {
-  let now = NOW
+  let now = start
   const lines: string[] = []
   const path = join(folder, 'config.json')
   const text = JSON.stringify({ ...CONFIG, ...config })

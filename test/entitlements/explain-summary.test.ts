@@ -172,6 +172,7 @@ describe('the summary', () => {
       sources: [],
       held: [],
       blocks: [],
+      erasures: [],
       ends: [],
     })
   })

@@ -17,6 +17,7 @@ function account(sources: Sources, fields: Partial<StoredAccount> = {}): StoredA
       events: events.map((event) => ({ event, receivedAt: event.createdAt, disposition: 'applied' })),
     })),
     blocks: [],
+    erasures: [],
     holds: [],
     ...fields,
   }

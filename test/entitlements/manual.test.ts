@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { foldBlocks } from '../../src/entitlements/blocks.js'
 import { entitlementOf, entitlementsOf } from '../../src/entitlements/entitlement.js'
+import { afterErasures, foldErasures } from '../../src/entitlements/erasures.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
 import { isGrantAct, manualSource } from '../../src/entitlements/manual-source.js'
 import type { Entitlement, SourceState } from '../../src/entitlements/model.js'
@@ -28,7 +29,8 @@ function standing(
   events: readonly ManualEvent[],
   others: readonly SourceState[] = [],
 ): Entitlement {
-  const sources = [...grantedBy(events), ...others]
+  const erasures = foldErasures(events)
+  const sources = [...grantedBy(events), ...others].map((source) => afterErasures(source, erasures))
   return entitlementOf('pro_a', sources, foldBlocks(events), { at: minute(at) })
 }
 
@@ -147,7 +149,13 @@ describe('a block', () => {
 
 const anyAct = fc
   .record({
-    type: fc.constantFrom('manual.granted', 'manual.revoked', 'manual.blocked', 'manual.unblocked'),
+    type: fc.constantFrom(
+      'manual.granted',
+      'manual.revoked',
+      'manual.blocked',
+      'manual.unblocked',
+      'manual.erased',
+    ),
     at: fc.nat(8),
     until: fc.option(fc.integer({ min: 1, max: 12 })),
     productId: fc.constantFrom('pro_a', 'pro_a', null),
@@ -180,7 +188,7 @@ it('access by hand is that of the newest act, read plainly', () => {
         const past = acts.filter(({ createdAt }) => createdAt <= minute(at))
         const newest = (types: readonly string[]) =>
           past.filter(({ type }) => types.includes(type)).sort((a, b) => b.createdAt - a.createdAt)
-        const [grant] = newest(['manual.granted', 'manual.revoked'])
+        const [grant] = newest(['manual.granted', 'manual.revoked', 'manual.erased'])
         const isGiven = grant?.type === 'manual.granted' && (grant.until === null || grant.until > minute(at))
         const blocks = newest(['manual.blocked', 'manual.unblocked'])
         const all = blocks.find(({ productId }) => productId === null)

@@ -71,7 +71,7 @@ describe('a question about customers', () => {
     const { url } = await openFront()
     const answer = await fetch(`${url}${path}`, { method: 'POST', headers: bearer('app') })
     expect(answer.status).toBe(405)
-    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+    expect(answer.headers.get('allow')).toMatch(/^GET, HEAD(, DELETE)?$/)
   })
 
   it.each(['/customers/%E0%A4%A', '/products/%/customers', '/customers/a%00b'])(

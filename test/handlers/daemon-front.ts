@@ -11,6 +11,7 @@ import type { CustomerQuestions } from '../../src/handlers/customer-questions.js
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
+import type { SyncQuestions } from '../../src/handlers/sync-questions.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
@@ -103,6 +104,30 @@ export function customerQuestions(overrides: Partial<CustomerQuestions> = {}): C
   }
 }
 
+/** Nothing follows access. */
+export const SYNC_OFF: SyncQuestions = {
+  hasTargets: async () => false,
+  status: async () => ({
+    sync: { paused: false, platforms: [], targets: [], unconfirmed: 0, sweptAt: null },
+    outbound: null,
+  }),
+  memberships: async () => ({ items: [], next: null }),
+  plan: async () => ({ paused: false, hash: null, calls: [] }),
+  run: async () => ({
+    paused: false,
+    given: 0,
+    taken: 0,
+    unchanged: 0,
+    failed: 0,
+    parked: 0,
+    unconfirmed: 0,
+    messages: 0,
+  }),
+  check: async () => [],
+  pause: async () => {},
+  resume: async () => {},
+}
+
 /** What a front was asked, told and made to say, as it happened. */
 export interface Front {
   readonly url: string
@@ -132,6 +157,15 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       return { id: 'evt_1', disposition: 'applied' }
     },
     performAct: async (request) => ({ eventId: 'man_1', access: answerTo({ ...request, at: null }) }),
+    erase: async ({ environment, customerId }) => ({
+      environment,
+      customerId,
+      eventId: 'man_1',
+      erasedAt: NOW,
+      reached: 1,
+      total: 1,
+      finishedAt: NOW,
+    }),
     readAccess: async (question) => {
       questions.push(question)
       return answerTo(question)
@@ -152,6 +186,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       sources: [],
       held: [],
       blocks: [],
+      erasures: [],
       ends: [],
     }),
     rebuilds: {
@@ -171,6 +206,8 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       find: () => null,
       stop: async () => null,
     },
+    messenger: () => null,
+    sync: SYNC_OFF,
     isWriterAlive: () => true,
     readiness: async () => ({ ready: true, notes: [] }),
     clock: () => NOW,

@@ -6,7 +6,7 @@ import { createReplayJobs } from '../../src/ingest/replay-jobs.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 const REPORT: ReplayReport = {
-  counts: { read: 4, changed: 0, recovered: 0, quarantined: 0, duplicates: 0, skipped: 0 },
+  counts: { read: 4, changed: 0, recovered: 0, quarantined: 0, duplicates: 0, skipped: 0, notReplayable: 0 },
   access: { gains: 0, losses: 0, otherwise: 0, sample: [] },
 }
 

@@ -1,13 +1,15 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
-import type { Delivery } from '../../src/ingest/delivery.js'
+import type { Delivery, RecordedDelivery } from '../../src/ingest/delivery.js'
+import { createFinishErasures } from '../../src/ingest/finish-erasures.js'
 import { createBatchWriter } from '../../src/ingest/write-batch.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { openDatabase } from '../../src/store/dialect.js'
 import { migrate } from '../../src/store/migrate.js'
 import { mixedHistory } from '../entitlements/histories.js'
+import { byHand } from '../entitlements/manual-events.js'
 import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
@@ -17,12 +19,13 @@ import { bodyOf, deliveryOf } from './wire.js'
 const NOW = Date.UTC(2030, 0, 1)
 
 /** Everything that must not depend on the order of arrival, read from the tables themselves. */
-async function stateAfter(batches: readonly (readonly Delivery[])[], policy: Policy) {
+async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], policy: Policy) {
   const db = openDatabase(temporaryFile(), { readOnly: false })
   try {
     await migrate(db)
     const writeBatch = createBatchWriter({ db, policy: () => policy, clock: () => NOW })
     for (const batch of batches) await writeBatch(batch)
+    await createFinishErasures({ db, clock: () => NOW, batchSize: 3 })()
     return {
       entitlements: await db
         .selectFrom('entitlements')
@@ -31,6 +34,15 @@ async function stateAfter(batches: readonly (readonly Delivery[])[], policy: Pol
         .orderBy('product_id')
         .execute(),
       sources: await db.selectFrom('sources').selectAll().orderBy('kind').orderBy('source_id').execute(),
+      references: await db.selectFrom('customer_references').selectAll().execute(),
+      erased: await db.selectFrom('erasures').select(['customer_id', 'erased_at', 'known_by']).execute(),
+      bodiesOfErased: await db
+        .selectFrom('events')
+        .innerJoin('erasures', 'erasures.customer_id', 'events.customer_id')
+        .select(['events.event_id', 'events.body', 'events.body_removed', 'events.normalized'])
+        .where('events.headers', '!=', 'null')
+        .orderBy('events.event_id')
+        .execute(),
       links: await db.selectFrom('payment_links').selectAll().orderBy('payment_id').execute(),
       customers: await db.selectFrom('customers').selectAll().orderBy('customer_id').execute(),
       events: await db
@@ -45,14 +57,14 @@ async function stateAfter(batches: readonly (readonly Delivery[])[], policy: Pol
 }
 
 /** The same deliveries in another order, some of them twice, in batches of any size. */
-function redelivered(deliveries: readonly Delivery[]): fc.Arbitrary<Delivery[][]> {
+function redelivered<One extends RecordedDelivery>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
   return fc
     .tuple(fc.subarray([...deliveries]), fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }))
     .chain(([again, sizes]) =>
       fc
         .shuffledSubarray([...deliveries, ...again], { minLength: deliveries.length + again.length })
         .map((all) => {
-          const batches: Delivery[][] = []
+          const batches: One[][] = []
           for (let i = 0; all.length > 0; i += 1) batches.push(all.splice(0, sizes[i % sizes.length]))
           return batches
         }),
@@ -86,6 +98,54 @@ it('ends in one state, whatever the order, the duplicates and the batches', asyn
     { numRuns: 60 },
   )
 })
+
+/** Each event tells of the person too, and some of the people are erased at some time. */
+const withErasures = fc
+  .tuple(mixedHistory, fc.subarray(['cus_1', 'cus_2'], { minLength: 1 }), fc.nat(90_000))
+  .map(([events, erased, at]) => {
+    const told = events.map((event) => {
+      const body = JSON.parse(bodyOf(event)) as { data: { customer?: object | null } }
+      const { customer } = body.data
+      const details = { email: `${event.customerId}@example.com`, name: 'Some Body' }
+      const data = customer
+        ? { ...body.data, customer: { ...customer, ...details }, external_ref: 'ref' }
+        : body.data
+      return deliveryOf(JSON.stringify({ ...body, data }))
+    })
+    const acts = erased.map((customerId, index): RecordedDelivery => {
+      const act = { ...byHand('manual.erased', at + index, { productId: null }), customerId }
+      const body = Buffer.from(JSON.stringify({ ...act, id: `man_${customerId}` }))
+      return { endpoint: 'manual', environment: 'live', body, headers: null, receivedAt: NOW }
+    })
+    return [...told, ...acts]
+  })
+
+it('ends in one state with people erased along the way, whenever that arrives', async () => {
+  const cases = withErasures.chain((deliveries) =>
+    fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
+  )
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ deliveries, other, policy }) => {
+      const inOrder = await stateAfter(
+        deliveries.map((delivery) => [delivery]),
+        policy,
+      )
+      for (const { body, body_removed: why, normalized } of inOrder.bodiesOfErased) {
+        expect({ body, why }).toEqual({ body: null, why: 'erased' })
+        expect(normalized).not.toMatch(/example\.com|Some Body|"ref"/)
+      }
+      expect(
+        JSON.stringify(inOrder.customers.filter(({ customer_id: id }) => isErased(inOrder, id))),
+      ).not.toMatch(/example\.com|Some Body|"ref"/)
+      expect(await stateAfter(other, policy)).toEqual(inOrder)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+function isErased({ erased }: Awaited<ReturnType<typeof stateAfter>>, customerId: string): boolean {
+  return erased.some(({ customer_id: id }) => id === customerId)
+}
 
 it('stores the entitlements that the plain reading of the rules finds', async () => {
   await fc.assert(

@@ -106,7 +106,9 @@ describe('a start', () => {
       env: { LATCHKEY_PORT: String(port) },
     }).exit
     expect(code).toBe(1)
-    expect(stderr).toBe(`error: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`)
+    expect(stderr).toBe(
+      `error: something else listens on 127.0.0.1:${port}: set another port in the config, or LATCHKEY_PORT\n`,
+    )
   })
 })
 

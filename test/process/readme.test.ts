@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { writeConfig } from '../config/config-file.js'
-import { freePort, ROOT, runProgram } from '../setup/program.js'
+import { freePort, ROOT, runProgram, startProgram, temporaryFolder } from '../setup/program.js'
+import { customerStory, deliver } from './load.js'
 import { blocks, installedCheckout, namedFiles, README } from './readme.js'
-import { entitlementsOf, serve } from './served.js'
+import { CONFIG, configuredFolder, entitlementsOf, serve } from './served.js'
 
 /** Every command is a process of its own, under npm: generous, for a machine that has other work too. */
 const TIMEOUT_MS = 120_000
@@ -122,9 +123,46 @@ describe('the examples of the README', () => {
     expect(config.endpoints).toMatchObject([{ name: 'live', environment: 'live' }])
   })
 
+  it('show products and platforms as a config takes them', () => {
+    const [, sync = ''] = blocks('json')
+    const env = {
+      DISCORD_BOT_TOKEN: 'd',
+      TELEGRAM_BOT_TOKEN: 't',
+      LATCHKEY_WEBHOOK_SECRET: `whsec_${'A'.repeat(44)}`,
+    }
+    const { config } = loadConfig({ path: writeConfig(`{${sync}}`), env })
+    expect(config.products.flatMap(({ targets }) => targets.map(({ adapter }) => adapter))).toEqual([
+      'discord',
+      'telegram',
+    ])
+    expect(config.sync.webhook).toMatchObject({ secrets: [env.LATCHKEY_WEBHOOK_SECRET] })
+  })
+
+  it('show a receiver that verifies what the outbound webhook sends', async () => {
+    const port = await freePort()
+    const folder = temporaryFolder()
+    const secret = `whsec_${Buffer.from('thirty-two bytes for the example').toString('base64')}`
+    const [receiver = ''] = blocks('js')
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    writeFileSync(
+      join(folder, 'receiver.mjs'),
+      receiver.replace('listen(4690)', `listen(${port}, () => console.log('listens'))`),
+    )
+    const running = startProgram([process.execPath, 'receiver.mjs'], {
+      folder,
+      env: { LATCHKEY_WEBHOOK_SECRET: secret },
+    })
+    await running.until(/listens/)
+    const url = `http://localhost:${port}/access`
+    const daemon = await serve(configuredFolder({ ...CONFIG, sync: { webhook: { url, secret } } }))
+    await deliver(daemon.url, customerStory(0).events)
+    await running.until(/^cus_0 pro_1 true$/m)
+    expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401)
+  })
+
   it('are JSON where they say so', () => {
     const examples = blocks('json')
-    expect(examples).toHaveLength(2)
+    expect(examples).toHaveLength(3)
     for (const text of examples) {
       expect(JSON.parse(text.startsWith('{') ? text : `{${text}}`)).toEqual(expect.any(Object))
     }

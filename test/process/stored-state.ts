@@ -62,7 +62,7 @@ async function readDeliveries(db: Kysely<Database>): Promise<Delivery[]> {
   return rows.map(({ endpoint, environment, body, headers, received_at }) => ({
     endpoint,
     environment,
-    body,
+    body: body ?? Buffer.alloc(0),
     headers: JSON.parse(headers) as Delivery['headers'],
     receivedAt: received_at,
   }))

@@ -38,7 +38,7 @@ describe('a delivery of an event that is stored', () => {
     expect(await record(db, [FIRST, OTHER_BODY])).toEqual([OTHER_BODY])
     const [stored] = await db.selectFrom('events').selectAll().execute()
     expect(stored).toMatchObject({ deliveries: 3, body_sha256: FIRST.bodySha256 })
-    expect(stored?.body.equals(FIRST.body)).toBe(true)
+    expect(stored?.body).toEqual(FIRST.body)
     const [conflict] = await db.selectFrom('event_conflicts').selectAll().execute()
     expect(conflict).toMatchObject({
       environment: 'live',
@@ -47,7 +47,7 @@ describe('a delivery of an event that is stored', () => {
       received_at: NOON + 1_000,
       deliveries: 1,
     })
-    expect(conflict?.body.equals(OTHER_BODY.body)).toBe(true)
+    expect(conflict?.body).toEqual(OTHER_BODY.body)
   })
 
   it('keeps each other body once, however often it comes', async () => {

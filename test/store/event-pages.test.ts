@@ -47,6 +47,7 @@ describe('a page of stored events', () => {
       normalizerVersion: 1,
       bodySha256: BROKEN.bodySha256,
       bodyBytes: 8,
+      bodyRemoved: null,
     })
     expect(items[3]).toMatchObject({
       type: 'payment.succeeded',

@@ -67,12 +67,13 @@ describe('the bytes of an event', () => {
     const db = await storeOf([EVENT])
     await deliverAgain(db, OTHER)
     const read = createEventBodyReader(db)
-    const standing = { sha256: EVENT.bodySha256, bytes: EVENT.body }
+    const standing = { sha256: EVENT.bodySha256, bytes: EVENT.body, removed: null }
     expect(await read({ ...ABOUT, sha256: null })).toEqual(standing)
     expect(await read({ ...ABOUT, sha256: EVENT.bodySha256 })).toEqual(standing)
     expect(await read({ ...ABOUT, sha256: OTHER.bodySha256 })).toEqual({
       sha256: OTHER.bodySha256,
       bytes: OTHER.body,
+      removed: null,
     })
   })
 

@@ -44,7 +44,7 @@ describe('storing events', () => {
       source_kind: 'payment',
       source_id: 'pay_1',
     })
-    expect(row.body.equals(body)).toBe(true)
+    expect(row.body?.equals(body)).toBe(true)
     expect(JSON.parse(row.headers)).toEqual(stored.headers)
     expect(JSON.parse(row.normalized ?? '')).toEqual(event)
   })
@@ -108,7 +108,7 @@ describe('storing events', () => {
       normalized: null,
       type: null,
     })
-    expect(row.body.toString()).toBe('not json')
+    expect(row.body?.toString()).toBe('not json')
   })
 
   it('takes ids of any text as they are', async () => {

@@ -15,6 +15,7 @@ import {
 } from '../../src/store/customer-references.js'
 import { findCustomers, loadCustomers } from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
+import { loadErasure } from '../../src/store/erasures.js'
 import { createEventBodyReader } from '../../src/store/event-body-reader.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { createEventReader } from '../../src/store/event-reader.js'
@@ -27,12 +28,31 @@ import {
   movePaymentEvents,
   setDispositions,
 } from '../../src/store/events.js'
+import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
+import { forgetPerson } from '../../src/store/forget-person.js'
 import { loadGrounds } from '../../src/store/grounds.js'
+import { loadAccountsOf, loadLinkedCustomers } from '../../src/store/linked-accounts.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
+import { loadMemberships } from '../../src/store/membership.js'
+import { countRemovals, loadDueMemberships, nextDueAt } from '../../src/store/membership-lists.js'
+import { settleMessages } from '../../src/store/message-writes.js'
+import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
 import { loadWrittenActive } from '../../src/store/product-customers.js'
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
+import {
+  loadConflictBodies,
+  loadNamelessSeqs,
+  loadSeqsOfCustomer,
+  loadStoredBodies,
+} from '../../src/store/stored-bodies.js'
+import {
+  loadActiveProducts,
+  loadChangedCustomers,
+  loadDesiresOf,
+  loadMembershipKeysOf,
+} from '../../src/store/stored-desires.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -52,7 +72,14 @@ const OUTCOMES = [
   { eventId: 'evt_1', disposition: 'applied', reason: null },
   { eventId: 'evt_2', disposition: 'applied', reason: null },
 ] as const
+const MESSAGE_OUTCOMES = [1, 2].map((cursor) => ({
+  cursor,
+  environment: 'live' as const,
+  customerId: `cus_${cursor}`,
+  result: { kind: 'delivered' as const },
+}))
 const PRODUCT_PAGE = { environment: 'live', productId: 'pro_1', after: 'cus_1', limit: 10 } as const
+const TARGET = { environment: 'live', target: 'discord:1:10' } as const
 const EVENT = { environment: 'live', eventId: 'evt_1' } as const
 const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
 
@@ -86,6 +113,31 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['references of a customer', (db) => loadReferences(db, 'live', 'cus_1')],
     ['customers with a product', (db) => loadWrittenActive(db, PRODUCT_PAGE)],
     ['changes', (db) => loadChanges(db, 'live', 5, 10)],
+    ['messages that are due', (db) => loadDueMessages(db, NOON, 10)],
+    ['the next message', (db) => nextMessageAfter(db, NOON)],
+    ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
+    ['customers whose access has changed', (db) => loadChangedCustomers(db, 5, 10)],
+    ['accounts of customers', (db) => loadAccountsOf(db, 'live', ['cus_1', 'cus_2'])],
+    ['customers of community accounts', (db) => loadLinkedCustomers(db, 'live', 'communityId', ['1', '2'])],
+    ['customers of messenger accounts', (db) => loadLinkedCustomers(db, 'live', 'messengerId', ['1', '2'])],
+    ['products of customers', (db) => loadActiveProducts(db, 'live', ['cus_1', 'cus_2'])],
+    ['memberships of customers', (db) => loadMembershipKeysOf(db, 'live', ['cus_1', 'cus_2'])],
+    ['memberships of accounts', (db) => loadDesiresOf(db, 'live', ['1', '2'])],
+    ['memberships', (db) => loadMemberships(db, [{ ...TARGET, accountId: '1' }])],
+    ['memberships to give', (db) => loadDueMemberships(db, TARGET, 'give', NOON, 10)],
+    ['memberships to take', (db) => loadDueMemberships(db, TARGET, 'take', NOON, 10)],
+    ['memberships to take by agreement', (db) => loadDueMemberships(db, TARGET, 'agreedTake', NOON, 10)],
+    ['memberships to ask about', (db) => loadDueMemberships(db, TARGET, 'recheck', NOON, 10)],
+    ['when memberships come due', (db) => nextDueAt(db, TARGET, ['give', 'take', 'recheck'])],
+    ['removals', (db) => countRemovals(db, TARGET, NOON)],
+    ['events of one customer', (db) => loadSeqsOfCustomer(db, 'live', 'cus_1', 10)],
+    ['events of sources that name nobody', (db) => loadNamelessSeqs(db, 'live', SOURCES)],
+    ['bodies of events', (db) => loadStoredBodies(db, [1, 2])],
+    ['other bodies of events', (db) => loadConflictBodies(db, 'live', ['evt_1', 'evt_2'])],
+    ['an erasure', (db) => loadErasure(db, 'live', 'cus_1')],
+    ['forgetting a person', (db) => forgetPerson(db, 'live', 'cus_1')],
+    ['removing bodies', (db) => expireBodies(db, [1, 2], NOON)],
+    ['removing bodies of what waits no more', (db) => takeSettledBodies(db, 10)],
     ['one stored event', (db) => createEventReader(db)(EVENT)],
     ['the bytes of an event', (db) => createEventBodyReader(db)({ ...EVENT, sha256: null })],
     ['another body of an event', (db) => createEventBodyReader(db)({ ...EVENT, sha256: '00' })],
@@ -95,7 +147,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     expect(steps.filter((step) => step.startsWith('SEARCH'))).not.toEqual([])
     // A whole table, or all of one environment.
     const whole =
-      /^SCAN (events|payment_links|sources|entitlements|customers|customer_references|changes)|\(environment=\?\)/
+      /^SCAN (events|payment_links|sources|entitlements|customers|customer_references|changes|messages)|\(environment=\?\)/
     expect(steps.filter((step) => whole.test(step))).toEqual([])
   })
 

@@ -17,10 +17,11 @@ import { changeLogEpoch } from '../../src/store/change-cursor.js'
 import { lockStore } from '../../src/store/lock.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { restore } from '../../src/store/restore.js'
+import { loadSyncSettings } from '../../src/store/sync-settings.js'
 import { cutInHalf, damage, filledStore, rowsIn } from './filled-store.js'
 import { open, temporaryFile } from './temporary-store.js'
 
-const AT = { now: Date.UTC(2026, 2, 1, 12) }
+const AT = { now: Date.UTC(2026, 2, 1, 12), bringUpToDate: async () => 0 }
 const KEPT = '.before-restore-20260301T120000.000Z'
 
 /** A backup with that many rows, in a folder of its own. */
@@ -49,10 +50,21 @@ function contentsOf(folder: string): ReadonlyMap<string, string> {
 }
 
 describe('restoring', () => {
+  it('leaves sync paused, since what is given on the platforms may be newer', async () => {
+    const file = temporaryFile()
+    await restore(file, await backupOf(1), AT)
+    expect(await loadSyncSettings(open(file, true))).toMatchObject({ paused: true })
+  })
+
   it('puts the backup in the place of a database, and keeps that with the log that belongs to it', async () => {
     const backup = await backupOf(3)
     const file = await killedStore(7)
-    expect(await restore(file, backup, AT)).toEqual({ file, keptAs: `${file}${KEPT}`, migrated: [] })
+    expect(await restore(file, backup, AT)).toEqual({
+      file,
+      keptAs: `${file}${KEPT}`,
+      migrated: [],
+      erasedAgain: 0,
+    })
     expect(rowsIn(file)).toBe(3)
     expect(rowsIn(`${file}${KEPT}`)).toBe(7)
     expect(rowsIn(backup)).toBe(3)
@@ -66,7 +78,7 @@ describe('restoring', () => {
   it('can be undone with what it kept', async () => {
     const file = await killedStore(7)
     const { keptAs } = await restore(file, await backupOf(3), AT)
-    await restore(file, keptAs ?? '', { now: AT.now + 1 })
+    await restore(file, keptAs ?? '', { ...AT, now: AT.now + 1 })
     expect(rowsIn(file)).toBe(7)
   })
 
@@ -80,7 +92,12 @@ describe('restoring', () => {
 
   it('makes the database where there was none', async () => {
     const file = temporaryFile()
-    expect(await restore(file, await backupOf(3), AT)).toEqual({ file, keptAs: null, migrated: [] })
+    expect(await restore(file, await backupOf(3), AT)).toEqual({
+      file,
+      keptAs: null,
+      migrated: [],
+      erasedAgain: 0,
+    })
     expect(rowsIn(file)).toBe(3)
   })
 
@@ -89,7 +106,7 @@ describe('restoring', () => {
     const file = temporaryFile()
     const epochs = [await changeLogEpoch(open(backup, true))]
     for (const now of [AT.now, AT.now + 1]) {
-      await restore(file, backup, { now })
+      await restore(file, backup, { ...AT, now })
       epochs.push(await changeLogEpoch(open(file, true)))
     }
     expect(new Set(epochs).size).toBe(3)

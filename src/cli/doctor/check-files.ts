@@ -8,7 +8,7 @@ const OTHERS = 0o077
 const OTHERS_MAY_WRITE = 0o022
 
 /** What SQLite and the daemon keep beside the database. */
-const SIDE_FILES = ['', '-wal', '-shm', '.lock'] as const
+const SIDE_FILES = ['', '-wal', '-shm', '.lock', '.erasures'] as const
 
 /** Who may read or write what holds secrets and people's data, by the modes of the files. */
 export function checkFiles(config: Config): readonly Finding[] {
@@ -79,6 +79,7 @@ function holdsSecret({ endpoints, sync, provider }: Config, text: string): boole
   const secrets = [
     ...endpoints.flatMap((endpoint) => endpoint.secrets.map(({ secret }) => secret)),
     ...[sync.discord, sync.telegram].flatMap((bot) => (bot === null ? [] : [bot.botToken])),
+    ...(sync.webhook?.secrets ?? []),
     ...(provider === null ? [] : [provider.apiKey]),
   ]
   return secrets.some((secret) => text.includes(JSON.stringify(secret)))

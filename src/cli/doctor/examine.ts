@@ -13,7 +13,9 @@ import { checkDeliveries, checkRefusals, checkSecrets } from './check-endpoints.
 import { checkEvents } from './check-events.js'
 import { checkFiles } from './check-files.js'
 import { checkPolicy } from './check-policy.js'
+import { checkPrivacy } from './check-privacy.js'
 import { checkIntegrity, checkSchema } from './check-schema.js'
+import { checkSync } from './check-sync.js'
 import type { DaemonFacts } from './daemon-facts.js'
 import { type Finding, fail } from './finding.js'
 
@@ -71,6 +73,8 @@ function storeChecks(
     ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps())],
     ['events', () => checkEvents(db, clock())],
     ['policy', () => checkPolicy(db, config)],
+    ['privacy', () => checkPrivacy(db, config, clock())],
+    ['sync', () => checkSync(db, config, clock())],
   ]
 }
 

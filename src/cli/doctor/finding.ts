@@ -30,6 +30,7 @@ export function fail(what: string, detail: string, todo: string): Finding {
 
 /** `FAIL  schema              written by a newer Latchkey: install that one`. */
 export function findingLine({ level, what, detail, todo }: Finding): string {
-  const advice = todo === null ? '' : `: ${todo}`
-  return `${LABELS[level]}  ${what.padEnd(WHAT_WIDTH)}  ${detail}${advice}\n`
+  // A sentence of a platform's goes on with what to do.
+  const told = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
+  return `${LABELS[level]}  ${what.padEnd(WHAT_WIDTH)}  ${told}\n`
 }

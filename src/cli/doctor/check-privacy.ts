@@ -1,0 +1,40 @@
+import type { Kysely } from 'kysely'
+import type { Config } from '../../config/types.js'
+import { countOverdueErasures } from '../../store/erasures.js'
+import { oldestBodyAt } from '../../store/expire-bodies.js'
+import type { Database } from '../../store/schema.js'
+import { counted, durationText } from './amounts.js'
+import { type Finding, ok, warn } from './finding.js'
+
+/** Looking through even a large store takes minutes. */
+const ERASURE_LONG_MS = 3_600_000
+
+/** The daemon removes what is due every minute. */
+const RETENTION_LATE_MS = 86_400_000
+
+/** Whether those who are to be erased are, and whether bytes go when they are old enough. */
+export async function checkPrivacy(
+  db: Kysely<Database>,
+  { retention }: Pick<Config, 'retention'>,
+  now: number,
+): Promise<readonly Finding[]> {
+  const overdue = await countOverdueErasures(db, now - ERASURE_LONG_MS)
+  const oldestAt = await oldestBodyAt(db)
+  const bodies = oldestAt === null ? ok('bodies', 'none') : checkBodies(now - oldestAt, retention)
+  return [checkErasures(overdue), bodies]
+}
+
+function checkErasures(overdue: number): Finding {
+  if (overdue === 0) return ok('erasures', 'none is overdue')
+  const todo = 'let the daemon run, and end what reads the database for long, such as a backup'
+  return warn('erasures', `${counted(overdue, 'erasure')} begun over an hour ago not finished`, todo)
+}
+
+function checkBodies(age: number, retention: Config['retention']): Finding {
+  const detail = `the oldest came ${durationText(Math.max(0, age))} ago`
+  if (retention === null) return ok('bodies', `${detail}; they are kept for ever`)
+  const isLate = age > retention.bodiesAfterMs + RETENTION_LATE_MS
+  if (!isLate) return ok('bodies', `${detail}; they go after ${durationText(retention.bodiesAfterMs)}`)
+  const todo = 'let the daemon run, and look into its log'
+  return warn('bodies', `${detail}, and should be gone after ${durationText(retention.bodiesAfterMs)}`, todo)
+}

@@ -1,0 +1,99 @@
+import type { Kysely } from 'kysely'
+import type { Config } from '../../config/types.js'
+import { isLatchkeyError } from '../../errors.js'
+import type { SyncStatusJson } from '../../handlers/sync-json.js'
+import { syncStateJson } from '../../handlers/sync-status.js'
+import type { Database } from '../../store/schema.js'
+import { localDaemon } from '../daemon-client.js'
+import { readSyncState } from '../read-sync.js'
+import { counted, durationText } from './amounts.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+
+/** A receiver that is deployed anew is back sooner. */
+const LONG_MS = 3_600_000
+
+/** Whether roles, groups and the outbound webhook follow access; nothing where none is configured. */
+export async function checkSync(
+  db: Kysely<Database>,
+  config: Config,
+  now: number,
+): Promise<readonly Finding[]> {
+  const status = await statusOf(db, config, now)
+  return [
+    ...(status.targets.length === 0 ? [] : checkMemberships(status)),
+    ...checkStops(status),
+    ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status.paused, now)]),
+  ]
+}
+
+/** The running daemon knows what the platforms said last; without one, the database tells the rest. */
+async function statusOf(db: Kysely<Database>, config: Config, now: number): Promise<SyncStatusJson> {
+  try {
+    return (await localDaemon(config)({ method: 'GET', path: '/sync' })) as SyncStatusJson
+  } catch (error) {
+    if (isLatchkeyError(error)) return syncStateJson(await readSyncState(db, config, now))
+    throw error
+  }
+}
+
+function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): readonly Finding[] {
+  const total = (of: keyof SyncStatusJson['targets'][number]['memberships']) =>
+    targets.reduce((sum, { memberships }) => sum + memberships[of], 0)
+  const detail = `${counted(targets.length, 'target')}, ${total('settled')} as they should be, ${total('due') + total('retrying')} under way`
+  const parked = total('parked')
+  return [
+    paused ? warn('sync', `paused, ${detail}`, 'go on: `latchkey sync resume`') : ok('sync', detail),
+    ...(parked === 0
+      ? []
+      : [
+          warn(
+            'sync parked',
+            `${counted(parked, 'membership')} waiting for somebody`,
+            'see why: `latchkey sync status --state parked`',
+          ),
+        ]),
+    ...(unconfirmed === 0
+      ? []
+      : [
+          warn(
+            'sync bound',
+            `${counted(unconfirmed, 'removal')} beyond the bound, which are not made`,
+            'see whether they are right: `latchkey sync plan`',
+          ),
+        ]),
+  ]
+}
+
+function checkStops({ platforms, targets }: SyncStatusJson): readonly Finding[] {
+  const named = [
+    ...platforms.map(({ platform, ...one }) => ({ name: platform, ...one })),
+    ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
+  ]
+  return named.flatMap(({ name, state, reason }) =>
+    state === 'stopped' && reason !== null
+      ? [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then `latchkey sync run`')]
+      : [],
+  )
+}
+
+function checkWebhook(
+  { messages }: NonNullable<SyncStatusJson['webhook']>,
+  paused: boolean,
+  now: number,
+): Finding {
+  const parts = messages.map(({ state, count, oldestAt, lastError }) => {
+    const age = durationText(Math.max(0, now - Date.parse(oldestAt)))
+    return `${count} ${state} for ${age}${lastError === null ? '' : ` (${lastError})`}`
+  })
+  const detail = parts.length === 0 ? 'nothing to send' : parts.join(', ')
+  if (messages.some(({ state }) => state === 'parked')) {
+    return warn(
+      'sync webhook',
+      detail,
+      'mend the receiver, then `latchkey sync run --retry --target webhook`',
+    )
+  }
+  if (paused) return warn('sync webhook', `paused, ${detail}`, 'go on: `latchkey sync resume`')
+  const isLate = messages.some(({ oldestAt }) => now - Date.parse(oldestAt) > LONG_MS)
+  return isLate ? warn('sync webhook', detail, 'look at the receiver') : ok('sync webhook', detail)
+}

@@ -1,0 +1,55 @@
+import type { Kysely } from 'kysely'
+import type { Config } from '../config/types.js'
+import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
+import { loadTargetRefs } from '../store/membership-lists.js'
+import { countMessages } from '../store/messages.js'
+import type { Database } from '../store/schema.js'
+import { loadSyncSettings } from '../store/sync-settings.js'
+import { originOf } from '../sync/adapters/webhook/address.js'
+import { readPlan } from '../sync/read-plan.js'
+import { readMemberships, readStatus } from '../sync/read-status.js'
+import type { MembershipPage, MembershipQuery, SyncPlan } from '../sync/sync.js'
+import { targetsOf } from '../sync/targets.js'
+
+/** How it stands by the database alone: what the platforms last said, only a running daemon knows. */
+export async function readSyncState(db: Kysely<Database>, config: Config, now: number): Promise<SyncState> {
+  const { discord, telegram, webhook } = config.sync
+  const platforms = [
+    ...(discord === null ? [] : ['discord' as const]),
+    ...(telegram === null ? [] : ['telegram' as const]),
+  ]
+  return {
+    sync: await readStatus(db, {
+      ...(await context(db, config, now)),
+      platforms,
+      stateOf: () => ({ kind: 'ok' }),
+    }),
+    outbound: webhook === null ? null : { origin: originOf(webhook), messages: await countMessages(db) },
+  }
+}
+
+/** The calls that a daemon would make. */
+export async function readSyncPlan(db: Kysely<Database>, config: Config, now: number): Promise<SyncPlan> {
+  const { paused } = await loadSyncSettings(db)
+  return readPlan(db, { ...(await requiredContext(db, config, now)), paused })
+}
+
+export async function readSyncMemberships(
+  db: Kysely<Database>,
+  config: Config,
+  query: MembershipQuery,
+  now: number,
+): Promise<MembershipPage> {
+  return readMemberships(db, query, await requiredContext(db, config, now))
+}
+
+/** @throws LatchkeyError `sync_off` */
+async function requiredContext(db: Kysely<Database>, config: Config, now: number) {
+  const found = await context(db, config, now)
+  await requireTargets({ hasTargets: async () => found.targets.length > 0 })
+  return found
+}
+
+async function context(db: Kysely<Database>, { products, sync }: Config, now: number) {
+  return { targets: targetsOf(products, await loadTargetRefs(db)), bound: sync.removals, now }
+}

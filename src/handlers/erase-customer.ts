@@ -1,0 +1,59 @@
+import type { IncomingMessage } from 'node:http'
+import { z } from 'zod'
+import { LatchkeyError } from '../errors.js'
+import type { Erase } from '../ingest/erase.js'
+import type { Environment } from '../provider/event.js'
+import { isUsableId } from '../provider/ids.js'
+import type { Authenticate } from './authenticate.js'
+import { iso, isoOrNull } from './entitlement-json.js'
+import { readEnvironment } from './environment.js'
+import { reasonText } from './manual-act.js'
+import { queryOf } from './query.js'
+import type { RawHandler } from './raw-handler.js'
+import { readJson } from './read-json.js'
+import { sendJson } from './send.js'
+
+const eraseBody = z.strictObject({ reason: reasonText.nullish() })
+
+export interface EraseDeps {
+  readonly authenticate: Authenticate
+  readonly environments: () => readonly Environment[]
+  readonly erase: Erase
+}
+
+/**
+ * DELETE /customers/:customerId: erases a person, once: asked again it tells how that stands. 202 while what is stored
+ * is being looked through still.
+ */
+export function eraseCustomer(deps: EraseDeps): RawHandler<'customerId'> {
+  return async (req, res, { customerId }) => {
+    const { actor, environment } = authorize(req, deps)
+    const { reason = null } = await readJson(req, eraseBody)
+    if (!isUsableId(customerId)) {
+      const issues = [{ path: 'customerId', message: 'is not an id' }]
+      throw new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
+    }
+    const erased = erasureJson(await deps.erase({ environment, customerId, actor, reason }))
+    sendJson(res, erased.finishedAt === null ? 202 : 200, erased, { 'Cache-Control': 'no-store' })
+  }
+}
+
+function authorize(req: IncomingMessage, { authenticate, environments }: EraseDeps) {
+  const key = authenticate(req, 'admin')
+  return { actor: key.name, environment: readEnvironment(queryOf(req.url ?? ''), environments(), key) }
+}
+
+/** How an erasure stands, as it goes over the wire. */
+export function erasureJson(erasure: Awaited<ReturnType<Erase>>) {
+  const { customerId, environment, eventId, erasedAt, reached, total, finishedAt } = erasure
+  return {
+    customerId,
+    environment,
+    eventId,
+    erasedAt: iso(erasedAt),
+    finishedAt: isoOrNull(finishedAt),
+    progress: { reached, total },
+  }
+}
+
+export type ErasureJson = Readonly<ReturnType<typeof erasureJson>>

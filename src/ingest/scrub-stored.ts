@@ -1,0 +1,57 @@
+import type { Transaction } from 'kysely'
+import type { Environment } from '../provider/event.js'
+import { scrubEvent } from '../provider/scrub-event.js'
+import { type ErasedPeople, withholdErased } from '../provider/withhold-erased.js'
+import type { Database } from '../store/schema.js'
+import {
+  loadConflictBodies,
+  loadStoredBodies,
+  type RewrittenBody,
+  rewriteBody,
+  rewriteConflict,
+  type StoredBody,
+} from '../store/stored-bodies.js'
+import { scrubbedAct } from './hide-erased.js'
+
+/** A body has up to a mebibyte, and only so many are in memory at a time. */
+const BODIES_AT_ONCE = 16
+
+/** Takes out of stored events what they tell of people who are erased. What is about others, and all ids, stays. */
+export async function scrubStored(
+  trx: Transaction<Database>,
+  environment: Environment,
+  seqs: readonly number[],
+  people: ErasedPeople,
+  now: number,
+): Promise<void> {
+  for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
+    const stored = await loadStoredBodies(trx, seqs.slice(i, i + BODIES_AT_ONCE))
+    const own = stored.filter((one) => one.environment === environment)
+    for (const one of own) {
+      const rewritten = withoutErased(one, people)
+      if (rewritten !== null) await rewriteBody(trx, one.seq, rewritten, now)
+    }
+    const owners = new Map(own.map(({ eventId, customerId }) => [eventId, customerId]))
+    for (const other of await loadConflictBodies(trx, environment, [...owners.keys()])) {
+      const withheld = withholdErased(other.body, owners.get(other.event_id) ?? null, people)
+      if (withheld !== null) await rewriteConflict(trx, other, withheld, now)
+    }
+  }
+}
+
+/** Null: nothing of it is about them, or nothing is left to be taken out. */
+function withoutErased(stored: StoredBody, people: ErasedPeople): RewrittenBody | null {
+  const { body, event, customerId, isByHand } = stored
+  const isTheirs = customerId !== null && people.isErased(customerId)
+  if (isByHand) {
+    if (!isTheirs || event === null) return null
+    const left = scrubbedAct(event)
+    return body?.equals(left) ? null : { body: left, why: 'redacted', event: scrubEvent(event) }
+  }
+  const withheld = body === null ? null : withholdErased(body, customerId, people)
+  const isAllTheirs = isTheirs || withheld?.why === 'erased'
+  const scrubbed = isAllTheirs && event !== null ? scrubEvent(event) : event
+  const isEventTheSame = JSON.stringify(scrubbed) === JSON.stringify(event)
+  if (withheld === null && isEventTheSame) return null
+  return { body: withheld?.body ?? null, why: withheld?.why ?? null, event: scrubbed }
+}

@@ -1,0 +1,62 @@
+import type { Kysely } from 'kysely'
+import { appendErasures, type RecordedErasure, readErasures } from '../store/erasure-file.js'
+import { loadErasedIds } from '../store/erasures.js'
+import { loadErasureActs } from '../store/manual-events.js'
+import type { Database } from '../store/schema.js'
+import type { RecordedDelivery } from './delivery.js'
+import { erasureEvent } from './erase.js'
+import { isErasure } from './erased-people.js'
+import { MANUAL_ENDPOINT } from './prepare.js'
+import type { WriteBatch } from './write-batch.js'
+
+/*
+ * Erasures are written down in a small file beside the database: it stays when a backup takes the database's place,
+ * and then tells which erasures were made since.
+ */
+
+/** A batch that erases anybody is not acknowledged before the file tells so too, durably. */
+export function recordingErasures(db: Kysely<Database>, file: string, writeBatch: WriteBatch): WriteBatch {
+  return async (deliveries) => {
+    const committed = await writeBatch(deliveries)
+    if (committed.deliveries.some(({ prepared }) => isErasure(prepared))) await record(db, file)
+    return committed
+  }
+}
+
+/**
+ * Makes file and database tell the same: what a crash kept from being written down is written, and what the database
+ * does not know is done again, as it was.
+ * @returns how many were done again
+ */
+export async function settleErasures(
+  db: Kysely<Database>,
+  file: string,
+  writeBatch: WriteBatch,
+): Promise<number> {
+  await record(db, file)
+  const erased = await loadErasedIds(db)
+  const missing = readErasures(file).filter(
+    ({ environment, customerId }) => !erased.get(environment)?.has(customerId),
+  )
+  if (missing.length > 0) await writeBatch(missing.map(toDelivery))
+  return missing.length
+}
+
+async function record(db: Kysely<Database>, file: string): Promise<void> {
+  const recorded = new Set(readErasures(file).map(keyOf))
+  const acts = await loadErasureActs(db)
+  appendErasures(
+    file,
+    acts.filter((erasure) => !recorded.has(keyOf(erasure))),
+  )
+}
+
+function toDelivery(erasure: RecordedErasure): RecordedDelivery {
+  const { environment, at } = erasure
+  const body = Buffer.from(JSON.stringify({ ...erasureEvent(erasure), createdAt: at }))
+  return { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt: at }
+}
+
+function keyOf({ environment, customerId }: RecordedErasure): string {
+  return `${environment} ${customerId}`
+}

@@ -1,0 +1,42 @@
+import type { Kysely } from 'kysely'
+import { backUpBeforeMigration } from './back-up-before-migration.js'
+import { openDatabase } from './dialect.js'
+import { lockStore } from './lock.js'
+import { migrate } from './migrate.js'
+import { placeOf } from './place.js'
+import type { Database } from './schema.js'
+
+export interface BroughtUpToDate {
+  /** The steps of the schema that ran, oldest first; none where it was up to date. */
+  readonly steps: readonly string[]
+  /** The copy of the database as it was before; null: there was nothing to keep. */
+  readonly backup: string | null
+}
+
+/**
+ * Keeps a copy beside the database, and runs the steps that its schema lacks: all of them or none.
+ * @throws {LatchkeyError} `schema_too_new`
+ */
+export async function bringUpToDate(db: Kysely<Database>, file: string): Promise<BroughtUpToDate> {
+  const backup = await backUpBeforeMigration(db, file)
+  return { steps: await migrate(db), backup }
+}
+
+/**
+ * The same for a database that nobody serves; makes it where there is none.
+ * @throws {LatchkeyError} `store_in_use`, `schema_too_new`
+ */
+export async function bringFileUpToDate(path: string): Promise<BroughtUpToDate> {
+  const file = placeOf(path)
+  const lock = lockStore(file)
+  try {
+    const db = openDatabase(file, { readOnly: false })
+    try {
+      return await bringUpToDate(db, file)
+    } finally {
+      await db.destroy()
+    }
+  } finally {
+    lock.release()
+  }
+}

@@ -1,0 +1,137 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Database, StoredDisposition } from './schema.js'
+import { getSetting, setSetting } from './settings.js'
+
+/** The `seq` up to which all bodies were removed for their age, but those of events that wait. */
+const SETTING = 'bodies_expired_to'
+
+/** An event as retention looks at it: without its bytes. */
+export interface AgingBody {
+  readonly seq: number
+  readonly receivedAt: number
+  readonly isWaiting: boolean
+  /** Whether there are bytes that somebody else sent. */
+  readonly isKept: boolean
+}
+
+export async function expiredTo(db: Kysely<Database>): Promise<number> {
+  return Number((await getSetting(db, SETTING)) ?? 0)
+}
+
+export function saveExpiredTo(trx: Transaction<Database>, seq: number): Promise<void> {
+  return setSetting(trx, SETTING, String(seq))
+}
+
+/** When the first of the events was received whose bodies age; null: there is none. Those that wait don't count. */
+export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null> {
+  const row = await db
+    .selectFrom('events')
+    .select('received_at')
+    .where('seq', '>', await expiredTo(db))
+    .orderBy('seq')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.received_at ?? null
+}
+
+/** The next events beyond a `seq`, in the order of arrival. */
+export async function loadAgingBodies(
+  db: Kysely<Database>,
+  beyond: number,
+  limit: number,
+): Promise<readonly AgingBody[]> {
+  const rows = await db
+    .selectFrom('events')
+    .select(['seq', 'received_at', 'disposition', 'headers'])
+    .select(sql<number>`body is not null`.as('has_body'))
+    .where('seq', '>', beyond)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+  return rows.map(({ seq, received_at: receivedAt, disposition, headers, has_body: hasBody }) => ({
+    seq,
+    receivedAt,
+    isWaiting: isWaiting(disposition),
+    isKept: hasBody === 1 && headers !== 'null',
+  }))
+}
+
+/** Remembers events that still wait, whatever their age: once they don't, their bodies go. */
+export async function passOverBodies(trx: Transaction<Database>, seqs: readonly number[]): Promise<void> {
+  if (seqs.length === 0) return
+  await trx
+    .insertInto('waiting_bodies')
+    .values(seqs.map((seq) => ({ seq })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+/** Some of those that were passed over and wait no more; they are not remembered any more. */
+export async function takeSettledBodies(
+  trx: Transaction<Database>,
+  limit: number,
+): Promise<readonly number[]> {
+  // Crossed in this order: few were passed over, and SQLite would go through all events for those.
+  const { rows } = await sql<{ seq: number }>`
+    select events.seq from waiting_bodies cross join events on events.seq = waiting_bodies.seq
+    where events.disposition not in ('held', 'quarantined') limit ${limit}`.execute(trx)
+  const seqs = rows.map(({ seq }) => seq)
+  if (seqs.length > 0) await trx.deleteFrom('waiting_bodies').where('seq', 'in', seqs).execute()
+  return seqs
+}
+
+const bytesBefore = sql<number>`coalesce(body_bytes, length(body))`
+
+export async function expireBodies(
+  trx: Transaction<Database>,
+  seqs: readonly number[],
+  now: number,
+): Promise<void> {
+  if (seqs.length === 0) return
+  await trx
+    .updateTable('events')
+    .set({ body: null, body_removed: 'expired', body_removed_at: now, body_bytes: bytesBefore })
+    .where('seq', 'in', seqs)
+    .where('body', 'is not', null)
+    .execute()
+}
+
+/**
+ * Removes some of the other bodies that came before an instant under the ids of events that wait for nothing. Few
+ * ever come, so that all of them are looked at.
+ * @returns how many
+ */
+export async function expireConflicts(
+  trx: Transaction<Database>,
+  before: number,
+  now: number,
+  limit: number,
+): Promise<number> {
+  const rows = await trx
+    .selectFrom('event_conflicts as other')
+    .innerJoin('events', (join) =>
+      join
+        .onRef('events.environment', '=', 'other.environment')
+        .onRef('events.event_id', '=', 'other.event_id'),
+    )
+    .select(['other.environment', 'other.event_id', 'other.body_sha256'])
+    .where('other.body', 'is not', null)
+    .where('other.received_at', '<', before)
+    .where('events.disposition', 'not in', ['held', 'quarantined'])
+    .limit(limit)
+    .execute()
+  for (const { environment, event_id: eventId, body_sha256: sha256 } of rows) {
+    await trx
+      .updateTable('event_conflicts')
+      .set({ body: null, body_removed: 'expired', body_removed_at: now, body_bytes: bytesBefore })
+      .where('environment', '=', environment)
+      .where('event_id', '=', eventId)
+      .where('body_sha256', '=', sha256)
+      .execute()
+  }
+  return rows.length
+}
+
+function isWaiting(disposition: StoredDisposition): boolean {
+  return disposition === 'held' || disposition === 'quarantined'
+}

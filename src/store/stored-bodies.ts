@@ -1,0 +1,190 @@
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { SourceKey } from '../entitlements/model.js'
+import type { BodyRemovalReason } from '../entitlements/stored-event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Database, EventConflictsTable } from './schema.js'
+
+/** A stored event with its bytes, and whose it is. */
+export interface StoredBody {
+  readonly seq: number
+  readonly environment: Environment
+  readonly eventId: string
+  /** Whether it was done by hand: then its event is its body. */
+  readonly isByHand: boolean
+  /** Null: it is there no more. */
+  readonly body: Buffer | null
+  /** Null where quarantined. */
+  readonly event: NormalizedEvent | null
+  /** The customer whom the event names, else the one whose source it belongs to. */
+  readonly customerId: string | null
+}
+
+/** What is to stand in the place of a body, and of what the event was read as. */
+export interface RewrittenBody {
+  readonly body: Buffer | null
+  /** Null: the body stays as it is. */
+  readonly why: BodyRemovalReason | null
+  readonly event: NormalizedEvent | null
+}
+
+/** In the order of arrival. */
+export async function loadStoredBodies(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): Promise<readonly StoredBody[]> {
+  const rows = await db
+    .selectFrom('events')
+    .leftJoin('sources', (join) =>
+      join
+        .onRef('sources.environment', '=', 'events.environment')
+        .onRef('sources.kind', '=', 'events.source_kind')
+        .onRef('sources.source_id', '=', 'events.source_id'),
+    )
+    .select([
+      'events.seq',
+      'events.environment',
+      'events.event_id',
+      'events.headers',
+      'events.body',
+      'events.normalized',
+      'events.customer_id',
+      'sources.customer_id as source_customer_id',
+    ])
+    .where('events.seq', 'in', seqs)
+    .orderBy('events.seq')
+    .execute()
+  return rows.map((row) => ({
+    seq: row.seq,
+    environment: row.environment,
+    eventId: row.event_id,
+    isByHand: row.headers === 'null',
+    body: row.body,
+    event: row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent),
+    customerId: row.customer_id ?? row.source_customer_id,
+  }))
+}
+
+/** How long the body was is kept, from the first time that it is rewritten. */
+const bytesBefore = sql<number>`coalesce(body_bytes, length(body))`
+
+export async function rewriteBody(
+  trx: Transaction<Database>,
+  seq: number,
+  { body, why, event }: RewrittenBody,
+  now: number,
+): Promise<void> {
+  await trx
+    .updateTable('events')
+    .set({
+      normalized: event && JSON.stringify(event),
+      ...(why && { body, body_removed: why, body_removed_at: now, body_bytes: bytesBefore }),
+    })
+    .where('seq', '=', seq)
+    .execute()
+}
+
+type ConflictKey = Pick<Selectable<EventConflictsTable>, 'environment' | 'event_id' | 'body_sha256'>
+
+/** Another body that came under the id of a stored event. */
+export interface StoredConflict extends ConflictKey {
+  readonly body: Buffer
+}
+
+/** Those under any of these ids that are still there. */
+export async function loadConflictBodies(
+  db: Kysely<Database>,
+  environment: Environment,
+  eventIds: readonly string[],
+): Promise<readonly StoredConflict[]> {
+  const rows = await db
+    .selectFrom('event_conflicts')
+    .select(['environment', 'event_id', 'body_sha256', 'body'])
+    .where('environment', '=', environment)
+    .where('event_id', 'in', eventIds)
+    .execute()
+  return rows.flatMap(({ body, ...key }) => (body === null ? [] : [{ ...key, body }]))
+}
+
+export async function rewriteConflict(
+  trx: Transaction<Database>,
+  key: ConflictKey,
+  { body, why }: Pick<RewrittenBody, 'body' | 'why'>,
+  now: number,
+): Promise<void> {
+  await trx
+    .updateTable('event_conflicts')
+    .set({ body, body_removed: why, body_removed_at: now, body_bytes: bytesBefore })
+    .where('environment', '=', key.environment)
+    .where('event_id', '=', key.event_id)
+    .where('body_sha256', '=', key.body_sha256)
+    .execute()
+}
+
+/** The events of a customer that an index leads to: of their sources, and by hand; at most so many of each. */
+export async function loadSeqsOfCustomer(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+  limit: number,
+): Promise<readonly number[]> {
+  const ofSources = await db
+    .selectFrom('sources')
+    .innerJoin('events', (join) =>
+      join
+        .onRef('events.environment', '=', 'sources.environment')
+        .onRef('events.source_kind', '=', 'sources.kind')
+        .onRef('events.source_id', '=', 'sources.source_id'),
+    )
+    .select('events.seq')
+    .where('sources.environment', '=', environment)
+    .where('sources.customer_id', '=', customerId)
+    .limit(limit)
+    .execute()
+  const byHand = await db
+    .selectFrom('events')
+    .select('seq')
+    .where('environment', '=', environment)
+    .where('customer_id', '=', customerId)
+    .where(sql<boolean>`type like 'manual.%'`)
+    .limit(limit)
+    .execute()
+  return [...new Set([...ofSources, ...byHand].map(({ seq }) => seq))]
+}
+
+/** The events of some sources that name no customer themselves. */
+export async function loadNamelessSeqs(
+  db: Kysely<Database>,
+  environment: Environment,
+  sources: readonly SourceKey[],
+): Promise<readonly number[]> {
+  const found: number[] = []
+  for (const { kind, id } of sources) {
+    const rows = await db
+      .selectFrom('events')
+      .select('seq')
+      .where('environment', '=', environment)
+      .where('source_kind', '=', kind)
+      .where('source_id', '=', id)
+      .where('customer_id', 'is', null)
+      .execute()
+    found.push(...rows.map(({ seq }) => seq))
+  }
+  return found
+}
+
+/** The next events beyond a `seq`, up to another, by environment. */
+export async function loadSeqsBeyond(
+  db: Kysely<Database>,
+  beyond: number,
+  end: number,
+  limit: number,
+): Promise<readonly { readonly seq: number; readonly environment: Environment }[]> {
+  return db
+    .selectFrom('events')
+    .select(['seq', 'environment'])
+    .where('seq', '>', beyond)
+    .where('seq', '<=', end)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+}

@@ -1,0 +1,73 @@
+import { Registry } from 'prom-client'
+import { expect, it } from 'vitest'
+import { addSyncMetrics } from '../../src/handlers/sync-metrics.js'
+import type { SyncState } from '../../src/handlers/sync-questions.js'
+
+const NOON = Date.parse('2026-03-01T12:00:00.000Z')
+
+const STATE: SyncState = {
+  sync: {
+    paused: true,
+    platforms: [
+      { platform: 'discord', state: { kind: 'stopped', code: 'token_refused', message: 'Set the token.' } },
+    ],
+    targets: [
+      {
+        environment: 'live',
+        target: 'discord:1:2',
+        state: { kind: 'ok' },
+        counts: { settled: 5, due: 0, retrying: 1, parked: 2, unconfirmed: 0 },
+      },
+    ],
+    unconfirmed: 0,
+    sweptAt: null,
+  },
+  outbound: {
+    origin: 'https://app.example',
+    messages: [
+      { parked: null, count: 4, oldestAt: NOON, lastError: null },
+      { parked: 'gone', count: 2, oldestAt: NOON, lastError: 'answered 410' },
+      { parked: 'given_up', count: 1, oldestAt: NOON, lastError: 'answered 500' },
+    ],
+  },
+}
+
+/** The series of one scrape. */
+async function scrape(registry: Registry): Promise<string[]> {
+  return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+}
+
+it('tells how far memberships and messages are, and what was done, from one reading', async () => {
+  const registry = new Registry()
+  let readings = 0
+  const metrics = addSyncMetrics({
+    registry,
+    status: async () => {
+      readings += 1
+      return STATE
+    },
+  })
+  metrics.driven('discord', 'given')
+  metrics.driven('discord', 'given')
+  expect(await scrape(registry)).toEqual([
+    'latchkey_sync_memberships{environment="live",target="discord:1:2",state="settled"} 5',
+    'latchkey_sync_memberships{environment="live",target="discord:1:2",state="due"} 0',
+    'latchkey_sync_memberships{environment="live",target="discord:1:2",state="retrying"} 1',
+    'latchkey_sync_memberships{environment="live",target="discord:1:2",state="parked"} 2',
+    'latchkey_sync_memberships{environment="live",target="discord:1:2",state="unconfirmed"} 0',
+    'latchkey_sync_stopped{name="discord"} 1',
+    'latchkey_sync_stopped{name="discord:1:2"} 0',
+    'latchkey_sync_paused 1',
+    'latchkey_outbound_messages{state="pending"} 4',
+    'latchkey_outbound_messages{state="parked"} 3',
+    'latchkey_sync_calls_total{platform="discord",result="given"} 2',
+  ])
+  expect(readings).toBe(1)
+})
+
+it('tells the rest while the store can’t be read', async () => {
+  const registry = new Registry()
+  const metrics = addSyncMetrics({ registry, status: () => Promise.reject(new Error('The disk is gone.')) })
+  metrics.driven('telegram', 'failed')
+  expect(await scrape(registry)).toEqual(['latchkey_sync_calls_total{platform="telegram",result="failed"} 1'])
+})

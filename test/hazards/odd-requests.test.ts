@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { warnings } from '../daemon/observed.js'
+import { runDaemon } from '../daemon/running-daemon.js'
+import { expectNothingStored } from '../daemon/stored.js'
+import { exchange, head } from '../handlers/raw-connection.js'
+
+const KEY = 'lk_every_scope'
+const CONFIG = {
+  api: {
+    keys: [
+      {
+        name: 'all',
+        hash: `sha256:${createHash('sha256').update(KEY).digest('hex')}`,
+        scopes: ['read', 'write', 'events', 'metrics', 'admin'],
+        environments: ['live', 'sandbox'],
+      },
+    ],
+  },
+}
+
+/** Every route that takes an id out of its path; `*` stands for it. */
+const ROUTES = [
+  'GET /entitlements/*',
+  'GET /entitlements/*/pro_1',
+  'GET /entitlements/cus_1/*',
+  'GET /entitlements/*/pro_1/explanation',
+  'GET /entitlements/cus_1/*/explanation',
+  'GET /customers/*',
+  'GET /products/*/customers',
+  'GET /events/*',
+  'GET /events/*/body',
+  'GET /replays/*',
+  'DELETE /replays/*',
+  'POST /customers/*/grants',
+  'DELETE /customers/*/grants/pro_1',
+  'DELETE /customers/cus_1/grants/*',
+  'PUT /customers/*/blocks',
+  'DELETE /customers/*/blocks',
+  'PUT /customers/*/blocks/pro_1',
+  'PUT /customers/cus_1/blocks/*',
+  'PUT /customers/*/identities',
+]
+
+const NO_IDS = ['%00', 'cus_%00', '%E0%A4%A', '%', '%zz', '%0d%0aX:%20y', '%7f', 'a'.repeat(256)]
+/** Ids like any other: nothing decodes them into another path. */
+const ODD_IDS = [
+  '..%2f',
+  '%2e%2e',
+  '..%2f..%2fetc%2fpasswd',
+  '__proto__',
+  'constructor',
+  '%25',
+  '%F0%9F%94%91',
+]
+
+/** The status and the code of a problem, of a request whose path goes over the wire as it is written. */
+async function ask(url: string, request: string): Promise<{ status: number; code: string | undefined }> {
+  const headers = {
+    authorization: `Bearer ${KEY}`,
+    'content-type': 'application/json',
+    'content-length': '2',
+    connection: 'close',
+  }
+  const answer = await exchange(url, `${head(request, headers)}{}`)
+  const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(answer) ?? []
+  return { status: Number(status), code: /"code":"(\w+)"/.exec(answer)?.[1] }
+}
+
+it('an id in a path that can be none is refused on every route, and an odd one is an id like any other', async () => {
+  const daemon = await runDaemon({ config: CONFIG })
+  const told = async (route: string, id: string) => {
+    return { route, id, ...(await ask(daemon.url, route.replace('*', id))) }
+  }
+  for (const route of ROUTES) {
+    for (const id of NO_IDS) {
+      expect(await told(route, id)).toEqual({ route, id, status: 400, code: 'invalid_request' })
+    }
+  }
+  await expectNothingStored(daemon)
+
+  for (const route of ROUTES) {
+    for (const id of ODD_IDS) {
+      const answer = await told(route, id)
+      expect([200, 400, 404], JSON.stringify(answer)).toContain(answer.status)
+    }
+  }
+  expect(warnings(daemon)).toEqual([])
+})
+
+it('a parameter that can not be one is refused, whichever it is', async () => {
+  const instants = [
+    '',
+    '%00',
+    '%E0%A4%A',
+    'now',
+    '0',
+    '2026-02-30T00:00:00Z',
+    '2026-03-01T25:00:00Z',
+    '2026-03-01',
+  ]
+  const targets = [
+    ...instants.map((at) => `/entitlements/cus_1?at=${at}`),
+    ...instants.map((at) => `/entitlements/cus_1/pro_1/explanation?at=${at}`),
+    ...instants.map((from) => `/events?from=${from}`),
+    ...['', '%00', 'LIVE', '__proto__'].map(
+      (environment) => `/entitlements/cus_1?environment=${environment}`,
+    ),
+    ...['', '0', '-1', '101', '1e9', '%00', '1.5'].map((limit) => `/events?limit=${limit}`),
+    ...['', '%00', '%E0%A4%A', '__proto__', 'A'.repeat(5_000)].map((cursor) => `/events?cursor=${cursor}`),
+    ...['', '%00', '__proto__', 'applied&disposition=held'].map((one) => `/events?disposition=${one}`),
+  ]
+  const daemon = await runDaemon({ config: CONFIG })
+  for (const target of targets) {
+    const answer = { target, ...(await ask(daemon.url, `GET ${target}`)) }
+    expect(answer).toEqual({ target, status: 400, code: 'invalid_request' })
+  }
+  expect(warnings(daemon)).toEqual([])
+})
+
+it('a listener of its own fails inside for no path either', async () => {
+  const server = { port: 0, webhooks: { port: 0 }, metrics: { port: 0 } }
+  const daemon = await runDaemon({ config: { ...CONFIG, server } })
+  for (const url of [daemon.webhooksUrl, daemon.metricsUrl]) {
+    for (const path of [
+      '%00',
+      '%E0%A4%A',
+      '..%2flive',
+      '../webhooks/live',
+      '%2e%2e/metrics',
+      '',
+      '__proto__',
+    ]) {
+      const { status } = await ask(url, `POST /webhooks/${path}`)
+      expect([400, 404], path).toContain(status)
+    }
+  }
+  await expectNothingStored(daemon)
+  expect(warnings(daemon)).toEqual([])
+})
