@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkStatement } from './bulk.js'
+import { bulkInsert, bulkLookup } from './bulk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
 import type { CustomerReferencesTable, Database } from './schema.js'
@@ -51,9 +51,10 @@ export async function findCustomersByReference(
   return rows.map((row) => row.customer_id)
 }
 
-const selectCustomers = bulkStatement(
-  (keys) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
-    select value, customer_id from customer_references where (environment, name, value) in (${keys})`,
+const selectCustomers = bulkLookup(
+  ['environment', 'name', 'value'],
+  (isTold) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
+    select value, customer_id from customer_references where ${isTold}`,
 )
 
 /** The same for many references of one name, by value; a value that nobody has is not in the map. */
@@ -94,9 +95,10 @@ export async function loadReferences(
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
 }
 
-const remove = bulkStatement(
-  (keys) => sql`
-    delete from customer_references where (environment, name, value, customer_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'name', 'value', 'customer_id'],
+  (isTold) => sql`
+    delete from customer_references where ${isTold}`,
 )
 
 /** Forgets the references that these events carry, whoever else carries them too. */

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from './customer-facts.js'
 import { saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
@@ -24,8 +24,9 @@ export type CustomerLookup =
 /** The facts that customers are found by. */
 const LOOKUPS = ['email', 'communityId', 'messengerId'] as const
 
-const selectCustomers = bulkStatement(
-  (keys) => sql<CustomersTable>`select * from customers where (environment, customer_id) in (${keys})`,
+const selectCustomers = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql<CustomersTable>`select * from customers where ${isTold}`,
 )
 
 /** By customer id; a customer of whom nothing is known is not in the map. */

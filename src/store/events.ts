@@ -1,7 +1,7 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkInsert, bulkStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
 import { sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
@@ -54,9 +54,10 @@ export function insertEvents(trx: Transaction<Database>, events: readonly NewEve
   return insert(trx, events.map(toRow))
 }
 
-const selectIds = bulkStatement(
-  (keys) => sql<{ event_id: string }>`
-    select event_id from events where (environment, event_id) in (${keys})`,
+const selectIds = bulkLookup(
+  ['environment', 'event_id'],
+  (isTold) => sql<{ event_id: string }>`
+    select event_id from events where ${isTold}`,
 )
 
 /** Which of these ids are stored already. */
@@ -100,10 +101,11 @@ export async function loadKnownPayments(
   return new Set(rows.map((row) => row.payment_id))
 }
 
-const selectSourceEvents = bulkStatement(
-  (keys) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'normalized'>>`
+const selectSourceEvents = bulkLookup(
+  ['environment', 'source_kind', 'source_id'],
+  (isTold) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'normalized'>>`
     select source_kind, source_id, normalized from events
-    where (environment, source_kind, source_id) in (${keys})`,
+    where ${isTold}`,
 )
 
 /** All stored events of each source, by `sourceKey`, in no order: folding sorts them. */

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { isNewerLink, type PaymentLink } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
 import type { Database, PaymentLinksTable } from './schema.js'
 
 /** A payment whose events now belong to another source: a subscription (`to`) that is not the one before, if any. */
@@ -13,9 +13,10 @@ export interface LinkChange {
   readonly linkedBy: string
 }
 
-const selectLinks = bulkStatement(
-  (keys) => sql<PaymentLinksTable>`
-    select * from payment_links where (environment, payment_id) in (${keys})`,
+const selectLinks = bulkLookup(
+  ['environment', 'payment_id'],
+  (isTold) => sql<PaymentLinksTable>`
+    select * from payment_links where ${isTold}`,
 )
 
 /** By payment id; a payment that no event links is not in the map. */

@@ -3,14 +3,15 @@ import type { FoldedSource, SourceMemory } from '../entitlements/fold-source.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
 import { sourceKey } from './keys.js'
 import { markTouched } from './rebuild-progress.js'
 import type { Database, SourcesTable } from './schema.js'
 
-const selectSources = bulkStatement(
-  (keys) => sql<Pick<SourcesTable, 'state' | 'memory'>>`
-    select state, memory from sources where (environment, kind, source_id) in (${keys})`,
+const selectSources = bulkLookup(
+  ['environment', 'kind', 'source_id'],
+  (isTold) => sql<Pick<SourcesTable, 'state' | 'memory'>>`
+    select state, memory from sources where ${isTold}`,
 )
 
 /** By `sourceKey`; a source that was never saved is not in the map. */
@@ -33,9 +34,10 @@ export async function loadSources(
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
-const selectSourcesOfCustomers = bulkStatement(
-  (keys) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
-    select customer_id, state from sources where (environment, customer_id) in (${keys})`,
+const selectSourcesOfCustomers = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
+    select customer_id, state from sources where ${isTold}`,
 )
 
 /** All that these customers' access follows from, by customer id, in the order of kind and id. */
@@ -98,8 +100,9 @@ export async function saveSources(
   await upsert(trx, sources.filter((source) => !isOfSameCustomer(source)).map(row))
 }
 
-const remove = bulkStatement(
-  (keys) => sql`delete from sources where (environment, kind, source_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'kind', 'source_id'],
+  (isTold) => sql`delete from sources where ${isTold}`,
 )
 
 /** For a payment whose events have all moved to a subscription. */
