@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
+import { type BatchMemory, createKeptMemory } from '../store/batch-memory.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent } from '../store/events.js'
@@ -43,24 +44,29 @@ export interface BatchWriterDeps {
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
+  const kept = createKeptMemory()
   return async (deliveries) => {
     const read = deliveries.map((one): PreparedDelivery | ManualAct =>
       'undated' in one ? one : prepare(one),
     )
     const environments = new Set(deliveries.map(({ environment }) => environment))
-    return db.transaction().execute(async (trx) => {
+    const committed = await db.transaction().execute(async (trx) => {
+      const lately = kept.begin(trx)
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
       const prepared = await dateActs(trx, read, clock())
       const inForce = await policy(trx)
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
-        const { deliveries, customerIds } = await write(trx, environment, own, inForce)
+        const { deliveries, customerIds } = await write(trx, environment, own, inForce, lately)
         for (const result of deliveries) written.set(result.prepared, result)
         touched.push({ environment, customerIds })
       }
+      kept.end(trx)
       return { deliveries: prepared.map((one) => written.get(one) as WrittenDelivery), touched }
     })
+    kept.committed()
+    return committed
   }
 
   async function write(
@@ -68,10 +74,11 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     environment: Environment,
     prepared: readonly PreparedDelivery[],
     inForce: Policy,
+    lately: BatchMemory,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
     const events = fresh.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
-    const folded = await foldIntoSources(trx, environment, events, inForce)
+    const folded = await foldIntoSources(trx, environment, events, inForce, lately)
     const rows = fresh.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows)
     // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
@@ -80,8 +87,8 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       repeated.filter(({ headers }) => headers !== null),
     )
 
-    await saveCustomerFacts(trx, environment, events)
-    await markDeletions(trx, environment, events)
+    await saveCustomerFacts(trx, environment, events, lately)
+    await markDeletions(trx, environment, events, lately)
     const now = clock()
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)

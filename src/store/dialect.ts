@@ -11,6 +11,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
   sql,
+  type Transaction,
 } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
@@ -152,6 +153,17 @@ export type RunEach = (text: string, rows: readonly (readonly unknown[])[]) => u
 export function runEachOf(trx: Kysely<Database>): RunEach | null {
   const { adapter } = trx.getExecutor()
   return trx.isTransaction && adapter instanceof LocalAdapter ? adapter.runEach : null
+}
+
+const WRITES_SEEN = "select total_changes() || ' ' || data_version as seen from pragma_data_version"
+
+/**
+ * Is another text as soon as anything was written since, be it on this connection, rolled back or not, or beside it;
+ * null where the database does not tell.
+ */
+export function writesSeenBy(trx: Transaction<Database>): string | null {
+  const [row] = (runEachOf(trx)?.(WRITES_SEEN, [[]]) ?? []) as { readonly seen: string }[]
+  return row?.seen ?? null
 }
 
 class ImmediateDriver extends SqliteDriver {

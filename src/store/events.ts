@@ -1,9 +1,10 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { BatchMemory } from './batch-memory.js'
 import { bulkInsert, bulkLookup, bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
-import { sourceKey } from './keys.js'
+import { paymentKey, sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
@@ -93,12 +94,14 @@ export async function loadKnownPayments(
   db: Kysely<Database>,
   environment: Environment,
   paymentIds: readonly string[],
+  lately?: BatchMemory,
 ): Promise<ReadonlySet<string>> {
+  const isKnown = (id: string): boolean => lately?.payments.get(paymentKey(environment, id)) ?? false
   const rows = await selectKnownPayments(
     db,
-    paymentIds.map((id) => [environment, id]),
+    paymentIds.filter((id) => !isKnown(id)).map((id) => [environment, id]),
   )
-  return new Set(rows.map((row) => row.payment_id))
+  return new Set([...paymentIds.filter(isKnown), ...rows.map((row) => row.payment_id)])
 }
 
 const selectSourceEvents = bulkLookup(

@@ -1,9 +1,9 @@
 import { sql, type Transaction } from 'kysely'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
-import type { CustomerFacts } from './customer-facts.js'
+import type { CustomerFacts, CustomerRecord } from './customer-facts.js'
 import { deleteReferences } from './customer-references.js'
-import { type CustomerRecord, loadCustomers, saveCustomers } from './customers.js'
+import { loadCustomers, saveCustomers } from './customers.js'
 import type { Database } from './schema.js'
 
 const remove = bulkLookup(
