@@ -48,10 +48,12 @@ export async function foldIntoSources(
     folded.set(name, advanceAll(saved.get(name) ?? null, source, policy, knownPayments))
   }
   const unfolded = [...touched].filter(([name]) => folded.get(name) === null)
+  // A source that stands nowhere has no stored events, unless some have just moved to it.
+  const mayHaveStored = unfolded.filter(([name, { moved }]) => moved || saved.has(name))
   const stored = await loadSourceEvents(
     trx,
     environment,
-    unfolded.map(([, { key }]) => key),
+    mayHaveStored.map(([, { key }]) => key),
   )
   for (const [name, { key, fresh: added }] of unfolded) {
     const events = [...(stored.get(name) ?? []).filter(isSourceEvent), ...added]
