@@ -4,8 +4,9 @@ import { isGrantAct } from '../entitlements/manual-source.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { linkOf, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { BatchMemory } from '../store/batch-memory.js'
 import { loadKnownPayments, movePaymentEvents } from '../store/events.js'
-import { sourceKey } from '../store/keys.js'
+import { paymentKey, sourceKey } from '../store/keys.js'
 import { learnLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
 
@@ -34,11 +35,12 @@ export async function assignSources(
   trx: Transaction<Database>,
   environment: Environment,
   fresh: readonly NormalizedEvent[],
+  lately?: BatchMemory,
 ): Promise<Assignment> {
   const paymentIds = [...new Set(fresh.map(paymentOf).filter((id) => id !== null))]
-  const knownPayments = await loadKnownPayments(trx, environment, paymentIds)
+  const knownPayments = await loadKnownPayments(trx, environment, paymentIds, lately)
   const namings = fresh.map(linkOf).filter((link) => link !== null)
-  const { links, changes } = await learnLinks(trx, environment, paymentIds, namings)
+  const { links, changes } = await learnLinks(trx, environment, paymentIds, namings, lately)
   const sources = new Map(
     fresh.map((event) => [event.id, sourceOf(event, (paymentId) => links.get(paymentId)?.subscriptionId)]),
   )
@@ -66,6 +68,10 @@ export async function assignSources(
   for (const event of fresh) {
     const key = sources.get(event.id) ?? null
     if (key !== null && isSourceEvent(event)) touch(key, event.id).fresh.push(event)
+  }
+  for (const event of fresh) {
+    if (event.subject !== 'payment' || event.paymentId === null) continue
+    lately?.payments.set(paymentKey(environment, event.paymentId), true)
   }
   return { sources, touched, knownPayments }
 }

@@ -5,6 +5,7 @@ import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.j
 import { compareByTime } from '../entitlements/order.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { BatchMemory } from '../store/batch-memory.js'
 import { loadSourceEvents, setDispositions } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { deleteSources, loadSources, saveSources } from '../store/sources.js'
@@ -36,20 +37,23 @@ export async function foldIntoSources(
   environment: Environment,
   fresh: readonly NormalizedEvent[],
   policy: Policy,
+  lately: BatchMemory,
 ): Promise<FoldedEvents> {
-  const { sources, touched, knownPayments } = await assignSources(trx, environment, fresh)
+  const { sources, touched, knownPayments } = await assignSources(trx, environment, fresh, lately)
   const keys = [...touched.values()].map(({ key }) => key)
-  const saved = await loadSources(trx, environment, keys)
+  const saved = await loadSources(trx, environment, keys, lately)
 
   const folded = new Map<string, FoldedSource | null>()
   for (const [name, source] of touched) {
     folded.set(name, advanceAll(saved.get(name) ?? null, source, policy, knownPayments))
   }
   const unfolded = [...touched].filter(([name]) => folded.get(name) === null)
+  // A source that stands nowhere has no stored events, unless some have just moved to it.
+  const mayHaveStored = unfolded.filter(([name, { moved }]) => moved || saved.has(name))
   const stored = await loadSourceEvents(
     trx,
     environment,
-    unfolded.map(([, { key }]) => key),
+    mayHaveStored.map(([, { key }]) => key),
   )
   for (const [name, { key, fresh: added }] of unfolded) {
     const events = [...(stored.get(name) ?? []).filter(isSourceEvent), ...added]
@@ -57,8 +61,8 @@ export async function foldIntoSources(
   }
   const present = [...folded.values()].filter((source) => source !== null)
   const gone = [...touched].filter(([name]) => folded.get(name) === null).map(([, { key }]) => key)
-  await saveSources(trx, environment, present, saved)
-  await deleteSources(trx, environment, gone)
+  await saveSources(trx, environment, present, saved, lately)
+  await deleteSources(trx, environment, gone, lately)
 
   const changes = [...touched].map(([name, { key, causedBy }]) => ({
     key,

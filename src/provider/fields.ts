@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { shownId } from './ids.js'
 import { parseInstant } from './instant.js'
 import { isJsonObject, type JsonObject } from './json.js'
@@ -10,55 +9,70 @@ export const MAX_TEXT_LENGTH = 1000
 /*
  * The kinds of field on the wire. None ever fails: what has the wrong type counts as not shown, so that
  * one odd field does not take away what the rest of an authentic event says.
+ *
+ * They are functions of our own: every event of the daemon is read by some fifty of them, and schemas of a
+ * library, which gather what is wrong, took most of the time of reading an event.
  */
 
-export const anything = z.unknown().optional()
+/** Reads one field as the wire shows it. */
+export type Field<Shown> = (value: unknown) => Shown
+
+/** What an object of these fields shows. */
+export type ShownOf<Shape extends Fields> = { readonly [Name in keyof Shape]: ReturnType<Shape[Name]> }
+
+type Fields = Readonly<Record<string, Field<unknown>>>
+
+export const anything: Field<unknown> = (value) => value
 
 /** Null where no id is shown; not checked for being usable. */
-export const id = z.preprocess(shownId, z.string().nullable())
+export const id: Field<string | null> = shownId
 
-export const text = z
-  .string()
-  .refine((value) => value !== '' && isPlainText(value, MAX_TEXT_LENGTH))
-  .nullish()
-  .catch(null)
+/** Null where null is shown, or what is no text that could be kept; undefined where nothing is. */
+export const text: Field<string | null | undefined> = (value) => {
+  if (value === undefined) return undefined
+  return typeof value === 'string' && value !== '' && isPlainText(value, MAX_TEXT_LENGTH) ? value : null
+}
 
-export const flag = z.boolean().nullish().catch(null)
+export const flag: Field<boolean | null | undefined> = (value) =>
+  value === undefined || typeof value === 'boolean' ? value : null
 
 /** Null where null is shown, undefined where nothing is. */
-export const integer = z.int().nullish().catch(undefined)
+export const integer: Field<number | null | undefined> = (value) => {
+  if (value === null) return null
+  return Number.isSafeInteger(value) ? (value as number) : undefined
+}
 
 /** Epoch milliseconds. */
-export const instant = z.preprocess(shownInstant, z.number().nullable())
-
-function shownInstant(value: unknown): number | null {
-  return typeof value === 'string' ? parseInstant(value) : null
-}
+export const instant: Field<number | null> = (value) =>
+  typeof value === 'string' ? parseInstant(value) : null
 
 /**
  * An object whose fields are named in camelCase, as in `shape`, or in snake_case. Of a field under both
  * names the camelCase one counts, unless it shows nothing. Anything but an object shows no field at all.
  */
-export function eitherCasing<Shape extends Readonly<Record<string, z.ZodType>>>(shape: Shape) {
-  const fields = Object.entries(shape).map(([name, schema]) => ({ name, snake: snakeCase(name), schema }))
-  return z.preprocess((input) => {
+export function eitherCasing<Shape extends Fields>(shape: Shape): Field<ShownOf<Shape>> {
+  const fields = Object.entries(shape).map(([name, read]) => ({ name, snake: snakeCase(name), read }))
+  return (input) => {
+    const wire = isJsonObject(input) ? input : NO_FIELDS
     const shown: Record<string, unknown> = {}
-    if (!isJsonObject(input)) return shown
-    for (const field of fields) shown[field.name] = shownUnder(field, input)
-    return shown
-  }, z.object(shape))
+    for (const field of fields) shown[field.name] = readEither(field, wire)
+    return shown as ShownOf<Shape>
+  }
 }
 
-interface Field {
+const NO_FIELDS: JsonObject = {}
+
+interface NamedField {
   readonly name: string
   readonly snake: string
-  readonly schema: z.ZodType
+  readonly read: Field<unknown>
 }
 
-function shownUnder({ name, snake, schema }: Field, wire: JsonObject): unknown {
-  if (snake === name || wire[snake] === undefined) return wire[name]
-  if (wire[name] === undefined) return wire[snake]
-  return schema.parse(wire[name]) ?? wire[snake]
+function readEither({ name, snake, read }: NamedField, wire: JsonObject): unknown {
+  const inCamelCase = wire[name]
+  if (snake === name || wire[snake] === undefined) return read(inCamelCase)
+  if (inCamelCase === undefined) return read(wire[snake])
+  return read(inCamelCase) ?? read(wire[snake])
 }
 
 function snakeCase(camelCase: string): string {

@@ -1,4 +1,3 @@
-import type { z } from 'zod'
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
 import type { Envelope } from './envelope.js'
 import type { NormalizedEvent, PaymentEvent, SubscriptionEvent } from './event.js'
@@ -26,7 +25,7 @@ const v2Payment = eitherCasing({
   }),
   context,
 })
-type V2Payment = z.infer<typeof v2Payment>
+type V2Payment = ReturnType<typeof v2Payment>
 
 const v2Subscription = eitherCasing({
   subscription: eitherCasing({ id, status: text, productId: id, expiresAt: instant }),
@@ -34,15 +33,15 @@ const v2Subscription = eitherCasing({
   customer: person,
   context,
 })
-type V2Subscription = z.infer<typeof v2Subscription>
+type V2Subscription = ReturnType<typeof v2Subscription>
 
 /** An event of the legacy generation. `PAYMENT_SETTLED`, about many payments at once, stays under its own name. */
 export function normaliseV2(envelope: Envelope): NormalizedEvent {
   if (!isKnownType(envelope.type)) return otherEvent(envelope)
   const type = CANONICAL_TYPE_OF_V2[envelope.type]
   return isPaymentType(type)
-    ? paymentEvent(envelope, type, v2Payment.parse(envelope.data))
-    : subscriptionEvent(envelope, type, v2Subscription.parse(envelope.data))
+    ? paymentEvent(envelope, type, v2Payment(envelope.data))
+    : subscriptionEvent(envelope, type, v2Subscription(envelope.data))
 }
 
 function isKnownType(type: string): type is V2EventType {

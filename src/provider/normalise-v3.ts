@@ -1,4 +1,3 @@
-import type { z } from 'zod'
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
 import type { Envelope } from './envelope.js'
 import type { CustomerEvent, NormalizedEvent, SubscriptionEvent } from './event.js'
@@ -30,7 +29,7 @@ const v3Subscription = eitherCasing({
   externalRef: text,
   metadata: anything,
 })
-type V3Subscription = z.infer<typeof v3Subscription>
+type V3Subscription = ReturnType<typeof v3Subscription>
 
 /** The data of a customer event is the customer, maybe one level down. */
 const v3Customer = eitherCasing({
@@ -50,7 +49,7 @@ export function normaliseV3(envelope: Envelope): NormalizedEvent {
 }
 
 function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): SubscriptionEvent {
-  const data = v3Subscription.parse(envelope.data)
+  const data = v3Subscription(envelope.data)
   const { customerId, customer } = customerOf([data.customer, flatPersonOf(data)])
   const { id, generation, createdAt, apiVersion } = envelope
   return {
@@ -81,12 +80,8 @@ function cyclesOf({ currentCycle, totalCycles }: V3Subscription): SubscriptionEv
 }
 
 function customerEvent(envelope: Envelope, type: CustomerEventType): CustomerEvent {
-  const data = v3Customer.parse(envelope.data)
-  const { customerId, customer } = customerOf([
-    person.parse(envelope.data),
-    data.customer,
-    flatPersonOf(data),
-  ])
+  const data = v3Customer(envelope.data)
+  const { customerId, customer } = customerOf([person(envelope.data), data.customer, flatPersonOf(data)])
   const { id, generation, createdAt, apiVersion } = envelope
   return {
     id,

@@ -1,4 +1,3 @@
-import type { z } from 'zod'
 import { customerOf, person } from './customer.js'
 import type { Envelope } from './envelope.js'
 import type { OtherEvent } from './event.js'
@@ -7,14 +6,14 @@ import { isUsableId } from './ids.js'
 import { readMetadata } from './metadata.js'
 
 const wireOther = eitherCasing({ customer: person, customerId: id })
-type WireOther = z.infer<typeof wireOther>
+type WireOther = ReturnType<typeof wireOther>
 
 /**
  * An event that nothing follows from. Only whom it is about is read, so that the person can be shown and
  * erased with all that is stored of them; an id that can't be kept is left out, since nothing hangs on it.
  */
 export function otherEvent(envelope: Envelope): OtherEvent {
-  const { customerId, customer } = customerOf([{ id: shownCustomer(wireOther.parse(envelope.data)) }])
+  const { customerId, customer } = customerOf([{ id: shownCustomer(wireOther(envelope.data)) }])
   const { id, generation, createdAt, apiVersion } = envelope
   return {
     id,

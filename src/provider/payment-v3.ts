@@ -1,4 +1,3 @@
-import type { z } from 'zod'
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
 import type { Envelope } from './envelope.js'
 import type { PaymentEvent } from './event.js'
@@ -24,14 +23,14 @@ const v3Payment = eitherCasing({
   externalRef: text,
   metadata: anything,
 })
-type V3Payment = z.infer<typeof v3Payment>
+type V3Payment = ReturnType<typeof v3Payment>
 
-const NOTHING_SHOWN = v3Payment.parse({})
+const NOTHING_SHOWN = v3Payment({})
 
 /** A v3 payment or checkout event. What its data does not show itself, the payment within may. */
 export function paymentEventV3(envelope: Envelope, type: PaymentEventType): PaymentEvent {
-  const data = v3Payment.parse(envelope.data)
-  const inner = isJsonObject(data.payment) ? v3Payment.parse(data.payment) : NOTHING_SHOWN
+  const data = v3Payment(envelope.data)
+  const inner = isJsonObject(data.payment) ? v3Payment(data.payment) : NOTHING_SHOWN
   const { customerId, customer } = customerOf([
     data.customer,
     flatPersonOf(data),

@@ -1,6 +1,5 @@
-import { z } from 'zod'
 import type { ProvenRail, RailProof } from './event.js'
-import { anything, text } from './fields.js'
+import { anything, type ShownOf, text } from './fields.js'
 
 /** The fields of a payment that may tell its rail. */
 export const railFields = {
@@ -18,8 +17,7 @@ export const railFields = {
 /** The legacy generation's own word for the method. */
 export const legacyRailFields = { ...railFields, source: text }
 
-const shownRailFields = z.object(legacyRailFields)
-type RailFields = Partial<z.infer<typeof shownRailFields>>
+type RailFields = Partial<ShownOf<typeof legacyRailFields>>
 
 /** Words for a method of payment, in upper case; any other word says nothing. */
 const RAIL_OF_METHOD: ReadonlyMap<string, ProvenRail> = new Map([

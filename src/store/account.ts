@@ -6,7 +6,7 @@ import { isGrantAct } from '../entitlements/manual-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { loadActsOn, NO_ACTS } from './acts-on-customers.js'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import { loadCustomers } from './customers.js'
 import { sourceKey } from './keys.js'
 import type { Database, EventsTable } from './schema.js'
@@ -48,12 +48,13 @@ function mayBeAbout(event: NormalizedEvent, customerId: string, productId: strin
   return event.customerId === customerId && (event.productId ?? productId) === productId
 }
 
-const selectEvents = bulkStatement(
-  (keys) => sql<
+const selectEvents = bulkLookup(
+  ['environment', 'source_kind', 'source_id'],
+  (isTold) => sql<
     Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'received_at' | 'disposition'>
   >`
     select source_kind, source_id, normalized, received_at, disposition from events
-    where (environment, source_kind, source_id) in (${keys})`,
+    where ${isTold}`,
 )
 
 async function loadStoredEvents(

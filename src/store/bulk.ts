@@ -1,4 +1,5 @@
 import { type CompiledQuery, type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import { runEachOf } from './dialect.js'
 import type { Database } from './schema.js'
 
 type Value = string | number | Buffer | null
@@ -8,8 +9,8 @@ export type Row = readonly Value[]
 export type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
 
 /**
- * Numbers of rows that a statement is written for. Composing and preparing one takes longer than running it
- * (a fifth of the time of a batch, as measured), so that every number of rows is made of these few.
+ * Numbers of rows that a statement is written for where rows are told together. Composing and preparing one takes
+ * longer than running it, so that every number of rows is made of these few.
  */
 const SIZES = [64, 16, 4, 1] as const
 
@@ -20,16 +21,42 @@ const SIZES = [64, 16, 4, 1] as const
 export function bulkStatement<Answer = never>(
   write: (rows: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
+  return statementAbout((rows) => write(valuesOf(rows)))
+}
+
+/** A statement about the rows of a table in which these columns are as told. */
+export function bulkLookup<Answer = never>(
+  columns: readonly string[],
+  write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
+): BulkStatement<Answer> {
+  const refs = columns.map((column) => sql.ref(column))
+  return statementAbout((rows) => {
+    const [only] = rows
+    // Of one row plainly: a list of one is made a table first, which takes longer than finding the row.
+    if (only === undefined || rows.length > 1) return write(sql`(${sql.join(refs)}) in (${valuesOf(rows)})`)
+    return write(
+      sql.join(
+        refs.map((ref, i) => sql`${ref} = ${only[i]}`),
+        sql` and `,
+      ),
+    )
+  })
+}
+
+function statementAbout<Answer>(write: (rows: readonly Row[]) => RawBuilder<Answer>): BulkStatement<Answer> {
   const compiled = new WeakMap<object, Map<number, CompiledQuery<Answer>>>()
   const compiledFor = (db: Kysely<Database>, [first = []]: readonly Row[], size: number) => {
     const { adapter } = db.getExecutor()
     const sizes = compiled.get(adapter) ?? new Map<number, CompiledQuery<Answer>>()
     compiled.set(adapter, sizes)
-    const query = sizes.get(size) ?? write(valuesOf(Array<Row>(size).fill(first))).compile(db)
+    const query = sizes.get(size) ?? write(Array<Row>(size).fill(first)).compile(db)
     sizes.set(size, query)
     return query
   }
   return async (db, rows) => {
+    if (rows.length === 0) return []
+    const runEach = runEachOf(db)
+    if (runEach !== null) return runEach(compiledFor(db, rows, 1).sql, rows) as Answer[]
     const answers: Answer[] = []
     let told = 0
     for (const size of SIZES) {

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { type Kysely, sql } from 'kysely'
+import { CompiledQuery, type Kysely, sql } from 'kysely'
 import { isStoreBusy } from './dialect.js'
 import type { Database } from './schema.js'
 import { threadFile } from './thread-file.js'
@@ -67,8 +67,11 @@ export async function startCheckpoints(db: Kysely<Database>, file: string): Prom
   }
 }
 
+/** Composed once: it is asked after every transaction. */
+const ASK_FRAMES = CompiledQuery.raw('pragma wal_checkpoint(NOOP)')
+
 /** How much of the write-ahead log is still to be moved. */
 async function framesOf(db: Kysely<Database>): Promise<number> {
-  const { rows } = await sql<{ log: number; checkpointed: number }>`pragma wal_checkpoint(NOOP)`.execute(db)
+  const { rows } = await db.executeQuery<{ log: number; checkpointed: number }>(ASK_FRAMES)
   return (rows[0]?.log ?? 0) - (rows[0]?.checkpointed ?? 0)
 }

@@ -19,6 +19,14 @@ export interface Fact {
 
 export type CustomerFacts = Readonly<Partial<Record<FactName, Fact>>>
 
+/** One person in one environment. Personal data: never logged. */
+export interface CustomerRecord {
+  readonly customerId: string
+  readonly facts: CustomerFacts
+  /** When the provider says it deleted them, in epoch milliseconds; changes no access. */
+  readonly deletedAt: number | null
+}
+
 /** What one event tells, by name; what it leaves out or blank it does not tell. */
 export function toldFacts(telling: CustomerTelling): readonly (readonly [FactName, string])[] {
   const details = Object.entries(telling.customer) as [keyof CustomerDetails, string | null][]

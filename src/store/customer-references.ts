@@ -1,7 +1,8 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkStatement } from './bulk.js'
+import type { BatchMemory } from './batch-memory.js'
+import { bulkInsert, bulkLookup } from './bulk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
 import type { CustomerReferencesTable, Database } from './schema.js'
@@ -23,11 +24,22 @@ export function saveReferences(
   trx: Transaction<Database>,
   environment: Environment,
   tellings: readonly CustomerTelling[],
+  lately?: BatchMemory,
 ): Promise<void> {
-  return insert(
-    trx,
-    tellings.flatMap((telling) => referencesOf(environment, telling)),
-  )
+  const told = tellings.flatMap((telling) => referencesOf(environment, telling))
+  if (lately === undefined) return insert(trx, told)
+  // Most events carry the reference that the one before carried.
+  const news = told.filter((reference) => {
+    const text = textOf(reference)
+    const isNew = lately.references.get(text) === undefined
+    if (isNew) lately.references.set(text, true)
+    return isNew
+  })
+  return insert(trx, news)
+}
+
+function textOf({ environment, name, value, customer_id: customerId }: CustomerReferencesTable): string {
+  return JSON.stringify([environment, name, value, customerId])
 }
 
 /** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
@@ -51,9 +63,10 @@ export async function findCustomersByReference(
   return rows.map((row) => row.customer_id)
 }
 
-const selectCustomers = bulkStatement(
-  (keys) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
-    select value, customer_id from customer_references where (environment, name, value) in (${keys})`,
+const selectCustomers = bulkLookup(
+  ['environment', 'name', 'value'],
+  (isTold) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
+    select value, customer_id from customer_references where ${isTold}`,
 )
 
 /** The same for many references of one name, by value; a value that nobody has is not in the map. */
@@ -94,9 +107,10 @@ export async function loadReferences(
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
 }
 
-const remove = bulkStatement(
-  (keys) => sql`
-    delete from customer_references where (environment, name, value, customer_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'name', 'value', 'customer_id'],
+  (isTold) => sql`
+    delete from customer_references where ${isTold}`,
 )
 
 /** Forgets the references that these events carry, whoever else carries them too. */

@@ -11,6 +11,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
   sql,
+  type Transaction,
 } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
@@ -94,9 +95,10 @@ function makeDurable(sqlite: Sqlite.Database, file: string): void {
 }
 
 function createDialect(sqlite: Sqlite.Database): Dialect {
+  const prepare = keepingStatements(sqlite)
   return {
-    createAdapter: () => new TransactionalDdlAdapter(),
-    createDriver: () => new ImmediateDriver(sqlite),
+    createAdapter: () => new LocalAdapter(prepare),
+    createDriver: () => new ImmediateDriver(sqlite, prepare),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   }
@@ -117,18 +119,61 @@ class OpenDatabase extends Kysely<Database> {
   }
 }
 
-/** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
-class TransactionalDdlAdapter extends SqliteAdapter {
+type Prepare = (text: string) => Sqlite.Statement
+
+class LocalAdapter extends SqliteAdapter {
+  readonly #prepare: Prepare
+
+  constructor(prepare: Prepare) {
+    super()
+    this.#prepare = prepare
+  }
+
+  /** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
   override get supportsTransactionalDdl(): boolean {
     return true
   }
+
+  readonly runEach: RunEach = (text, rows) => {
+    const statement = this.#prepare(text)
+    if (statement.reader) return rows.flatMap((row) => statement.all(row))
+    for (const row of rows) statement.run(row)
+    return []
+  }
+}
+
+/** Runs one statement for each of the rows, in their order, and answers what it returns for all of them. */
+export type RunEach = (text: string, rows: readonly (readonly unknown[])[]) => unknown[]
+
+/**
+ * How a statement about many rows is run for each of them, at once; null where they are better told together.
+ * Within a transaction only: it has the connection to itself.
+ *
+ * To reach this database is a call. Told many rows at once, it would keep a journal of its own for each such
+ * statement, in a file, with every page that the statement changes (a third of the time of a batch, as measured).
+ */
+export function runEachOf(trx: Kysely<Database>): RunEach | null {
+  const { adapter } = trx.getExecutor()
+  return trx.isTransaction && adapter instanceof LocalAdapter ? adapter.runEach : null
+}
+
+/** By this connection, and beside it. One statement about both would take ten times as long. */
+const WRITES_SEEN = ['select total_changes() as seen', 'pragma data_version'] as const
+
+/**
+ * Is another text as soon as anything was written since, be it on this connection, rolled back or not, or beside it;
+ * null where the database does not tell.
+ */
+export function writesSeenBy(trx: Transaction<Database>): string | null {
+  const runEach = runEachOf(trx)
+  return runEach === null ? null : JSON.stringify(WRITES_SEEN.map((text) => runEach(text, [[]])))
 }
 
 class ImmediateDriver extends SqliteDriver {
   readonly #sqlite: Sqlite.Database
 
-  constructor(sqlite: Sqlite.Database) {
-    super({ database: { prepare: keepingStatements(sqlite), close: () => sqlite.close() } })
+  constructor(sqlite: Sqlite.Database, prepare: Prepare) {
+    super({ database: { prepare: prepare as SqliteDatabase['prepare'], close: () => sqlite.close() } })
     this.#sqlite = sqlite
   }
 
@@ -144,7 +189,7 @@ class ImmediateDriver extends SqliteDriver {
 }
 
 /** Prepares each text once, and forgets the one that was prepared first where there are too many. */
-function keepingStatements(sqlite: Sqlite.Database): SqliteDatabase['prepare'] {
+function keepingStatements(sqlite: Sqlite.Database): Prepare {
   const kept = new Map<string, Sqlite.Statement>()
   return (text) => {
     const known = kept.get(text)

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { PaymentLink } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup, bulkStatement } from './bulk.js'
 import type { Database } from './schema.js'
 
 /** Before every instant: whatever event names a subscription for the payment, its word counts instead. */
@@ -55,8 +55,9 @@ export async function loadDoubtedLinks(
   return rows.map((row) => ({ paymentId: row.payment_id, subscriptionId: row.subscription_id }))
 }
 
-const remove = bulkStatement(
-  (keys) => sql`delete from payment_links where (environment, payment_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'payment_id'],
+  (isTold) => sql`delete from payment_links where ${isTold}`,
 )
 
 export async function deleteLinks(

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
 import type { AccessSnapshot } from './changes.js'
 import type { Database, EntitlementsTable } from './schema.js'
 
@@ -13,9 +13,10 @@ export interface EntitlementRecord extends AccessSnapshot {
   readonly nextChangeAt: number | null
 }
 
-const selectEntitlements = bulkStatement(
-  (keys) => sql<EntitlementsTable>`
-    select * from entitlements where (environment, customer_id) in (${keys})`,
+const selectEntitlements = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql<EntitlementsTable>`
+    select * from entitlements where ${isTold}`,
 )
 
 /** By customer id, in the order of products; a customer who never had access to anything has an empty list. */
@@ -52,8 +53,9 @@ export function saveEntitlements(
   )
 }
 
-const remove = bulkStatement(
-  (keys) => sql`delete from entitlements where (environment, customer_id, product_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'customer_id', 'product_id'],
+  (isTold) => sql`delete from entitlements where ${isTold}`,
 )
 
 export async function deleteEntitlements(

@@ -2,9 +2,10 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { BodyRemoval } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkInsert, bulkStatement } from './bulk.js'
+import type { BatchMemory } from './batch-memory.js'
+import { bulkInsert, bulkLookup, bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
-import { sourceKey } from './keys.js'
+import { paymentKey, sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
@@ -76,9 +77,10 @@ export function insertEvents(trx: Transaction<Database>, events: readonly NewEve
   return (isAnyRemoved ? insertSomeRemoved : insert)(trx, events.map(toRow))
 }
 
-const selectIds = bulkStatement(
-  (keys) => sql<{ event_id: string }>`
-    select event_id from events where (environment, event_id) in (${keys})`,
+const selectIds = bulkLookup(
+  ['environment', 'event_id'],
+  (isTold) => sql<{ event_id: string }>`
+    select event_id from events where ${isTold}`,
 )
 
 /** Which of these ids are stored already. */
@@ -114,18 +116,21 @@ export async function loadKnownPayments(
   db: Kysely<Database>,
   environment: Environment,
   paymentIds: readonly string[],
+  lately?: BatchMemory,
 ): Promise<ReadonlySet<string>> {
+  const isKnown = (id: string): boolean => lately?.payments.get(paymentKey(environment, id)) ?? false
   const rows = await selectKnownPayments(
     db,
-    paymentIds.map((id) => [environment, id]),
+    paymentIds.filter((id) => !isKnown(id)).map((id) => [environment, id]),
   )
-  return new Set(rows.map((row) => row.payment_id))
+  return new Set([...paymentIds.filter(isKnown), ...rows.map((row) => row.payment_id)])
 }
 
-const selectSourceEvents = bulkStatement(
-  (keys) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'normalized'>>`
+const selectSourceEvents = bulkLookup(
+  ['environment', 'source_kind', 'source_id'],
+  (isTold) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'normalized'>>`
     select source_kind, source_id, normalized from events
-    where (environment, source_kind, source_id) in (${keys})`,
+    where ${isTold}`,
 )
 
 /** All stored events of each source, by `sourceKey`, in no order: folding sorts them. */

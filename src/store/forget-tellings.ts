@@ -1,13 +1,14 @@
 import { sql, type Transaction } from 'kysely'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
-import type { CustomerFacts } from './customer-facts.js'
+import { bulkLookup } from './bulk.js'
+import type { CustomerFacts, CustomerRecord } from './customer-facts.js'
 import { deleteReferences } from './customer-references.js'
-import { type CustomerRecord, loadCustomers, saveCustomers } from './customers.js'
+import { loadCustomers, saveCustomers } from './customers.js'
 import type { Database } from './schema.js'
 
-const remove = bulkStatement(
-  (keys) => sql`delete from customers where (environment, customer_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql`delete from customers where ${isTold}`,
 )
 
 /**

@@ -6,6 +6,19 @@ export function eventKey(environment: Environment, eventId: string): string {
   return `${environment} ${eventId}`
 }
 
+/** The same for a source, a payment or a customer of one environment. */
+export function storedSourceKey(environment: Environment, { kind, id }: SourceKey): string {
+  return `${environment} ${kind} ${id}`
+}
+
+export function paymentKey(environment: Environment, paymentId: string): string {
+  return `${environment} ${paymentId}`
+}
+
+export function customerKey(environment: Environment, customerId: string): string {
+  return `${environment} ${customerId}`
+}
+
 /** One text for one source within an environment: ids of different kinds may be equal. */
 export function sourceKey({ kind, id }: SourceKey): string {
   return `${kind} ${id}`

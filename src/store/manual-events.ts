@@ -1,13 +1,14 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import type { RecordedErasure } from './erasure-file.js'
 import type { Database } from './schema.js'
 
 /** The type in these very words: SQLite finds the index of these few events by them. */
-const selectManualEvents = bulkStatement(
-  (keys) => sql<{ normalized: string }>`
-    select normalized from events where (environment, customer_id) in (${keys}) and type like 'manual.%'`,
+const selectManualEvents = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql<{ normalized: string }>`
+    select normalized from events where ${isTold} and type like 'manual.%'`,
 )
 
 /** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */

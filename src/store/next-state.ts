@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import type { FoldedSource } from '../entitlements/fold-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert } from './bulk.js'
 import { placeOf, type StoredSourceKey } from './rebuild-progress.js'
 import type { Database, StoredDisposition } from './schema.js'
 
@@ -69,8 +69,9 @@ export async function saveNextState(
 }
 
 const removals = (['next_sources', 'next_dispositions'] as const).map((table) =>
-  bulkStatement(
-    (keys) => sql`delete from ${sql.table(table)} where (environment, kind, source_id) in (${keys})`,
+  bulkLookup(
+    ['environment', 'kind', 'source_id'],
+    (isTold) => sql`delete from ${sql.table(table)} where ${isTold}`,
   ),
 )
 

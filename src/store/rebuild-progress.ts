@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkStatement } from './bulk.js'
+import { bulkInsert, bulkLookup } from './bulk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -63,8 +63,9 @@ export async function loadMarks(db: Kysely<Database>, limit: number): Promise<re
   return rows.map(({ environment, kind, source_id: id }) => ({ environment, kind, id }))
 }
 
-const removeMarks = bulkStatement(
-  (keys) => sql`delete from rebuild_marks where (environment, kind, source_id) in (${keys})`,
+const removeMarks = bulkLookup(
+  ['environment', 'kind', 'source_id'],
+  (isTold) => sql`delete from rebuild_marks where ${isTold}`,
 )
 
 export async function clearMarks(

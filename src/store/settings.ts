@@ -1,10 +1,11 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import type { Database, SettingsTable } from './schema.js'
 
 /** Prepared once: every batch asks for some. */
-const select = bulkStatement(
-  (keys) => sql<SettingsTable>`select key, value from settings where key in (${keys})`,
+const select = bulkLookup(
+  ['key'],
+  (isTold) => sql<SettingsTable>`select key, value from settings where ${isTold}`,
 )
 
 /** Null where the setting was never made. */

@@ -3,14 +3,16 @@ import type { FoldedSource, SourceMemory } from '../entitlements/fold-source.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement, bulkUpsert } from './bulk.js'
-import { sourceKey } from './keys.js'
+import type { BatchMemory } from './batch-memory.js'
+import { bulkLookup, bulkUpsert, type Row } from './bulk.js'
+import { sourceKey, storedSourceKey } from './keys.js'
 import { markTouched } from './rebuild-progress.js'
 import type { Database, SourcesTable } from './schema.js'
 
-const selectSources = bulkStatement(
-  (keys) => sql<Pick<SourcesTable, 'state' | 'memory'>>`
-    select state, memory from sources where (environment, kind, source_id) in (${keys})`,
+const selectSources = bulkLookup(
+  ['environment', 'kind', 'source_id'],
+  (isTold) => sql<Pick<SourcesTable, 'state' | 'memory'>>`
+    select state, memory from sources where ${isTold}`,
 )
 
 /** By `sourceKey`; a source that was never saved is not in the map. */
@@ -18,24 +20,28 @@ export async function loadSources(
   db: Kysely<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
+  lately?: BatchMemory,
 ): Promise<ReadonlyMap<string, FoldedSource>> {
-  const rows = await selectSources(
-    db,
-    keys.map(({ kind, id }) => [environment, kind, id]),
-  )
-  return new Map(
-    rows.map((row) => {
-      const state = parseState(row.state)
-      const memory = row.memory === null ? null : (JSON.parse(row.memory) as SourceMemory)
-      return [sourceKey(state), { state, memory }]
-    }),
-  )
+  const found = new Map<string, FoldedSource>()
+  const unknown: Row[] = []
+  for (const key of keys) {
+    const source = lately?.sources.get(storedSourceKey(environment, key))
+    if (source === undefined) unknown.push([environment, key.kind, key.id])
+    else found.set(sourceKey(key), source)
+  }
+  for (const row of await selectSources(db, unknown)) {
+    const state = parseState(row.state)
+    const memory = row.memory === null ? null : (JSON.parse(row.memory) as SourceMemory)
+    found.set(sourceKey(state), { state, memory })
+  }
+  return found
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
-const selectSourcesOfCustomers = bulkStatement(
-  (keys) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
-    select customer_id, state from sources where (environment, customer_id) in (${keys})`,
+const selectSourcesOfCustomers = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
+    select customer_id, state from sources where ${isTold}`,
 )
 
 /** All that these customers' access follows from, by customer id, in the order of kind and id. */
@@ -77,6 +83,7 @@ export async function saveSources(
   environment: Environment,
   sources: readonly FoldedSource[],
   standing: ReadonlyMap<string, FoldedSource> = new Map(),
+  lately?: BatchMemory,
 ): Promise<void> {
   await markTouched(
     trx,
@@ -96,10 +103,12 @@ export async function saveSources(
     standing.get(sourceKey(state))?.state.customerId === state.customerId
   await upsertOfSameCustomer(trx, sources.filter(isOfSameCustomer).map(row))
   await upsert(trx, sources.filter((source) => !isOfSameCustomer(source)).map(row))
+  for (const source of sources) lately?.sources.set(storedSourceKey(environment, source.state), source)
 }
 
-const remove = bulkStatement(
-  (keys) => sql`delete from sources where (environment, kind, source_id) in (${keys})`,
+const remove = bulkLookup(
+  ['environment', 'kind', 'source_id'],
+  (isTold) => sql`delete from sources where ${isTold}`,
 )
 
 /** For a payment whose events have all moved to a subscription. */
@@ -107,7 +116,9 @@ export async function deleteSources(
   trx: Transaction<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
+  lately?: BatchMemory,
 ): Promise<void> {
+  for (const key of keys) lately?.sources.delete(storedSourceKey(environment, key))
   await markTouched(trx, environment, keys)
   await remove(
     trx,

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import { sourceKey } from './keys.js'
 import type { Database, EventsTable } from './schema.js'
 
@@ -21,10 +21,11 @@ export async function countSources(db: Kysely<Database>): Promise<number> {
   return Number(row?.count ?? 0)
 }
 
-const selectEvents = bulkStatement(
-  (keys) => sql<Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'disposition' | 'reason'>>`
+const selectEvents = bulkLookup(
+  ['environment', 'source_kind', 'source_id'],
+  (isTold) => sql<Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'disposition' | 'reason'>>`
     select source_kind, source_id, normalized, disposition, reason from events
-    where (environment, source_kind, source_id) in (${keys})`,
+    where ${isTold}`,
 )
 
 /** By `sourceKey`, in no order; a source of which no event is stored has an empty list. */

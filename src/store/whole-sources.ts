@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import { sourceKey } from './keys.js'
 import type { Database, SourcesTable } from './schema.js'
 import { loadEventsOfSources, type StoredSourceEvent } from './stored-sources.js'
@@ -18,9 +18,10 @@ export interface WholeSource {
   readonly standing: StandingSource | null
 }
 
-const selectStanding = bulkStatement(
-  (keys) => sql<Pick<SourcesTable, 'kind' | 'source_id' | 'state' | 'memory'>>`
-    select kind, source_id, state, memory from sources where (environment, kind, source_id) in (${keys})`,
+const selectStanding = bulkLookup(
+  ['environment', 'kind', 'source_id'],
+  (isTold) => sql<Pick<SourcesTable, 'kind' | 'source_id' | 'state' | 'memory'>>`
+    select kind, source_id, state, memory from sources where ${isTold}`,
 )
 
 /** In the order of the keys; of a key that nothing is stored of, a source without anything. */

@@ -348,6 +348,29 @@ describe('an erasure', () => {
     ])
   })
 
+  it('is not undone by what the daemon remembers, whatever comes next', async () => {
+    const daemon = await runErasingDaemon()
+    await tell(daemon)
+    await erase(daemon, 'cus_ada')
+    await sendAll(
+      daemon,
+      JSON.stringify({
+        id: 'evt_deleted',
+        type: 'customer.deleted',
+        created_at: time(40),
+        data: { object: 'customer', id: 'cus_ada' },
+      }),
+      event('evt_4', 'payment.succeeded', { subscription: 'sub_ada', at: 41 }),
+    )
+    expect(await storedUnder(daemon, 'evt_4')).toMatchObject([{ body: null, disposition: 'applied' }])
+    expect((await call(daemon, 'GET', '/customers/cus_ada')).json).toMatchObject({
+      deletedAt: time(40),
+      identities: { email: null, name: null },
+      references: { all: [] },
+    })
+    expect(foundIn(daemon.databaseFile, WORDS)).toEqual([])
+  })
+
   it('lets no account be linked any more', async () => {
     const daemon = await runErasingDaemon()
     await erase(daemon, 'cus_ada')

@@ -26,6 +26,15 @@ describe('a field under both of its names', () => {
   })
 })
 
+describe('an instant under both of its names', () => {
+  it.each([
+    [{ expiresAt: '2030-01-02T00:00:00Z', expires_at: '2030-01-03T00:00:00Z' }, Date.UTC(2030, 0, 2)],
+    [{ expiresAt: 'soon', expires_at: '2030-01-03T00:00:00Z' }, Date.UTC(2030, 0, 3)],
+  ])('counts as any other field: %j', (shown, expiresAt) => {
+    expect(eventOf('subscription.renewed', { id: 'sub_1', ...shown })).toMatchObject({ expiresAt })
+  })
+})
+
 describe('text', () => {
   it.each([
     ['empty', ''],
