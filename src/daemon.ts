@@ -9,21 +9,18 @@ import { scheduledBackups } from './daemon/scheduled-backups.js'
 import { customerQuestions } from './daemon/store-questions.js'
 import { createFollowing } from './daemon/sync.js'
 import { usableSocket } from './daemon/usable-socket.js'
+import { watchStore } from './daemon/watch-store.js'
 import { entitlementFor } from './entitlements/entitlement.js'
-import { createKeptAnswers } from './handlers/kept-answers.js'
+import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
-import { addStoreMetrics } from './handlers/store-metrics.js'
-import { createDeliveryWatch } from './ingest/delivery-watch.js'
 import { createCheckLines, createImportLines } from './ingest/import-lines.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
 import { startWriter } from './ingest/start-writer.js'
-import { startSchedule } from './jobs/schedule.js'
-import { createWarnOfGaps } from './jobs/warn-of-gaps.js'
 import { loadDeletedUnerased, loadErasure } from './store/erasures.js'
 import { createEventBodyReader } from './store/event-body-reader.js'
 import { createEventPageReader } from './store/event-page-reader.js'
@@ -31,7 +28,6 @@ import { createEventReader } from './store/event-reader.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
 import { openStore } from './store/store.js'
-import { countWaiting } from './store/waiting-events.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
@@ -101,15 +97,16 @@ export async function startDaemon(
     })
     // Whatever found it: the writer may have ended before there was a queue.
     void failure.then(queue.fail)
+    const aside: KeptAnswers['aside'] = (change) => keptAnswers.aside(change).finally(() => wakeFollowing())
     const rebuilds = createRebuildJobs({
-      rebuild: (policy, options) => keptAnswers.aside(() => writer.rebuild(policy, options)),
+      rebuild: (policy, options) => aside(() => writer.rebuild(policy, options)),
       log,
     })
     const replays = createReplays({
       file: config.database.file,
       writer,
-      keptAnswers,
-      endpoints: () => Object.fromEntries(current.endpoints.map((one) => [one.name, one.environment])),
+      aside,
+      config: () => current,
       clock,
       log,
     })
@@ -195,22 +192,13 @@ export async function startDaemon(
       log,
     })
     const backups = scheduledBackups(config, metrics.registry, clock, log)
-    const endpointNames = () => current.endpoints.map(({ name }) => name)
-    const readGaps = createDeliveryWatch({ db: store.reader, clock })
-    addStoreMetrics({
+    const schedule = watchStore({
+      db: store.reader,
+      refreshDue: trusted(inPlace(writer.refreshDue)),
+      onChanged: following.wake,
+      endpointNames: () => current.endpoints.map(({ name }) => name),
       registry: metrics.registry,
-      endpointNames,
-      readGaps,
-      countWaiting: () => countWaiting(store.reader),
-    })
-    const refreshDue = trusted(inPlace(writer.refreshDue))
-    const schedule = startSchedule({
-      refreshDue: async () => {
-        const count = await refreshDue()
-        if (count > 0) following.wake()
-        return count
-      },
-      warnOfGaps: createWarnOfGaps({ readGaps, endpointNames, log }),
+      clock,
       log,
     })
     const privacySchedule = erasures.start()

@@ -36,5 +36,19 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
     ...(skipped > 0 ? [`${skipped} left alone: their endpoint is for another environment now`] : []),
     ...(notReplayable > 0 ? [`${notReplayable} taken as they stand: their bodies were removed`] : []),
   ]
-  return `${lines.join('\n')}\n${differenceText(summary, { conditional })}`
+  return `${lines.join('\n')}\n${differenceText(summary, { conditional })}${callsText(summary)}`
+}
+
+/** What roles and groups would have to follow, where that is told. */
+function callsText({ calls }: ReplaySummaryJson): string {
+  if (calls === null) return ''
+  const { gives, takes, sample } = calls
+  if (gives + takes === 0) return 'no role or group would follow\n'
+  const lines = sample.map(
+    ({ environment, action, target, accountId, customerId }) =>
+      `${environment}  ${action}  ${target}  ${accountId}  (${customerId})\n`,
+  )
+  const more = gives + takes - sample.length
+  const rest = more > 0 ? [`and ${more} more\n`] : []
+  return [`${gives} would be given a role or group, ${takes} would lose one\n`, ...lines, ...rest].join('')
 }

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '../config/types.js'
+import { openCopy } from '../daemon/open-copy.js'
+import { endpointsOf } from '../daemon/replays.js'
 import { LatchkeyError } from '../errors.js'
-import { summaryJson } from '../handlers/rebuild-json.js'
-import type { ReplayJson, ReplaySummaryJson } from '../handlers/replay-json.js'
+import { type ReplayJson, type ReplaySummaryJson, replaySummaryJson } from '../handlers/replay-json.js'
 import { createRehearse } from '../ingest/rehearse.js'
 import { createWorkRate, type WorkRate } from '../ingest/work-rate.js'
 import { openWriter } from '../ingest/writer.js'
@@ -78,24 +79,24 @@ async function replayHere(
   const open = (place: string) => openWriter(place, now)
   const store = await openStore(file, config.policy, now, open)
   try {
-    const rehearse = createRehearse({ file, startCopy: startBackup, openWriter: open })
+    const rehearse = createRehearse({
+      file,
+      startCopy: startBackup,
+      openCopy: (copy) => openCopy(copy, open, config, now),
+    })
     const order = {
       filter: eventFilterOf(options, config),
       endpoints: endpointsOf(config),
       isAnew: !!options.dryRun,
     }
     const { measure } = createWorkRate(now)
-    const { counts, access } = await (options.dryRun ? rehearse : store.writer.replay)(order, {
+    const report = await (options.dryRun ? rehearse : store.writer.replay)(order, {
       onProgress: (reached, total) => show(measure(reached, total)),
     })
-    return { ...counts, ...summaryJson(access) }
+    return replaySummaryJson(report)
   } finally {
     await store.close()
   }
-}
-
-function endpointsOf({ endpoints }: Config) {
-  return Object.fromEntries(endpoints.map(({ name, environment }) => [name, environment]))
 }
 
 /** One line that overwrites itself; nothing where no person looks. */

@@ -1,4 +1,6 @@
 import type { EventFilter } from '../entitlements/stored-event.js'
+import type { RehearsalReport } from '../ingest/rehearse.js'
+import type { ReplayReport } from '../ingest/replay.js'
 import type { ReplayStatus } from '../ingest/replay-jobs.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 import { summaryJson } from './rebuild-json.js'
@@ -13,14 +15,19 @@ export function replayJson({ id, filter, dryRun, startedAt, progress, outcome }:
     startedAt: iso(startedAt),
     endedAt: outcome.state === 'running' ? null : iso(outcome.endedAt),
     progress,
-    summary:
-      outcome.state === 'done' ? { ...outcome.report.counts, ...summaryJson(outcome.report.access) } : null,
+    summary: outcome.state === 'done' ? replaySummaryJson(outcome.report) : null,
     reason: 'reason' in outcome ? outcome.reason : null,
   }
 }
 
+/** `calls`: what roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
+export function replaySummaryJson(report: ReplayReport | RehearsalReport) {
+  const { counts, access } = report
+  return { ...counts, ...summaryJson(access), calls: 'calls' in report ? report.calls : null }
+}
+
 export type ReplayJson = Readonly<ReturnType<typeof replayJson>>
-export type ReplaySummaryJson = NonNullable<ReplayJson['summary']>
+export type ReplaySummaryJson = Readonly<ReturnType<typeof replaySummaryJson>>
 
 function filterJson({ environment, type, disposition, customerId, endpoint, from, to }: EventFilter) {
   return { environment, type, disposition, customerId, endpoint, from: isoOrNull(from), to: isoOrNull(to) }

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
 import type { BackupUnderWay } from '../store/start-backup.js'
-import type { Replay } from './replay.js'
+import { callsThatFollow, type FollowingCall, type FollowingCalls } from './following-calls.js'
+import type { Replay, ReplayOrder, ReplayReport } from './replay.js'
 import { neverStopping, type WorkOptions } from './work-options.js'
-import type { OpenWriter } from './writer.js'
 
 /** How soon a copy under way is given up once it is not wanted. */
 const LOOK_EVERY_MS = 200
@@ -15,24 +15,45 @@ export interface RehearseDeps {
   /** The database. */
   readonly file: string
   readonly startCopy: (file: string, target: string) => BackupUnderWay
-  readonly openWriter: (file: string) => OpenWriter
+  readonly openCopy: (file: string) => Rehearsal
 }
+
+/** A copy of the database, open. */
+export interface Rehearsal {
+  readonly replay: Replay
+  /** Every call to a platform that is to be made as the copy stands. */
+  calls(): Promise<readonly FollowingCall[]>
+  close(): Promise<void>
+}
+
+export interface RehearsalReport extends ReplayReport {
+  /** What roles and groups would have to follow. */
+  readonly calls: FollowingCalls
+}
+
+/** @throws {LatchkeyError} `replay_interrupted` */
+export type Rehearse = (order: ReplayOrder, options?: WorkOptions) => Promise<RehearsalReport>
+
+/** Calls that a report names; it counts all. */
+const SAMPLE_SIZE = 20
 
 /**
  * A replay on a copy of the database, beside it, which is thrown away: it tells to the letter what the same replay
  * would do, and neither changes nor delays anything. It needs as much free disk as the database takes. One at a time.
  */
-export function createRehearse({ file, startCopy, openWriter }: RehearseDeps): Replay {
+export function createRehearse({ file, startCopy, openCopy }: RehearseDeps): Rehearse {
   const copy = `${file}.dry-run`
   return async (order, { onProgress, isStopping = neverStopping } = {}) => {
     removeCopy(copy)
     try {
       await copied(startCopy(file, copy), isStopping)
-      const writer = openWriter(copy)
+      const { replay, calls, close } = openCopy(copy)
       try {
-        return await writer.replay(order, { ...(onProgress && { onProgress }), isStopping })
+        const before = await calls()
+        const report = await replay(order, { ...(onProgress && { onProgress }), isStopping })
+        return { ...report, calls: callsThatFollow(before, await calls(), SAMPLE_SIZE) }
       } finally {
-        await writer.close()
+        await close()
       }
     } finally {
       removeCopy(copy)

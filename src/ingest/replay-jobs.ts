@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { EventFilter } from '../entitlements/stored-event.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { RehearsalReport, Rehearse } from './rehearse.js'
 import { isSameMeaning, type Replay, type ReplayOrder, type ReplayReport } from './replay.js'
 import { createWorkRate, type WorkRate } from './work-rate.js'
 
@@ -18,7 +19,7 @@ export interface ReplayStatus {
   readonly progress: WorkRate
   readonly outcome:
     | { readonly state: 'running' }
-    | { readonly state: 'done'; readonly endedAt: number; readonly report: ReplayReport }
+    | { readonly state: 'done'; readonly endedAt: number; readonly report: ReplayReport | RehearsalReport }
     | { readonly state: 'stopped' | 'failed'; readonly endedAt: number; readonly reason: string }
 }
 
@@ -40,7 +41,7 @@ export interface ReplayJobs {
 export interface ReplayJobsDeps {
   readonly replay: Replay
   /** The same on a copy. */
-  readonly rehearse: Replay
+  readonly rehearse: Rehearse
   /** Asked at every start, since a reload may change them. */
   readonly endpoints: () => ReplayOrder['endpoints']
   readonly clock: () => number

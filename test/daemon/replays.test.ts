@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { describe, expect, it, vi } from 'vitest'
 import type { ReplayJson } from '../../src/handlers/replay-json.js'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
 import { misread } from '../setup/misread.js'
 import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
@@ -24,16 +26,19 @@ const CONFIG = {
   },
 }
 
-const PAID = wireEvent('payment.authorized', { id: 'evt_paid' })
+const PAID = wireEvent('payment.authorized', {
+  id: 'evt_paid',
+  data: { customer: { id: CUSTOMER, communityId: accountId(1) } },
+})
 
 /** A daemon whose store holds a payment that the program before this one could not read. */
-async function daemonAfterMisreading(): Promise<RunningDaemon> {
+async function daemonAfterMisreading(config: Record<string, unknown> = {}): Promise<RunningDaemon> {
   const before = await runDaemon({ config: CONFIG })
   const unreadable = 'nobody can read this'
   await send(before, unreadable)
   await before.stop()
   await misread(before.databaseFile, [{ unreadable, body: PAID }])
-  return runDaemon({ config: CONFIG, folder: before.folder })
+  return runDaemon({ config: { ...CONFIG, ...config }, folder: before.folder })
 }
 
 function call(daemon: RunningDaemon, method: string, path: string, body?: unknown, key = ADMIN_KEY) {
@@ -106,10 +111,37 @@ describe('a replay', () => {
     const daemon = await daemonAfterMisreading()
     const before = await daemon.stored((db) => db.selectFrom('events').selectAll().execute())
     const trial = await replayed(daemon, { dryRun: true })
-    expect(trial).toMatchObject({ dryRun: true, summary: { read: 1, recovered: 1, ...GAINED } })
+    expect(trial).toMatchObject({
+      dryRun: true,
+      summary: { read: 1, recovered: 1, ...GAINED, calls: { gives: 0 } },
+    })
     expect(await get(daemon, `/entitlements/${CUSTOMER}`)).toMatchObject({ entitlements: [] })
     expect(await daemon.stored((db) => db.selectFrom('events').selectAll().execute())).toEqual(before)
     expect(existsSync(`${daemon.databaseFile}.dry-run`)).toBe(false)
+  })
+
+  it('on trial tells which roles would follow, and has nobody given one', async () => {
+    const discord = await startDiscord()
+    discord.guild.join(accountId(1))
+    const daemon = await daemonAfterMisreading({
+      products: {
+        [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] },
+      },
+      sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+    })
+    const trial = await replayed(daemon, { dryRun: true })
+    const target = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
+    expect(trial.summary?.calls).toEqual({
+      gives: 1,
+      takes: 0,
+      sample: [
+        { environment: 'live', target, accountId: accountId(1), customerId: CUSTOMER, action: 'give' },
+      ],
+    })
+    expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([])
+
+    expect((await replayed(daemon, {})).summary).toMatchObject({ ...GAINED, calls: null })
+    await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), 10_000)
   })
 
   it('leaves alone what has the id of another event, and what came through an endpoint that has moved', async () => {

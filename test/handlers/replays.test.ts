@@ -1,13 +1,14 @@
 import { pino } from 'pino'
 import { expect, it, vi } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
-import type { Replay, ReplayReport } from '../../src/ingest/replay.js'
+import type { RehearsalReport, Rehearse } from '../../src/ingest/rehearse.js'
 import { createReplayJobs } from '../../src/ingest/replay-jobs.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
-const REPORT: ReplayReport = {
+const REPORT: RehearsalReport = {
   counts: { read: 4, changed: 0, recovered: 0, quarantined: 0, duplicates: 0, skipped: 0, notReplayable: 0 },
   access: { gains: 0, losses: 0, otherwise: 0, sample: [] },
+  calls: { gives: 0, takes: 0, sample: [] },
 }
 
 /** Replays that go on until they are told to end, or to stop. */
@@ -15,7 +16,7 @@ async function openWithReplays() {
   let now = NOW
   let step: () => void = () => {}
   let isEnding = false
-  const replay: Replay = async (_, { onProgress, isStopping } = {}) => {
+  const replay: Rehearse = async (_, { onProgress, isStopping } = {}) => {
     onProgress?.(100, 1_000)
     while (!isEnding) {
       await new Promise<void>((resolve) => {

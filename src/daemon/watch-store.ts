@@ -1,0 +1,39 @@
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import { addStoreMetrics } from '../handlers/store-metrics.js'
+import { createDeliveryWatch } from '../ingest/delivery-watch.js'
+import { type Schedule, startSchedule } from '../jobs/schedule.js'
+import { createWarnOfGaps } from '../jobs/warn-of-gaps.js'
+import type { Database } from '../store/schema.js'
+import { countWaiting } from '../store/waiting-events.js'
+
+export interface WatchStoreDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly refreshDue: () => Promise<number>
+  /** Told when the clock alone has changed access. */
+  readonly onChanged: () => void
+  /** Asked each time, since a reload may change them. */
+  readonly endpointNames: () => readonly string[]
+  readonly registry: Registry
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  readonly log: Logger
+}
+
+/** What changes in the store by the clock alone, and what its metrics and warnings tell of it. */
+export function watchStore(deps: WatchStoreDeps): Schedule {
+  const { db, refreshDue, onChanged, endpointNames, registry, clock, log } = deps
+  const readGaps = createDeliveryWatch({ db, clock })
+  addStoreMetrics({ registry, endpointNames, readGaps, countWaiting: () => countWaiting(db) })
+  return startSchedule({
+    refreshDue: async () => {
+      const count = await refreshDue()
+      if (count > 0) onChanged()
+      return count
+    },
+    warnOfGaps: createWarnOfGaps({ readGaps, endpointNames, log }),
+    log,
+  })
+}

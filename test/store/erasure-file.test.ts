@@ -1,0 +1,35 @@
+import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { appendErasures, erasureFileOf, readErasures } from '../../src/store/erasure-file.js'
+import { temporaryFile } from './temporary-store.js'
+
+const erasure = (n: number) =>
+  ({
+    environment: 'live',
+    customerId: `cus_${n}`,
+    eventId: `man_${n}`,
+    at: n,
+    actor: 'a',
+    reason: null,
+  }) as const
+
+it('holds every erasure in order, for its owner alone, and none where there is no file', () => {
+  const file = erasureFileOf(temporaryFile())
+  expect(readErasures(file)).toEqual([])
+  appendErasures(file, [])
+  expect(readErasures(file)).toEqual([])
+  appendErasures(file, [erasure(1), erasure(2)])
+  appendErasures(file, [erasure(3)])
+  expect(readErasures(file)).toEqual([erasure(1), erasure(2), erasure(3)])
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+})
+
+it('leaves out a line that a crash cut off, and goes on after it', () => {
+  const file = erasureFileOf(temporaryFile())
+  appendErasures(file, [erasure(1)])
+  appendFileSync(file, JSON.stringify(erasure(2)).slice(0, 30))
+  expect(readErasures(file)).toEqual([erasure(1)])
+  appendErasures(file, [erasure(3)])
+  expect(readErasures(file)).toEqual([erasure(1), erasure(3)])
+  expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
+})
