@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { type Membership, type MembershipKey, membershipOf } from './membership.js'
+import { type Failure, failureOf, type Membership, type MembershipKey, membershipOf } from './membership.js'
 import type { Database, MembershipsTable } from './schema.js'
 
 /** A target as its memberships name it. */
@@ -12,6 +12,32 @@ export interface TargetRef {
 /** Every target that has memberships, configured or not. */
 export async function loadTargetRefs(db: Kysely<Database>): Promise<readonly TargetRef[]> {
   return db.selectFrom('memberships').select(['environment', 'target']).distinct().execute()
+}
+
+/** That a platform has said to wait, as its memberships tell: until when, in epoch milliseconds, and in what words. */
+export interface StandingWait {
+  readonly target: string
+  readonly until: number
+  readonly failure: Failure
+}
+
+/** The longest wait of each target that is not over by `now` and began with this failure. */
+export async function loadStandingWaits(
+  db: Kysely<Database>,
+  code: string,
+  now: number,
+): Promise<readonly StandingWait[]> {
+  const rows = await db
+    .selectFrom('memberships')
+    .select(['target', 'last_error', sql<number>`max(next_attempt_at)`.as('until')])
+    .where('next_attempt_at', '>', now)
+    .where(sql<boolean>`substr(last_error, 1, ${code.length + 1}) = ${`${code}:`}`)
+    .groupBy('target')
+    .execute()
+  return rows.flatMap(({ target, last_error, until }) => {
+    const failure = failureOf(last_error)
+    return failure === null ? [] : [{ target, until, failure }]
+  })
 }
 
 /** What of a target is due, in the order in which the index keeps it. */

@@ -128,7 +128,7 @@ function textOf(failure: Failure | null): string | null {
   return failure === null ? null : `${failure.code}${SEPARATOR}${failure.message}`
 }
 
-function failureOf(text: string | null): Failure | null {
+export function failureOf(text: string | null): Failure | null {
   if (text === null) return null
   const [code = '', ...message] = text.split(SEPARATOR)
   return { code, message: message.join(SEPARATOR) }

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
-import { loadTargetRefs } from '../store/membership-lists.js'
+import { loadStandingWaits, loadTargetRefs } from '../store/membership-lists.js'
 import type { Database } from '../store/schema.js'
 import { loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
@@ -60,6 +60,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const held = new Set<string>()
 
   const gate = createGate(random)
+  await waitAsTold()
   const mayCall = (): boolean => !paused && !isStopping
   const platformOf = ({ adapter }: { readonly adapter: AdapterName }) => platforms.get(adapter) ?? null
   const run = createRun()
@@ -104,6 +105,14 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     clock,
     log,
   })
+
+  /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
+  async function waitAsTold(): Promise<void> {
+    for (const { target, until, failure } of await loadStandingWaits(db, 'rate_limited', clock())) {
+      const platform = targets.find((one) => one.target === target)?.adapter
+      if (platform !== undefined) gate.limited({ platform, target }, 'platform', until, failure, clock())
+    }
+  }
 
   function tellOfBound({ environment, target }: SyncTarget, isHeld: boolean): void {
     const name = `${environment} ${target}`

@@ -41,6 +41,31 @@ describe('a limit', () => {
     expect((await sync.status()).platforms).toEqual([{ platform: 'discord', state: { kind: 'ok' } }])
   })
 
+  it('is waited for by a process that comes after the one that was told of it', async () => {
+    const { community, access, pass, clock, start, sync } = await withCustomers(40)
+    const until = NOON + 5_000
+    const limited = new RetryableError('rate_limited', 'Slower.', {
+      scope: 'platform',
+      notBefore: until,
+      isRefused: true,
+    })
+    community.meet(() => (clock() < until ? { error: limited, isMade: false } : null))
+    await sync.run()
+    const first = community.calls.length
+    expect(first).toBeGreaterThan(0)
+
+    const next = await start()
+    await access({ customerId: 'cus_11', active: true, productId: 'pro_silver' })
+    await next.run()
+    expect(community.calls.length).toBe(first)
+    expect((await next.status()).platforms).toMatchObject([
+      { state: { kind: 'limited', code: 'rate_limited' } },
+    ])
+    // Before the wait, one more back-off may have been added.
+    pass(10_000)
+    expect(await next.run()).toMatchObject({ given: 41, failed: 0 })
+  })
+
   it('of one target keeps no other waiting', async () => {
     const { sync, community, access } = await withCustomers(1)
     await access({ customerId: 'cus_10', active: true, productId: 'pro_silver' })
