@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
 import { loadCustomers } from '../../src/store/customers.js'
-import { act, entitlement, runActingDaemon, withReadKey } from './acting.js'
-import { NOW, type RunningDaemon, send } from './running-daemon.js'
+import { ACTING_KEYS, act, entitlement, runActingDaemon, withReadKey } from './acting.js'
+import { NOW, type RunningDaemon, send, sharedDaemon } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 
 const GRANT = { productId: 'pro_1', reason: 'support case 17' }
 const GRANTS = '/customers/cus_1/grants'
 const BLOCKS = '/customers/cus_1/blocks'
+
+/** Refuses everything that it is asked for, so that nothing is ever stored there. */
+const refusing = sharedDaemon({ config: ACTING_KEYS })
 
 const changesOf = (daemon: RunningDaemon) =>
   daemon.stored(async (db) =>
@@ -107,12 +110,11 @@ describe('a grant', () => {
     ['with a list', [], ''],
     ['with no JSON', '{', ''],
   ])('%s is refused, and nothing is stored', async (_what, body, path) => {
-    const daemon = await runActingDaemon()
-    expect(await act(daemon, 'POST', GRANTS, body)).toMatchObject({
+    expect(await act(refusing(), 'POST', GRANTS, body)).toMatchObject({
       status: 400,
       json: { code: 'invalid_request', errors: [{ path }] },
     })
-    expect(await storedEvents(daemon)).toEqual([])
+    expect(await storedEvents(refusing())).toEqual([])
   })
 })
 
@@ -200,8 +202,7 @@ describe('a block', () => {
   })
 
   it('needs a reason', async () => {
-    const daemon = await runActingDaemon()
-    expect(await act(daemon, 'PUT', BLOCKS)).toMatchObject({
+    expect(await act(refusing(), 'PUT', BLOCKS)).toMatchObject({
       status: 400,
       json: { errors: [{ path: 'reason' }] },
     })
@@ -224,12 +225,11 @@ describe('linked identities', () => {
   })
 
   it('are refused where none is named', async () => {
-    const daemon = await runActingDaemon()
-    expect(await act(daemon, 'PUT', IDENTITIES, {})).toMatchObject({
+    expect(await act(refusing(), 'PUT', IDENTITIES, {})).toMatchObject({
       status: 400,
       json: { code: 'invalid_request' },
     })
-    expect(await storedEvents(daemon)).toEqual([])
+    expect(await storedEvents(refusing())).toEqual([])
   })
 })
 
@@ -247,14 +247,13 @@ describe('every act', () => {
   it.each(ACTS)(
     '%s %s needs the scope "write", a key, and an environment of the key',
     async (method, path, body) => {
-      const daemon = await runActingDaemon()
       const refusals = [
-        await act(daemon, method, path, body, withReadKey()),
-        await act(daemon, method, path, body, { key: 'lk_nobody' }),
-        await act(daemon, method, `${path}?environment=sandbox`, body),
+        await act(refusing(), method, path, body, withReadKey()),
+        await act(refusing(), method, path, body, { key: 'lk_nobody' }),
+        await act(refusing(), method, `${path}?environment=sandbox`, body),
       ]
       expect(refusals.map(({ json }) => json.code)).toEqual(['forbidden', 'unauthorized', 'forbidden'])
-      expect(await storedEvents(daemon)).toEqual([])
+      expect(await storedEvents(refusing())).toEqual([])
     },
   )
 
@@ -265,8 +264,7 @@ describe('every act', () => {
     ['GET', `${BLOCKS}/pro_1`],
     ['DELETE', '/customers/cus_1/identities'],
   ])('takes its own methods only: not %s %s', async (method, path) => {
-    const daemon = await runActingDaemon()
-    expect(await act(daemon, method, path)).toMatchObject({
+    expect(await act(refusing(), method, path)).toMatchObject({
       status: 405,
       json: { code: 'method_not_allowed' },
     })

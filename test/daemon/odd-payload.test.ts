@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { metric, warnings } from './observed.js'
-import { ask, runDaemon, send } from './running-daemon.js'
-import { storedEvents } from './stored.js'
+import { ask, runDaemon, send, sharedDaemon } from './running-daemon.js'
+import { storedEvents, storedUnder } from './stored.js'
 import { CUSTOMER, PAYMENT, PRODUCT, wireEvent } from './wire-events.js'
 
 /** Short, so that whatever is put in is there once. */
@@ -12,9 +12,21 @@ const PLAIN = JSON.stringify({
   data: { payment_id: PAYMENT, customer_id: CUSTOMER, product_id: PRODUCT },
 })
 
+const shared = sharedDaemon()
+
+let told = 0
+
+/** The plain event of a customer and a payment of its own. */
+function plainOfAnother() {
+  told += 1
+  const [id, customer] = [`evt_odd_${told}`, `cus_odd_${told}`]
+  const data = { payment_id: `pay_odd_${told}`, customer_id: customer, product_id: PRODUCT }
+  return { id, customer, plain: JSON.stringify({ ...JSON.parse(PLAIN), id, data }) }
+}
+
 /** Puts these members, as written, into the event itself and into its data. */
-function withMembers(members: string): string {
-  return PLAIN.replace('{', `{${members},`).replace('"data":{', `"data":{${members},`)
+function withMembers(plain: string, members: string): string {
+  return plain.replace('{', `{${members},`).replace('"data":{', `"data":{${members},`)
 }
 
 describe('members that nobody asked for', () => {
@@ -27,22 +39,25 @@ describe('members that nobody asked for', () => {
     ['numbers beyond any', '"gas":1e400,"fee":-1e-400'],
     ['what a later version might add', '"new_field":{"deep":[1,{"er":null}]},"":"","ключ":"значение"'],
   ])('are kept with the bytes, and change nothing: %s', async (_name, members) => {
-    const daemon = await runDaemon()
-    const body = withMembers(members)
-    expect(await (await send(daemon, body)).json()).toMatchObject({ id: 'evt_odd', disposition: 'applied' })
-    const [row] = await storedEvents(daemon)
+    const { id, customer, plain } = plainOfAnother()
+    const warned = warnings(shared()).length
+    const body = withMembers(plain, members)
+    expect(await (await send(shared(), body)).json()).toMatchObject({ id, disposition: 'applied' })
+    const [row] = await storedUnder(shared(), id)
     expect(row?.body?.toString()).toBe(body)
 
-    const answer = await ask(daemon, `/entitlements/${CUSTOMER}`)
+    const answer = await ask(shared(), `/entitlements/${customer}`)
     expect(await answer.json()).toMatchObject({ entitlements: [{ productId: PRODUCT, active: true }] })
     expect(Reflect.ownKeys(Object.prototype)).not.toContain('polluted')
-    expect(warnings(daemon)).toEqual([])
+    expect(warnings(shared()).slice(warned)).toEqual([])
   })
 
   it('of a strange type are as good as missing', async () => {
-    const daemon = await runDaemon()
+    const { plain } = plainOfAnother()
     const odd = '"external_ref":7,"currency":[],"email":{},"tx_hash":false,"total_cycles":"many"'
-    expect(await (await send(daemon, withMembers(odd))).json()).toMatchObject({ disposition: 'applied' })
+    expect(await (await send(shared(), withMembers(plain, odd))).json()).toMatchObject({
+      disposition: 'applied',
+    })
   })
 })
 
@@ -57,17 +72,19 @@ describe('a type that is not documented', () => {
     7,
     '__proto__',
   ])('%j is kept and ignored', async (type) => {
-    const daemon = await runDaemon()
-    const body = JSON.stringify({ ...JSON.parse(PLAIN), type })
-    expect(await (await send(daemon, body)).json()).toEqual({
+    const { id, customer, plain } = plainOfAnother()
+    const body = JSON.stringify({ ...JSON.parse(plain), type })
+    expect(await (await send(shared(), body)).json()).toEqual({
       received: true,
-      id: 'evt_odd',
+      id,
       disposition: 'ignored',
     })
-    expect(await storedEvents(daemon)).toMatchObject([
+    expect(await storedUnder(shared(), id)).toMatchObject([
       { disposition: 'ignored', reason: null, body: Buffer.from(body) },
     ])
-    expect(await (await ask(daemon, `/entitlements/${CUSTOMER}`)).json()).toMatchObject({ entitlements: [] })
+    expect(await (await ask(shared(), `/entitlements/${customer}`)).json()).toMatchObject({
+      entitlements: [],
+    })
   })
 })
 
@@ -75,12 +92,14 @@ describe('the event header, which no signature covers', () => {
   it.each(['payment.refunded', 'PAYMENT_REFUNDED', 'payment.authorized, payment.refunded', '__proto__'])(
     'decides nothing, and is reported where it names another type: %s',
     async (type) => {
-      const daemon = await runDaemon()
-      const answer = await send(daemon, PLAIN, { headers: { 'X-Webhook-Event': type } })
+      const { id, plain } = plainOfAnother()
+      const mismatches = 'latchkey_header_mismatches_total{endpoint="live"}'
+      const [counted, warned] = [(await metric(shared(), mismatches)) ?? 0, warnings(shared()).length]
+      const answer = await send(shared(), plain, { headers: { 'X-Webhook-Event': type } })
       expect(await answer.json()).toMatchObject({ disposition: 'applied' })
-      expect(await storedEvents(daemon)).toMatchObject([{ type: 'payment.authorized' }])
-      expect(await metric(daemon, 'latchkey_header_mismatches_total{endpoint="live"}')).toBe(1)
-      expect(warnings(daemon)).toMatchObject([{ eventId: 'evt_odd', type: 'payment.authorized' }])
+      expect(await storedUnder(shared(), id)).toMatchObject([{ type: 'payment.authorized' }])
+      expect(await metric(shared(), mismatches)).toBe(counted + 1)
+      expect(warnings(shared()).slice(warned)).toMatchObject([{ eventId: id, type: 'payment.authorized' }])
     },
   )
 })
@@ -103,21 +122,22 @@ describe('ids are taken literally everywhere', () => {
     'ÅÅ',
     '𝕏 漢字 🔑',
   ])('%s', async (id) => {
-    const daemon = await runDaemon()
-    const told = { id, customer: id, product: id, payment: id }
-    const receipt = await send(daemon, wireEvent('payment.authorized', told))
+    const named = { id, customer: id, product: id, payment: id }
+    const receipt = await send(shared(), wireEvent('payment.authorized', named))
     expect(await receipt.json()).toEqual({ received: true, id, disposition: 'applied' })
-    expect(await storedEvents(daemon)).toMatchObject([{ event_id: id, customer_id: id, payment_id: id }])
+    const stored = [{ event_id: id, customer_id: id, payment_id: id }]
+    expect(await storedUnder(shared(), id)).toMatchObject(stored)
+    expect(await storedEvents(shared(), { customer: id })).toMatchObject(stored)
 
     const path = `/entitlements/${encodeURIComponent(id)}`
-    const answer = await ask(daemon, path)
+    const answer = await ask(shared(), path)
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
     expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
     expect(await answer.json()).toMatchObject({
       customerId: id,
       entitlements: [{ productId: id, active: true, sources: [{ kind: 'payment', id, eventId: id }] }],
     })
-    expect(await (await ask(daemon, `${path}/${encodeURIComponent(id)}`)).json()).toMatchObject({
+    expect(await (await ask(shared(), `${path}/${encodeURIComponent(id)}`)).json()).toMatchObject({
       productId: id,
       active: true,
     })

@@ -5,7 +5,7 @@ import type { ReplayJson } from '../../src/handlers/replay-json.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { misread } from '../setup/misread.js'
-import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send, sharedDaemon } from './running-daemon.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
 
 const ADMIN_KEY = 'lk_admin_key'
@@ -173,6 +173,8 @@ describe('a replay', () => {
 })
 
 describe('the routes of replays', () => {
+  const untouched = sharedDaemon({ config: CONFIG })
+
   it('are for administrators, of the environments that their key is for', async () => {
     const daemon = await runDaemon({ config: CONFIG })
     const { id } = await replayed(daemon, {})
@@ -197,19 +199,17 @@ describe('the routes of replays', () => {
     ['a time that is none', { filter: { from: 'yesterday' } }, 'filter.from'],
     ['a dry run that is no yes or no', { dryRun: 'yes' }, 'dryRun'],
   ])('refuse %s', async (_, body, path) => {
-    const daemon = await runDaemon({ config: CONFIG })
-    const refused = await call(daemon, 'POST', '/replays', body)
+    const refused = await call(untouched(), 'POST', '/replays', body)
     expect(refused.status).toBe(400)
     expect(await refused.json()).toMatchObject({ code: 'invalid_request', errors: [{ path }] })
   })
 
   it('know nothing of a replay that never was', async () => {
-    const daemon = await runDaemon({ config: CONFIG })
     for (const method of ['GET', 'DELETE']) {
-      const answer = await call(daemon, method, '/replays/rep_1')
+      const answer = await call(untouched(), method, '/replays/rep_1')
       expect(answer.status).toBe(404)
       expect(await answer.json()).toMatchObject({ code: 'replay_not_found' })
     }
-    expect((await call(daemon, 'PUT', '/replays/rep_1', {})).status).toBe(405)
+    expect((await call(untouched(), 'PUT', '/replays/rep_1', {})).status).toBe(405)
   })
 })

@@ -10,6 +10,7 @@ import {
   runDaemon,
   SANDBOX_SECRET,
   send,
+  sharedDaemon,
 } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
@@ -36,6 +37,8 @@ const KEYS = [
   key('writer', ['write', 'events', 'admin'], ['live', 'sandbox']),
 ]
 
+const shared = sharedDaemon()
+
 describe('a question without a right key', () => {
   it.each<[name: string, headers: Record<string, string>]>([
     ['no key', { Authorization: '' }],
@@ -47,11 +50,10 @@ describe('a question without a right key', () => {
     ['the key under another scheme', { Authorization: `Basic ${API_KEY}` }],
     ['two keys', { Authorization: `Bearer ${API_KEY} ${API_KEY}` }],
   ])('is answered alike for a known and an unknown customer: %s', async (_name, headers) => {
-    const daemon = await runDaemon()
-    await send(daemon, GRANT)
+    await send(shared(), GRANT)
     const answers = await Promise.all(
       [...PATHS, ...UNKNOWN_PATHS, `${PATHS[0]}?environment=nowhere`].map(async (path) => {
-        const answer = await ask(daemon, path, headers)
+        const answer = await ask(shared(), path, headers)
         const { date: _date, ...shown } = Object.fromEntries(answer.headers)
         return { status: answer.status, shown, text: await answer.text() }
       }),
@@ -61,11 +63,13 @@ describe('a question without a right key', () => {
     expect(first?.shown['www-authenticate']).toBe('Bearer')
     expect(JSON.parse(first?.text ?? '')).toMatchObject({ status: 401, code: 'unauthorized' })
     for (const answer of answers) expect(answer).toEqual(first)
-    expect(JSON.stringify(daemon.logged())).not.toContain(API_KEY)
+    expect(JSON.stringify(shared().logged())).not.toContain(API_KEY)
   })
 })
 
 describe('a question beyond the rights of its key', () => {
+  const limited = sharedDaemon({ config: { api: { keys: KEYS } } })
+
   it.each([
     ['live-reader', `${PATHS[0]}?environment=sandbox`],
     ['sandbox-reader', PATHS[0] ?? ''],
@@ -75,9 +79,8 @@ describe('a question beyond the rights of its key', () => {
     ['writer', '/metrics'],
     ['live-reader', '/metrics'],
   ])('is forbidden: %s asks %s', async (name, path) => {
-    const daemon = await runDaemon({ config: { api: { keys: KEYS } } })
-    await send(daemon, GRANT)
-    const answer = await ask(daemon, path, bearer(name))
+    await send(limited(), GRANT)
+    const answer = await ask(limited(), path, bearer(name))
     expect(answer.status).toBe(403)
     expect(await answer.json()).toMatchObject({ status: 403, code: 'forbidden' })
   })
@@ -109,7 +112,7 @@ describe('the environment of a question', () => {
   it.each(['environment=LIVE', 'environment=', 'environment=live&environment=live'])(
     'can not be ?%s',
     async (query) => {
-      const answer = await ask(await runDaemon(), `${PATHS[0]}?${query}`)
+      const answer = await ask(shared(), `${PATHS[0]}?${query}`)
       expect(answer.status).toBe(400)
       expect(await answer.json()).toMatchObject({
         code: 'invalid_request',

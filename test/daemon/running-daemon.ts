@@ -111,13 +111,14 @@ function temporaryFolder(atEnd: (end: () => unknown) => void): string {
 }
 
 /**
- * One daemon for all tests of a file, to be asked for within them: each then needs customers and events of its own.
+ * One daemon for all tests of a file, or of a group, to be asked for within them: each then needs customers and
+ * events of its own.
  */
-export function sharedDaemon(): () => RunningDaemon {
+export function sharedDaemon(options: Omit<DaemonOptions, 'atEnd'> = {}): () => RunningDaemon {
   const ends: (() => unknown)[] = []
   let daemon: RunningDaemon | undefined
   beforeAll(async () => {
-    daemon = await runDaemon({ atEnd: (end) => ends.unshift(end) })
+    daemon = await runDaemon({ ...options, atEnd: (end) => ends.unshift(end) })
   })
   afterAll(async () => {
     for (const end of ends) await end()

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import {
   BODY,
   DIGEST,
   expectRefused,
+  knownBefore,
   lines,
   NOW_TEXT,
   post,
@@ -13,10 +15,20 @@ import {
 } from './deliveries.js'
 import { warnings } from './observed.js'
 import type { HeaderLines } from './raw-post.js'
-import { LIVE_SECRET, NOW, runDaemon, SANDBOX_SECRET } from './running-daemon.js'
-import { storedEvents } from './stored.js'
+import { LIVE_SECRET, NOW, runDaemon, SANDBOX_SECRET, sharedDaemon } from './running-daemon.js'
+import { storedUnder } from './stored.js'
+
+// Several daemons: an address whose signatures fail too often is refused before anything is read.
+const accepting = sharedDaemon()
+
+/** The signed event under an id, and of a payment, of its own. */
+function bodyOf(id: string): string {
+  return BODY.replace('evt_signed', id).replace('pay_told', `pay_${id}`)
+}
 
 describe('a signature that can not be one', () => {
+  const refusing = sharedDaemon()
+
   it.each<[name: string, headers: HeaderLines, code: string]>([
     ['missing', lines(NOW_TEXT), 'signature_missing'],
     ['empty', lines(NOW_TEXT, ''), 'signature_missing'],
@@ -37,12 +49,13 @@ describe('a signature that can not be one', () => {
     ['a single byte', lines(NOW_TEXT, 'v1=ab'), 'signature_invalid'],
     ['twice as long', lines(NOW_TEXT, RIGHT + DIGEST), 'signature_invalid'],
   ])('%s is refused', async (_name, headers, code) => {
-    const daemon = await runDaemon()
-    await expectRefused(daemon, await post(daemon, headers), code)
+    const known = await knownBefore(refusing(), code)
+    await expectRefused(refusing(), await post(refusing(), headers), code, { known })
   })
 })
 
 describe('a timestamp that can not be one', () => {
+  const refusing = sharedDaemon()
   const swallowed = lines(`${NOW_TEXT}.1`, signature(NOW_TEXT, `1.${BODY}`))
   const written = [
     '',
@@ -64,17 +77,20 @@ describe('a timestamp that can not be one', () => {
     ['that takes in the beginning of the signed body', swallowed],
     ...written.map((timestamp): [string, HeaderLines] => [JSON.stringify(timestamp), signedAt(timestamp)]),
   ])('%s is refused, however it is signed', async (_name, headers) => {
-    const daemon = await runDaemon()
-    await expectRefused(daemon, await post(daemon, headers), 'timestamp_invalid')
+    const known = await knownBefore(refusing(), 'timestamp_invalid')
+    await expectRefused(refusing(), await post(refusing(), headers), 'timestamp_invalid', { known })
   })
 })
 
 describe('the age of a delivery', () => {
+  const refusing = sharedDaemon()
+
   it.each([-300, -1, 0, 1, 300])('is accepted at %i s', async (skew) => {
-    const daemon = await runDaemon()
-    expect((await post(daemon, signedAt(String(SECONDS + skew)))).status).toBe(200)
-    expect(await storedEvents(daemon)).toMatchObject([{ event_id: 'evt_signed', disposition: 'applied' }])
-    expect(warnings(daemon)).toEqual([])
+    const [id, timestamp, warned] = [`evt_${skew}`, String(SECONDS + skew), warnings(accepting()).length]
+    const body = bodyOf(id)
+    expect((await post(accepting(), lines(timestamp, signature(timestamp, body)), body)).status).toBe(200)
+    expect(await storedUnder(accepting(), id)).toMatchObject([{ event_id: id, disposition: 'applied' }])
+    expect(warnings(accepting())).toHaveLength(warned)
   })
 
   it.each([
@@ -83,13 +99,14 @@ describe('the age of a delivery', () => {
     [-86_400, 'behind'],
     [9_999_999_999 - SECONDS, 'ahead of'],
   ])('is refused at %i s, and the operator is told which clock is off', async (skewSeconds, side) => {
-    const daemon = await runDaemon()
+    const code = 'timestamp_out_of_tolerance'
     const timestamp = String(SECONDS + skewSeconds)
-    const answer = await post(daemon, signedAt(timestamp))
+    const known = await knownBefore(refusing(), code)
+    const answer = await post(refusing(), signedAt(timestamp))
     const claimed = [signature(timestamp).slice('v1='.length)]
-    await expectRefused(daemon, answer, 'timestamp_out_of_tolerance', { skewSeconds, claimed })
+    await expectRefused(refusing(), answer, code, { skewSeconds, claimed, known })
     expect(answer.text).not.toContain(String(Math.abs(skewSeconds)))
-    expect(warnings(daemon)[0]?.hint).toContain(`${Math.abs(skewSeconds)} s ${side} ours`)
+    expect(warnings(refusing()).at(-1)?.hint).toContain(`${Math.abs(skewSeconds)} s ${side} ours`)
   })
 
   it('goes by the tolerance of its endpoint', async () => {
@@ -101,6 +118,7 @@ describe('the age of a delivery', () => {
 })
 
 describe('a right signature of something else', () => {
+  const refusing = sharedDaemon()
   const reserialised = JSON.stringify(JSON.parse(BODY), null, 2)
 
   it.each<[name: string, headers: HeaderLines, body: string | Buffer]>([
@@ -119,40 +137,39 @@ describe('a right signature of something else', () => {
     ['the secret without its prefix', lines(NOW_TEXT, signature(NOW_TEXT, BODY, LIVE_SECRET.slice(6))), BODY],
     ["a sandbox endpoint's secret", lines(NOW_TEXT, signature(NOW_TEXT, BODY, SANDBOX_SECRET)), BODY],
   ])('%s is refused', async (_name, headers, body) => {
-    const daemon = await runDaemon()
+    const known = await knownBefore(refusing(), 'signature_invalid')
     const skewSeconds = Number(headers[0]?.[1]) - SECONDS
     const claimed = headers
       .map(([, value]) => value.replace('v1=', ''))
       .filter((value) => value.length === 64)
-    const answer = await post(daemon, headers, body)
-    await expectRefused(daemon, answer, 'signature_invalid', { skewSeconds, claimed })
-    expect(warnings(daemon)[0]?.hint).toContain('wrong secret')
+    const answer = await post(refusing(), headers, body)
+    await expectRefused(refusing(), answer, 'signature_invalid', { skewSeconds, claimed, known })
+    expect(warnings(refusing()).at(-1)?.hint).toContain('wrong secret')
   })
 
   it('is refused as a wrong secret, not as a wrong clock, when both are wrong', async () => {
-    const daemon = await runDaemon()
+    const known = await knownBefore(refusing(), 'signature_invalid')
     const old = String(SECONDS - 1000)
-    const answer = await post(daemon, lines(old, signature(old, BODY, 'whsec_wrong')))
-    await expectRefused(daemon, answer, 'signature_invalid', { skewSeconds: -1000 })
+    const answer = await post(refusing(), lines(old, signature(old, BODY, 'whsec_wrong')))
+    await expectRefused(refusing(), answer, 'signature_invalid', { skewSeconds: -1000, known })
   })
 })
 
 describe('the exact bytes', () => {
   it('count, not their text: invalid UTF-8 with a right signature is kept', async () => {
-    const daemon = await runDaemon()
     const body = Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0xc3, 0x7d])
-    const answer = await post(daemon, lines(NOW_TEXT, signature(NOW_TEXT, body)), body)
+    const answer = await post(accepting(), lines(NOW_TEXT, signature(NOW_TEXT, body)), body)
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text)).toEqual({ received: true, id: null, disposition: 'quarantined' })
-    expect(await storedEvents(daemon)).toMatchObject([
+    const id = `sha256:${createHash('sha256').update(body).digest('hex')}`
+    expect(await storedUnder(accepting(), id)).toMatchObject([
       { disposition: 'quarantined', reason: 'not_utf8', body },
     ])
   })
 
   it('are stored beside what signed them', async () => {
-    const daemon = await runDaemon()
-    await post(daemon, [...lines(NOW_TEXT, RIGHT), ['X-Webhook-Event', 'payment.succeeded']])
-    const [row] = await storedEvents(daemon)
+    await post(accepting(), [...lines(NOW_TEXT, RIGHT), ['X-Webhook-Event', 'payment.succeeded']])
+    const [row] = await storedUnder(accepting(), 'evt_signed')
     expect(row?.body?.toString()).toBe(BODY)
     expect(JSON.parse(row?.headers ?? '')).toEqual({
       event: 'payment.succeeded',
@@ -162,7 +179,9 @@ describe('the exact bytes', () => {
   })
 
   it('may be signed in upper-case hex', async () => {
-    const daemon = await runDaemon()
-    expect((await post(daemon, lines(NOW_TEXT, `v1=${DIGEST.toUpperCase()}`))).status).toBe(200)
+    const body = bodyOf('evt_upper_case')
+    const [scheme, digest] = signature(NOW_TEXT, body).split('=')
+    const headers = lines(NOW_TEXT, `${scheme}=${digest?.toUpperCase()}`)
+    expect((await post(accepting(), headers, body)).status).toBe(200)
   })
 })

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
@@ -9,7 +9,7 @@ import { openDatabase } from '../../src/store/dialect.js'
 import { migrate } from '../../src/store/migrate.js'
 import { policyInForce, settlePolicy } from '../../src/store/policy.js'
 import type { Database } from '../../src/store/schema.js'
-import { temporaryFile } from '../store/temporary-store.js'
+import { migratedFile } from '../store/migrated-file.js'
 
 export const NOW = Date.UTC(2030, 0, 1)
 
@@ -24,24 +24,29 @@ export interface RebuildStore {
   close(): Promise<void>
 }
 
-/** A store as a daemon that was started with this policy keeps it, with deliveries taken in. */
+/**
+ * A store as a daemon that was started with this policy keeps it, with deliveries taken in. No write waits for the
+ * disk: what these stores hold is asked of them alone.
+ */
 export async function storeUnder(
   policy: Policy,
   deliveries: readonly Delivery[] = [],
-  { file = temporaryFile(), clock = () => NOW } = {},
+  { file, clock = () => NOW }: { readonly file?: string; readonly clock?: () => number } = {},
 ): Promise<RebuildStore> {
-  const db = openDatabase(file, { readOnly: false })
+  const path = file ?? (await migratedFile())
+  const db = openDatabase(path, { readOnly: false })
   let closed = false
   const close = async (): Promise<void> => {
     if (!closed) await db.destroy()
     closed = true
   }
   onTestFinished(close)
-  await migrate(db)
+  if (file !== undefined) await migrate(db)
+  await sql`pragma synchronous = off`.execute(db)
   await settlePolicy(db, policy)
   const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
   for (const delivery of deliveries) await writeBatch([delivery])
-  return { file, db, writeBatch, rebuild: createRebuild({ db, clock, pace: PACE }), close }
+  return { file: path, db, writeBatch, rebuild: createRebuild({ db, clock, pace: PACE }), close }
 }
 
 /** All that the policy decides, and what must go with it, as the tables hold it. */

@@ -9,6 +9,7 @@ import {
   runProgram,
   temporaryFolder,
 } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { CONFIG, configuredFolder } from './served.js'
 
 const LEAKY = 'whsec_leaky_0123456789'
@@ -21,14 +22,21 @@ const WRONG_CONFIG = {
 }
 const PROBLEMS = ['endpoints.live.secrets[1]', 'endpoints.live.secrets[2]', 'polices']
 
-/** What runs in a folder, by its words, and how it ended. */
-function run(words: string, options: ProgramOptions) {
-  return runProgram(latchkey(...words.split(' ').filter((word) => word !== '')), options)
+const argsOf = (words: string): string[] => words.split(' ').filter((word) => word !== '')
+
+/** What the built program did with these words in a folder, and how it ended. */
+function run(words: string, options: ProgramOptions): Promise<ProgramExit> {
+  return runProgram(latchkey(...argsOf(words)), options)
+}
+
+/** The same without a process of its own, for what differs in the words alone. */
+function here(words: string, folder: string): Promise<ProgramExit> {
+  return runHere(folder, argsOf(words))
 }
 
 /** The help of every command that does something, by its words, found as a person would find it. */
 async function everyHelp(folder: string, group = ''): Promise<[words: string, help: ProgramExit][]> {
-  const help = await run(`${group} --help`, { folder })
+  const help = await here(`${group} --help`, folder)
   const [, list = ''] = help.stdout.split('Commands:\n')
   const names = [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = '']) => name)
   if (names.length === 0) return [[group, help]]
@@ -51,25 +59,27 @@ describe('every command', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it.each(['serve', 'trigger payment.authorized', 'check cus_1', 'config check'])(
-    '%s exits 2 on a wrong config, with every problem and no secret',
-    async (words) => {
-      const folder = configuredFolder(WRONG_CONFIG)
-      const { code, stdout, stderr } = await run(words, { folder })
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      const [first, ...rest] = stderr.trimEnd().split('\n')
-      expect(first).toBe(`error: the config file ${folder}/config.json has 3 problems`)
-      expect(rest.map((line) => line.replace(/: .*/, '').trim()).sort()).toEqual(PROBLEMS)
-      expect(stderr).not.toContain(LEAKY)
-      expect(readdirSync(folder)).toEqual(['config.json'])
-    },
-  )
+  it.each([
+    ['serve', (words: string, folder: string) => run(words, { folder })],
+    ['trigger payment.authorized', here],
+    ['check cus_1', here],
+    ['config check', here],
+  ])('%s exits 2 on a wrong config, with every problem and no secret', async (words, runIn) => {
+    const folder = configuredFolder(WRONG_CONFIG)
+    const { code, stdout, stderr } = await runIn(words, folder)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    const [first, ...rest] = stderr.trimEnd().split('\n')
+    expect(first).toBe(`error: the config file ${folder}/config.json has 3 problems`)
+    expect(rest.map((line) => line.replace(/: .*/, '').trim()).sort()).toEqual(PROBLEMS)
+    expect(stderr).not.toContain(LEAKY)
+    expect(readdirSync(folder)).toEqual(['config.json'])
+  })
 
   it.each(['trigger payment.authorized', 'check cus_1'])(
     '%s exits 2 where there is no config, and makes none',
     async (words) => {
       const folder = temporaryFolder()
-      expect(await run(words, { folder })).toEqual({
+      expect(await here(words, folder)).toEqual({
         code: 2,
         stdout: '',
         stderr: `error: there is no config file ${folder}/config.json\n`,
@@ -89,8 +99,7 @@ describe('wrong use', () => {
     ['trigger payment.authorized --endpoint live', 'say --live too'],
     ['keys create --name app --scope all --environment live', 'Allowed choices are'],
   ])('%j exits 2 and says in words what is wrong', async (words, message) => {
-    const folder = configuredFolder()
-    const { code, stdout, stderr } = await run(words, { folder })
+    const { code, stdout, stderr } = await here(words, configuredFolder())
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(message)
     expect(stderr).toMatch(/^error: /)
@@ -98,7 +107,7 @@ describe('wrong use', () => {
   })
 
   it.each(['', 'keys'])('%j exits 2 and shows how it is used', async (words) => {
-    const { code, stdout, stderr } = await run(words, { folder: temporaryFolder() })
+    const { code, stdout, stderr } = await here(words, temporaryFolder())
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/^Usage: latchkey/)
   })
@@ -106,7 +115,7 @@ describe('wrong use', () => {
 
 describe('with --json', () => {
   it('a wrong config is told as an object with every problem', async () => {
-    const { code, stderr } = await run('config check --json', { folder: configuredFolder(WRONG_CONFIG) })
+    const { code, stderr } = await here('config check --json', configuredFolder(WRONG_CONFIG))
     const { error } = JSON.parse(stderr)
     expect({ code, errorCode: error.code }).toEqual({ code: 2, errorCode: 'config_invalid' })
     expect(error.issues.map(({ path }: { path: string }) => path).sort()).toEqual(PROBLEMS)
@@ -126,13 +135,10 @@ describe('with --json', () => {
 
   it('a trigger exits 1 where no daemon answers', async () => {
     const env = { LATCHKEY_PORT: String(await freePort()) }
-    const { code, stdout, stderr } = await runProgram(
-      latchkey('trigger', 'payment.authorized', '--live', '--json'),
-      {
-        folder: configuredFolder(),
-        env,
-      },
-    )
+    const { code, stdout, stderr } = await run('trigger payment.authorized --live --json', {
+      folder: configuredFolder(),
+      env,
+    })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'daemon_unreachable' } })
   })

@@ -4,7 +4,8 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
+import { latchkey, runProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import {
   API_KEY,
   CONFIG,
@@ -18,12 +19,11 @@ import {
 
 const socketIn = (folder: string) => join(folder, 'data', 'latchkey.sock')
 
-const run = (folder: string, ...args: readonly string[]): Promise<ProgramExit> =>
-  runProgram(latchkey(...args), { folder })
+const built = (folder: string, args: readonly string[]) => runProgram(latchkey(...args), { folder })
 
 /** What the command answers in JSON, once it has ended well. */
-async function answerOf(folder: string, ...args: readonly string[]) {
-  const { code, stdout, stderr } = await run(folder, ...args, '--json')
+async function answerOf(folder: string, args: readonly string[], run = runHere) {
+  const { code, stdout, stderr } = await run(folder, [...args, '--json'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout) as { eventId: string; entitlements: { productId: string; status: string }[] }
 }
@@ -39,9 +39,9 @@ const acts = (folder: string) =>
   })
 
 describe('the local socket', () => {
-  it('serves the API to its own user without a key, and only to them', async () => {
+  it('serves the API to its own user without a key, and only to them, until the daemon stops', async () => {
     const folder = configuredFolder()
-    await serve(folder)
+    const daemon = await serve(folder)
     expect(statSync(socketIn(folder)).mode & 0o777).toBe(0o600)
     const answer = new Promise((resolve, reject) => {
       const asked = request(
@@ -51,11 +51,6 @@ describe('the local socket', () => {
       asked.on('error', reject).end()
     })
     expect(await answer).toMatchObject({ customerId: 'cus_1', environment: 'sandbox', entitlements: [] })
-  })
-
-  it('goes when the daemon stops', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
     daemon.signal('SIGTERM')
     expect((await daemon.exit).code).toBe(0)
     expect(existsSync(socketIn(folder))).toBe(false)
@@ -66,7 +61,7 @@ describe('the local socket', () => {
     await kill(await serve(folder))
     expect(existsSync(socketIn(folder))).toBe(true)
     const daemon = await serve(folder)
-    await answerOf(folder, 'grant', 'cus_1', 'pro_1', '--reason', 'case 17')
+    await answerOf(folder, ['grant', 'cus_1', 'pro_1', '--reason', 'case 17'])
     expect(await entitlementsOf(daemon, 'cus_1')).toMatchObject([{ productId: 'pro_1', active: true }])
   })
 })
@@ -83,11 +78,20 @@ const EVERY_ACT: readonly (readonly [readonly string[], string])[] = [
 ]
 
 describe('acts by hand', () => {
-  it.each(['beside a running daemon', 'on the database of none'])('work %s', async (where) => {
+  it.each([
+    ['beside a running daemon', true],
+    ['on the database of none', false],
+  ])('work %s, and say why where they are refused', async (_where, isServed) => {
     const folder = configuredFolder()
-    const daemon = where === 'beside a running daemon' ? await serve(folder) : null
+    const daemon = isServed ? await serve(folder) : null
+    const { code, stderr } = await runHere(folder, ['revoke', 'cus_1', 'pro_1', '--json'])
+    expect(code).toBe(1)
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'grant_not_found' } })
+
+    const asBuilt = new Set(isServed ? EVERY_ACT.map(([[name]]) => name) : [])
     for (const [args, status] of EVERY_ACT) {
-      const { entitlements } = await answerOf(folder, ...args)
+      const run = asBuilt.delete(args[0]) ? built : runHere
+      const { entitlements } = await answerOf(folder, args, run)
       expect(entitlements).toMatchObject([{ productId: 'pro_1', status }])
     }
     const actor = userInfo().username
@@ -113,7 +117,7 @@ describe('acts by hand', () => {
     const daemon = await serve(folder)
     const args = ['grant', 'cus_1', 'pro_1', '--reason', 'case 17', '--url', daemon.url]
     const elsewhere = join(folder, 'data')
-    const refused = await runProgram(latchkey(...args), { folder: elsewhere })
+    const refused = await runHere(elsewhere, args)
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('LATCHKEY_API_KEY') })
     const done = await runProgram(latchkey(...args), {
       folder: elsewhere,
@@ -127,17 +131,6 @@ describe('acts by hand', () => {
   })
 
   it.each([
-    ['beside a running daemon', true],
-    ['on the database of none', false],
-  ])('that are refused say why, and exit with 1, %s', async (_where, isServed) => {
-    const folder = configuredFolder()
-    if (isServed) await serve(folder)
-    const { code, stderr } = await run(folder, 'revoke', 'cus_1', 'pro_1', '--json')
-    expect(code).toBe(1)
-    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'grant_not_found' } })
-  })
-
-  it.each([
     [['grant', 'cus_1', 'pro_1']],
     [['grant', 'cus_1', 'pro_1', '--reason', ' ']],
     [['grant', 'cus_1', 'pro_1', '--reason', 'why', '--until', 'soon']],
@@ -145,6 +138,6 @@ describe('acts by hand', () => {
     [['link', 'cus_1']],
     [['unblock', '']],
   ])('%j is wrong use', async (args) => {
-    expect(await run(configuredFolder(), ...args)).toMatchObject({ code: 2, stdout: '' })
+    expect(await runHere(configuredFolder(), args)).toMatchObject({ code: 2, stdout: '' })
   })
 })
