@@ -59,8 +59,8 @@ async function needDaemon(): Promise<never> {
 }
 
 function runText(run: SyncRunJson): string {
-  if (!run.done) return 'it takes longer and goes on: see `latchkey sync status`\n'
-  const { paused, given, taken, unchanged, failed, parked, unconfirmed, messages } = run
+  if (run.left === undefined) return 'it takes longer and goes on: see `latchkey sync status`\n'
+  const { paused, given, taken, unchanged, failed, parked, unconfirmed, left, messages } = run
   const lines = [
     paused
       ? 'sync is paused: no call was made'
@@ -70,6 +70,7 @@ function runText(run: SyncRunJson): string {
     ...(unconfirmed > 0
       ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
       : []),
+    ...(left > 0 ? [`${counted(left, 'call')} still to be made: it goes on by itself`] : []),
     ...(messages > 0 ? [`${counted(messages, 'message')} of the outbound webhook tried again`] : []),
   ]
   return `${lines.join('\n')}\n`

@@ -43,7 +43,7 @@ export function postSyncRun({ authenticate, sync }: SyncDeps, log: Logger): RawH
       running.catch((error: unknown) => log.error({ err: error }, 'a run of sync failed'))
       sendJson(res, 202, { done: false }, { ...NOT_STORED, Location: '/sync' })
     } else {
-      sendJson(res, 200, runJson(report), NOT_STORED)
+      sendJson(res, report.left === 0 ? 200 : 202, runJson(report), NOT_STORED)
     }
   }
 }
@@ -51,11 +51,12 @@ export function postSyncRun({ authenticate, sync }: SyncDeps, log: Logger): RawH
 /** Stands among the targets of a retry for the outbound webhook. */
 export const WEBHOOK_TARGET = 'webhook'
 
-function runJson({ paused, given, taken, unchanged, failed, parked, unconfirmed, messages }: SyncRunReport) {
-  return { done: true, paused, given, taken, unchanged, failed, parked, unconfirmed, messages }
+function runJson({ left, ...report }: SyncRunReport) {
+  const { paused, given, taken, unchanged, failed, parked, unconfirmed, messages } = report
+  return { done: left === 0, paused, given, taken, unchanged, failed, parked, unconfirmed, left, messages }
 }
 
-export type SyncRunJson = ReturnType<typeof runJson> | { readonly done: false }
+export type SyncRunJson = ReturnType<typeof runJson> | { readonly done: false; readonly left?: never }
 
 /** Null where it takes longer. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {

@@ -1,6 +1,7 @@
 import type { Transaction } from 'kysely'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ErasedPeople } from '../provider/withhold-erased.js'
+import { reopenErasures } from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
 import { loadNamelessSeqs } from '../store/stored-bodies.js'
 import { beginErasure } from './begin-erasure.js'
@@ -38,5 +39,9 @@ export async function eraseFrom(
     environment,
     theirs.map(({ key }) => key),
   )
-  await scrubStored(trx, environment, nameless, people, now)
+  if ((await scrubStored(trx, environment, nameless, people, now)) === 0) return
+  await reopenErasures(
+    trx,
+    theirs.flatMap(({ after }) => after?.customerId ?? []).map((customerId) => ({ environment, customerId })),
+  )
 }

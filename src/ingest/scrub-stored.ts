@@ -16,27 +16,36 @@ import { scrubbedAct } from './hide-erased.js'
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-/** Takes out of stored events what they tell of people who are erased. What is about others, and all ids, stays. */
+/**
+ * Takes out of stored events what they tell of people who are erased. What is about others, and all ids, stays.
+ * @returns how many bodies were written anew
+ */
 export async function scrubStored(
   trx: Transaction<Database>,
   environment: Environment,
   seqs: readonly number[],
   people: ErasedPeople,
   now: number,
-): Promise<void> {
+): Promise<number> {
+  let count = 0
   for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
     const stored = await loadStoredBodies(trx, seqs.slice(i, i + BODIES_AT_ONCE))
     const own = stored.filter((one) => one.environment === environment)
     for (const one of own) {
       const rewritten = withoutErased(one, people)
-      if (rewritten !== null) await rewriteBody(trx, one.seq, rewritten, now)
+      if (rewritten === null) continue
+      await rewriteBody(trx, one.seq, rewritten, now)
+      count += 1
     }
     const owners = new Map(own.map(({ eventId, customerId }) => [eventId, customerId]))
     for (const other of await loadConflictBodies(trx, environment, [...owners.keys()])) {
       const withheld = withholdErased(other.body, owners.get(other.event_id) ?? null, people)
-      if (withheld !== null) await rewriteConflict(trx, other, withheld, now)
+      if (withheld === null) continue
+      await rewriteConflict(trx, other, withheld, now)
+      count += 1
     }
   }
+  return count
 }
 
 /** Null: nothing of it is about them, or nothing is left to be taken out. */

@@ -1,4 +1,4 @@
-import { existsSync, renameSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { LatchkeyError } from '../errors.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
@@ -51,8 +51,12 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
   if (ownFiles(file).some((own) => own === target || isSameFile(own, target))) {
     throw new LatchkeyError('usage', `${target} belongs to the database itself: name another file.`)
   }
-  if (existsSync(target) && !overwrite) {
+  if (!existsSync(target)) return
+  if (!overwrite) {
     throw new LatchkeyError('backup_exists', `${target} is there already: --force replaces it.`)
+  }
+  if (!looksLikeDatabase(target)) {
+    throw new LatchkeyError('usage', `${target} is no backup, and is not replaced: name another file.`)
   }
 }
 
@@ -60,7 +64,23 @@ function ownFiles(file: string): readonly string[] {
   return ['', '-wal', '-shm', '-journal', '.lock', '.erasures'].map((suffix) => `${file}${suffix}`)
 }
 
-function isSameFile(one: string, other: string): boolean {
+/** How every SQLite file begins. */
+const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
+
+/** An empty file counts: it is a database without a table. */
+function looksLikeDatabase(file: string): boolean {
+  if (!statSync(file).isFile()) return false
+  const opened = openSync(file, 'r')
+  try {
+    const begin = Buffer.alloc(DATABASE_HEADER.length)
+    const length = readSync(opened, begin)
+    return length === 0 || begin.equals(DATABASE_HEADER)
+  } finally {
+    closeSync(opened)
+  }
+}
+
+export function isSameFile(one: string, other: string): boolean {
   const a = statSync(one, { throwIfNoEntry: false })
   const b = statSync(other, { throwIfNoEntry: false })
   return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino

@@ -126,6 +126,24 @@ export async function saveSwept(
   }
 }
 
+/**
+ * Something of them was stored until now, and went: what it leaves in unused bytes and in the write-ahead log is still
+ * to be overwritten. Whoever is not erased is left alone.
+ */
+export async function reopenErasures(
+  trx: Transaction<Database>,
+  erasures: readonly Pick<UnfinishedErasure, 'environment' | 'customerId'>[],
+): Promise<void> {
+  for (const { environment, customerId } of erasures) {
+    await trx
+      .updateTable('erasures')
+      .set({ finished_at: null })
+      .where('environment', '=', environment)
+      .where('customer_id', '=', customerId)
+      .execute()
+  }
+}
+
 export async function saveFinished(
   trx: Transaction<Database>,
   erasures: readonly Pick<UnfinishedErasure, 'environment' | 'customerId'>[],

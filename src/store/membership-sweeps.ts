@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
+import { reopenErasures } from './erasures.js'
 import {
   loadMemberships,
   type Membership,
@@ -57,12 +58,12 @@ export async function keepMemberships(
     trx,
     memberships.filter((one) => !isForgotten(one)),
   )
+  const forgotten = memberships.filter(isForgotten)
   await remove(
     trx,
-    memberships
-      .filter(isForgotten)
-      .map(({ environment, target, accountId }) => [environment, target, accountId]),
+    forgotten.map(({ environment, target, accountId }) => [environment, target, accountId]),
   )
+  await reopenErasures(trx, forgotten)
 }
 
 /** Bounds how long one transaction keeps arriving deliveries waiting. */

@@ -1,5 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
+import { isSameFile } from './backup.js'
 import { startChangeLogEpoch } from './change-cursor.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
 import { openDatabase } from './dialect.js'
@@ -34,7 +35,7 @@ export interface Restored {
  * anybody can see it, and takes the place in one step: until then the old store stands whole.
  *
  * @throws {LatchkeyError} `backup_missing`, `backup_failed`, `backup_damaged`, `not_a_backup`, `schema_too_new`,
- * `store_in_use`
+ * `store_in_use`; `usage` where the backup is the database
  */
 export async function restore(
   path: string,
@@ -43,6 +44,9 @@ export async function restore(
 ): Promise<Restored> {
   if (!existsSync(backup)) throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
   const file = existsSync(path) ? realpathSync(path) : path
+  if (isSameFile(file, backup)) {
+    throw new LatchkeyError('usage', `${backup} is the database itself: name a backup of it.`)
+  }
   const lock = lockStore(file)
   try {
     removePartsOf(file)

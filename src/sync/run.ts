@@ -45,6 +45,7 @@ export function createRun() {
         failed: total.failed - before.failed,
         parked: total.parked - before.parked,
         unconfirmed: calls.filter(({ needsConfirmation }) => needsConfirmation).length,
+        left: deps.isPaused() ? 0 : calls.filter(({ needsConfirmation }) => !needsConfirmation).length,
       }
     },
   }

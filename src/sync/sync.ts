@@ -160,4 +160,6 @@ export interface SyncRun {
   readonly parked: number
   /** Removals that wait for an operator. */
   readonly unconfirmed: number
+  /** Calls that are still to be made, once a platform lets us or answers again; none while sync is paused. */
+  readonly left: number
 }

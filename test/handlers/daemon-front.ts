@@ -121,6 +121,7 @@ export const SYNC_OFF: SyncQuestions = {
     failed: 0,
     parked: 0,
     unconfirmed: 0,
+    left: 0,
     messages: 0,
   }),
   check: async () => [],

@@ -29,6 +29,7 @@ const RAN = {
   failed: 0,
   parked: 0,
   unconfirmed: 0,
+  left: 0,
   messages: 0,
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, it, vi } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
-import { latchkey, runProgram } from '../setup/program.js'
+import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
 import { startReceiver, status, SECRET as WEBHOOK_SECRET } from '../sync/webhook/receiver.js'
+import { runHere } from './in-process.js'
 import { CONFIG, configuredFolder, keyEntry, type ServedDaemon, serve } from './served.js'
 
 const TARGET = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
@@ -13,11 +14,16 @@ const OPERATED = {
   api: { keys: [{ ...keyEntry('operator', KEY), scopes: ['read', 'write', 'admin'] }] },
 }
 
-const run = (folder: string, ...args: readonly string[]) => runProgram(latchkey(...args), { folder })
+/** Each command runs as the built program once, and otherwise here, against the same daemon and database. */
+const built = (folder: string, ...args: readonly string[]) => runProgram(latchkey(...args), { folder })
+const run = (folder: string, ...args: readonly string[]) => runHere(folder, args)
 
 /** What a command answers in JSON, and how it ended. */
 async function answerOf(folder: string, ...args: readonly string[]) {
-  const { code, stdout, stderr } = await run(folder, ...args, '--json')
+  return told(await run(folder, ...args, '--json'))
+}
+
+function told({ code, stdout, stderr }: ProgramExit) {
   return {
     code,
     json: stdout === '' ? null : JSON.parse(stdout),
@@ -75,7 +81,7 @@ describe('latchkey sync', () => {
     const memberships = { settled: 3, due: 0, parked: 0 }
     const target = { environment: 'live', target: TARGET, state: 'ok', memberships }
     await becomes(daemon, { targets: [target] })
-    expect((await answerOf(folder, 'sync', 'status')).json).toMatchObject({
+    expect(told(await built(folder, 'sync', 'status', '--json')).json).toMatchObject({
       paused: false,
       unconfirmed: 0,
       platforms: [{ platform: 'discord', state: 'ok', until: null, reason: null }],
@@ -83,7 +89,7 @@ describe('latchkey sync', () => {
       webhook: null,
     })
     expect((await answerOf(folder, 'sync', 'plan')).json).toEqual({ paused: false, hash: null, calls: [] })
-    expect((await run(folder, 'sync', 'plan')).stdout).toBe('there is nothing to do\n')
+    expect((await built(folder, 'sync', 'plan')).stdout).toBe('there is nothing to do\n')
 
     for (const n of [1, 2]) await ask(daemon, 'PUT', `/customers/cus_${n}/blocks`, { reason: 'a test' })
     await becomes(daemon, { unconfirmed: 2 })
@@ -105,7 +111,7 @@ describe('latchkey sync', () => {
     expect(holders(discord)).toHaveLength(3)
     expect((await run(folder, 'sync', 'plan')).stdout).toContain(`latchkey sync run --confirm ${plan.hash}`)
 
-    expect(await answerOf(folder, 'sync', 'run', '--confirm', plan.hash)).toMatchObject({
+    expect(told(await built(folder, 'sync', 'run', '--confirm', plan.hash, '--json'))).toMatchObject({
       code: 0,
       json: { done: true, paused: false, taken: 2, parked: 0, unconfirmed: 0 },
     })
@@ -120,7 +126,7 @@ describe('latchkey sync', () => {
     const discord = await startDiscord()
     const folder = followedFolder(discord)
     const daemon = await serve(folder)
-    expect((await run(folder, 'sync', 'pause')).stdout).toBe('paused\n')
+    expect((await built(folder, 'sync', 'pause')).stdout).toBe('paused\n')
     await grantTo(daemon, discord, 1)
     await becomes(daemon, { paused: true, targets: [{ memberships: { due: 1 } }] })
     expect((await answerOf(folder, 'sync', 'run')).json).toMatchObject({ paused: true, given: 0 })
@@ -143,7 +149,7 @@ describe('latchkey sync', () => {
         error: { code: 'daemon_unreachable' },
       })
     }
-    expect((await answerOf(folder, 'sync', 'resume')).json).toEqual({ paused: false })
+    expect(told(await built(folder, 'sync', 'resume', '--json')).json).toEqual({ paused: false })
     expect(holders(discord)).toEqual([])
     await serve(folder)
     await vi.waitFor(() => expect(holders(discord)).toEqual([accountId(1)]), TIMEOUT)
@@ -155,7 +161,7 @@ describe('latchkey sync', () => {
     const role = discord.guild.role(GOLD_ROLE_ID)
     discord.guild.setRole({ id: GOLD_ROLE_ID, position: 99 })
     const daemon = await serve(folder)
-    const check = await run(folder, 'sync', 'check')
+    const check = await built(folder, 'sync', 'check')
     expect(check.code).toBe(1)
     expect(check.stdout).toMatch(new RegExp(`^FAIL  ${TARGET} `, 'm'))
 

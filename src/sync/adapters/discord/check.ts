@@ -2,6 +2,7 @@ import type { CheckFinding } from '../../platform.js'
 import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
 import { type DiscordTarget, targetKey } from '../../target.js'
 import type { Inspections } from './inspection.js'
+import { Refusal } from './refusal.js'
 
 /** Asks Discord whether the bot is in each guild, with the permission and the place to give each role. */
 export function createCheck({ bot, inspect }: Inspections) {
@@ -32,6 +33,10 @@ export function createCheck({ bot, inspect }: Inspections) {
 
 /** A bug is none of a check's findings. */
 function notFine(about: string, error: unknown): CheckFinding {
+  if (error instanceof Refusal) {
+    const message = `Discord refused: ${error.message} (${error.status}): see that sync.discord is right.`
+    return { about, isFine: false, message }
+  }
   if (error instanceof RetryableError || error instanceof ActionRequiredError) {
     return { about, isFine: false, message: error.message }
   }
