@@ -8,7 +8,7 @@ export default defineConfig({
     reporters: ['default', new TotalsReporter()],
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    // Tests of processes mostly wait; on two cores there would be one worker otherwise.
-    maxWorkers: 2,
+    // Tests of processes, of stalled senders and of failing disks mostly wait: three keep two cores busy.
+    maxWorkers: 3,
   },
 })

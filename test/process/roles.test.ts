@@ -24,8 +24,8 @@ import { cursorsLogged, cursorsTold } from './told-changes.js'
 const TIMEOUT_MS = 300_000
 const SOON = { timeout: 120_000, interval: 20 }
 
-/** 5,000 changes in every run; by hand 320 members, and 20,000. */
-const MEMBERS = createMembers(Number(process.env.ROLES_MEMBERS ?? 80))
+/** 2,500 changes in every run; by hand 320 members, and 20,000. */
+const MEMBERS = createMembers(Number(process.env.ROLES_MEMBERS ?? 40))
 /** Even: whoever flaps is as in the beginning after so many changes; the others change once more. */
 const CHANGES = 62
 const CHANGES_AN_OUTAGE = 16
