@@ -12,6 +12,7 @@ export function erasures({ text, integer, keyedTableOptions }: ColumnTypes): Mig
         .addColumn('event_id', text, (column) => column.notNull())
         .addColumn('erased_at', integer, (column) => column.notNull())
         .addColumn('known_by', text)
+        .addColumn('fingerprints', text)
         .addColumn('swept_to', integer, (column) => column.notNull())
         .addColumn('sweep_end', integer, (column) => column.notNull())
         .addColumn('finished_at', integer)

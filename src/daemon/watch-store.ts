@@ -5,6 +5,7 @@ import { addStoreMetrics } from '../handlers/store-metrics.js'
 import { createDeliveryWatch } from '../ingest/delivery-watch.js'
 import { type Schedule, startSchedule } from '../jobs/schedule.js'
 import { createWarnOfGaps } from '../jobs/warn-of-gaps.js'
+import { oldestKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
 import { countWaiting } from '../store/waiting-events.js'
 
@@ -26,7 +27,16 @@ export interface WatchStoreDeps {
 export function watchStore(deps: WatchStoreDeps): Schedule {
   const { db, refreshDue, onChanged, endpointNames, registry, clock, log } = deps
   const readGaps = createDeliveryWatch({ db, clock })
-  addStoreMetrics({ registry, endpointNames, readGaps, countWaiting: () => countWaiting(db) })
+  addStoreMetrics({
+    registry,
+    endpointNames,
+    readGaps,
+    countWaiting: () => countWaiting(db),
+    async readOldestBodyAge() {
+      const at = await oldestKeptBodyAt(db)
+      return at === null ? null : Math.max(0, clock() - at)
+    },
+  })
   return startSchedule({
     refreshDue: async () => {
       const count = await refreshDue()

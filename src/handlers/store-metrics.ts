@@ -9,6 +9,8 @@ export interface StoreMetricsDeps {
   /** By the name of the endpoint. */
   readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
   readonly countWaiting: () => Promise<readonly WaitingSeries[]>
+  /** Milliseconds; null: none is kept. */
+  readonly readOldestBodyAge: () => Promise<number | null>
 }
 
 interface WaitingSeries {
@@ -24,7 +26,8 @@ const DISPOSITIONS = ['held', 'quarantined'] as const
  * Adds what only the store can tell, read when it is scraped. While the store can't be read these series are
  * missing, and the others are still told.
  */
-export function addStoreMetrics({ registry, endpointNames, readGaps, countWaiting }: StoreMetricsDeps): void {
+export function addStoreMetrics(deps: StoreMetricsDeps): void {
+  const { registry, endpointNames, readGaps, countWaiting, readOldestBodyAge } = deps
   const registers = [registry]
 
   const addGapGauge = (name: string, help: string, tell: (gap: DeliveryGap) => number | null): void => {
@@ -74,6 +77,18 @@ export function addStoreMetrics({ registry, endpointNames, readGaps, countWaitin
         for (const disposition of DISPOSITIONS) this.set({ environment, disposition }, 0)
       }
       for (const { environment, disposition, count } of counted) this.set({ environment, disposition }, count)
+    },
+  })
+  new Gauge({
+    name: 'latchkey_oldest_body_age_seconds',
+    help: 'How long ago the oldest event arrived whose exact bytes are kept.',
+    registers,
+    async collect() {
+      this.reset()
+      const age = await readOldestBodyAge().catch(() => null)
+      // A gauge without labels is told as 0 once it is reset.
+      if (age === null) this.remove()
+      else this.set(age / 1000)
     },
   })
 }

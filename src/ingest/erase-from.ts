@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { ErasedPeople } from '../provider/withhold-erased.js'
+import type { ErasedPeople } from '../provider/known-people.js'
 import { reopenErasures } from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
 import { loadNamelessSeqs } from '../store/stored-bodies.js'

@@ -1,26 +1,24 @@
 import type { Environment } from '../provider/event.js'
-import type { ErasedPeople } from '../provider/withhold-erased.js'
+import { createErasedPeople, type ErasedPeople } from '../provider/known-people.js'
 import type { ErasedIds } from '../store/erasures.js'
 import type { PreparedDelivery } from './prepare.js'
 
 /** Everybody of one environment who is erased, as what arrives is held against them; null: nobody is. */
-export function erasedPeople(ids: ErasedIds, environment: Environment): ErasedPeople | null {
-  const own = ids.get(environment)
-  if (own === undefined) return null
-  return {
-    isErased: (customerId) => own.has(customerId),
-    knownBy: () => [...own].map((id) => id.toLowerCase()),
-  }
+export function erasedPeople(erased: ErasedIds, environment: Environment): ErasedPeople | null {
+  const own = erased.get(environment)
+  return own === undefined ? null : createErasedPeople({ ...own, words: [] })
 }
 
-/** Those who are erased, and those whom these deliveries erase: the very same ids where they erase nobody. */
-export function withErasuresOf(ids: ErasedIds, prepared: readonly PreparedDelivery[]): ErasedIds {
+/** Those who are erased, and those whom these deliveries erase: the very same where they erase nobody. */
+export function withErasuresOf(erased: ErasedIds, prepared: readonly PreparedDelivery[]): ErasedIds {
   const erasing = prepared.filter(isErasure)
-  if (erasing.length === 0) return ids
-  const all = new Map([...ids].map(([environment, own]) => [environment, new Set(own)]))
+  if (erasing.length === 0) return erased
+  const all = new Map(erased)
   for (const { environment, normalized } of erasing) {
     const customerId = normalized.ok ? normalized.event.customerId : null
-    if (customerId !== null) all.set(environment, (all.get(environment) ?? new Set()).add(customerId))
+    if (customerId === null) continue
+    const own = all.get(environment) ?? { ids: new Set<string>(), fingerprints: [] }
+    all.set(environment, { ...own, ids: new Set([...own.ids, customerId]) })
   }
   return all
 }

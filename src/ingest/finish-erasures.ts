@@ -1,10 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { ErasedPeople } from '../provider/withhold-erased.js'
+import { createErasedPeople, type ErasedPeople } from '../provider/known-people.js'
 import { compactIfQuick } from '../store/compact.js'
 import { emptyLog } from '../store/empty-log.js'
-import { loadUnfinishedErasures, saveFinished, saveSwept, type UnfinishedErasure } from '../store/erasures.js'
+import {
+  type ErasedIds,
+  loadErasedIds,
+  loadUnfinishedErasures,
+  saveFinished,
+  saveSwept,
+  type UnfinishedErasure,
+} from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
 import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import { scrubStored } from './scrub-stored.js'
@@ -52,6 +59,7 @@ export function createFinishErasures({
     isStopping: NonNullable<WorkOptions['isStopping']>,
   ): Promise<boolean> {
     const end = Math.max(...erasures.map(({ sweepEnd }) => sweepEnd))
+    const erased = await loadErasedIds(db)
     let reached = Math.min(...erasures.map(({ sweptTo }) => sweptTo))
     while (reached < end) {
       onProgress(reached, end)
@@ -61,7 +69,7 @@ export function createFinishErasures({
       const from: number = reached
       reached = await db.transaction().execute(async (trx) => {
         const rows = await loadSeqsBeyond(trx, from, end, batchSize)
-        for (const [environment, people] of peopleOf(erasures)) {
+        for (const [environment, people] of peopleOf(erasures, erased)) {
           const own = rows.filter((row) => row.environment === environment)
           await scrubStored(
             trx,
@@ -80,13 +88,17 @@ export function createFinishErasures({
   }
 }
 
-function peopleOf(erasures: readonly UnfinishedErasure[]): ReadonlyMap<Environment, ErasedPeople> {
-  const found = new Map<Environment, ErasedPeople>()
-  for (const environment of new Set(erasures.map((erasure) => erasure.environment))) {
-    const own = erasures.filter((erasure) => erasure.environment === environment)
-    const ids = new Set(own.map(({ customerId }) => customerId))
-    const knownBy = own.flatMap((erasure) => erasure.knownBy)
-    found.set(environment, { isErased: (customerId) => ids.has(customerId), knownBy: () => knownBy })
-  }
-  return found
+/** By environment. Until all is looked through, they are known by their very words too. */
+function peopleOf(
+  erasures: readonly UnfinishedErasure[],
+  erased: ErasedIds,
+): ReadonlyMap<Environment, ErasedPeople> {
+  return new Map(
+    [...erased].flatMap(([environment, known]) => {
+      const own = erasures.filter((erasure) => erasure.environment === environment)
+      if (own.length === 0) return []
+      const words = own.flatMap(({ knownBy }) => knownBy)
+      return [[environment, createErasedPeople({ ...known, words })] as const]
+    }),
+  )
 }

@@ -1,7 +1,9 @@
 import type { NormalizedEvent } from '../provider/event.js'
 import { parseJsonBody, readAgainJson } from '../provider/json.js'
+import type { ErasedPeople } from '../provider/known-people.js'
+import { redactEvent } from '../provider/redact-event.js'
 import { scrubEvent } from '../provider/scrub-event.js'
-import { type ErasedPeople, withholdErased } from '../provider/withhold-erased.js'
+import { withholdErased } from '../provider/withhold-erased.js'
 import { sourceKey } from '../store/keys.js'
 import type { FoldedEvents } from './fold-sources.js'
 import type { PreparedDelivery } from './prepare.js'
@@ -48,7 +50,10 @@ function leftOf(
   const event = normalized.ok ? normalized.event : null
   const customerId = event?.customerId ?? owner
   const isTheirs = customerId !== null && people.isErased(customerId)
-  if (headers === null) return isTheirs && event !== null ? rewritten(delivery, body, event, now) : null
+  if (headers === null) {
+    const left = event && withoutErasedIn(event, customerId, isTheirs, people)
+    return left === null || isSame(left, event) ? null : rewritten(delivery, body, left, now)
+  }
   const withheld = withholdErased(body, customerId, people, normalized.ok ? readAgainJson : parseJsonBody)
   if (withheld === null) return null
   const isAllTheirs = isTheirs || withheld.why === 'erased'
@@ -56,8 +61,24 @@ function leftOf(
     ...delivery,
     body: withheld.body,
     removed: { why: withheld.why, at: now, bytes: body.byteLength },
-    normalized: isAllTheirs && event !== null ? { ok: true, event: scrubEvent(event) } : normalized,
+    normalized:
+      event === null
+        ? normalized
+        : { ok: true, event: withoutErasedIn(event, customerId, isAllTheirs, people) },
   }
+}
+
+/**
+ * What stays of an event that tells of people who are erased.
+ * @param isAllTheirs whether it is about nobody else
+ */
+export function withoutErasedIn(
+  event: NormalizedEvent,
+  customerId: string | null,
+  isAllTheirs: boolean,
+  people: ErasedPeople,
+): NormalizedEvent {
+  return isAllTheirs ? scrubEvent(event) : redactEvent(event, customerId, people)
 }
 
 /** What was done by hand is its event and nothing else: it is stored as what is left of that. */
@@ -66,18 +87,20 @@ function rewritten(
   body: Buffer,
   event: NormalizedEvent,
   now: number,
-): PreparedDelivery | null {
-  const left = scrubbedAct(event)
-  if (left.equals(body)) return null
+): PreparedDelivery {
   return {
     ...delivery,
-    body: left,
+    body: bodyOfAct(event),
     removed: { why: 'redacted', at: now, bytes: body.byteLength },
-    normalized: { ok: true, event: scrubEvent(event) },
+    normalized: { ok: true, event },
   }
 }
 
-/** What is left of an act by hand, as it is stored. */
-export function scrubbedAct(event: NormalizedEvent): Buffer {
-  return Buffer.from(JSON.stringify(scrubEvent(event)))
+/** An act by hand, as it is stored. */
+export function bodyOfAct(event: NormalizedEvent): Buffer {
+  return Buffer.from(JSON.stringify(event))
+}
+
+export function isSame(event: NormalizedEvent | null, other: NormalizedEvent | null): boolean {
+  return JSON.stringify(event) === JSON.stringify(other)
 }

@@ -1,7 +1,8 @@
 import type { Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { scrubEvent } from '../provider/scrub-event.js'
-import { type ErasedPeople, withholdErased } from '../provider/withhold-erased.js'
+import type { ErasedPeople } from '../provider/known-people.js'
+import { withholdErased } from '../provider/withhold-erased.js'
+import { forgetMentions } from '../store/forget-mentions.js'
 import type { Database } from '../store/schema.js'
 import {
   loadConflictBodies,
@@ -11,7 +12,7 @@ import {
   rewriteConflict,
   type StoredBody,
 } from '../store/stored-bodies.js'
-import { scrubbedAct } from './hide-erased.js'
+import { bodyOfAct, isSame, withoutErasedIn } from './hide-erased.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
@@ -35,6 +36,9 @@ export async function scrubStored(
       const rewritten = withoutErased(one, people)
       if (rewritten === null) continue
       await rewriteBody(trx, one.seq, rewritten, now)
+      if (one.event !== null && rewritten.event !== null && !isOf(one, people)) {
+        await forgetMentions(trx, environment, one.event, rewritten.event)
+      }
       count += 1
     }
     const owners = new Map(own.map(({ eventId, customerId }) => [eventId, customerId]))
@@ -51,16 +55,16 @@ export async function scrubStored(
 /** Null: nothing of it is about them, or nothing is left to be taken out. */
 function withoutErased(stored: StoredBody, people: ErasedPeople): RewrittenBody | null {
   const { body, event, customerId, isByHand } = stored
-  const isTheirs = customerId !== null && people.isErased(customerId)
-  if (isByHand) {
-    if (!isTheirs || event === null) return null
-    const left = scrubbedAct(event)
-    return body?.equals(left) ? null : { body: left, why: 'redacted', event: scrubEvent(event) }
-  }
-  const withheld = body === null ? null : withholdErased(body, customerId, people)
+  const isTheirs = isOf(stored, people)
+  const withheld = body === null || isByHand ? null : withholdErased(body, customerId, people)
   const isAllTheirs = isTheirs || withheld?.why === 'erased'
-  const scrubbed = isAllTheirs && event !== null ? scrubEvent(event) : event
-  const isEventTheSame = JSON.stringify(scrubbed) === JSON.stringify(event)
-  if (withheld === null && isEventTheSame) return null
-  return { body: withheld?.body ?? null, why: withheld?.why ?? null, event: scrubbed }
+  const left = event && withoutErasedIn(event, customerId, isAllTheirs, people)
+  if (withheld === null && isSame(left, event)) return null
+  // What was done by hand is its event and nothing else.
+  if (isByHand) return { body: left && bodyOfAct(left), why: 'redacted', event: left }
+  return { body: withheld?.body ?? null, why: withheld?.why ?? null, event: left }
+}
+
+function isOf({ customerId }: StoredBody, { isErased }: ErasedPeople): boolean {
+  return customerId !== null && isErased(customerId)
 }

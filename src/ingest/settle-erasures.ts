@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { appendErasures, type RecordedErasure, readErasures } from '../store/erasure-file.js'
-import { loadErasedIds } from '../store/erasures.js'
+import { addFingerprints, type ErasedIds, loadErasedIds } from '../store/erasures.js'
+import { keepFingerprintKey } from '../store/fingerprint-key.js'
 import { loadErasureActs } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
 import type { RecordedDelivery } from './delivery.js'
@@ -34,12 +35,35 @@ export async function settleErasures(
   writeBatch: WriteBatch,
 ): Promise<number> {
   await record(db, file)
-  const erased = await loadErasedIds(db)
-  const missing = readErasures(file).filter(
-    ({ environment, customerId }) => !erased.get(environment)?.has(customerId),
-  )
-  if (missing.length > 0) await writeBatch(missing.map(toDelivery))
+  const recorded = readErasures(file)
+  const missing = recorded.filter(isMissingIn(await loadErasedIds(db)))
+  if (missing.length > 0) {
+    const [key] = missing.flatMap(({ fingerprints }) => fingerprints.map((one) => one.key))
+    if (key !== undefined) await db.transaction().execute((trx) => keepFingerprintKey(trx, key))
+    await writeBatch(missing.map(toDelivery))
+  }
+  const unknown = recorded.filter(isUnknownIn(await loadErasedIds(db)))
+  if (unknown.length > 0) {
+    await db.transaction().execute(async (trx) => {
+      for (const erasure of unknown) await addFingerprints(trx, erasure, erasure.fingerprints)
+    })
+  }
   return missing.length
+}
+
+function isMissingIn(erased: ErasedIds): (erasure: RecordedErasure) => boolean {
+  return ({ environment, customerId }) => erased.get(environment)?.ids.has(customerId) !== true
+}
+
+/** Whether they were known by something that the database does not know them by. */
+function isUnknownIn(erased: ErasedIds): (erasure: RecordedErasure) => boolean {
+  return ({ environment, fingerprints }) => {
+    const own = erased.get(environment)?.fingerprints ?? []
+    return fingerprints.some(({ key, known }) => {
+      const there = own.find((one) => one.key === key)?.known
+      return known.some((one) => there?.has(one) !== true)
+    })
+  }
 }
 
 async function record(db: Kysely<Database>, file: string): Promise<void> {

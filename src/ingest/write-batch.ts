@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { ErasedPeople } from '../provider/withhold-erased.js'
+import type { ErasedPeople } from '../provider/known-people.js'
 import { type BatchMemory, createKeptMemory } from '../store/batch-memory.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { type ErasedIds, loadErasedIds } from '../store/erasures.js'

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
-import { isStoreBroken, openDatabase } from '../store/dialect.js'
+import { isStoreBroken } from '../store/connection.js'
+import { openDatabase } from '../store/dialect.js'
 import { erasureFileOf } from '../store/erasure-file.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'

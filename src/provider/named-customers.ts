@@ -12,9 +12,14 @@ export function namedCustomers(body: JsonObject): ReadonlySet<string> {
     }
   }
   // The data of a customer event is the customer, though nothing in it need say so.
-  const id = typeof body.type === 'string' && body.type.startsWith('customer.') ? shownId(body.data) : null
+  const id = isOfCustomer(body) ? shownId(body.data) : null
   if (id !== null) named.add(id)
   return named
+}
+
+/** Whether the data of an event is a customer. */
+export function isOfCustomer({ type }: JsonObject): boolean {
+  return typeof type === 'string' && type.startsWith('customer.')
 }
 
 /** Whom an object is about by its own fields. */

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Environment } from '../provider/event.js'
+import type { Fingerprints } from '../provider/fingerprints.js'
 import { sync } from './part-file.js'
 import { ensurePrivateFile } from './private-file.js'
 
@@ -13,6 +14,8 @@ export interface RecordedErasure {
   readonly at: number
   readonly actor: string
   readonly reason: string | null
+  /** By what they were known; none in a line of an earlier program. */
+  readonly fingerprints: readonly Fingerprints[]
 }
 
 /** It stays where it is when a backup takes the database's place. */
@@ -50,8 +53,9 @@ function endsWithinLine(file: string): boolean {
 
 function parsed(line: string): RecordedErasure[] {
   try {
-    const { environment, customerId, eventId, at, actor, reason } = JSON.parse(line) as RecordedErasure
-    return [{ environment, customerId, eventId, at, actor, reason }]
+    const read = JSON.parse(line) as Omit<RecordedErasure, 'fingerprints'> & Partial<RecordedErasure>
+    const { environment, customerId, eventId, at, actor, reason, fingerprints = [] } = read
+    return [{ environment, customerId, eventId, at, actor, reason, fingerprints }]
   } catch {
     return []
   }

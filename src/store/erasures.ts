@@ -1,5 +1,6 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
+import type { Fingerprints, KnownFingerprints, PersonWord } from '../provider/fingerprints.js'
 import type { Database } from './schema.js'
 
 /** Somebody who was erased. Instants are epoch milliseconds. */
@@ -20,23 +21,52 @@ export interface ErasureRecord {
 export interface UnfinishedErasure {
   readonly environment: Environment
   readonly customerId: string
-  /** What else tells of them, in lower case. */
-  readonly knownBy: readonly string[]
+  /** What else tells of them. */
+  readonly knownBy: readonly PersonWord[]
   /** `seq`s. */
   readonly sweptTo: number
   readonly sweepEnd: number
 }
 
-/** The ids of everybody who is erased. */
-export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
+/** Everybody in one environment who is erased, and by what they are known. */
+export interface Erased {
+  readonly ids: ReadonlySet<string>
+  /** At most one of each key. */
+  readonly fingerprints: readonly KnownFingerprints[]
+}
+
+export type ErasedIds = ReadonlyMap<Environment, Erased>
 
 export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
-  const rows = await db.selectFrom('erasures').select(['environment', 'customer_id']).execute()
-  const found = new Map<Environment, Set<string>>()
-  for (const { environment, customer_id: customerId } of rows) {
-    found.set(environment, (found.get(environment) ?? new Set()).add(customerId))
+  const rows = await db
+    .selectFrom('erasures')
+    .select(['environment', 'customer_id', 'fingerprints'])
+    .execute()
+  const environments = new Set(rows.map(({ environment }) => environment))
+  return new Map(
+    [...environments].map((environment) => {
+      const own = rows.filter((row) => row.environment === environment)
+      const ids = new Set(own.map((row) => row.customer_id))
+      return [
+        environment,
+        { ids, fingerprints: joined(own.flatMap((row) => fingerprintsIn(row.fingerprints))) },
+      ]
+    }),
+  )
+}
+
+function joined(fingerprints: readonly Fingerprints[]): readonly KnownFingerprints[] {
+  const byKey = new Map<string, Set<string>>()
+  for (const { key, known } of fingerprints) {
+    const own = byKey.get(key) ?? new Set()
+    for (const one of known) own.add(one)
+    byKey.set(key, own)
   }
-  return found
+  return [...byKey].map(([key, known]) => ({ key, known }))
+}
+
+export function fingerprintsIn(text: string | null): readonly Fingerprints[] {
+  return text === null ? [] : (JSON.parse(text) as Fingerprints[])
 }
 
 const RECORD_COLUMNS = [
@@ -76,7 +106,8 @@ export async function loadErasure(
 /** Everybody is erased once: a second record of the same changes nothing. */
 export async function saveErasure(
   trx: Transaction<Database>,
-  erasure: Omit<UnfinishedErasure, 'sweptTo'> & Pick<ErasureRecord, 'eventId' | 'erasedAt'>,
+  erasure: Omit<UnfinishedErasure, 'sweptTo'> &
+    Pick<ErasureRecord, 'eventId' | 'erasedAt'> & { readonly fingerprints: Fingerprints },
 ): Promise<void> {
   await trx
     .insertInto('erasures')
@@ -86,11 +117,34 @@ export async function saveErasure(
       event_id: erasure.eventId,
       erased_at: erasure.erasedAt,
       known_by: JSON.stringify(erasure.knownBy),
+      fingerprints: JSON.stringify([erasure.fingerprints]),
       swept_to: 0,
       sweep_end: erasure.sweepEnd,
       finished_at: null,
     })
     .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+/** Adds what a store before this one knew somebody by who is erased in both. */
+export async function addFingerprints(
+  trx: Transaction<Database>,
+  { environment, customerId }: Pick<ErasureRecord, 'environment' | 'customerId'>,
+  fingerprints: readonly Fingerprints[],
+): Promise<void> {
+  const row = await trx
+    .selectFrom('erasures')
+    .select('fingerprints')
+    .where('environment', '=', environment)
+    .where('customer_id', '=', customerId)
+    .executeTakeFirst()
+  if (row === undefined) return
+  const all = joined([...fingerprintsIn(row.fingerprints), ...fingerprints])
+  await trx
+    .updateTable('erasures')
+    .set({ fingerprints: JSON.stringify(all.map(({ key, known }) => ({ key, known: [...known] }))) })
+    .where('environment', '=', environment)
+    .where('customer_id', '=', customerId)
     .execute()
 }
 
@@ -103,7 +157,7 @@ export async function loadUnfinishedErasures(db: Kysely<Database>): Promise<read
   return rows.map((row) => ({
     environment: row.environment,
     customerId: row.customer_id,
-    knownBy: row.known_by === null ? [] : (JSON.parse(row.known_by) as string[]),
+    knownBy: row.known_by === null ? [] : (JSON.parse(row.known_by) as PersonWord[]),
     sweptTo: row.swept_to,
     sweepEnd: row.sweep_end,
   }))

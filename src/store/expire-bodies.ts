@@ -34,6 +34,28 @@ export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null>
   return row?.received_at ?? null
 }
 
+/** Bodies that are kept beyond their age, since their events wait still: how many, and since when the first. */
+export interface WaitingBodies {
+  readonly count: number
+  /** Epoch milliseconds; null: there is none. */
+  readonly oldestAt: number | null
+}
+
+export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBodies> {
+  // Crossed in this order: few were passed over, and SQLite would go through all events for those.
+  const { rows } = await sql<{ count: number; oldest_at: number | null }>`
+    select count(*) as count, min(events.received_at) as oldest_at
+    from waiting_bodies cross join events on events.seq = waiting_bodies.seq
+    where events.disposition in ('held', 'quarantined') and events.body is not null`.execute(db)
+  return { count: Number(rows[0]?.count ?? 0), oldestAt: rows[0]?.oldest_at ?? null }
+}
+
+/** When the first of all bodies came that are kept; null: there is none. */
+export async function oldestKeptBodyAt(db: Kysely<Database>): Promise<number | null> {
+  const kept = [await oldestBodyAt(db), (await readWaitingBodies(db)).oldestAt].filter((at) => at !== null)
+  return kept.length === 0 ? null : Math.min(...kept)
+}
+
 /** The next events beyond a `seq`, in the order of arrival. */
 export async function loadAgingBodies(
   db: Kysely<Database>,

@@ -2,6 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
 import type { RecordedErasure } from './erasure-file.js'
+import { fingerprintsIn } from './erasures.js'
 import type { Database } from './schema.js'
 
 /** The type in these very words: SQLite finds the index of these few events by them. */
@@ -55,13 +56,16 @@ export async function loadErasureActs(db: Kysely<Database>): Promise<readonly Re
         .onRef('events.environment', '=', 'erasures.environment')
         .onRef('events.event_id', '=', 'erasures.event_id'),
     )
-    .select(['erasures.environment', 'erasures.customer_id', 'erasures.erased_at', 'events.normalized'])
+    .select(['erasures.environment', 'erasures.customer_id', 'erasures.erased_at', 'erasures.fingerprints'])
+    .select('events.normalized')
     .orderBy('erasures.erased_at')
     .execute()
-  return rows.flatMap(({ environment, customer_id: customerId, erased_at: at, normalized }) => {
-    const event = JSON.parse(String(normalized)) as NormalizedEvent
+  return rows.flatMap(({ environment, customer_id: customerId, erased_at: at, ...row }) => {
+    const event = JSON.parse(String(row.normalized)) as NormalizedEvent
     if (event.subject !== 'manual') return []
-    return [{ environment, customerId, eventId: event.id, at, actor: event.actor, reason: event.reason }]
+    const { id: eventId, actor, reason } = event
+    const fingerprints = fingerprintsIn(row.fingerprints)
+    return [{ environment, customerId, eventId, at, actor, reason, fingerprints }]
   })
 }
 

@@ -224,6 +224,8 @@ export interface ErasuresTable {
   erased_at: number
   /** What else tells of them (JSON): needed while events are looked through, and gone with the end of that. */
   known_by: string | null
+  /** The same in a form that tells nothing (JSON): by these, what comes later is known. */
+  fingerprints: string | null
   swept_to: number
   /** What arrives after this is withheld as it comes. */
   sweep_end: number

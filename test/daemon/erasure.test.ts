@@ -344,6 +344,7 @@ describe('an erasure', () => {
         at: NOW,
         actor: 'privacy',
         reason: 'asked for it',
+        fingerprints: [{ key: expect.any(String), known: [] }],
       },
     ])
   })

@@ -231,6 +231,26 @@ describe('what comes back after an erasure', () => {
   )
 
   it(
+    'over a backup that never knew them is known by what is written down beside the database',
+    async () => {
+      const folder = configuredFolder()
+      const daemon = await serve(folder)
+      expect(await run(folder, 'backup', 'empty.db')).toMatchObject({ code: 0 })
+      expect((await deliver(daemon.url, ADA.events)).refused).toEqual([])
+      await answerOf(folder, 'erase', ADA.customerId, '--yes')
+      daemon.signal('SIGTERM')
+      await daemon.exit
+      expect(await answerOf(folder, 'restore', 'empty.db')).toMatchObject({ erasedAgain: 1 })
+      const next = await serve(folder)
+      const [email] = ADA.words
+      const late = { id: 'evt_late', type: 'some.thing', createdAt: ADA.at, data: { to: email } }
+      expect((await deliver(next.url, [{ id: late.id, body: JSON.stringify(late) }])).refused).toEqual([])
+      await expectErased(folder, ADA)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
     'where somebody put an older database in the place by hand is erased at the next start',
     async () => {
       const { folder, daemon } = await served()
@@ -267,6 +287,36 @@ describe('what comes back after an erasure', () => {
         expect(foundIn(databaseIn(place), BOB.words)).toEqual(BOB.words)
       }
       expect(await run(other, 'rebuild', '--verify')).toMatchObject({ code: 0 })
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'by an import from another store, which names them by their address or within what others tell, neither',
+    async () => {
+      const { folder } = await served()
+      await answerOf(folder, 'erase', ADA.customerId, '--yes')
+      const [email, name] = ADA.words
+      const told = (id: string, data: object) => ({
+        id,
+        body: JSON.stringify({ id, type: 'payment.authorized', createdAt: ADA.at, livemode: true, data }),
+      })
+      const elsewhere = configuredFolder()
+      const { url } = await serve(elsewhere)
+      const metadata = { invitedBy: email, dedication: name, seat: 'maximum' }
+      const { refused } = await deliver(url, [
+        told('evt_nameless', { id: 'pay_9', customer_email: email }),
+        told('evt_guest', { id: 'pay_10', method: 'CARD', customer: 'cus_9', product: 'pro_1', metadata }),
+      ])
+      expect(refused).toEqual([])
+      await answerOf(elsewhere, 'events', 'export', '--output', 'all.jsonl')
+      expect(await answerOf(folder, 'import', join(elsewhere, 'all.jsonl'))).toMatchObject({ refused: 0 })
+      await expectErased(folder, ADA)
+      expect(await answerOf(folder, 'events', 'show', 'evt_guest')).toMatchObject({
+        disposition: 'applied',
+        normalized: { metadata: { seat: 'maximum' } },
+      })
+      expect(await run(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
     },
     TIMEOUT_MS,
   )

@@ -5,6 +5,8 @@ export interface Person {
   readonly customerId: string
   readonly words: readonly string[]
   readonly events: readonly SentEvent[]
+  /** When all of it began. */
+  readonly at: string
 }
 
 const BEGUN_AT = Date.UTC(2026, 0, 31, 12)
@@ -43,7 +45,12 @@ export function person(n: number, months = 3): Person {
       }),
     ]
   })
-  return { customerId, words: [email, name, communityId, reference], events: events.flat() }
+  return {
+    customerId,
+    words: [email, name, communityId, reference],
+    events: events.flat(),
+    at: new Date(BEGUN_AT).toISOString(),
+  }
 }
 
 function sent(id: string, type: string, createdAt: number, data: object): SentEvent {

@@ -11,6 +11,7 @@ const erasure = (n: number) =>
     at: n,
     actor: 'a',
     reason: null,
+    fingerprints: [{ key: 'k', known: ['f'] }],
   }) as const
 
 it('holds every erasure in order, for its owner alone, and none where there is no file', () => {
@@ -32,4 +33,13 @@ it('leaves out a line that a crash cut off, and goes on after it', () => {
   appendErasures(file, [erasure(3)])
   expect(readErasures(file)).toEqual([erasure(1), erasure(3)])
   expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
+})
+
+it('reads the lines of a program that kept no fingerprints', () => {
+  const file = erasureFileOf(temporaryFile())
+  const { fingerprints, ...earlier } = erasure(1)
+  appendErasures(file, [erasure(2)])
+  appendFileSync(file, `${JSON.stringify(earlier)}\n`)
+  expect(fingerprints).toHaveLength(1)
+  expect(readErasures(file)).toEqual([erasure(2), { ...earlier, fingerprints: [] }])
 })

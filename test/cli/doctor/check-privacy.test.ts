@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { checkPrivacy } from '../../../src/cli/doctor/check-privacy.js'
+import { createDropBodies } from '../../../src/ingest/drop-bodies.js'
 import { saveErasure, saveFinished } from '../../../src/store/erasures.js'
 import { insertEvents } from '../../../src/store/events.js'
+import { oldestKeptBodyAt } from '../../../src/store/expire-bodies.js'
 import { paymentEvent } from '../../entitlements/events.js'
 import { newEvent } from '../../store/sample-events.js'
 import { temporaryStore } from '../../store/temporary-store.js'
@@ -12,13 +14,26 @@ const DAY = 24 * HOUR
 const RETENTION = { retention: { bodiesAfterMs: 180 * DAY } }
 
 /** A store with one event of some age, and one erasure. */
-async function storeWith({ eventAge = 0, erasureAge = 0, isFinished = false }) {
+interface Told {
+  readonly eventAge?: number
+  readonly erasureAge?: number
+  readonly isFinished?: boolean
+  readonly disposition?: 'applied' | 'held'
+}
+
+async function storeWith({
+  eventAge = 0,
+  erasureAge = 0,
+  isFinished = false,
+  disposition = 'applied',
+}: Told = {}) {
   const db = await temporaryStore()
   const receivedAt = NOW - eventAge
   await db.transaction().execute(async (trx) => {
     await insertEvents(trx, [
       newEvent(paymentEvent({ type: 'payment.authorized', paymentId: 'pay_1', createdAt: receivedAt }), {
         receivedAt,
+        disposition,
       }),
     ])
     const erased = { environment: 'live', customerId: 'cus_1' } as const
@@ -27,6 +42,7 @@ async function storeWith({ eventAge = 0, erasureAge = 0, isFinished = false }) {
       eventId: 'man_1',
       erasedAt: NOW - erasureAge,
       knownBy: [],
+      fingerprints: { key: 'k', known: [] },
       sweepEnd: 1,
     })
     if (isFinished) await saveFinished(trx, [erased], NOW)
@@ -59,5 +75,17 @@ describe('the doctor', () => {
   ])('looks at bodies %s', async (_how, eventAge, config, level) => {
     const [, bodies] = await checkPrivacy(await storeWith({ eventAge }), config, NOW)
     expect(bodies).toMatchObject({ level, what: 'bodies' })
+  })
+
+  it('tells of bodies that are kept beyond their age, since their events wait', async () => {
+    const db = await storeWith({ eventAge: 200 * DAY, disposition: 'held' })
+    await createDropBodies({ db, clock: () => NOW })(NOW - RETENTION.retention.bodiesAfterMs)
+    expect((await checkPrivacy(db, RETENTION, NOW))[2]).toMatchObject({
+      level: 'warn',
+      what: 'kept bodies',
+      detail: '1 event older than that held or quarantined, the oldest for 200d',
+    })
+    expect(await checkPrivacy(db, { retention: null }, NOW)).toHaveLength(2)
+    expect(await oldestKeptBodyAt(db)).toBe(NOW - 200 * DAY)
   })
 })
