@@ -28,8 +28,8 @@ export function replaceStore(file: string, whole: string, keptAs: string): strin
   return existed ? kept : null
 }
 
-/** The second name that an interrupted replacing has given the database. */
-function keptBefore(file: string): string | null {
+/** The second name that an interrupted replacing has given the database, with its log; null: it has none. */
+export function keptBefore(file: string): string | null {
   const { dev, ino } = statSync(file)
   const names = readdirSync(dirname(file)).filter((name) =>
     name.startsWith(`${basename(file)}.before-restore-`),

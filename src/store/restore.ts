@@ -5,10 +5,11 @@ import { startChangeLogEpoch } from './change-cursor.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
 import { openDatabase } from './dialect.js'
 import { lockStore } from './lock.js'
+import { takeOverMemberships } from './membership-take-over.js'
 import { isLatchkeySchema, migrate } from './migrate.js'
 import { partNameFor, removePartsOf, sync } from './part-file.js'
 import { ensurePrivateFile } from './private-file.js'
-import { replaceStore } from './replace-store.js'
+import { keptBefore, replaceStore } from './replace-store.js'
 import { setSyncPaused } from './sync-settings.js'
 import { timeInName } from './time-in-name.js'
 
@@ -26,6 +27,11 @@ export interface Restored {
   readonly keptAs: string | null
   /** The schema steps that the backup lacked. */
   readonly migrated: readonly string[]
+  /**
+   * How many memberships of roles and groups were taken over from that database; null: there was none, or it could not
+   * be read to its end. What is not taken over counts as let in by staff.
+   */
+  readonly membershipsKept: number | null
   /** How many people had been erased since, and are so again. */
   readonly erasedAgain: number
 }
@@ -55,11 +61,12 @@ export async function restore(
     await copyDatabase(backup, part, onProgress)
     assertIntact(part, backup)
     const migrated = await makeReady(part, backup)
+    const membershipsKept = await keepMemberships(part, file)
     const erasedAgain = await bringUpToDate(part, file)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
-    return { file, keptAs, migrated, erasedAgain }
+    return { file, keptAs, migrated, membershipsKept, erasedAgain }
   } finally {
     removePartsOf(file)
     lock.release()
@@ -84,4 +91,15 @@ async function makeReady(part: string, backup: string): Promise<readonly string[
     await db.destroy()
   }
   return migrated
+}
+
+/** What is known of the platforms outlasts the database, too: the backup is older than it. */
+async function keepMemberships(part: string, file: string): Promise<number | null> {
+  if (!existsSync(file)) return null
+  const db = openDatabase(part, { readOnly: false })
+  try {
+    return await takeOverMemberships(db, keptBefore(file) ?? file)
+  } finally {
+    await db.destroy()
+  }
 }

@@ -5,7 +5,7 @@ import type { Database } from '../store/schema.js'
 import { loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createAbsorb } from './absorb.js'
-import { checkPlatforms } from './check-platforms.js'
+import { createChecks } from './checks.js'
 import type { DriveResult } from './drive.js'
 import { createGate } from './gate.js'
 import { createLane } from './lane.js'
@@ -21,6 +21,7 @@ import { createSweep } from './sweep.js'
 import type { CallState, Sync, SyncedProduct } from './sync.js'
 import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
 import { type SyncTarget, targetsOf } from './targets.js'
+import { createTellOfBound } from './tell-of-bound.js'
 
 /** Calls that are under way at the end are waited for; those that hang are not: they are written down as begun. */
 const STOP_WITHIN_MS = 3_000
@@ -57,7 +58,6 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   let targets = targetsOf(products, stored)
   let { paused } = await loadSyncSettings(db)
   let isStopping = false
-  const held = new Set<string>()
 
   const gate = createGate(random)
   await waitAsTold()
@@ -65,6 +65,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const platformOf = ({ adapter }: { readonly adapter: AdapterName }) => platforms.get(adapter) ?? null
   const run = createRun()
   const takeStep = createStepWriter(writeSync)
+  const tellOfBound = createTellOfBound(log)
   const lanes = ADAPTER_NAMES.map((name) =>
     createLane({
       db,
@@ -94,8 +95,19 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const work = async (): Promise<void> => {
     await Promise.all(lanes.map((lane) => lane.work()))
   }
+  const checks = createChecks({
+    products: () => products,
+    platforms: () => platforms,
+    gate,
+    mayCall,
+    clock,
+    log,
+  })
   const pulse = createPulse({
-    look: absorb,
+    look: () => {
+      checks.look()
+      return absorb()
+    },
     work,
     nextAt: async () => {
       if (!mayCall()) return null
@@ -106,24 +118,18 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     log,
   })
 
+  /** Somebody may have done what was missing. */
+  function reopen(): void {
+    gate.reopen()
+    checks.renew()
+  }
+
   /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
   async function waitAsTold(): Promise<void> {
     for (const { target, until, failure } of await loadStandingWaits(db, 'rate_limited', clock())) {
       const platform = targets.find((one) => one.target === target)?.adapter
       if (platform !== undefined) gate.limited({ platform, target }, 'platform', until, failure, clock())
     }
-  }
-
-  function tellOfBound({ environment, target }: SyncTarget, isHeld: boolean): void {
-    const name = `${environment} ${target}`
-    if (isHeld === held.has(name)) return
-    if (isHeld) {
-      held.add(name)
-      log.warn(
-        { environment, target },
-        'more removals than the bound allows wait for an operator: see `latchkey sync plan`',
-      )
-    } else held.delete(name)
   }
 
   let tellStopped = (): void => {}
@@ -143,6 +149,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
           (name) => platforms.has(name) || targets.some(({ adapter }) => adapter === name),
         ),
         stateOf: (name) => (isConfigured(name, platforms) ? gate.stateOf(name) : NOT_CONFIGURED),
+        checked: checks.report(),
       }),
     memberships: (query) => readMemberships(db, query, question()),
     plan,
@@ -151,17 +158,18 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
         absorb,
         plan,
         writeSync,
-        reopen: gate.reopen,
+        reopen,
         sweep,
         work,
         isPaused: () => paused,
       }),
     async sweep() {
+      checks.renew()
       // A platform that hangs keeps nobody waiting at the end.
       await Promise.race([sweep(), stopped])
       pulse.beat()
     },
-    check: () => checkPlatforms(products, platforms),
+    check: checks.check,
     async pause() {
       paused = true
       await writeSync('setSyncPaused', true)
@@ -169,7 +177,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     async resume() {
       await writeSync('setSyncPaused', false)
       paused = false
-      gate.reopen()
+      reopen()
       pulse.beat()
     },
     async accountAsked(target, accountId) {
@@ -188,7 +196,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       platforms = byName(nextPlatforms)
       stored = [...stored, ...targets]
       targets = targetsOf(products, stored)
-      gate.reopen()
+      reopen()
       pulse.wake()
     },
     async stop() {

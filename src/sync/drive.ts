@@ -10,6 +10,9 @@ import type { Target } from './target.js'
 /** Of one membership that fails while others do not. */
 const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 
+/** A shorter wait is all in a day's work. */
+const LONG_WAIT_MS = 60_000
+
 export type DriveResult = 'given' | 'taken' | 'unchanged' | 'failed' | 'parked' | 'overtaken'
 
 export interface DriveDeps {
@@ -111,7 +114,13 @@ export function createDrive(deps: DriveDeps) {
     const { code, message, scope: width, notBefore, isRefused } = expected(error, scope)
     const failure: Failure = { code, message }
     const undo = isRefused ? known : null
-    gate.limited(scope, width, notBefore, failure, now)
+    const isNew = gate.limited(scope, width, notBefore, failure, now)
+    if (isNew && notBefore !== null && notBefore - now >= LONG_WAIT_MS) {
+      log.warn(
+        { ...scope, width, until: new Date(notBefore).toISOString(), reason: message },
+        'the platform has asked to be left alone: no call is made before',
+      )
+    }
     if (width === 'call') {
       const at = Math.max(notBefore ?? 0, now + backOffMs(attempts + 1, BACK_OFF, random()))
       return { ...failed, failure, undo, next: { kind: 'retry', at, countsAsAttempt: true } }

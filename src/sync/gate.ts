@@ -26,8 +26,11 @@ export interface Gate {
   passage(scope: Scope, now: number): 'open' | 'probe' | 'closed'
   /** When the next call may be made, in epoch milliseconds; null: not before somebody has done something. */
   opensAt(scope: Scope): number | null
-  /** No call before `notBefore`; null: before the back-off says. */
-  limited(scope: Scope, width: FailureScope, notBefore: number | null, failure: Failure, now: number): void
+  /**
+   * No call before `notBefore`; null: before the back-off says.
+   * @returns whether no limit stood before, and one does now
+   */
+  limited(scope: Scope, width: FailureScope, notBefore: number | null, failure: Failure, now: number): boolean
   /** @returns whether it was not so before */
   stopped(scope: Scope, width: FailureScope, failure: Failure): boolean
   /** The platform has answered, if only to refuse this one call. */
@@ -44,13 +47,14 @@ export function createGate(random: () => number): Gate {
   const stops = new Map<string, Failure>()
   const unanswered = new Map<AdapterName, number>()
 
-  const limit = (name: string, notBefore: number, failure: Failure, now: number): void => {
+  const limit = (name: string, notBefore: number, failure: Failure, now: number): boolean => {
     const known = limits.get(name)
     // Calls that were under way together fail together: that is one failure.
     const isNew = known === undefined || known.until <= now
     const failures = (known?.failures ?? 0) + (isNew ? 1 : 0)
     const backOff = isNew ? now + backOffMs(failures, BACK_OFF, random()) : 0
     limits.set(name, { until: Math.max(known?.until ?? 0, notBefore, backOff), failures, failure })
+    return isNew
   }
   const limitsOf = ({ platform, target }: Scope) =>
     [limits.get(platform), limits.get(target)].filter((one) => one !== undefined)
@@ -72,8 +76,8 @@ export function createGate(random: () => number): Gate {
         case 'call': {
           const count = (unanswered.get(scope.platform) ?? 0) + 1
           unanswered.set(scope.platform, count)
-          if (count >= MAX_UNANSWERED || limits.has(scope.platform)) limit(scope.platform, 0, failure, now)
-          return
+          if (count < MAX_UNANSWERED && !limits.has(scope.platform)) return false
+          return limit(scope.platform, 0, failure, now)
         }
         default:
           return width satisfies never

@@ -36,7 +36,10 @@ export interface JoinLinksDeps {
 }
 
 export interface JoinLinks {
-  /** Makes a token by which one account, once, within an hour, is linked to the customer. */
+  /**
+   * Makes a token by which one account, once, within an hour, is linked to the customer: to one who was never seen
+   * too, and then their first access finds the account.
+   */
   newLinkToken(customer: Customer): Promise<LinkToken>
   /** False: the token is of no use, or not any more. */
   linkByToken(token: string, accountId: string): Promise<boolean>

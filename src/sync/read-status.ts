@@ -13,6 +13,7 @@ export interface StatusQuestion {
   readonly platforms: readonly AdapterName[]
   /** By the name of the platform, or the key of the target. */
   readonly stateOf: (name: string) => CallState
+  readonly checked: SyncStatus['checked']
   readonly bound: RemovalBound
   /** Epoch milliseconds. */
   readonly now: number
@@ -20,7 +21,7 @@ export interface StatusQuestion {
 
 export async function readStatus(
   db: Kysely<Database>,
-  { targets, platforms, stateOf, bound, now }: StatusQuestion,
+  { targets, platforms, stateOf, checked, bound, now }: StatusQuestion,
 ): Promise<SyncStatus> {
   const { paused, sweptAt } = await loadSyncSettings(db)
   const statuses = []
@@ -36,6 +37,7 @@ export async function readStatus(
     targets: statuses,
     unconfirmed: statuses.reduce((sum, { counts }) => sum + counts.unconfirmed, 0),
     sweptAt,
+    checked,
   }
 }
 

@@ -26,9 +26,12 @@ export interface Sync {
   run(options?: RunOptions): Promise<SyncRun>
   /** Compares with the platforms' real members, and makes what differs due. The schedule calls it. */
   sweep(): Promise<void>
-  /** Asks the platforms whether all that the configured targets need is there. */
+  /**
+   * Asks the platforms whether all that the configured targets need is there. That is done by itself, too, at the start
+   * and with every sweep, run and reload.
+   */
   check(): Promise<readonly CheckFinding[]>
-  /** No call is begun from then on, after a restart either, until `resume`. */
+  /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */
   pause(): Promise<void>
   resume(): Promise<void>
   /**
@@ -114,6 +117,13 @@ export interface TargetStatus {
   readonly counts: Readonly<Record<MembershipState, number>>
 }
 
+/** What a check found that somebody has to see to. */
+export interface CheckReport {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly problems: readonly CheckFinding[]
+}
+
 export interface SyncStatus {
   readonly paused: boolean
   readonly platforms: readonly PlatformStatus[]
@@ -122,6 +132,8 @@ export interface SyncStatus {
   readonly unconfirmed: number
   /** When the newest sweep began, in epoch milliseconds; null: none yet. */
   readonly sweptAt: number | null
+  /** Of the newest check; null: there was none since the start. */
+  readonly checked: CheckReport | null
 }
 
 export interface PlannedCall extends MembershipKey {

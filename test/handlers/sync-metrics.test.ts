@@ -21,6 +21,7 @@ const STATE: SyncState = {
     ],
     unconfirmed: 0,
     sweptAt: null,
+    checked: null,
   },
   outbound: {
     origin: 'https://app.example',

@@ -81,6 +81,7 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
           ],
           unconfirmed: 0,
           sweptAt: NOW,
+          checked: { at: NOW, problems: [{ about: 'discord', isFine: false, message: 'Invite the bot.' }] },
         },
         outbound: {
           origin: 'https://app.example',
@@ -146,7 +147,15 @@ describe('the routes about what follows access', () => {
     const { ask } = await openWithSync(SYNC_OFF)
     expect(await ask('GET', '/sync')).toEqual({
       status: 200,
-      json: { paused: false, unconfirmed: 0, sweptAt: null, platforms: [], targets: [], webhook: null },
+      json: {
+        paused: false,
+        unconfirmed: 0,
+        sweptAt: null,
+        checked: null,
+        platforms: [],
+        targets: [],
+        webhook: null,
+      },
     })
   })
 
@@ -156,6 +165,10 @@ describe('the routes about what follows access', () => {
       paused: false,
       unconfirmed: 0,
       sweptAt: '2026-03-01T12:00:00.000Z',
+      checked: {
+        at: '2026-03-01T12:00:00.000Z',
+        problems: [{ about: 'discord', message: 'Invite the bot.' }],
+      },
       platforms: [
         {
           platform: 'discord',
@@ -243,6 +256,34 @@ describe('the routes about what follows access', () => {
       status: 400,
       json: { code: 'invalid_request', errors: [{ path: query.split('=')[0] }] },
     })
+  })
+
+  it('refuse the name of no role or group, where nothing is found by it', async () => {
+    const { ask } = await openWithSync({ memberships: async () => ({ items: [], next: null }) })
+    const listed = (query: string) => ask('GET', `/sync/memberships?${query}`)
+    expect((await listed('target=discord:1:2')).status).toBe(200)
+    const refused = [
+      ['target=discord:1:3', 'is none of discord:1:2'],
+      ['target=discord:1:2&environment=sandbox', 'is none of telegram:-100'],
+    ] as const
+    for (const [query, message] of refused) {
+      expect(await listed(query)).toMatchObject({
+        status: 400,
+        json: { errors: [{ path: 'target', message }] },
+      })
+    }
+  })
+
+  it.each([
+    [{ target: 'discord:1:3' }, 'is none of discord:1:2, telegram:-100'],
+    [{ target: 'telegram:-100', environment: 'live' }, 'is none of discord:1:2'],
+  ])('refuse to try again %j, since no role or group is called so', async (retry, message) => {
+    const { ask, ran } = await openWithSync()
+    expect(await ask('POST', '/sync/run', { body: JSON.stringify({ retry }) })).toMatchObject({
+      status: 400,
+      json: { code: 'invalid_request', errors: [{ path: 'retry.target', message }] },
+    })
+    expect(ran).toEqual([])
   })
 
   it('run with what is asked for, and nothing else', async () => {

@@ -4,7 +4,7 @@ import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
 import { startReceiver, status, SECRET as WEBHOOK_SECRET } from '../sync/webhook/receiver.js'
 import { runHere } from './in-process.js'
-import { CONFIG, configuredFolder, keyEntry, type ServedDaemon, serve } from './served.js'
+import { CONFIG, configuredFolder, keyEntry, kill, type ServedDaemon, serve } from './served.js'
 
 const TARGET = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
 const TIMEOUT = { timeout: 20_000 }
@@ -161,6 +161,18 @@ describe('latchkey sync', () => {
     const role = discord.guild.role(GOLD_ROLE_ID)
     discord.guild.setRole({ id: GOLD_ROLE_ID, position: 99 })
     const daemon = await serve(folder)
+    const warning = expect.objectContaining({
+      level: 40,
+      about: TARGET,
+      reason: expect.stringContaining("Put the bot's own role above"),
+    })
+    await vi.waitFor(() => expect(daemon.logged()).toContainEqual(warning), TIMEOUT)
+    expect((await run(folder, 'sync', 'status')).stdout).toMatch(
+      new RegExp(`^${TARGET}: Put the bot's own role above .* \\(checked .* ago\\)$`, 'm'),
+    )
+    expect((await run(folder, 'doctor')).stdout).toMatch(
+      /^FAIL {2}sync discord:\d+:\d+ {2}Put the bot's own role above .*: then `latchkey sync check`$/m,
+    )
     const check = await built(folder, 'sync', 'check')
     expect(check.code).toBe(1)
     expect(check.stdout).toMatch(new RegExp(`^FAIL  ${TARGET} `, 'm'))
@@ -207,6 +219,31 @@ describe('latchkey sync', () => {
     })
     await vi.waitFor(() => expect(receiver.received).toHaveLength(2))
     expect(await answerOf(folder, 'sync', 'plan')).toMatchObject({ code: 1, error: { code: 'sync_off' } })
+  }, 120_000)
+
+  it('takes back what was given after the backup that was restored, and leaves what staff gave', async () => {
+    const discord = await startDiscord()
+    const folder = followedFolder(discord, { removals: { atMost: 20, percent: 100 } })
+    const daemon = await serve(folder)
+    discord.guild.join(accountId(9))
+    discord.guild.give(accountId(9), GOLD_ROLE_ID)
+    expect((await built(folder, 'backup', 'early.db')).code).toBe(0)
+    await grantTo(daemon, discord, 2)
+    await vi.waitFor(() => expect(holders(discord)).toHaveLength(3), TIMEOUT)
+    await kill(daemon)
+
+    const restored = await built(folder, 'restore', 'early.db')
+    expect(restored.stdout).toContain('as the database that was there knew them: 2\n')
+    expect(restored.stdout).toContain('sync is paused: see `latchkey sync plan`')
+    const next = await serve(folder)
+    await ask(next, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) })
+    await grant(next, 'cus_1')
+    await becomes(next, { paused: true, targets: [{ memberships: { settled: 1, due: 1 } }] })
+    const { json: plan } = await answerOf(folder, 'sync', 'plan')
+    expect(plan.calls).toMatchObject([{ action: 'take', customerId: 'cus_2', accountId: accountId(2) }])
+    expect(holders(discord)).toHaveLength(3)
+    await built(folder, 'sync', 'resume')
+    await vi.waitFor(() => expect(holders(discord)).toEqual([accountId(1), accountId(9)]), TIMEOUT)
   }, 120_000)
 
   it('takes a choice of what to retry only with --retry', async () => {

@@ -1,6 +1,19 @@
 import { expect, it, vi } from 'vitest'
 import { BOT_TOKEN, startTelegram } from '../platforms/telegram-server.js'
-import { CONFIG, configuredFolder, serve } from './served.js'
+import { CONFIG, configuredFolder, keyEntry, kill, type ServedDaemon, serve } from './served.js'
+
+const GROUP_ID = -1001234567890
+const USER = 4_200_001
+const KEY = 'lk_operator_key'
+
+async function act(daemon: ServedDaemon, method: string, path: string, body?: object): Promise<void> {
+  const answer = await fetch(`${daemon.url}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', Connection: 'close' },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  expect(answer.ok).toBe(true)
+}
 
 it('the daemon ends in order while Telegram is polled, and has shown the token nowhere', async () => {
   const telegram = await startTelegram()
@@ -22,4 +35,30 @@ it('the daemon ends in order while Telegram is polled, and has shown the token n
   expect(code).toBe(0)
   expect(stdout).toContain('Telegram updates are received again')
   expect(stdout + stderr).not.toContain(BOT_TOKEN.split(':')[1])
+})
+
+it('whoever is being removed when the daemon is killed, and is banned by then, is not banned in the end', async () => {
+  const telegram = await startTelegram()
+  const group = telegram.addGroup(GROUP_ID)
+  const folder = configuredFolder({
+    ...CONFIG,
+    api: { keys: [{ ...keyEntry('operator', KEY), scopes: ['read', 'write', 'admin'] }] },
+    products: { pro_gold: { targets: [{ adapter: 'telegram', groupId: String(GROUP_ID) }] } },
+    sync: { telegram: { botToken: BOT_TOKEN, apiUrl: telegram.url } },
+  })
+  const daemon = await serve(folder)
+  await act(daemon, 'PUT', '/customers/cus_1/identities', { messengerId: String(USER) })
+  await act(daemon, 'POST', '/customers/cus_1/grants', { productId: 'pro_gold', reason: 'a test' })
+  group.askToJoin(USER)
+  await vi.waitFor(() => expect(group.members()).toEqual([USER]), { timeout: 10_000 })
+
+  telegram.fail({ method: 'unbanChatMember', answer: 'silence' })
+  await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_gold')
+  await vi.waitFor(() => expect(telegram.calls('unbanChatMember')).toHaveLength(1), { timeout: 10_000 })
+  await kill(daemon)
+  expect(group.banned()).toEqual([USER])
+
+  await serve(folder)
+  await vi.waitFor(() => expect(group.banned()).toEqual([]), { timeout: 10_000 })
+  expect(group.members()).toEqual([])
 })

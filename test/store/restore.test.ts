@@ -63,6 +63,7 @@ describe('restoring', () => {
       file,
       keptAs: `${file}${KEPT}`,
       migrated: [],
+      membershipsKept: 0,
       erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
@@ -96,6 +97,7 @@ describe('restoring', () => {
       file,
       keptAs: null,
       migrated: [],
+      membershipsKept: null,
       erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)

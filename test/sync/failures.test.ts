@@ -41,6 +41,19 @@ describe('a limit', () => {
     expect((await sync.status()).platforms).toEqual([{ platform: 'discord', state: { kind: 'ok' } }])
   })
 
+  it.each([
+    [60_000, 1],
+    [59_999, 0],
+  ])('of %d ms is told in the log %d times', async (ms, times) => {
+    const { sync, community, logged } = await withCustomers(10)
+    const until = { scope: 'platform', notBefore: NOON + ms } as const
+    community.meet(() => ({ error: new RetryableError('rate_limited', 'Slower.', until), isMade: false }))
+    await sync.run()
+    const told = logged.filter(({ msg }) => String(msg).includes('asked to be left alone'))
+    expect(told).toHaveLength(times)
+    for (const line of told) expect(line).toMatchObject({ level: 40, platform: 'discord', reason: 'Slower.' })
+  })
+
   it('is waited for by a process that comes after the one that was told of it', async () => {
     const { community, access, pass, clock, start, sync } = await withCustomers(40)
     const until = NOON + 5_000

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { accountId, discordId, GOLD_ROLE_ID } from '../../platforms/discord-ids.js'
 import { failure, GOLD, persist, startSetting } from './setting.js'
 
@@ -132,5 +132,34 @@ describe('a limit', () => {
     const waitMs = 'notBefore' in error ? Number(error.notBefore) - Date.UTC(2026, 0, 5) : 0
     expect(waitMs).toBeGreaterThanOrEqual(7_000)
     expect(waitMs).toBeLessThan(8_000)
+  })
+
+  it.each([
+    ['body', { status: 429, body: '{"message":"You are limited","retry_after":1e300,"global":false}' }],
+    ['header', { status: 429, headers: { 'retry-after': '1e300' } }],
+  ])('of an age, by its %s, is taken for an hour', async (_, answer) => {
+    const { discord, platform } = await startSetting({ clock: () => Date.UTC(2026, 0, 5) })
+    await discord.setState({ answer })
+    expect(await failure(platform.give(GOLD, ADA))).toMatchObject({
+      code: 'rate_limited',
+      notBefore: Date.UTC(2026, 0, 5, 1),
+    })
+  })
+
+  it('of an age that an answer announces is taken for an hour, after which calls are made again', async () => {
+    let now = Date.now()
+    const { discord, platform } = await startSetting({ clock: () => now })
+    const headers = { 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0', 'x-ratelimit-bucket': 'b' }
+    await discord.setState({
+      answer: { status: 204, headers: { ...headers, 'x-ratelimit-reset-after': '1e300' } },
+    })
+    await platform.give(GOLD, ADA)
+    const limited = { code: 'rate_limited', notBefore: now + 3_600_000 }
+    expect(await failure(platform.give(GOLD, ADA))).toMatchObject(limited)
+    now += 3_600_000
+    const hour = vi.spyOn(Date, 'now').mockReturnValue(now)
+    await platform.give(GOLD, ADA)
+    hour.mockRestore()
+    expect(discord.calls).toHaveLength(2)
   })
 })

@@ -107,17 +107,39 @@ describe('taking', () => {
     expect(group.pending()).toEqual([USER])
   })
 
-  it.each([GROUP_ID, -55])(
-    'is done where they have left, or never were there (group %d)',
-    async (groupId) => {
-      const { group, target, platform } = await inGroup({}, groupId)
-      await platform.take(target, ACCOUNT)
+  it.each([GROUP_ID, -55])('is done where they have left, recognised or not (group %d)', async (groupId) => {
+    const { server, group, target, platform } = await inGroup({}, groupId)
+    group.setStatus(USER, 'left')
+    await platform.take(target, ACCOUNT)
+    server.fail({ method: 'banChatMember', answer: badRequest('PARTICIPANT_ID_INVALID') })
+    await platform.take(target, ACCOUNT)
+    expect(group.banned()).toEqual([])
+  })
+
+  it.each(['PARTICIPANT_ID_INVALID', 'USER_ID_INVALID', 'user not found'])(
+    'is not done where Telegram does not recognise a member (%s), and is done by another try',
+    async (words) => {
+      const { server, group, platform } = await inGroup()
       group.addByStaff(USER)
-      group.setStatus(USER, 'left')
-      await platform.take(target, ACCOUNT)
-      expect(group.banned()).toEqual([])
+      server.fail({ method: 'banChatMember', answer: badRequest(words) })
+      await expect(platform.take(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({
+        code: 'account_not_recognised',
+        scope: 'call',
+        mayHeal: true,
+      })
+      await platform.take(GOLD_GROUP, ACCOUNT)
+      expect(group.statusOf(USER)).toBe('left')
     },
   )
+
+  it('is not done where Telegram recognises nobody, asked in two ways', async () => {
+    const { server, group, platform } = await inGroup()
+    group.addByStaff(USER)
+    for (const method of ['banChatMember', 'getChatMember']) {
+      server.fail({ method, answer: badRequest('PARTICIPANT_ID_INVALID') })
+    }
+    await expect(platform.take(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({ code: 'account_not_recognised' })
+  })
 
   it('removes from a basic group, where there are no bans to lift', async () => {
     const { group, target, platform } = await inGroup({}, -55)
@@ -171,6 +193,17 @@ describe('taking', () => {
     group.setStatus(USER, 'kicked')
     await expect(platform.give(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({ code: 'awaiting_join' })
     expect(group.banned()).toEqual([USER])
+  })
+
+  it('whose repetition is refused still owes the end of its ban', async () => {
+    const { server, group, platform } = await inGroup()
+    group.addByStaff(USER)
+    server.fail({ method: 'unbanChatMember', answer: 'close' })
+    await expect(platform.take(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({ name: 'RetryableError' })
+    server.fail({ method: 'banChatMember', answer: badRequest('CHAT_ADMIN_REQUIRED') })
+    await expect(platform.take(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({ code: 'missing_permission' })
+    await expect(platform.give(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({ code: 'awaiting_join' })
+    expect(group.banned()).toEqual([])
   })
 
   it('that was refused owes nobody an end of a ban', async () => {
@@ -293,6 +326,25 @@ describe('a limit', () => {
     now += 1
     expect(await platform.observe(GOLD_GROUP, ACCOUNT)).toBe('member')
     expect(server.calls()).toHaveLength(2)
+  })
+})
+
+describe('a wait', () => {
+  it.each([
+    [1e300, 86_400],
+    [86_401, 86_400],
+    [-5, 5],
+    ['soon', 5],
+    [0.5, 1],
+  ])('of %j seconds is taken for one of %d', async (told, taken) => {
+    const now = Date.parse('2026-03-01T12:00:00.000Z')
+    const { server, platform } = await inGroup({ clock: () => now })
+    const parameters = { retry_after: told as number }
+    server.fail({ answer: new BotApiError(429, 'Too Many Requests', parameters) })
+    await expect(platform.observe(GOLD_GROUP, ACCOUNT)).rejects.toMatchObject({
+      code: 'rate_limited',
+      notBefore: now + taken * 1_000,
+    })
   })
 })
 

@@ -266,6 +266,24 @@ describe('a one-time link', () => {
     expect(await telegram.accountOf('cus_1')).toBeUndefined()
   })
 
+  it('is of no use to another bot', async () => {
+    const { server, telegram } = await polling()
+    const { token } = await telegram.linkToken(CUSTOMER)
+    server.updates.emit({
+      message: {
+        message_id: 1,
+        date: 0,
+        chat: { id: OTHER, type: 'private' },
+        from: { id: OTHER, is_bot: true },
+        text: `/start ${token}`,
+      },
+    })
+    server.say(USER, `/start ${token}`)
+    await caughtUp(server)
+    expect(server.sent).toEqual([{ chatId: USER, text: LINKED }])
+    expect(await telegram.accountOf('cus_1')).toBe(String(USER))
+  })
+
   it('has done its work where the person can not be answered', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)

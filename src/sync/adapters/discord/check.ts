@@ -5,11 +5,14 @@ import type { Inspections } from './inspection.js'
 import { Refusal } from './refusal.js'
 
 /** Asks Discord whether the bot is in each guild, with the permission and the place to give each role. */
-export function createCheck({ bot, inspect }: Inspections) {
-  async function checkTarget(target: DiscordTarget, botId: string): Promise<CheckFinding> {
+export function createCheck({ bot, inspectAs }: Inspections) {
+  async function checkTarget(
+    target: DiscordTarget,
+    inspect: ReturnType<Inspections['inspectAs']>,
+  ): Promise<CheckFinding> {
     const about = targetKey(target)
     try {
-      const { guildName, roleName, problem } = await inspect(target, botId)
+      const { guildName, roleName, problem } = await inspect(target)
       const fine = `The bot may give and take the role ${JSON.stringify(roleName)} in ${JSON.stringify(guildName)}.`
       return { about, isFine: problem === null, message: problem?.message ?? fine }
     } catch (error) {
@@ -23,7 +26,8 @@ export function createCheck({ bot, inspect }: Inspections) {
       const findings = [
         { about: 'discord', isFine: true, message: `The bot is ${JSON.stringify(username)} (${id}).` },
       ]
-      for (const target of targets) findings.push(await checkTarget(target, id))
+      const inspect = inspectAs(id)
+      for (const target of targets) findings.push(await checkTarget(target, inspect))
       return findings
     } catch (error) {
       return [notFine('discord', error)]

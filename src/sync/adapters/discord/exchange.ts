@@ -5,8 +5,8 @@ import type { Pauses } from './pauses.js'
 
 /** Where a 429 tells no wait: it comes from the network before Discord's API, which blocks the address. */
 const DEFAULT_WAIT_SECONDS = 60
-/** Nothing that is documented comes near. */
-const LONGEST_WAIT_SECONDS = 86_400
+/** No limit of the calls made here is longer. Of a longer wait no more is taken at once: then one call asks again. */
+const LONGEST_WAIT_SECONDS = 3_600
 
 const refusedSchema = z.object({ code: z.int(), message: z.string() })
 const limitedSchema = z.object({ retry_after: z.number().nonnegative(), global: z.boolean().default(false) })
@@ -41,10 +41,12 @@ export function createExchange({ pauses, clock }: ExchangeDeps): RESTOptions['ma
       throw pauses.limited(isOfAll ? null : bucket, clock() + Math.ceil(seconds * 1_000))
     }
     if (status >= 500) throw pauses.failed('discord_failed', `Discord failed with status ${status}.`)
-    // The library reads this too, but loses it with the first answer of a bucket.
+    const resetAfter = waitSeconds(headers.get('x-ratelimit-reset-after')) ?? 0
+    // The library believes it, too, whatever it says.
+    if (headers.has('x-ratelimit-reset-after')) headers.set('x-ratelimit-reset-after', String(resetAfter))
+    // The library loses what the first answer of a bucket says.
     if (headers.get('x-ratelimit-remaining') === '0') {
-      const seconds = Number(headers.get('x-ratelimit-reset-after')) || 0
-      pauses.limited(bucket, clock() + Math.ceil(seconds * 1_000))
+      pauses.limited(bucket, clock() + Math.ceil(resetAfter * 1_000))
     }
     const isDone = status >= 200 && status <= 204
     const isRefused = status >= 400 && refusedSchema.safeParse(parsed(text)).success
@@ -77,11 +79,17 @@ async function send(...[url, init]: Parameters<RESTOptions['makeRequest']>): Pro
 /** The body tells fractions of seconds, the header whole ones at most. */
 function limitOf({ headers, text }: Answer): { readonly seconds: number; readonly isOfAll: boolean } {
   const body = limitedSchema.safeParse(parsed(text))
-  const told = body.success ? body.data.retry_after : Number(headers.get('retry-after') ?? Number.NaN)
+  const told = body.success ? body.data.retry_after : headers.get('retry-after')
   return {
-    seconds: told >= 0 ? Math.min(told, LONGEST_WAIT_SECONDS) : DEFAULT_WAIT_SECONDS,
+    seconds: waitSeconds(told) ?? DEFAULT_WAIT_SECONDS,
     isOfAll: !body.success || body.data.global || headers.has('x-ratelimit-global'),
   }
+}
+
+/** Null: it tells none. */
+function waitSeconds(told: string | number | null): number | null {
+  const seconds = told === null ? Number.NaN : Number(told)
+  return seconds >= 0 ? Math.min(seconds, LONGEST_WAIT_SECONDS) : null
 }
 
 function parsed(text: string): unknown {

@@ -18,22 +18,36 @@ export interface Inspection {
 export interface Inspections {
   /** Who the bot is. */
   bot(): Promise<{ readonly id: string; readonly username: string }>
-  /** Whether the bot `botId` may give and take the target's role, worked out from what Discord tells of both. */
-  inspect(target: DiscordTarget, botId: string): Promise<Inspection>
+  /**
+   * Tells whether the bot `botId` may give and take a target's role, worked out from what Discord tells of both. Of
+   * each guild it is asked once.
+   */
+  inspectAs(botId: string): (target: DiscordTarget) => Promise<Inspection>
 }
 
 export function createInspections(calls: Calls): Inspections {
+  async function readGuild(target: DiscordTarget, botId: string) {
+    const { guildId } = target
+    const guild = await explained(target, calls.read(Routes.guild(guildId), guildSchema))
+    const { roles } = await explained(target, calls.read(Routes.guildMember(guildId, botId), memberSchema))
+    return { guild, bot: { id: botId, roleIds: roles } }
+  }
+
   return {
     bot: () => calls.read(Routes.user('@me'), userSchema),
-    async inspect(target, botId) {
-      requireTargetIds(target)
-      const { guildId, roleId } = target
-      const guild = await explained(target, calls.read(Routes.guild(guildId), guildSchema))
-      const member = await explained(target, calls.read(Routes.guildMember(guildId, botId), memberSchema))
-      return {
-        guildName: guild.name,
-        roleName: guild.roles.find(({ id }) => id === roleId)?.name ?? roleId,
-        problem: roleProblem(guild, { id: botId, roleIds: member.roles }, target),
+    inspectAs(botId) {
+      const known = new Map<string, ReturnType<typeof readGuild>>()
+      return async (target) => {
+        requireTargetIds(target)
+        const { guildId, roleId } = target
+        const reading = known.get(guildId) ?? readGuild(target, botId)
+        known.set(guildId, reading)
+        const { guild, bot } = await reading
+        return {
+          guildName: guild.name,
+          roleName: guild.roles.find(({ id }) => id === roleId)?.name ?? roleId,
+          problem: roleProblem(guild, bot, target),
+        }
       }
     },
   }

@@ -28,7 +28,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
     if (!isRefusal(error, RESTJSONErrorCodes.MissingPermissions)) return error
     try {
       const { id } = await inspections.bot()
-      return (await inspections.inspect(target, id)).problem ?? error
+      return (await inspections.inspectAs(id)(target)).problem ?? error
     } catch (failure) {
       // The refusal is known already; this only would have said more.
       if (failure instanceof RetryableError || failure instanceof ActionRequiredError) return error

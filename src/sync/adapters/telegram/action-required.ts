@@ -1,5 +1,5 @@
 import { ActionRequiredError, type FailureScope } from '../../platform-errors.js'
-import { Refusal } from './refusal.js'
+import { NOT_RECOGNISED, Refusal } from './refusal.js'
 
 interface Remedy {
   readonly words: RegExp
@@ -38,6 +38,14 @@ const REMEDIES: readonly Remedy[] = [
     scope: 'target',
     message: (group) =>
       `The bot lacks a right in the group ${group}: make it an administrator who may invite and ban users.`,
+  },
+  {
+    words: NOT_RECOGNISED,
+    code: 'account_not_recognised',
+    scope: 'call',
+    mayHeal: true,
+    message: (group) =>
+      `Telegram does not recognise the account: where it is in the group ${group} still, remove it by hand.`,
   },
   {
     words: /upgraded to a supergroup/i,

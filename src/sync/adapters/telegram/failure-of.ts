@@ -2,8 +2,10 @@ import { GrammyError } from 'grammy'
 import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
 import { Refusal } from './refusal.js'
 
-/** Where no wait is told with a 429. */
+/** Where no wait is told with a 429, or nothing that is one. */
 const DEFAULT_WAIT_SECONDS = 5
+/** Telegram does tell bots to wait for hours. Of a longer wait no more is taken at once: then one call asks again. */
+const LONGEST_WAIT_SECONDS = 86_400
 
 /**
  * What a failed call means, made anew: the library's own errors may hold the address, and with it the token.
@@ -25,8 +27,7 @@ export function failureOf(
   const { error_code: status, parameters } = error
   const description = withoutToken(error.description ?? '')
   if (status === 429) {
-    const { retry_after: seconds = DEFAULT_WAIT_SECONDS } = parameters
-    return rateLimited(now + seconds * 1_000)
+    return rateLimited(now + waitSeconds(parameters.retry_after) * 1_000)
   }
   if (status === 409) return new RetryableError('telegram_conflict', `Telegram says: ${description}`)
   if (status >= 500) return new RetryableError('telegram_failed', `Telegram failed with status ${status}.`)
@@ -39,6 +40,11 @@ export function failureOf(
     )
   }
   return new Refusal(description, parameters.migrate_to_chat_id?.toString() ?? null)
+}
+
+function waitSeconds(told: unknown): number {
+  if (typeof told !== 'number' || !(told >= 0)) return DEFAULT_WAIT_SECONDS
+  return Math.min(Math.ceil(told), LONGEST_WAIT_SECONDS)
 }
 
 /** Telegram limits a bot as a whole and in each chat, and does not tell which it was. */

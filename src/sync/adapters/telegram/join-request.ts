@@ -58,6 +58,6 @@ async function decline(groups: Groups, groupId: string, userId: number): Promise
     await groups.within(groupId, (api, chatId) => api.declineChatJoinRequest(chatId, userId))
   } catch (error) {
     // Taken back, or decided by an administrator.
-    if (!isRefusal(error, 'no_request', 'not_in_group', 'in_group_already')) throw error
+    if (!isRefusal(error, 'no_request', 'not_in_group', 'not_recognised', 'in_group_already')) throw error
   }
 }

@@ -39,20 +39,24 @@ export function createTelegramPlatform({
       await groups.within(groupId, (api, chatId) => api.approveChatJoinRequest(chatId, userId))
     } catch (error) {
       if (isRefusal(error, 'in_group_already')) return
-      if (isRefusal(error, 'no_request', 'not_in_group')) throw awaitingJoin()
+      if (isRefusal(error, 'no_request', 'not_in_group', 'not_recognised')) throw awaitingJoin()
       throw error
     }
   }
 
   async function ban(groupId: string, userId: number): Promise<void> {
     const owed = { groupId, accountId: String(userId) }
+    // A ban of an earlier attempt may stand, whatever is said to this one.
+    const wasOwed = await owedUnbans.isOwed(owed)
     // Written first: whatever happens after the ban, they must not stay banned.
     await owedUnbans.owe(owed)
     try {
       await groups.within(groupId, (api, chatId) => api.banChatMember(chatId, userId))
     } catch (error) {
       if (isRefusal(error, 'not_in_group')) return
-      if (error instanceof ActionRequiredError) await owedUnbans.settle(owed)
+      // Access is never thought to be taken back by a guess.
+      if (isRefusal(error, 'not_recognised') && (await standing(groups, groupId, userId)) === 'absent') return
+      if (error instanceof ActionRequiredError && !wasOwed) await owedUnbans.settle(owed)
       throw error
     }
   }
@@ -62,7 +66,9 @@ export function createTelegramPlatform({
     concurrency: CONCURRENCY,
     async observe({ groupId }, accountId) {
       const userId = userIdOf(accountId)
-      return explained(groupId, observe(groups, groupId, userId))
+      const seen = await explained(groupId, standing(groups, groupId, userId))
+      // Whoever the bot has never met is not recognised, and can't be in a group that they were not let into.
+      return seen === 'not_recognised' ? 'absent' : seen
     },
     async give({ groupId }, accountId) {
       const userId = userIdOf(accountId)
@@ -80,7 +86,11 @@ export function createTelegramPlatform({
   }
 }
 
-async function observe(groups: Groups, groupId: string, userId: number): Promise<Observation> {
+async function standing(
+  groups: Groups,
+  groupId: string,
+  userId: number,
+): Promise<Observation | 'not_recognised'> {
   try {
     const member = await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, userId))
     switch (member.status) {
@@ -98,6 +108,7 @@ async function observe(groups: Groups, groupId: string, userId: number): Promise
     }
   } catch (error) {
     if (isRefusal(error, 'not_in_group')) return 'absent'
+    if (isRefusal(error, 'not_recognised')) return 'not_recognised'
     throw error
   }
 }

@@ -14,18 +14,22 @@ export class Refusal extends ActionRequiredError {
   }
 }
 
-/** Nobody by this id is in the group, or known to the bot at all. */
-const NOT_IN_GROUP =
-  /user not found|member not found|PARTICIPANT_ID_INVALID|USER_NOT_PARTICIPANT|USER_ID_INVALID|invalid user_id/i
+const NOT_IN_GROUP = /member not found|USER_NOT_PARTICIPANT/i
+/**
+ * Of whomever the bot has never met, and now and then of a member too: it does not prove that nobody by this id is in
+ * the group.
+ */
+export const NOT_RECOGNISED = /user not found|PARTICIPANT_ID_INVALID|USER_ID_INVALID|invalid user_id/i
 const NO_REQUEST = /HIDE_REQUESTER_MISSING/i
 const IN_GROUP_ALREADY = /USER_ALREADY_PARTICIPANT/i
 /** Banning removes from a basic group, and keeps nobody out of it: there is nothing to lift. */
 const NO_BANS_HERE = /method is available for supergroup and channel chats only/i
 
-type Meaning = 'not_in_group' | 'no_request' | 'in_group_already' | 'no_bans_here'
+type Meaning = 'not_in_group' | 'not_recognised' | 'no_request' | 'in_group_already' | 'no_bans_here'
 
 const WORDS: Readonly<Record<Meaning, RegExp>> = {
   not_in_group: NOT_IN_GROUP,
+  not_recognised: NOT_RECOGNISED,
   no_request: NO_REQUEST,
   in_group_already: IN_GROUP_ALREADY,
   no_bans_here: NO_BANS_HERE,

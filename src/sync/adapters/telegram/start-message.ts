@@ -38,6 +38,8 @@ export function createHandleStartMessage({ call, linkByToken, log }: StartMessag
   return async ({ chat, from, text }: Message): Promise<void> => {
     const [, token] = START.exec(text ?? '') ?? []
     if (token === undefined || from === undefined || chat.type !== 'private') return
+    // Only people have access.
+    if (from.is_bot) return
     const accountId = String(from.id)
     const { consumedPoints } = await limiter.penalty(accountId)
     if (consumedPoints > TRIES_PER_MINUTE) return

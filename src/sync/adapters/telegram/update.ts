@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** A poll or a webhook asks for these, and gets no others. */
 export const HANDLED_UPDATES = ['message', 'chat_join_request', 'chat_member', 'my_chat_member'] as const
 
-const userSchema = z.object({ id: z.int() })
+const userSchema = z.object({ id: z.int(), is_bot: z.boolean().default(false) })
 const chatSchema = z.object({ id: z.int(), type: z.string() })
 const inviteLinkSchema = z.object({ invite_link: z.string() })
 
