@@ -42,10 +42,22 @@ export const policySchema = z.strictObject({
       unknown: revokeRowSchema.optional(),
     })
     .optional(),
-  failedRenewal: z.enum(['keep', 'revoke']).optional(),
-  canceled: z.enum(['effective', 'period_end']).optional(),
-  completed: z.enum(['period_end', 'keep']).optional(),
-  paidCycle: z.enum(['grants', 'informs']).optional(),
+  failedRenewal: z
+    .enum(['keep', 'revoke'])
+    .optional()
+    .describe('Whether a renewal that fails ends access at once, or what follows from it does.'),
+  canceled: z
+    .enum(['effective', 'period_end'])
+    .optional()
+    .describe('Whether a cancellation ends access when it takes effect, or with the paid period.'),
+  completed: z
+    .enum(['period_end', 'keep'])
+    .optional()
+    .describe('Whether a fixed term ends with its last period, or never.'),
+  paidCycle: z
+    .enum(['grants', 'informs'])
+    .optional()
+    .describe('Whether a paid cycle gives access though its payment was never reported.'),
   lapseAfter: z
     .string()
     .regex(DURATION_PATTERN, 'must be a duration, such as "45d"')

@@ -14,5 +14,7 @@ export const erasureSchema = z.strictObject({
   onCustomerDeleted: z
     .boolean()
     .default(false)
-    .describe('Whether customers whom the payments service says it deleted are erased here too.'),
+    .describe(
+      'Whether customers whom the payments service says it deleted are erased here too, those of before included: within a minute, 100 at a time, and for good.',
+    ),
 })

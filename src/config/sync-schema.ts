@@ -37,21 +37,27 @@ export const productsSchema = z.record(
       .default([])
       .describe('Roles and groups that follow access to the product.'),
     communityGuildId: textSchema.optional().describe("As the service's own COMMUNITY product has it."),
-    communityRoleId: textSchema.optional(),
+    communityRoleId: textSchema.optional().describe('Likewise, and never without that.'),
     messengerGroupId: textSchema.optional().describe("As the service's own MESSENGER product has it."),
   }),
 )
 
-const botSchema = z.strictObject({ botToken: textSchema, apiUrl: urlSchema.optional() })
+const botSchema = z.strictObject({
+  botToken: textSchema,
+  apiUrl: urlSchema.optional().describe("Left out: the platform's own."),
+})
 
 const telegramSchema = botSchema.extend({
   updates: z
     .strictObject({
       url: urlSchema.describe('Where the messenger reaches `POST /platforms/telegram/updates`.'),
-      secret: z.string().regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -'),
+      secret: z
+        .string()
+        .regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -')
+        .describe('Proves that an update comes from the messenger.'),
     })
     .optional()
-    .describe('Has updates delivered; left out: they are fetched by long polling.'),
+    .describe('Has updates delivered. Left out: they are fetched by long polling.'),
 })
 
 const outboundSecretSchema = z
@@ -69,7 +75,11 @@ const outboundSchema = z.strictObject({
       'must be whsec_ and at least 24 bytes in base64, or a list of such',
     )
     .describe('Signs what is sent, by the Standard Webhooks scheme. Of several, each signs.'),
-  environments: z.array(environmentSchema).min(1).default(['live']),
+  environments: z
+    .array(environmentSchema)
+    .min(1)
+    .default(['live'])
+    .describe('Whose changes of access are told.'),
 })
 
 export const syncSchema = z.strictObject({

@@ -3,7 +3,9 @@ import type { AccessAnswer } from '../entitlements/answer.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { readEnvironment } from './environment.js'
-import { queryOf, readInstant } from './query.js'
+import { readInstant, readQuery } from './query.js'
+
+const PARAMETERS = ['environment', 'at'] as const
 
 /** What the entitlement routes ask. `at`: epoch milliseconds, or null for now. */
 export interface AccessQuestion {
@@ -45,7 +47,7 @@ export function readQuestion(
   { authenticate, environments }: Pick<AccessDeps, 'authenticate' | 'environments'>,
 ): AccessQuestion {
   const key = authenticate(req, 'read')
-  const query = queryOf(req.url ?? '')
+  const query = readQuery(req, PARAMETERS)
   const environment = readEnvironment(query, environments(), key)
   return { environment, customerId, at: readInstant(query, 'at') }
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import { type CustomerDeps, idSchema, readQuestion } from './customer-questions.js'
 import { isoOrNull } from './entitlement-json.js'
+import { ENVIRONMENT_ONLY } from './environment.js'
 import type { RawHandler } from './raw-handler.js'
 import { readJson } from './read-json.js'
 import { requireJson } from './require-json.js'
@@ -41,7 +42,7 @@ export function checkEntitlements(deps: CustomerDeps): RawHandler {
   const { findByReferences, readAccesses } = deps.customers
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    const { environment } = readQuestion(req, deps)
+    const { environment } = readQuestion(req, deps, ENVIRONMENT_ONLY)
     requireJson(req)
     const { checks } = await readJson(req, bodySchema)
 

@@ -6,9 +6,10 @@ import type { Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
+import type { ToldChange } from './change-json.js'
 import { readEnvironment } from './environment.js'
 import type { Page } from './page.js'
-import { queryOf } from './query.js'
+import { readQuery } from './query.js'
 
 /** A detail to find customers by. Personal data: never in a URL or a log. */
 export type CustomerDetail =
@@ -46,6 +47,10 @@ export interface CustomerQuestions {
   readonly readProductCustomers: (
     question: InEnvironment & { readonly productId: string } & Page,
   ) => Promise<readonly { readonly customerId: string; readonly entitlement: Entitlement }[]>
+  /** Oldest first, after a cursor (null: from the first); null for a cursor that this change log never told. */
+  readonly readChangePage: (
+    question: InEnvironment & { readonly after: string | null; readonly limit: number },
+  ) => Promise<readonly ToldChange[] | null>
 }
 
 export interface CustomerDeps {
@@ -61,15 +66,17 @@ export const idSchema = z
   .refine(isUsableId, 'is not a text of 1 to 255 characters without control characters')
 
 /**
- * Sees that the request's key has the right to ask, and about which environment it does.
+ * Sees that the request's key has the right to ask, and about which environment it does. `known`: the parameters
+ * that the route takes.
  *
  * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`.
  */
 export function readQuestion(
   req: IncomingMessage,
   { authenticate, environments }: CustomerDeps,
+  known: readonly string[],
 ): { readonly environment: Environment; readonly query: URLSearchParams } {
   const key = authenticate(req, 'read')
-  const query = queryOf(req.url ?? '')
+  const query = readQuery(req, known)
   return { environment: readEnvironment(query, environments(), key), query }
 }

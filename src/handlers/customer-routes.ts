@@ -4,6 +4,7 @@ import type { CustomerDeps } from './customer-questions.js'
 import { customerResource } from './customer-resource.js'
 import type { EraseDeps } from './erase-customer.js'
 import { findEntitlements } from './find-entitlements.js'
+import { getChanges } from './get-changes.js'
 import { getProductCustomers } from './get-product-customers.js'
 import { lookupEntitlements } from './lookup-entitlements.js'
 import { onlyPost } from './only-post.js'
@@ -16,7 +17,7 @@ export interface CustomerRoutes {
   readonly read: readonly Route[]
 }
 
-/** The routes that find customers, tell what is known of them, and erase them. */
+/** The routes that find customers, tell what is known of them and how their access changed, and erase them. */
 export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): CustomerRoutes {
   return {
     posted: [
@@ -27,6 +28,7 @@ export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): Cus
       createRoute('/entitlements', findEntitlements(deps), log),
       createRoute('/customers/:customerId', customerResource(deps), log),
       createRoute('/products/:productId/customers', getProductCustomers(deps), log),
+      createRoute('/changes', getChanges(deps), log),
     ],
   }
 }

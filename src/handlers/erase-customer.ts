@@ -6,9 +6,9 @@ import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
 import { iso, isoOrNull } from './entitlement-json.js'
-import { readEnvironment } from './environment.js'
+import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
 import { reasonText } from './manual-act.js'
-import { queryOf } from './query.js'
+import { readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { readJson } from './read-json.js'
 import { sendJson } from './send.js'
@@ -40,7 +40,10 @@ export function eraseCustomer(deps: EraseDeps): RawHandler<'customerId'> {
 
 function authorize(req: IncomingMessage, { authenticate, environments }: EraseDeps) {
   const key = authenticate(req, 'admin')
-  return { actor: key.name, environment: readEnvironment(queryOf(req.url ?? ''), environments(), key) }
+  return {
+    actor: key.name,
+    environment: readEnvironment(readQuery(req, ENVIRONMENT_ONLY), environments(), key),
+  }
 }
 
 /** How an erasure stands, as it goes over the wire. */

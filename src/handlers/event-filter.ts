@@ -6,6 +6,17 @@ import { invalidParameter, readInstant, readParameter } from './query.js'
 /** What a stored event can be; a duplicate is not stored again. */
 export const STORED_DISPOSITIONS = ['applied', 'ignored', 'held', 'quarantined'] as const
 
+/** What says which events a request means. */
+export const FILTER_PARAMETERS = [
+  'environment',
+  'disposition',
+  'type',
+  'customerId',
+  'endpoint',
+  'from',
+  'to',
+] as const
+
 /**
  * Which stored events a request means.
  *

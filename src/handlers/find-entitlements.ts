@@ -8,12 +8,14 @@ import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendTagged } from './send-tagged.js'
 
+const PARAMETERS = ['environment', 'externalRef', 'at', 'limit', 'cursor'] as const
+
 /** GET /entitlements?externalRef=: what the customers may use whom the merchant's own reference leads to. */
 export function findEntitlements(deps: CustomerDeps): RawHandler {
   const { findByReference } = deps.customers
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps)
+    const { environment, query } = readQuestion(req, deps, PARAMETERS)
     const reference = readReference(query)
     const page = readPage(query)
     const at = readInstant(query, 'at')

@@ -6,6 +6,7 @@ import { requireMethod } from './route.js'
 import { sendTaggedBytes } from './send-tagged.js'
 import { eventNotFound, readQuestion, type StoredEventDeps } from './stored-events.js'
 
+const PARAMETERS = ['environment', 'sha256'] as const
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
 /**
@@ -16,7 +17,7 @@ export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
   const { readEventBody } = deps.storedEvents
   return async (req, res, { eventId }) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps)
+    const { environment, query } = readQuestion(req, deps, PARAMETERS)
     const body = await readEventBody({ environment, eventId, sha256: readSha256(query) })
     if (body === null) throw eventNotFound()
     const { bytes, removed } = body

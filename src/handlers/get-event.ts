@@ -1,3 +1,4 @@
+import { ENVIRONMENT_ONLY } from './environment.js'
 import { eventDetailJson } from './event-json.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
@@ -9,7 +10,7 @@ export function getEvent(deps: StoredEventDeps): RawHandler<'eventId'> {
   const { readEvent } = deps.storedEvents
   return async (req, res, { eventId }) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { environment } = readQuestion(req, deps)
+    const { environment } = readQuestion(req, deps, ENVIRONMENT_ONLY)
     const event = await readEvent({ environment, eventId })
     if (event === null) throw eventNotFound()
     sendJson(res, 200, eventDetailJson(event), { 'Cache-Control': 'no-store' })

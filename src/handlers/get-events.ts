@@ -1,12 +1,14 @@
-import { readEventFilter } from './event-filter.js'
+import { FILTER_PARAMETERS, readEventFilter } from './event-filter.js'
 import { storedEventJson } from './event-json.js'
 import { cursorAt, readPage } from './page.js'
 import { invalidParameter } from './query.js'
 import type { RawHandler } from './raw-handler.js'
+import { requireEndpoint } from './require-endpoint.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { readQuestion, type StoredEventDeps } from './stored-events.js'
 
+const PARAMETERS = [...FILTER_PARAMETERS, 'limit', 'cursor'] as const
 const PLACE = /^\d{1,15}$/
 
 /**
@@ -17,10 +19,11 @@ export function getEvents(deps: StoredEventDeps): RawHandler {
   const { readEventPage } = deps.storedEvents
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps)
+    const { environment, query } = readQuestion(req, deps, PARAMETERS)
     const filter = readEventFilter(query, environment)
     const { after, limit } = readPage(query)
     const { items, next } = await readEventPage({ filter, before: placeIn(after), limit })
+    if (items.length === 0) await requireEndpoint(filter, deps)
     const nextCursor = next === null ? null : cursorAt(String(next))
     const body = { items: items.map(storedEventJson), pagination: { nextCursor, hasMore: next !== null } }
     sendJson(res, 200, body, { 'Cache-Control': 'no-store' })

@@ -1,14 +1,23 @@
 import { z } from 'zod'
-import { act, authorizeAct, idText, type ManualActDeps, reasonText } from './manual-act.js'
+import { act, authorizeAct, type ManualActDeps, reasonText } from './manual-act.js'
 import type { RawHandler } from './raw-handler.js'
 import { readJson } from './read-json.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 
+/** A 64-bit number: a name is no account's id. */
+export const communityIdText = z
+  .string()
+  .regex(/^[1-9]\d{0,19}$/, 'is not the id of a Discord account: a whole number above 0')
+/** Below 2^52, as the platform says of its ids; that of a group is negative. */
+export const messengerIdText = z
+  .string()
+  .regex(/^[1-9]\d{0,15}$/, 'is not the id of a Telegram account: a whole number above 0')
+
 const identitiesBody = z
   .strictObject({
-    communityId: idText.nullish(),
-    messengerId: idText.nullish(),
+    communityId: communityIdText.nullish(),
+    messengerId: messengerIdText.nullish(),
     reason: reasonText.nullish(),
   })
   .refine(

@@ -2,10 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { LatchkeyError } from '../errors.js'
 import type { ImportLines, LineOutcome } from '../ingest/import-lines.js'
 import type { Environment } from '../provider/event.js'
-import type { ApiKey } from './api-key.js'
 import type { Authenticate } from './authenticate.js'
-import { readEnvironment } from './environment.js'
-import { invalidParameter, queryOf, readParameter } from './query.js'
+import { shownEnvironments } from './environment.js'
+import { invalidParameter, readParameter, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { readBody } from './read-body.js'
 import { requireMethod } from './route.js'
@@ -16,6 +15,7 @@ export const MAX_IMPORT_BYTES = 2 * 1024 * 1024
 /** Fewer than one transaction takes. */
 export const MAX_IMPORT_LINES = 200
 export const LINES_TYPE = 'application/x-ndjson'
+const PARAMETERS = ['environment', 'withManual', 'dryRun'] as const
 
 export interface ImportsDeps {
   readonly authenticate: Authenticate
@@ -37,9 +37,10 @@ export function postImport(deps: ImportsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'POST')
     const key = authenticate(req, 'admin')
-    const query = queryOf(req.url ?? '')
+    const query = readQuery(req, PARAMETERS)
     const rules = {
-      environments: environmentsOf(query, environments(), key),
+      // Each line says by its endpoint where it belongs.
+      environments: shownEnvironments(query, environments(), key),
       withManual: readFlag(query, 'withManual'),
     }
     const perform = readFlag(query, 'dryRun') ? checkLines : importLines
@@ -48,15 +49,6 @@ export function postImport(deps: ImportsDeps): RawHandler {
     if (lines.length > MAX_IMPORT_LINES) throw tooManyLines()
     sendJson(res, 200, { results: await perform(lines, rules) } satisfies ImportJson)
   }
-}
-
-/** Where none is named, all that the key has: each line says by its endpoint where it belongs. */
-function environmentsOf(
-  query: URLSearchParams,
-  configured: readonly Environment[],
-  key: ApiKey,
-): readonly Environment[] {
-  return query.has('environment') ? [readEnvironment(query, configured, key)] : key.environments
 }
 
 function readFlag(query: URLSearchParams, name: string): boolean {

@@ -6,8 +6,8 @@ import { isUsableId } from '../provider/ids.js'
 import type { Invite, InviteRequest } from '../sync/invites.js'
 import type { Customer, LinkToken } from '../sync/join-links.js'
 import type { Authenticate } from './authenticate.js'
-import { readEnvironment } from './environment.js'
-import { queryOf } from './query.js'
+import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
+import { readQuery } from './query.js'
 import { readJson } from './read-json.js'
 
 /** The messenger, as far as the routes need it. */
@@ -39,7 +39,7 @@ export async function readJoinLink<Schema extends z.ZodType>(
   { authenticate, environments, messenger: current }: JoinLinksDeps,
 ) {
   const key = authenticate(req, 'write')
-  const environment = readEnvironment(queryOf(req.url ?? ''), environments(), key)
+  const environment = readEnvironment(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
   const body = await readJson(req, schema)
   if (!isUsableId(customerId)) {
     const issues = [{ path: 'customerId', message: 'is not an id' }]

@@ -54,6 +54,7 @@ export interface ListenersDeps {
   readonly socketFile: string | null
   /** Asked at every request, since a reload may change them. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
+  readonly endpointNames: () => readonly string[]
   readonly environments: () => readonly Environment[]
   readonly apiKeys: () => readonly ApiKey[]
   readonly ingest: (delivery: Delivery) => Promise<Receipt>

@@ -9,6 +9,8 @@ import { requireJson } from './require-json.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 
+const PARAMETERS = ['environment', 'at', 'limit', 'cursor'] as const
+
 const lookupSchema = z
   .strictObject({
     email: idSchema.optional(),
@@ -35,7 +37,7 @@ export function lookupEntitlements(deps: CustomerDeps): RawHandler {
   const { findByDetail } = deps.customers
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    const { environment, query } = readQuestion(req, deps)
+    const { environment, query } = readQuestion(req, deps, PARAMETERS)
     const page = readPage(query)
     const at = readInstant(query, 'at')
     requireJson(req)

@@ -7,8 +7,8 @@ import { isUsableId } from '../provider/ids.js'
 import { isPlainText } from '../provider/plain-text.js'
 import type { Authenticate } from './authenticate.js'
 import { accessJson } from './entitlement-json.js'
-import { readEnvironment } from './environment.js'
-import { queryOf } from './query.js'
+import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
+import { readQuery } from './query.js'
 
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000
@@ -39,7 +39,7 @@ export const reasonText = z
  */
 export function authorizeAct(req: IncomingMessage, { authenticate, environments }: ManualActDeps) {
   const key = authenticate(req, 'write')
-  const environment = readEnvironment(queryOf(req.url ?? ''), environments(), key)
+  const environment = readEnvironment(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
   return { actor: key.name, environment, idempotencyKey: readIdempotencyKey(req) }
 }
 

@@ -1,12 +1,30 @@
+import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
+import { nearestName } from './nearest-name.js'
 
 const isoInstant = z.iso.datetime({ offset: true })
 
-/** The query of a request target. Parameters that nobody asks for are ignored. */
-export function queryOf(target: string): URLSearchParams {
-  const query = target.indexOf('?')
-  return new URLSearchParams(query === -1 ? '' : target.slice(query + 1))
+/**
+ * The query of a request. `known`: the parameters that its route takes.
+ *
+ * @throws LatchkeyError `invalid_request` for another: what is asked with a slip in a name would get an answer that
+ * looks right, and is not.
+ */
+export function readQuery({ url = '' }: IncomingMessage, known: readonly string[]): URLSearchParams {
+  const start = url.indexOf('?')
+  const query = new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
+  for (const name of query.keys()) {
+    if (!known.includes(name)) throw unknownParameter(name, known)
+  }
+  return query
+}
+
+function unknownParameter(name: string, known: readonly string[]): LatchkeyError {
+  const nearest = nearestName(name, known)
+  if (nearest !== null) return invalidParameter(name, `is not known here, but "${nearest}" is`)
+  const all = known.length === 0 ? 'none' : known.join(', ')
+  return invalidParameter(name, `is not known here, which takes ${all}`)
 }
 
 /**

@@ -27,6 +27,7 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-function invalidBody(issues: readonly Issue[]): LatchkeyError {
+/** The failure of a request whose body can't be used. */
+export function invalidBody(issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
 }

@@ -3,7 +3,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { RebuildJobs } from '../ingest/rebuild-jobs.js'
 import type { Authenticate } from './authenticate.js'
-import { queryOf, readParameter } from './query.js'
+import { readParameter, readQuery } from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
 import { rebuildJson } from './rebuild-json.js'
 import { createRoute, requireMethod } from './route.js'
@@ -33,8 +33,8 @@ function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps)
   return async (req, res) => {
     requireMethod(req, res, 'POST')
     authenticate(req, 'admin')
+    const expected = readParameter(readQuery(req, ['expect']), 'expect')
     const { policy, fingerprint } = configuredPolicy()
-    const expected = readParameter(queryOf(req.url ?? ''), 'expect')
     if (expected !== null && expected !== fingerprint) {
       throw new LatchkeyError(
         'policy_differs',
@@ -50,6 +50,7 @@ function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHa
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD', 'POST')
     authenticate(req, 'admin')
+    readQuery(req, [])
     if (req.method === 'POST') {
       sendJson(res, 202, rebuildJson(rebuilds.start(await policyInForce())), ACCEPTED)
     } else {

@@ -4,12 +4,12 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { ReplayJobs, ReplayStatus } from '../ingest/replay-jobs.js'
 import type { Environment } from '../provider/event.js'
-import type { ApiKey } from './api-key.js'
 import type { Authenticate } from './authenticate.js'
-import { readEnvironment } from './environment.js'
+import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
 import { STORED_DISPOSITIONS } from './event-filter.js'
 import { idText } from './manual-act.js'
-import { queryOf } from './query.js'
+import { pageJson, readPage } from './page.js'
+import { invalidParameter, readQuery } from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
 import { readJson } from './read-json.js'
 import { replayJson } from './replay-json.js'
@@ -32,6 +32,7 @@ export function replayRoutes(deps: ReplaysDeps, log: Logger): readonly Route[] {
   ]
 }
 
+const LIST_PARAMETERS = ['environment', 'limit', 'cursor'] as const
 const NOT_STORED = { 'Cache-Control': 'no-store' }
 
 const instant = z.iso
@@ -58,14 +59,20 @@ function replays({ authenticate, environments, replays: jobs }: ReplaysDeps): Ra
     requireMethod(req, res, 'GET', 'HEAD', 'POST')
     const key = authenticate(req, 'admin')
     if (req.method !== 'POST') {
-      const items = jobs
-        .list()
-        .filter((status) => mayKnow(key, status))
-        .map(replayJson)
-      sendJson(res, 200, { items, pagination: { nextCursor: null, hasMore: false } }, NOT_STORED)
+      const query = readQuery(req, LIST_PARAMETERS)
+      const shown = shownEnvironments(query, environments(), key)
+      const page = readPage(query)
+      const known = jobs.list().filter(({ filter }) => shown.includes(filter.environment))
+      sendJson(
+        res,
+        200,
+        pageJson(behind(known, page.after), page, ({ id }) => id, replayJson),
+        NOT_STORED,
+      )
       return
     }
-    const environment = readEnvironment(queryOf(req.url ?? ''), environments(), key)
+    const query = readQuery(req, ENVIRONMENT_ONLY)
+    const environment = readEnvironment(query, environments(), key)
     requireJson(req)
     const { filter, dryRun } = await readJson(req, replayBody)
     const started = jobs.start({ filter: { environment, ...filter }, dryRun })
@@ -73,23 +80,34 @@ function replays({ authenticate, environments, replays: jobs }: ReplaysDeps): Ra
   }
 }
 
+/** @throws LatchkeyError `invalid_request` where what the last page ended with is known no more */
+function behind(known: readonly ReplayStatus[], after: string): readonly ReplayStatus[] {
+  if (after === '') return known
+  const place = known.findIndex(({ id }) => id === after)
+  if (place === -1) throw invalidParameter('cursor', 'is none that was given out')
+  return known.slice(place + 1)
+}
+
 /** GET /replays/:replayId: how it stands. DELETE: stops it; what it has done stands. */
-function oneReplay({ authenticate, replays: jobs }: ReplaysDeps): RawHandler<'replayId'> {
+function oneReplay(deps: ReplaysDeps): RawHandler<'replayId'> {
+  const { replays: jobs } = deps
   return async (req, res, { replayId }) => {
     requireMethod(req, res, 'GET', 'HEAD', 'DELETE')
-    const status = findFor(authenticate, req, jobs.find(replayId))
+    const status = findFor(req, replayId, deps)
     const told = req.method === 'DELETE' ? ((await jobs.stop(replayId)) ?? status) : status
     sendJson(res, 200, replayJson(told), NOT_STORED)
   }
 }
 
-/** @throws LatchkeyError `unauthorized`, `forbidden`, `replay_not_found` */
-function findFor(authenticate: Authenticate, req: IncomingMessage, found: ReplayStatus | null): ReplayStatus {
+/** @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`, `replay_not_found` */
+function findFor(
+  req: IncomingMessage,
+  replayId: string,
+  { authenticate, environments, replays: jobs }: ReplaysDeps,
+): ReplayStatus {
   const key = authenticate(req, 'admin')
-  if (found !== null && mayKnow(key, found)) return found
+  const shown = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
+  const found = jobs.find(replayId)
+  if (found !== null && shown.includes(found.filter.environment)) return found
   throw new LatchkeyError('replay_not_found', 'There is no such replay, or it was of an earlier start.')
-}
-
-function mayKnow({ environments }: ApiKey, { filter }: ReplayStatus): boolean {
-  return environments.includes(filter.environment)
 }

@@ -9,7 +9,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { readEnvironment } from './environment.js'
-import { queryOf } from './query.js'
+import { readQuery } from './query.js'
 
 interface OneEvent {
   readonly environment: Environment
@@ -41,20 +41,24 @@ export interface StoredEventDeps {
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; asked each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
+  /** Through which events may come today, by hand included; asked each time as well. */
+  readonly endpointNames: () => readonly string[]
   readonly storedEvents: StoredEventQuestions
 }
 
 /**
- * Sees that the request's key has the right to see stored events, and of which environment.
+ * Sees that the request's key has the right to see stored events, and of which environment. `known`: the parameters
+ * that the route takes.
  *
  * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`.
  */
 export function readQuestion(
   req: IncomingMessage,
   { authenticate, environments }: StoredEventDeps,
+  known: readonly string[],
 ): { readonly environment: Environment; readonly query: URLSearchParams } {
   const key = authenticate(req, 'events')
-  const query = queryOf(req.url ?? '')
+  const query = readQuery(req, known)
   return { environment: readEnvironment(query, environments(), key), query }
 }
 

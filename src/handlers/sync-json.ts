@@ -23,11 +23,15 @@ export function membershipJson(view: MembershipView) {
 }
 
 /** How it stands with roles and groups, and with the outbound webhook. */
-export function syncStatusJson({ paused, platforms, targets, unconfirmed, sweptAt }: SyncStatus) {
+export function syncStatusJson({ paused, platforms, targets, unconfirmed, sweptAt, checked }: SyncStatus) {
   return {
     paused,
     unconfirmed,
     sweptAt: isoOrNull(sweptAt),
+    checked: checked && {
+      at: iso(checked.at),
+      problems: checked.problems.map(({ about, message }) => ({ about, message })),
+    },
     platforms: platforms.map(({ platform, state }) => ({ platform, ...callStateJson(state) })),
     targets: targets.map(({ environment, target, state, counts }) => ({
       environment,

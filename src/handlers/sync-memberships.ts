@@ -3,12 +3,14 @@ import { isUsableId } from '../provider/ids.js'
 import type { MembershipKey, MembershipQuery, MembershipState } from '../sync/sync.js'
 import { readEnvironment } from './environment.js'
 import { readLimit } from './page.js'
-import { invalidParameter, queryOf, readParameter } from './query.js'
+import { invalidParameter, readParameter, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { membershipJson } from './sync-json.js'
-import { NOT_STORED, requireTargets, type SyncDeps } from './sync-questions.js'
+import { NOT_STORED, requireTargets, type SyncDeps, targetProblem } from './sync-questions.js'
+
+const PARAMETERS = ['environment', 'state', 'target', 'customerId', 'limit', 'cursor'] as const
 
 const STATES = {
   settled: true,
@@ -25,10 +27,15 @@ export function getMemberships({ authenticate, environments, sync }: SyncDeps): 
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
     const key = authenticate(req, 'admin')
-    const query = queryOf(req.url ?? '')
+    const query = readQuery(req, PARAMETERS)
     const environment = readEnvironment(query, environments(), key)
     await requireTargets(sync)
-    const { items, next } = await sync.memberships({ environment, ...readFilter(query) })
+    const filter = readFilter(query)
+    const { items, next } = await sync.memberships({ environment, ...filter })
+    if (items.length === 0 && filter.target !== undefined) {
+      const problem = await targetProblem(filter.target, environment, sync)
+      if (problem !== null) throw invalidParameter('target', problem)
+    }
     const pagination = { nextCursor: next === null ? null : cursorAt(next), hasMore: next !== null }
     sendJson(res, 200, { items: items.map(membershipJson), pagination }, NOT_STORED)
   }

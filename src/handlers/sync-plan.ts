@@ -3,13 +3,13 @@ import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { planJson } from './sync-json.js'
-import { NOT_STORED, requireTargets, type SyncDeps, shownEnvironments } from './sync-questions.js'
+import { authorizeSync, NOT_STORED, requireTargets, type SyncDeps } from './sync-questions.js'
 
 /** GET /sync/plan: the calls that would be made now; makes none. The hash is of the whole plan, whatever is shown. */
 export function getSyncPlan(deps: SyncDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { isShown } = shownEnvironments(req, deps)
+    const { isShown } = authorizeSync(req, deps)
     await requireTargets(deps.sync)
     const plan = planJson(await deps.sync.plan())
     sendJson(res, 200, { ...plan, calls: plan.calls.filter(isShown) }, NOT_STORED)
@@ -17,10 +17,11 @@ export function getSyncPlan(deps: SyncDeps): RawHandler {
 }
 
 /** GET /sync/check: asks the platforms whether all that is needed is there. */
-export function getSyncCheck({ authenticate, sync }: SyncDeps): RawHandler {
+export function getSyncCheck(deps: SyncDeps): RawHandler {
+  const { sync } = deps
   return async (req, res) => {
     requireMethod(req, res, 'GET')
-    authenticate(req, 'admin')
+    authorizeSync(req, deps)
     await requireTargets(sync)
     sendJson(res, 200, checkJson(await sync.check()), NOT_STORED)
   }

@@ -4,8 +4,8 @@ import type { Environment } from '../provider/event.js'
 import type { OutboundStatus } from '../sync/outbound.js'
 import type { RunOptions, Sync, SyncRun, SyncStatus } from '../sync/sync.js'
 import type { Authenticate } from './authenticate.js'
-import { readEnvironment } from './environment.js'
-import { queryOf, readParameter } from './query.js'
+import { ENVIRONMENT_ONLY, shownEnvironments } from './environment.js'
+import { readQuery } from './query.js'
 
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
@@ -37,6 +37,20 @@ export interface SyncDeps {
 
 export const NOT_STORED = { 'Cache-Control': 'no-store' }
 
+/** What is wrong with a name that no role or group has, or had, in this environment (null: in any); null: nothing. */
+export async function targetProblem(
+  target: string,
+  environment: Environment | null,
+  { status }: Pick<SyncQuestions, 'status'>,
+): Promise<string | null> {
+  const { targets } = (await status()).sync
+  const names = targets
+    .filter((one) => environment === null || one.environment === environment)
+    .map((one) => one.target)
+  if (names.includes(target)) return null
+  return names.length === 0 ? 'is none: there is none here' : `is none of ${names.join(', ')}`
+}
+
 /** @throws LatchkeyError `sync_off` */
 export async function requireTargets({ hasTargets }: Pick<SyncQuestions, 'hasTargets'>): Promise<void> {
   if (await hasTargets()) return
@@ -44,13 +58,12 @@ export async function requireTargets({ hasTargets }: Pick<SyncQuestions, 'hasTar
 }
 
 /**
- * Which environments an answer shows: the one that is named, or all that the key is for.
+ * Sees that the request's key has the right, and which environments an answer shows. What is done is done in all of
+ * them, whichever is named.
  * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`
  */
-export function shownEnvironments(req: IncomingMessage, { authenticate, environments }: SyncDeps) {
+export function authorizeSync(req: IncomingMessage, { authenticate, environments }: SyncDeps) {
   const key = authenticate(req, 'admin')
-  const query = queryOf(req.url ?? '')
-  const named = readParameter(query, 'environment') !== null
-  const shown = named ? [readEnvironment(query, environments(), key)] : key.environments
-  return { query, isShown: (one: { readonly environment: Environment }) => shown.includes(one.environment) }
+  const shown = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
+  return { isShown: (one: { readonly environment: Environment }) => shown.includes(one.environment) }
 }

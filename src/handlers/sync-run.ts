@@ -3,11 +3,18 @@ import { z } from 'zod'
 import type { RunOptions } from '../sync/sync.js'
 import { idText } from './manual-act.js'
 import type { RawHandler } from './raw-handler.js'
-import { readJson } from './read-json.js'
+import { invalidBody, readJson } from './read-json.js'
 import { requireJson } from './require-json.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
-import { NOT_STORED, requireTargets, type SyncDeps, type SyncRunReport } from './sync-questions.js'
+import {
+  authorizeSync,
+  NOT_STORED,
+  requireTargets,
+  type SyncDeps,
+  type SyncRunReport,
+  targetProblem,
+} from './sync-questions.js'
 
 /** A run takes as long as the platforms' limits make it; whoever asks is answered before a proxy gives up. */
 const ANSWER_WITHIN_MS = 20_000
@@ -30,13 +37,17 @@ const runBody = z.strictObject({
  * POST /sync/run: works off all that is due now. 200 with what came of it; 202 where that takes longer: it goes on.
  * With `retry`, what is parked or waits is due first; with `confirm`, so are the removals of the plan of that hash.
  */
-export function postSyncRun({ authenticate, sync }: SyncDeps, log: Logger): RawHandler {
+export function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
+  const { sync } = deps
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    authenticate(req, 'admin')
+    authorizeSync(req, deps)
     requireJson(req)
     const options: RunOptions = await readJson(req, runBody)
-    if (options.retry?.target !== WEBHOOK_TARGET) await requireTargets(sync)
+    if (options.retry?.target !== WEBHOOK_TARGET) {
+      await requireTargets(sync)
+      await requireRetried(options, sync)
+    }
     const running = sync.run(options)
     const report = await within(ANSWER_WITHIN_MS, running)
     if (report === null) {
@@ -46,6 +57,13 @@ export function postSyncRun({ authenticate, sync }: SyncDeps, log: Logger): RawH
       sendJson(res, report.left === 0 ? 200 : 202, runJson(report), NOT_STORED)
     }
   }
+}
+
+/** @throws LatchkeyError `invalid_request` for a retry of what is no role or group */
+async function requireRetried({ retry }: RunOptions, sync: SyncDeps['sync']): Promise<void> {
+  if (retry?.target === undefined) return
+  const problem = await targetProblem(retry.target, retry.environment ?? null, sync)
+  if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
 }
 
 /** Stands among the targets of a retry for the outbound webhook. */

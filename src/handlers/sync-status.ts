@@ -3,23 +3,24 @@ import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { outboundJson, type SyncStatusJson, syncStatusJson } from './sync-json.js'
-import { NOT_STORED, type SyncDeps, type SyncState, shownEnvironments } from './sync-questions.js'
+import { authorizeSync, NOT_STORED, type SyncDeps, type SyncState } from './sync-questions.js'
 
 /** GET /sync: how it stands with roles, groups and the outbound webhook. */
 export function getSync(deps: SyncDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { isShown } = shownEnvironments(req, deps)
+    const { isShown } = authorizeSync(req, deps)
     const told = syncStateJson(await deps.sync.status())
     sendJson(res, 200, { ...told, targets: told.targets.filter(isShown) }, NOT_STORED)
   }
 }
 
 /** POST /sync/pause: no call is begun from now on. POST /sync/resume: they go on. */
-export function pauseSync({ authenticate, sync }: SyncDeps, paused: boolean): RawHandler {
+export function pauseSync(deps: SyncDeps, paused: boolean): RawHandler {
+  const { sync } = deps
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    authenticate(req, 'admin')
+    authorizeSync(req, deps)
     if (!(await sync.hasTargets()) && (await sync.status()).outbound === null) {
       throw new LatchkeyError(
         'sync_off',

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { Kysely, Transaction } from 'kysely'
-import { LatchkeyError } from '../errors.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -38,14 +37,4 @@ export function formatCursor(epoch: string, number: number): string {
 export function numberIn(epoch: string, cursor: string): number | null {
   const [, told, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
   return told === epoch && digits !== undefined ? Number(digits) : null
-}
-
-/**
- * The number in a cursor that was told in this epoch.
- * @throws {LatchkeyError} `cursor_reset`
- */
-export function parseCursor(epoch: string, cursor: string): number {
-  const number = numberIn(epoch, cursor)
-  if (number !== null) return number
-  throw new LatchkeyError('cursor_reset', 'The cursor is not one of this change log: begin anew.')
 }

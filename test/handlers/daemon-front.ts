@@ -100,6 +100,7 @@ export function customerQuestions(overrides: Partial<CustomerQuestions> = {}): C
     findByDetail: async () => [],
     readCustomer: async () => null,
     readProductCustomers: async () => [],
+    readChangePage: async () => [],
     ...overrides,
   }
 }
@@ -108,7 +109,7 @@ export function customerQuestions(overrides: Partial<CustomerQuestions> = {}): C
 export const SYNC_OFF: SyncQuestions = {
   hasTargets: async () => false,
   status: async () => ({
-    sync: { paused: false, platforms: [], targets: [], unconfirmed: 0, sweptAt: null },
+    sync: { paused: false, platforms: [], targets: [], unconfirmed: 0, sweptAt: null, checked: null },
     outbound: null,
   }),
   memberships: async () => ({ items: [], next: null }),
@@ -149,6 +150,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
     socketFile: null,
     addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
+    endpointNames: () => [LIVE.name, 'manual'],
     keptAnswers: createKeptAnswers(),
     entitlementFor,
     environments: () => ['live', 'sandbox'],

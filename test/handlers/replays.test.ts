@@ -105,6 +105,47 @@ it('stops when it is deleted, and is remembered as that', async () => {
   )
 })
 
+it('shows and stops what is of the environment that is named', async () => {
+  const { call, end, replays } = await openWithReplays()
+  const { location } = await call('POST', '/replays?environment=sandbox', {})
+  const listed = async (query: string) => (await call('GET', `/replays${query}`)).told
+  for (const query of ['', '?environment=sandbox']) expect(await listed(query)).toMatchObject({ items: [{}] })
+  expect(await listed('?environment=live')).toMatchObject({ items: [] })
+  for (const method of ['GET', 'DELETE']) {
+    expect(await call(method, `${location}?environment=live`)).toMatchObject({
+      status: 404,
+      told: { code: 'replay_not_found' },
+    })
+  }
+  expect(await call('GET', `${location}?environment=sandbox`)).toMatchObject({ told: { state: 'running' } })
+  end()
+  await replays.close()
+})
+
+it('lists replays page by page, newest first', async () => {
+  const { call, end, replays } = await openWithReplays()
+  end()
+  const ids: unknown[] = []
+  for (const type of ['a', 'b', 'c']) {
+    const { told } = await call('POST', '/replays', { filter: { type } })
+    ids.unshift((told as { id: string }).id)
+    await vi.waitFor(() =>
+      expect(replays.list()).toMatchObject(Array(ids.length).fill({ outcome: { state: 'done' } })),
+    )
+  }
+  const listed = async (query: string) => (await call('GET', `/replays?${query}`)).told
+  const first = await listed('limit=2')
+  expect(first).toMatchObject({ items: [{ id: ids[0] }, { id: ids[1] }], pagination: { hasMore: true } })
+  const { nextCursor } = (first as { pagination: { nextCursor: string } }).pagination
+  expect(await listed(`limit=2&cursor=${nextCursor}`)).toMatchObject({
+    items: [{ id: ids[2] }],
+    pagination: { nextCursor: null, hasMore: false },
+  })
+  for (const path of ['limit', 'cursor']) {
+    expect(await listed(`${path}=odd`)).toMatchObject({ code: 'invalid_request', errors: [{ path }] })
+  }
+})
+
 it('tells of a failure no more than that its cause is in the log', async () => {
   const replays = createReplayJobs({
     replay: async () => {

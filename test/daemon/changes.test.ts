@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import { ask, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { timeOf, wireEvent } from './wire-events.js'
+
+interface ToldChange {
+  readonly cursor: string
+  readonly customerId: string
+  readonly after: { readonly status: string }
+}
+
+interface ChangePage {
+  readonly items: readonly ToldChange[]
+  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
+}
+
+async function pageOf(daemon: RunningDaemon, query = ''): Promise<ChangePage> {
+  const answer = await ask(daemon, `/changes${query}`)
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as ChangePage
+}
+
+async function pay(daemon: RunningDaemon, ...customers: string[]): Promise<void> {
+  for (const customer of customers) {
+    const event = wireEvent('payment.authorized', { customer, payment: `pay_${customer}` })
+    expect((await send(daemon, event)).status).toBe(200)
+  }
+}
+
+function customersOf({ items }: ChangePage): readonly string[] {
+  return items.map(({ customerId }) => customerId)
+}
+
+describe('GET /changes', () => {
+  it('tells what an entitlement said before and after, when, and which event made the change', async () => {
+    const daemon = await runDaemon()
+    const paid = wireEvent('payment.authorized', { customer: 'cus_1', payment: 'pay_1', product: 'pro_1' })
+    await send(daemon, paid)
+    const { items, pagination } = await pageOf(daemon)
+    const access = (await (await ask(daemon, '/entitlements/cus_1')).json()) as { cursor: string }
+    expect(items).toEqual([
+      {
+        cursor: access.cursor,
+        at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        environment: 'live',
+        customerId: 'cus_1',
+        productId: 'pro_1',
+        before: { active: false, status: 'none', since: null, until: null },
+        after: { active: true, status: 'active', since: new Date(timeOf(0)).toISOString(), until: null },
+        cause: { kind: 'event', eventId: (JSON.parse(paid) as { id: string }).id },
+      },
+    ])
+    expect(pagination).toEqual({ nextCursor: null, hasMore: false })
+  })
+
+  it('goes on at its cursor, and where there was no more at the cursor of the last change', async () => {
+    const daemon = await runDaemon()
+    await pay(daemon, 'cus_1', 'cus_2', 'cus_3')
+    const first = await pageOf(daemon, '?limit=2')
+    expect(customersOf(first)).toEqual(['cus_1', 'cus_2'])
+    expect(first.pagination).toEqual({ nextCursor: first.items[1]?.cursor, hasMore: true })
+    const rest = await pageOf(daemon, `?limit=2&cursor=${first.pagination.nextCursor}`)
+    expect(customersOf(rest)).toEqual(['cus_3'])
+
+    const end = `?cursor=${rest.items[0]?.cursor}`
+    expect(customersOf(await pageOf(daemon, end))).toEqual([])
+    await pay(daemon, 'cus_4')
+    expect(customersOf(await pageOf(daemon, end))).toEqual(['cus_4'])
+  })
+
+  it('goes on after an answer about access', async () => {
+    const daemon = await runDaemon()
+    await pay(daemon, 'cus_1')
+    const { cursor } = (await (await ask(daemon, '/entitlements/cus_1')).json()) as { cursor: string }
+    await pay(daemon, 'cus_2')
+    expect(customersOf(await pageOf(daemon, `?cursor=${cursor}`))).toEqual(['cus_2'])
+  })
+
+  it('tells of one environment', async () => {
+    const daemon = await runDaemon()
+    const event = wireEvent('payment.authorized', { customer: 'cus_test', environment: 'sandbox' })
+    expect((await send(daemon, event, { endpoint: 'sandbox' })).status).toBe(200)
+    expect(customersOf(await pageOf(daemon))).toEqual([])
+    expect(customersOf(await pageOf(daemon, '?environment=sandbox'))).toEqual(['cus_test'])
+  })
+
+  it.each(['', 'x', '7', 'another.1', '%00.1'])('knows no cursor %j', async (cursor) => {
+    const daemon = await runDaemon()
+    await pay(daemon, 'cus_1')
+    const answer = await ask(daemon, `/changes?cursor=${cursor}`)
+    expect([answer.status, await answer.json()]).toMatchObject([410, { code: 'cursor_reset' }])
+  })
+
+  it('knows no cursor that is still to come', async () => {
+    const daemon = await runDaemon()
+    await pay(daemon, 'cus_1')
+    const [last] = (await pageOf(daemon)).items
+    const next = last?.cursor.replace(/\d+$/, (number) => String(Number(number) + 1))
+    const answer = await ask(daemon, `/changes?cursor=${next}`)
+    expect([answer.status, await answer.json()]).toMatchObject([410, { code: 'cursor_reset' }])
+  })
+
+  it('needs the right to read', async () => {
+    const daemon = await runDaemon()
+    expect((await fetch(`${daemon.url}/changes`)).status).toBe(401)
+  })
+})
