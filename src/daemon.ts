@@ -17,6 +17,7 @@ import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
 import { createCheckLines, createImportLines } from './ingest/import-lines.js'
 import { createPerformAct } from './ingest/manual-acts.js'
+import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
@@ -48,7 +49,7 @@ export interface Daemon {
   readonly webhooksUrl: string
   readonly metricsUrl: string
   /** Takes over endpoints and API keys from a config read anew; all else needs a restart. */
-  reload(config: Config): void
+  reload(config: Config): Promise<void>
   /** Stops accepting, answers what is under way, and closes the store. May be called twice. */
   stop(): Promise<void>
   /** Resolves, with the error, once the store can't be trusted any more: the process should end. */
@@ -146,10 +147,12 @@ export async function startDaemon(
     wakeFollowing = following.wake
     stopFollowing = following.stop
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
+    const endpointNames = () => current.endpoints.map(({ name }) => name)
     const listeners = await startListeners({
       addresses: config.server,
       socketFile: usableSocket(socketFileOf(config.database.file), log),
       endpointNamed,
+      endpointNames: () => [...endpointNames(), MANUAL_ENDPOINT],
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       ingest: queue.ingest,
@@ -196,7 +199,7 @@ export async function startDaemon(
       db: store.reader,
       refreshDue: trusted(inPlace(writer.refreshDue)),
       onChanged: following.wake,
-      endpointNames: () => current.endpoints.map(({ name }) => name),
+      endpointNames,
       registry: metrics.registry,
       clock,
       log,
@@ -220,9 +223,9 @@ export async function startDaemon(
       url: listeners.url,
       webhooksUrl: listeners.webhooksUrl,
       metricsUrl: listeners.metricsUrl,
-      reload: (next) => {
+      reload: async (next) => {
         current = next
-        following.reload(next)
+        await following.reload(next)
         void warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'the policy in force could not be read')
         })

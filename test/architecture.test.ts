@@ -62,8 +62,11 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
 interface Import {
   readonly from: string
   readonly to: string
-  readonly isType: boolean
+  /** `compiled`: only types. `loaded`: wherever the file is. `run`: by a call, when something needs it. */
+  readonly when: 'compiled' | 'loaded' | 'run'
 }
+
+const IMPORT_CALL = /\bimport\('([^']+)'\)/g
 
 const files = ['src', 'migrations'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -74,14 +77,26 @@ const sourceOf = new Map(files.map((file) => [file, readFileSync(join(ROOT, file
 const imports = files.flatMap(importsOf)
 
 function importsOf(file: string): Import[] {
-  const statements = (sourceOf.get(file) ?? '').matchAll(/^(import|export)\s([^'";]*?from\s+)?'([^']+)'/gm)
-  return [...statements].map(([, , clause = '', specifier = '']) => ({
-    from: file,
-    to: specifier.startsWith('.')
-      ? normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts')
-      : specifier,
-    isType: clause.trimStart().startsWith('type ') || onlyTypes(clause),
-  }))
+  const source = sourceOf.get(file) ?? ''
+  const statements = source.matchAll(/^(import|export)\s([^'";]*?from\s+)?'([^']+)'/gm)
+  const calls = source.matchAll(IMPORT_CALL)
+  return [
+    ...[...statements].map(([, , clause = '', specifier = '']) => ({
+      from: file,
+      to: fileNamed(specifier, file),
+      when: clause.trimStart().startsWith('type ') || onlyTypes(clause) ? 'compiled' : 'loaded',
+    })),
+    ...[...calls].map(([, specifier = '']) => ({
+      from: file,
+      to: fileNamed(specifier, file),
+      when: 'run',
+    })),
+  ] as Import[]
+}
+
+function fileNamed(specifier: string, from: string): string {
+  if (!specifier.startsWith('.')) return specifier
+  return normalize(join(dirname(from), specifier)).replace(/\.js$/, '.ts')
 }
 
 function onlyTypes(clause: string): boolean {
@@ -101,6 +116,23 @@ function partOf(file: string): string {
   )
 }
 
+/** All files that loading one loads. */
+function loadedBy(file: string, loaded = new Set<string>()): readonly string[] {
+  if (!loaded.has(file)) {
+    loaded.add(file)
+    for (const { from, to, when } of imports.filter(isOwn)) {
+      if (from === file && when === 'loaded') loadedBy(to, loaded)
+    }
+  }
+  return [...loaded]
+}
+
+/** The packages that loading those files loads; what is Node's own is there anyway. */
+function packagesOf(loaded: readonly string[]): readonly string[] {
+  const found = imports.filter((one) => !isOwn(one) && one.when === 'loaded' && loaded.includes(one.from))
+  return [...new Set(found.map(({ to }) => to))].filter((name) => !name.startsWith('node:')).sort()
+}
+
 const isOwn = ({ to }: Import) => to.endsWith('.ts')
 
 describe('the architecture', () => {
@@ -114,11 +146,11 @@ describe('the architecture', () => {
   })
 
   it('lets every part import only what stands below it', () => {
-    const wrong = imports.filter(isOwn).filter(({ from, to, isType }) => {
+    const wrong = imports.filter(isOwn).filter(({ from, to, when }) => {
       const allowed = MAY_IMPORT[partOf(from)]
       const part = partOf(to)
       const known = part === partOf(from) || allowed?.code.includes(part)
-      return !known && !(isType && allowed?.typesOf?.includes(part))
+      return !known && !(when === 'compiled' && allowed?.typesOf?.includes(part))
     })
     expect(wrong).toEqual([])
   })
@@ -149,8 +181,29 @@ describe('the architecture', () => {
     expect(circles).toEqual([])
   })
 
-  it('imports nothing dynamically, which would be hidden from these tests', () => {
-    expect(files.filter((file) => /\bimport\(|\brequire\(/.test(sourceOf.get(file) ?? ''))).toEqual([])
+  it('names the file in every import by a call, which would be hidden from these tests otherwise', () => {
+    const hidden = files.filter((file) =>
+      /\bimport\(|\brequire\(/.test((sourceOf.get(file) ?? '').replace(IMPORT_CALL, '')),
+    )
+    expect(hidden).toEqual([])
+  })
+
+  it('imports by a call only where commands begin, and where platforms are chosen', () => {
+    const callers = imports.filter(({ when }) => when === 'run').map(({ from }) => from)
+    expect(callers.filter((file) => partOf(file) !== 'cli' && file !== 'src/daemon/platforms.ts')).toEqual([])
+  })
+
+  it('loads for every command line only what says which commands there are', () => {
+    const loaded = loadedBy('src/cli/main.ts')
+    expect(loaded.length).toBeGreaterThan(30)
+    expect(loaded.filter((file) => /^src\/(store|ingest|jobs|daemon)\b/.test(file))).toEqual([])
+    expect(packagesOf(loaded)).toEqual(['commander'])
+  })
+
+  it('loads a platform only where one is configured', () => {
+    const packages = packagesOf(loadedBy('src/daemon.ts'))
+    expect(packages).toContain('kysely')
+    expect(packages.filter((name) => /discord|grammy/.test(name))).toEqual([])
   })
 
   it('reads the clock and the environment only where the program is put together', () => {

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { backUp } from '../store/backup.js'
 import { megabytes, withByteProgress } from './byte-progress.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -19,7 +18,8 @@ export function backupCommand(program: Command, context: CliContext): void {
 }
 
 async function backup(to: string, options: BackupOptions, context: CliContext): Promise<void> {
-  const { database } = loadNamedConfig(options, context).config
+  const { backUp } = await import('../store/backup.js')
+  const { database } = (await loadNamedConfig(options, context)).config
   const target = resolve(context.folder, to)
   const { file, bytes } = await withByteProgress(context, (onProgress) =>
     backUp(database.file, target, { overwrite: options.force ?? false, onProgress }),

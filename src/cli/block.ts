@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, withActOptions } from './act.js'
 import { parseId } from './command.js'
 import type { CliContext } from './context.js'
 
@@ -9,14 +9,12 @@ export function blockCommand(program: Command, context: CliContext): void {
     .description('block a customer, for one product or for all')
     .argument('<customer>', 'the customer id', parseId)
     .argument('[product]', 'the product id (default: every product)', parseId)
-    .requiredOption('--reason <text>', 'why, for whoever asks later', parseReason)
-    .action((customerId: string, productId: string | undefined, options: ActOptions) => {
+    .requiredOption('--reason <text>', 'why, for whoever asks later')
+    .action(async (customerId: string, productId: string | undefined, options: ActOptions) => {
+      const { runAct } = await import('./run-act.js')
       const act = { type: 'manual.blocked', productId: productId ?? null } as const
-      return runAct(
-        { customerId, act, method: 'PUT', path: blockPath(productId), body: {} },
-        options,
-        context,
-      )
+      const request = { method: 'PUT', path: blockPath(productId), body: {} } as const
+      await runAct({ customerId, act, ...request }, options, context)
     })
 }
 

@@ -1,11 +1,9 @@
 import type { Command } from 'commander'
-import type { Config } from '../config/types.js'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import { entitlementFor } from '../entitlements/entitlement.js'
 import type { Entitlement, SourceView } from '../entitlements/model.js'
 import { accessJson, entitlementJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
-import type { AccessQuery } from '../store/access-reader.js'
 import {
   defaultEnvironment,
   environmentOption,
@@ -13,14 +11,10 @@ import {
   loadNamedConfig,
   parseId,
   parseInstant,
-  type RegisterCommand,
   type SharedOptions,
   withSharedOptions,
 } from './command.js'
 import type { CliContext } from './context.js'
-
-/** Answers from the configured database, beside a running daemon or with none. */
-export type ReadAccess = (config: Config, query: AccessQuery) => Promise<AccessAnswer>
 
 interface CheckOptions extends SharedOptions {
   readonly at?: number
@@ -28,25 +22,24 @@ interface CheckOptions extends SharedOptions {
 }
 
 /** `latchkey check`: what a customer may use. No access is an answer too, and no failure. */
-export function checkCommand(readAccess: ReadAccess): RegisterCommand {
-  return (program: Command, context: CliContext) => {
-    const command = program.command('check')
-    withSharedOptions(command, 'check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z')
-      .description('show what a customer may use')
-      .argument('<customer>', 'the customer id', parseId)
-      .argument('[product]', 'the product id (default: every product)', parseId)
-      .option('--at <time>', 'as of that instant (default: now)', parseInstant)
-      .addOption(environmentOption())
-      .action(async (customerId: string, productId: string | undefined, options: CheckOptions) => {
-        const { config } = loadNamedConfig(options, context)
-        const environment = options.environment ?? defaultEnvironment(config.endpoints)
-        const answer = await readAccess(config, { customerId, environment, at: options.at ?? null })
-        context.out(productId === undefined ? showAll(answer, options) : showOne(answer, productId, options))
-        const isConfigured = config.endpoints.some((endpoint) => endpoint.environment === environment)
-        if (!isConfigured && !options.json)
-          context.err(`note: no endpoint of the environment ${environment} is configured\n`)
-      })
-  }
+export function checkCommand(program: Command, context: CliContext): void {
+  const command = program.command('check')
+  withSharedOptions(command, 'check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z')
+    .description('show what a customer may use')
+    .argument('<customer>', 'the customer id', parseId)
+    .argument('[product]', 'the product id (default: every product)', parseId)
+    .option('--at <time>', 'as of that instant (default: now)', parseInstant)
+    .addOption(environmentOption())
+    .action(async (customerId: string, productId: string | undefined, options: CheckOptions) => {
+      const { readAccess } = await import('./read-access.js')
+      const { config } = await loadNamedConfig(options, context)
+      const environment = options.environment ?? defaultEnvironment(config.endpoints)
+      const answer = await readAccess(config, { customerId, environment, at: options.at ?? null }, context)
+      context.out(productId === undefined ? showAll(answer, options) : showOne(answer, productId, options))
+      const isConfigured = config.endpoints.some((endpoint) => endpoint.environment === environment)
+      if (!isConfigured && !options.json)
+        context.err(`note: no endpoint of the environment ${environment} is configured\n`)
+    })
 }
 
 function showAll(answer: AccessAnswer, { json }: CheckOptions): string {

@@ -1,12 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { type LoadedConfig, loadConfig } from '../config/load.js'
+import type { LoadedConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { CliContext } from './context.js'
 
-/** Adds one command to the program. Its action resolves when the work is done, and rejects if it failed. */
+/**
+ * Adds one command to the program. Its action resolves when the work is done, and rejects if it failed.
+ *
+ * Every start registers every command, whichever is asked for: a command's own file therefore imports what says what
+ * there is and how answers read, and its action what the work needs, at the moment when it is run.
+ */
 export type RegisterCommand = (program: Command, context: CliContext) => void
 
 /** The options that every command has. */
@@ -15,15 +20,31 @@ export interface SharedOptions {
   readonly json?: true
 }
 
-/** Ends a command's help with an example, and gives it the options that all share. */
+/** How a command that may go through a daemon finds it. */
+export interface DaemonOptions extends SharedOptions {
+  readonly url?: string
+}
+
+/** Gives a command the options that all share, and ends its help with examples. */
 export function withSharedOptions(command: Command, ...examples: readonly string[]): Command {
-  return command
-    .option('--config <path>', 'the config file (default: LATCHKEY_CONFIG, or ./config.json)')
-    .option('--json', 'answer in JSON, for scripts')
-    .addHelpText(
-      'after',
-      ['', 'Example:', ...examples.map((example) => `  $ latchkey ${example}`)].join('\n'),
-    )
+  return withExamples(
+    command
+      .option('--config <path>', 'the config file (default: LATCHKEY_CONFIG, or ./config.json)')
+      .option('--json', 'answer in JSON, for scripts'),
+    ...examples,
+  )
+}
+
+/** Ends a command's help with examples. */
+export function withExamples(command: Command, ...examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  $ latchkey ${example}`)
+  return command.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
+}
+
+/** Adds `--url`, for the commands that may go through a daemon. */
+export function withDaemonOption(command: Command): Command {
+  const text = 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'
+  return command.option('--url <url>', text)
 }
 
 /** `--environment`, for the commands that it applies to. */
@@ -33,14 +54,12 @@ export function environmentOption(
   return new Option('--environment <name>', text).choices(['live', 'sandbox'])
 }
 
-/** The command that holds others, such as `keys`; made by whichever of them comes first. */
-export function commandGroup(program: Command, name: string, description: string): Command {
-  const existing = program.commands.find((command) => command.name() === name)
-  return existing ?? program.command(name).description(description)
-}
-
 /** Loads the config that the options and the environment name. */
-export function loadNamedConfig({ config }: SharedOptions, { env, folder }: CliContext): LoadedConfig {
+export async function loadNamedConfig(
+  { config }: SharedOptions,
+  { env, folder }: CliContext,
+): Promise<LoadedConfig> {
+  const { loadConfig } = await import('../config/load.js')
   return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env })
 }
 

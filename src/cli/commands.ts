@@ -21,7 +21,6 @@ import { migrateCommand } from './migrate.js'
 import { policyApplyCommand } from './policy-apply.js'
 import { policyDiffCommand } from './policy-diff.js'
 import { policyShowCommand } from './policy-show.js'
-import { createFileReadAccess, createFileReadExplanation } from './read-access.js'
 import { rebuildCommand } from './rebuild.js'
 import { replayCommand } from './replay.js'
 import { restoreCommand } from './restore.js'
@@ -36,19 +35,17 @@ import { triggerCommand } from './trigger.js'
 import { unblockCommand } from './unblock.js'
 
 export interface CommandsDeps {
-  /** Epoch milliseconds. */
-  readonly now: () => number
   /** What is piped in, if a command is told to read it. */
   readonly openInput: () => Readable
 }
 
 /** Every command that there is, in the order in which the help lists them. */
-export function createCommands({ now, openInput }: CommandsDeps): readonly RegisterCommand[] {
+export function createCommands({ openInput }: CommandsDeps): readonly RegisterCommand[] {
   return [
     serveCommand,
     triggerCommand,
-    checkCommand(createFileReadAccess(now)),
-    explainCommand(createFileReadExplanation(now)),
+    checkCommand,
+    explainCommand,
     eventsListCommand,
     eventsShowCommand,
     eventsBodyCommand,

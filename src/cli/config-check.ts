@@ -1,15 +1,16 @@
 import type { Command } from 'commander'
-import { commandGroup, jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 import { issueLine } from './failure.js'
 
 /** `latchkey config check`: whether the daemon would start with this config. */
 export function configCheckCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'config', 'the config file').command('check')
+  const command = commandGroup(program, 'config').command('check')
   withSharedOptions(command, 'config check --config /etc/latchkey/config.json')
     .description('check the config file, and show every problem at once')
-    .action((options: SharedOptions) => {
-      const { config, warnings } = loadNamedConfig(options, context)
+    .action(async (options: SharedOptions) => {
+      const { config, warnings } = await loadNamedConfig(options, context)
       if (options.json) {
         context.out(jsonLine({ ok: true, path: config.path, warnings }))
         return

@@ -1,20 +1,25 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
-import { LINES_TYPE } from '../handlers/imports.js'
 import { socketFileOf } from '../handlers/local-access.js'
-import { loadNamedConfig, type SharedOptions } from './command.js'
+import { type DaemonOptions, loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
+
+/** What is sent, and the media type that says what it is. */
+interface Content {
+  readonly type: string
+  readonly text: string
+}
 
 /** One request to the daemon's API: `path` begins with `/` and holds its query. */
 export interface DaemonRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
+  /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent in place of a body, a line each. */
-  readonly lines?: readonly string[]
+  /** Sent as it is, in place of a body. */
+  readonly content?: Content
 }
 
 /**
@@ -23,29 +28,18 @@ export interface DaemonRequest {
  */
 export type AskDaemon = (request: DaemonRequest) => Promise<unknown>
 
-/** How a command that changes something finds the daemon. */
-export interface ChangeOptions extends SharedOptions {
-  readonly url?: string
-}
-
-/** Adds `--url` to a command that changes something. */
-export function withDaemonOption(command: Command): Command {
-  const text = 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'
-  return command.option('--url <url>', text)
-}
-
 /**
  * Has the daemon do the work that `request` asks for: the one that `--url` names, or the one that serves the
  * configured database, at its local socket. Where none does, `directly` does it, and must take the store's lock.
  */
 export async function throughDaemon(
-  options: ChangeOptions,
+  options: DaemonOptions,
   context: CliContext,
   request: DaemonRequest,
   directly: (config: Config) => Promise<unknown>,
 ): Promise<unknown> {
   if (options.url !== undefined) return daemonAt(options.url, context)(request)
-  const { config } = loadNamedConfig(options, context)
+  const { config } = await loadNamedConfig(options, context)
   try {
     return await localDaemon(config)(request)
   } catch (error) {
@@ -70,9 +64,9 @@ export function daemonAt(url: string, { env }: CliContext): AskDaemon {
 }
 
 function askAtSocket(socketPath: string): AskDaemon {
-  return ({ method, path, ...content }) =>
+  return ({ method, path, ...sending }) =>
     new Promise((resolve, reject) => {
-      const { type, text: sent } = contentOf(content)
+      const { type, text: sent } = contentOf(sending)
       // Said outright, since Node announces no body of a DELETE by itself.
       const headers = { 'content-type': type, 'content-length': Buffer.byteLength(sent) }
       const req = httpRequest({ socketPath, method, path, headers }, (res) => {
@@ -90,8 +84,8 @@ async function readReply(res: IncomingMessage): Promise<{ status: number; reply:
 }
 
 function askAtUrl(url: string, key: string): AskDaemon {
-  return async ({ method, path, ...content }) => {
-    const { type, text: sent } = contentOf(content)
+  return async ({ method, path, ...sending }) => {
+    const { type, text: sent } = contentOf(sending)
     const response = await fetch(`${url.replace(/\/$/, '')}${path}`, {
       method,
       headers: { 'content-type': type, authorization: `Bearer ${key}` },
@@ -104,9 +98,8 @@ function askAtUrl(url: string, key: string): AskDaemon {
   }
 }
 
-function contentOf({ body, lines }: Pick<DaemonRequest, 'body' | 'lines'>): { type: string; text: string } {
-  if (lines !== undefined) return { type: LINES_TYPE, text: lines.join('\n') }
-  return { type: 'application/json', text: body === undefined ? '' : JSON.stringify(body) }
+function contentOf({ body, content }: Pick<DaemonRequest, 'body' | 'content'>): Content {
+  return content ?? { type: 'application/json', text: body === undefined ? '' : JSON.stringify(body) }
 }
 
 /** A connection that broke is no proof that nobody serves: what was asked may have been done. */

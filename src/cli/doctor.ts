@@ -3,7 +3,6 @@ import { LatchkeyError } from '../errors.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { counted } from './doctor/amounts.js'
-import { examine } from './doctor/examine.js'
 import { type Finding, findingLine } from './doctor/finding.js'
 
 interface DoctorOptions extends SharedOptions {
@@ -16,7 +15,8 @@ export function doctorCommand(program: Command, context: CliContext): void {
     .description('look at everything, and say what to do; beside a running daemon or with none')
     .option('--thorough', 'compare every index with its table too, which takes longer')
     .action(async (options: DoctorOptions) => {
-      const loaded = loadNamedConfig(options, context)
+      const { examine } = await import('./doctor/examine.js')
+      const loaded = await loadNamedConfig(options, context)
       const thorough = options.thorough ?? false
       const findings: Finding[] = []
       for await (const finding of examine({ ...loaded, thorough, clock: context.now })) {

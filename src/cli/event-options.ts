@@ -1,14 +1,23 @@
 import { type Command, Option } from 'commander'
 import type { Config } from '../config/types.js'
 import type { EventFilter } from '../entitlements/stored-event.js'
-import { STORED_DISPOSITIONS } from '../handlers/event-filter.js'
 import type { Environment } from '../provider/event.js'
 import { defaultEnvironment, environmentOption, parseId, parseInstant } from './command.js'
+
+type StoredDisposition = NonNullable<EventFilter['disposition']>
+
+/** Every one there is: one that is left out does not compile. */
+const DISPOSITIONS = Object.keys({
+  applied: true,
+  ignored: true,
+  held: true,
+  quarantined: true,
+} satisfies Record<StoredDisposition, true>)
 
 /** How a command says which stored events it means. */
 export interface EventFilterOptions {
   readonly type?: string
-  readonly disposition?: NonNullable<EventFilter['disposition']>
+  readonly disposition?: StoredDisposition
   readonly customer?: string
   readonly endpoint?: string
   readonly from?: number
@@ -19,7 +28,7 @@ export interface EventFilterOptions {
 export function withEventFilter(command: Command): Command {
   return command
     .option('--type <type>', 'only of this type, such as payment.succeeded for either generation', parseId)
-    .addOption(new Option('--disposition <word>', 'only what became of so').choices(STORED_DISPOSITIONS))
+    .addOption(new Option('--disposition <word>', 'only what became of so').choices(DISPOSITIONS))
     .option('--customer <id>', 'only what names this customer', parseId)
     .option('--endpoint <name>', 'only what came through this endpoint', parseId)
     .option('--from <time>', 'only what was first received then, or later', parseInstant)

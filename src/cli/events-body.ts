@@ -3,9 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { BODY_REMOVAL_TEXT, type BodyRemoval } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { createEventBodyReader } from '../store/event-body-reader.js'
 import {
-  commandGroup,
   defaultEnvironment,
   environmentOption,
   jsonLine,
@@ -14,10 +12,10 @@ import {
   type SharedOptions,
   withSharedOptions,
 } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 import { noSuchEvent } from './events-show.js'
 import { openOutputFile } from './output-file.js'
-import { readStore } from './read-store.js'
 
 interface EventsBodyOptions extends SharedOptions {
   readonly environment?: Environment
@@ -28,7 +26,7 @@ interface EventsBodyOptions extends SharedOptions {
 
 /** `latchkey events body`: the bytes of one stored event exactly as they came, and as they were signed. */
 export function eventsBodyCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'events', 'the stored events').command('body')
+  const command = commandGroup(program, 'events').command('body')
   withSharedOptions(command, 'events body evt_1', 'events body evt_1 --output evt_1.body')
     .description('write the exact bytes of one stored event to standard output')
     .argument('<event>', 'the event id', parseId)
@@ -40,10 +38,11 @@ export function eventsBodyCommand(program: Command, context: CliContext): void {
 }
 
 async function writeBody(eventId: string, options: EventsBodyOptions, context: CliContext): Promise<void> {
-  const { config } = loadNamedConfig(options, context)
+  const { readEventBody } = await import('./read-events.js')
+  const { config } = await loadNamedConfig(options, context)
   const environment = options.environment ?? defaultEnvironment(config.endpoints)
   const sha256 = options.sha256 ?? null
-  const body = await readStore(config, (db) => createEventBodyReader(db)({ environment, eventId, sha256 }))
+  const body = await readEventBody(config, { environment, eventId, sha256 })
   if (body === null) throw noSuchEvent(eventId, environment)
   const { bytes, removed, sha256: signed } = body
   if (bytes === null) throw bodyRemoved(eventId, removed)

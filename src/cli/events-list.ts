@@ -1,12 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { StoredEvent } from '../entitlements/stored-event.js'
 import { storedEventJson } from '../handlers/event-json.js'
-import { createEventPageReader, type EventPage } from '../store/event-page-reader.js'
+import type { EventPage } from '../store/event-page-reader.js'
 import { alignColumns } from './columns.js'
-import { commandGroup, jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 import { type EventFilterOptions, eventFilterOf, withEventFilter } from './event-options.js'
-import { readStore } from './read-store.js'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 1_000
@@ -17,7 +17,7 @@ interface EventsListOptions extends SharedOptions, EventFilterOptions {
 
 /** `latchkey events list`: stored events, newest first. That none is found is an answer too. */
 export function eventsListCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'events', 'the stored events').command('list')
+  const command = commandGroup(program, 'events').command('list')
   withSharedOptions(
     withEventFilter(command),
     'events list --disposition held',
@@ -26,12 +26,14 @@ export function eventsListCommand(program: Command, context: CliContext): void {
     .description('list stored events, newest first')
     .option('--limit <n>', `how many at most, 1 to ${MAX_LIMIT}`, parseLimit, DEFAULT_LIMIT)
     .action(async (options: EventsListOptions) => {
-      const { config } = loadNamedConfig(options, context)
+      const { readEventPage } = await import('./read-events.js')
+      const { config } = await loadNamedConfig(options, context)
       const filter = eventFilterOf(options, config)
-      const page = await readStore(config, (db) => {
-        const readPage = createEventPageReader(db, { maxLookedAt: Number.POSITIVE_INFINITY })
-        return readPage({ filter, before: null, limit: options.limit })
-      })
+      const page = await readEventPage(config, { filter, before: null, limit: options.limit })
+      if (page.items.length === 0) {
+        const { explainNothingFound } = await import('./nothing-found.js')
+        await explainNothingFound(filter, config, context)
+      }
       show(page, options, context)
     })
 }

@@ -2,9 +2,7 @@ import type { Command } from 'commander'
 import { LatchkeyError } from '../errors.js'
 import { eventDetailJson } from '../handlers/event-json.js'
 import type { Environment } from '../provider/event.js'
-import { createEventReader } from '../store/event-reader.js'
 import {
-  commandGroup,
   defaultEnvironment,
   environmentOption,
   jsonLine,
@@ -13,9 +11,9 @@ import {
   type SharedOptions,
   withSharedOptions,
 } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 import { eventText } from './event-text.js'
-import { readStore } from './read-store.js'
 
 interface EventsShowOptions extends SharedOptions {
   readonly environment?: Environment
@@ -23,15 +21,16 @@ interface EventsShowOptions extends SharedOptions {
 
 /** `latchkey events show`: everything that is known of one stored event but its bytes. */
 export function eventsShowCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'events', 'the stored events').command('show')
+  const command = commandGroup(program, 'events').command('show')
   withSharedOptions(command, 'events show evt_1')
     .description('show what one stored event says, and what became of it')
     .argument('<event>', 'the event id', parseId)
     .addOption(environmentOption())
     .action(async (eventId: string, options: EventsShowOptions) => {
-      const { config } = loadNamedConfig(options, context)
+      const { readEvent } = await import('./read-events.js')
+      const { config } = await loadNamedConfig(options, context)
       const environment = options.environment ?? defaultEnvironment(config.endpoints)
-      const event = await readStore(config, (db) => createEventReader(db)({ environment, eventId }))
+      const event = await readEvent(config, { environment, eventId })
       if (event === null) throw noSuchEvent(eventId, environment)
       context.out(options.json ? jsonLine(eventDetailJson(event)) : eventText(event))
     })

@@ -1,9 +1,6 @@
 import type { Command } from 'commander'
-import type { Config } from '../config/types.js'
-import type { Explanation } from '../entitlements/explanation.js'
 import { explanationJson } from '../handlers/explanation-json.js'
 import type { Environment } from '../provider/event.js'
-import type { ExplanationQuery } from '../store/explanation-reader.js'
 import {
   defaultEnvironment,
   environmentOption,
@@ -11,15 +8,11 @@ import {
   loadNamedConfig,
   parseId,
   parseInstant,
-  type RegisterCommand,
   type SharedOptions,
   withSharedOptions,
 } from './command.js'
 import type { CliContext } from './context.js'
 import { explanationText } from './explanation-text.js'
-
-/** Explains from the configured database, beside a running daemon or with none. */
-export type ReadExplanation = (config: Config, query: ExplanationQuery) => Promise<Explanation>
 
 interface ExplainOptions extends SharedOptions {
   readonly at?: number
@@ -27,21 +20,20 @@ interface ExplainOptions extends SharedOptions {
 }
 
 /** `latchkey explain`: why a customer may use a product, or may not. Nothing known is an answer too. */
-export function explainCommand(readExplanation: ReadExplanation): RegisterCommand {
-  return (program: Command, context: CliContext) => {
-    const command = program.command('explain')
-    withSharedOptions(command, 'explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z')
-      .description('show why a customer may use a product, or may not, event by event')
-      .argument('<customer>', 'the customer id', parseId)
-      .argument('<product>', 'the product id', parseId)
-      .option('--at <time>', 'as of that instant (default: now)', parseInstant)
-      .addOption(environmentOption())
-      .action(async (customerId: string, productId: string, options: ExplainOptions) => {
-        const { config } = loadNamedConfig(options, context)
-        const environment = options.environment ?? defaultEnvironment(config.endpoints)
-        const at = options.at ?? null
-        const explanation = await readExplanation(config, { customerId, productId, environment, at })
-        context.out(options.json ? jsonLine(explanationJson(explanation)) : explanationText(explanation))
-      })
-  }
+export function explainCommand(program: Command, context: CliContext): void {
+  const command = program.command('explain')
+  withSharedOptions(command, 'explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z')
+    .description('show why a customer may use a product, or may not, event by event')
+    .argument('<customer>', 'the customer id', parseId)
+    .argument('<product>', 'the product id', parseId)
+    .option('--at <time>', 'as of that instant (default: now)', parseInstant)
+    .addOption(environmentOption())
+    .action(async (customerId: string, productId: string, options: ExplainOptions) => {
+      const { readExplanation } = await import('./read-access.js')
+      const { config } = await loadNamedConfig(options, context)
+      const environment = options.environment ?? defaultEnvironment(config.endpoints)
+      const query = { customerId, productId, environment, at: options.at ?? null }
+      const explanation = await readExplanation(config, query, context)
+      context.out(options.json ? jsonLine(explanationJson(explanation)) : explanationText(explanation))
+    })
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
-import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, withActOptions } from './act.js'
 import { parseId, parseInstant } from './command.js'
 import type { CliContext } from './context.js'
 
@@ -20,12 +20,13 @@ export function grantCommand(program: Command, context: CliContext): void {
     .argument('<customer>', 'the customer id', parseId)
     .argument('<product>', 'the product id', parseId)
     .option('--until <time>', 'an instant, or a duration such as 30d (default: for good)', parseUntil)
-    .requiredOption('--reason <text>', 'why, for whoever asks later', parseReason)
-    .action((customerId: string, productId: string, options: GrantOptions) => {
+    .requiredOption('--reason <text>', 'why, for whoever asks later')
+    .action(async (customerId: string, productId: string, options: GrantOptions) => {
+      const { runAct } = await import('./run-act.js')
       const { until = null } = options
       const end = until === null ? {} : { until: new Date(until).toISOString() }
       const act = { type: 'manual.granted', productId, until } as const
       const request = { method: 'POST', path: 'grants', body: { productId, ...end } } as const
-      return runAct({ customerId, act, ...request }, options, context)
+      await runAct({ customerId, act, ...request }, options, context)
     })
 }

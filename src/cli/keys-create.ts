@@ -1,27 +1,13 @@
-import { randomBytes } from 'node:crypto'
 import { type Command, Option } from 'commander'
-import { apiKeySchema } from '../config/access-schema.js'
-import { addApiKey } from '../config/add-api-key.js'
-import { readConfigText } from '../config/load.js'
-import { locateConfig } from '../config/locate.js'
-import { createApiKey, type NewApiKey } from '../config/new-api-key.js'
-import { replaceFile } from '../config/write-file.js'
-import { LatchkeyError } from '../errors.js'
-import { API_SCOPES, type ApiScope } from '../handlers/api-key.js'
-import type { Environment } from '../provider/event.js'
-import { commandGroup, jsonLine, type SharedOptions, withSharedOptions } from './command.js'
+import { API_SCOPES } from '../handlers/api-key.js'
+import { withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
-
-interface KeysCreateOptions extends SharedOptions {
-  readonly name: string
-  readonly scope: ApiScope[]
-  readonly environment: Environment[]
-  readonly print?: true
-}
+import type { KeysCreateOptions } from './create-key.js'
 
 /** `latchkey keys create`: makes a key, keeps its hash in the config file and shows the key once. */
 export function keysCreateCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'keys', 'the API keys in the config file').command('create')
+  const command = commandGroup(program, 'keys').command('create')
   withSharedOptions(command, 'keys create --name app --scope read --environment live')
     .description('make an API key and add its hash to the config file')
     .requiredOption('--name <name>', 'what logs call the key')
@@ -34,41 +20,8 @@ export function keysCreateCommand(program: Command, context: CliContext): void {
         .makeOptionMandatory(),
     )
     .option('--print', 'print the key and its config entry, and leave the config file alone')
-    .action((options: KeysCreateOptions) => createKey(options, context))
-}
-
-function createKey(options: KeysCreateOptions, { env, folder, out }: CliContext): void {
-  const made = createApiKey(
-    {
-      name: requireName(options.name),
-      scopes: [...new Set(options.scope)],
-      environments: [...new Set(options.environment)],
-    },
-    randomBytes,
-  )
-  if (options.print) {
-    out(options.json ? jsonLine(made) : printedText(made))
-    return
-  }
-  const { path } = locateConfig({ option: options.config, env, folder })
-  replaceFile(path, addApiKey(readConfigText(path), path, made.entry))
-  out(options.json ? jsonLine({ ...made, path }) : addedText(made, path))
-}
-
-function requireName(name: string): string {
-  const checked = apiKeySchema.shape.name.safeParse(name)
-  if (!checked.success) throw new LatchkeyError('usage', '--name must be a name without control characters')
-  return checked.data
-}
-
-function printedText({ key, entry }: NewApiKey): string {
-  return `API key (shown only now): ${key}\nIts entry for api.keys in the config file:\n${JSON.stringify(entry, null, 2)}\n`
-}
-
-function addedText({ key, entry }: NewApiKey, path: string): string {
-  return [
-    `API key ${JSON.stringify(entry.name)} (shown only now): ${key}`,
-    `Added to ${path}. A running daemon takes it up on SIGHUP: kill -HUP <pid>`,
-    '',
-  ].join('\n')
+    .action(async (options: KeysCreateOptions) => {
+      const { createKey } = await import('./create-key.js')
+      createKey(options, context)
+    })
 }

@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
-import { commandGroup, jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 
 /** `latchkey keys list`: who may ask what. The keys themselves are kept nowhere. */
 export function keysListCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'keys', 'the API keys in the config file').command('list')
+  const command = commandGroup(program, 'keys').command('list')
   withSharedOptions(command, 'keys list')
     .description('show the names, scopes and environments of the API keys')
-    .action((options: SharedOptions) => {
-      const keys = loadNamedConfig(options, context).config.apiKeys.map(({ name, scopes, environments }) => {
-        return { name, scopes, environments }
-      })
+    .action(async (options: SharedOptions) => {
+      const { config } = await loadNamedConfig(options, context)
+      const keys = config.apiKeys.map(({ name, scopes, environments }) => ({ name, scopes, environments }))
       if (options.json) {
         context.out(jsonLine({ keys }))
         return

@@ -1,13 +1,8 @@
 import type { Command } from 'commander'
-import { LatchkeyError } from '../errors.js'
-import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { withActOptions } from './act.js'
 import { parseId } from './command.js'
 import type { CliContext } from './context.js'
-
-interface LinkOptions extends ActOptions {
-  readonly community?: string
-  readonly messenger?: string
-}
+import type { LinkOptions } from './run-link.js'
 
 /** `latchkey link`: says which platform accounts are a customer's. */
 export function linkCommand(program: Command, context: CliContext): void {
@@ -16,14 +11,9 @@ export function linkCommand(program: Command, context: CliContext): void {
     .argument('<customer>', 'the customer id', parseId)
     .option('--community <id>', "the account's id in the community", parseId)
     .option('--messenger <id>', "the account's id in the messenger", parseId)
-    .option('--reason <text>', 'why, for whoever asks later', parseReason)
-    .action((customerId: string, options: LinkOptions) => {
-      const { community: communityId = null, messenger: messengerId = null } = options
-      if (communityId === null && messengerId === null) {
-        throw new LatchkeyError('usage', 'name an account: --community, --messenger or both')
-      }
-      const act = { type: 'manual.identity_linked', communityId, messengerId } as const
-      const request = { method: 'PUT', path: 'identities', body: { communityId, messengerId } } as const
-      return runAct({ customerId, act, ...request }, options, context)
+    .option('--reason <text>', 'why, for whoever asks later')
+    .action(async (customerId: string, options: LinkOptions) => {
+      const { runLink } = await import('./run-link.js')
+      await runLink(customerId, options, context)
     })
 }

@@ -3,7 +3,7 @@ import { processContext } from './context.js'
 import { runCli } from './program.js'
 
 const context = processContext()
-const commands = createCommands({ now: context.now, openInput: () => process.stdin })
+const commands = createCommands({ openInput: () => process.stdin })
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // Whoever read has seen enough, as `head` has after some lines: nothing went wrong.

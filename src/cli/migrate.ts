@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type BroughtUpToDate, bringFileUpToDate } from '../store/bring-up-to-date.js'
+import type { BroughtUpToDate } from '../store/bring-up-to-date.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 
@@ -8,7 +8,8 @@ export function migrateCommand(program: Command, context: CliContext): void {
   withSharedOptions(program.command('migrate'), 'migrate')
     .description('bring the schema of the stopped database up to date; every start of the daemon does so too')
     .action(async (options: SharedOptions) => {
-      const { config } = loadNamedConfig(options, context)
+      const { bringFileUpToDate } = await import('../store/bring-up-to-date.js')
+      const { config } = await loadNamedConfig(options, context)
       const done = await bringFileUpToDate(config.database.file)
       context.out(options.json ? jsonLine(done) : describe(done))
     })

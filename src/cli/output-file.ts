@@ -15,7 +15,7 @@ export interface Output {
 
 /**
  * A file that only its owner may read. It takes the place of another only if told to.
- * @throws {LatchkeyError} `usage` where a file stands in its place; `output_failed`
+ * @throws {LatchkeyError} `output_failed`, where another file stands in its place too
  */
 export function openOutputFile(path: string, { replace }: { readonly replace: boolean }): Output {
   if (!replace && existsSync(path)) throw standsThere(path)
@@ -58,5 +58,6 @@ function told<T>(path: string, work: () => T): T {
 }
 
 function standsThere(path: string): LatchkeyError {
-  return new LatchkeyError('usage', `${path} is there already: name another file, or replace it with --force`)
+  const message = `${path} is there already: name another file, or replace it with --force`
+  return new LatchkeyError('output_failed', message)
 }

@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
-import { commandGroup, jsonLine, withSharedOptions } from './command.js'
+import { type DaemonOptions, jsonLine, withDaemonOption, withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
-import { type ChangeOptions, withDaemonOption } from './daemon-client.js'
 import { differenceText } from './difference-text.js'
-import { runRebuild } from './run-rebuild.js'
 
 /** `latchkey policy apply`: puts the configured policy in force, by folding all stored events anew. */
 export function policyApplyCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'policy', 'what grants and takes back access').command('apply')
+  const command = commandGroup(program, 'policy').command('apply')
   withDaemonOption(withSharedOptions(command, 'policy apply'))
     .description('put the configured policy in force: rebuilds beside the live state, and swaps')
-    .action(async (options: ChangeOptions) => {
+    .action(async (options: DaemonOptions) => {
+      const { runRebuild } = await import('./run-rebuild.js')
       const summary = await runRebuild('configured', options, context)
       context.out(
         options.json

@@ -2,31 +2,27 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Command } from 'commander'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { loadPolicy } from '../store/policy.js'
-import { loadRebuildProgress } from '../store/rebuild-progress.js'
-import { commandGroup, jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
-import { readStore } from './read-store.js'
 
 /** `latchkey policy show`: the policy in force, and where the configured one is another. */
 export function policyShowCommand(program: Command, context: CliContext): void {
-  const command = commandGroup(program, 'policy', 'what grants and takes back access').command('show')
+  const command = commandGroup(program, 'policy').command('show')
   withSharedOptions(command, 'policy show')
     .description('show the policy in force, and where the configured one differs')
     .action(async (options: SharedOptions) => {
-      const { config } = loadNamedConfig(options, context)
-      const { inForce, rebuild } = await readStore(config, async (db) => ({
-        inForce: await loadPolicy(db),
-        rebuild: await loadRebuildProgress(db),
-      }))
+      const { readPolicy } = await import('./read-policy.js')
+      const { config } = await loadNamedConfig(options, context)
+      const { inForce, isUnfinished } = await readPolicy(config)
       if (inForce === null) {
         throw new LatchkeyError('store_unavailable', 'No daemon has settled a policy in this database yet.')
       }
       const differs = differingRows(inForce, config.policy)
       context.out(
         options.json
-          ? jsonLine({ inForce, configured: config.policy, differs, unfinishedRebuild: rebuild !== null })
-          : showText(inForce, config.policy, differs, rebuild !== null),
+          ? jsonLine({ inForce, configured: config.policy, differs, unfinishedRebuild: isUnfinished })
+          : showText(inForce, config.policy, differs, isUnfinished),
       )
     })
 }

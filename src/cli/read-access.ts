@@ -1,15 +1,21 @@
-import { createAccessReader } from '../store/access-reader.js'
-import { createExplanationReader } from '../store/explanation-reader.js'
-import type { ReadAccess } from './check.js'
-import type { ReadExplanation } from './explain.js'
+import type { Config } from '../config/types.js'
+import type { AccessAnswer } from '../entitlements/answer.js'
+import type { Explanation } from '../entitlements/explanation.js'
+import { type AccessQuery, createAccessReader } from '../store/access-reader.js'
+import { createExplanationReader, type ExplanationQuery } from '../store/explanation-reader.js'
+import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
 
-/** Reads who may use what from the database file itself. */
-export function createFileReadAccess(now: () => number): ReadAccess {
-  return (config, query) => readStore(config, (db) => createAccessReader(db, now)(query))
+/** Reads who may use what from the configured database, beside a running daemon or with none. */
+export function readAccess(config: Config, query: AccessQuery, { now }: CliContext): Promise<AccessAnswer> {
+  return readStore(config, (db) => createAccessReader(db, now)(query))
 }
 
-/** Explains from the database file itself. */
-export function createFileReadExplanation(now: () => number): ReadExplanation {
-  return (config, query) => readStore(config, (db) => createExplanationReader(db, now, config.policy)(query))
+/** Explains from the configured database, beside a running daemon or with none. */
+export function readExplanation(
+  config: Config,
+  query: ExplanationQuery,
+  { now }: CliContext,
+): Promise<Explanation> {
+  return readStore(config, (db) => createExplanationReader(db, now, config.policy)(query))
 }

@@ -1,6 +1,8 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
+import { planJson, type SyncPlanJson, type SyncStatusJson } from '../handlers/sync-json.js'
 import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
+import { syncStateJson } from '../handlers/sync-status.js'
 import { loadTargetRefs } from '../store/membership-lists.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
@@ -8,8 +10,15 @@ import { loadSyncSettings } from '../store/sync-settings.js'
 import { originOf } from '../sync/adapters/webhook/address.js'
 import { readPlan } from '../sync/read-plan.js'
 import { readMemberships, readStatus } from '../sync/read-status.js'
-import type { MembershipPage, MembershipQuery, SyncPlan } from '../sync/sync.js'
+import type { MembershipPage, MembershipQuery } from '../sync/sync.js'
 import { targetsOf } from '../sync/targets.js'
+import type { CliContext } from './context.js'
+import { readStore } from './read-store.js'
+
+/** What a daemon would tell of the configured database, but for what the platforms last said. */
+export function readSyncStatus(config: Config, { now }: CliContext): Promise<SyncStatusJson> {
+  return readStore(config, async (db) => syncStateJson(await readSyncState(db, config, now())))
+}
 
 /** How it stands by the database alone: what the platforms last said, only a running daemon knows. */
 export async function readSyncState(db: Kysely<Database>, config: Config, now: number): Promise<SyncState> {
@@ -23,24 +32,26 @@ export async function readSyncState(db: Kysely<Database>, config: Config, now: n
       ...(await context(db, config, now)),
       platforms,
       stateOf: () => ({ kind: 'ok' }),
+      checked: null,
     }),
     outbound: webhook === null ? null : { origin: originOf(webhook), messages: await countMessages(db) },
   }
 }
 
 /** The calls that a daemon would make. */
-export async function readSyncPlan(db: Kysely<Database>, config: Config, now: number): Promise<SyncPlan> {
-  const { paused } = await loadSyncSettings(db)
-  return readPlan(db, { ...(await requiredContext(db, config, now)), paused })
+export function readSyncPlan(config: Config, { now }: CliContext): Promise<SyncPlanJson> {
+  return readStore(config, async (db) => {
+    const { paused } = await loadSyncSettings(db)
+    return planJson(await readPlan(db, { ...(await requiredContext(db, config, now())), paused }))
+  })
 }
 
-export async function readSyncMemberships(
-  db: Kysely<Database>,
+export function readSyncMemberships(
   config: Config,
   query: MembershipQuery,
-  now: number,
+  { now }: CliContext,
 ): Promise<MembershipPage> {
-  return readMemberships(db, query, await requiredContext(db, config, now))
+  return readStore(config, async (db) => readMemberships(db, query, await requiredContext(db, config, now())))
 }
 
 /** @throws LatchkeyError `sync_off` */

@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
 import type { ReplaySummaryJson } from '../handlers/replay-json.js'
-import { jsonLine, withSharedOptions } from './command.js'
+import { jsonLine, withDaemonOption, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
-import { withDaemonOption } from './daemon-client.js'
 import { differenceText } from './difference-text.js'
 import { withEventFilter } from './event-options.js'
-import { type ReplayOptions, runReplay } from './run-replay.js'
+import type { ReplayOptions } from './replay-here.js'
 
 /** `latchkey replay`: reads stored events again with the program of today. */
 export function replayCommand(program: Command, context: CliContext): void {
@@ -21,6 +20,7 @@ export function replayCommand(program: Command, context: CliContext): void {
     .description('read stored events again, and fold what they touch')
     .option('--dry-run', 'on a copy of the database: says what would change, and changes nothing')
     .action(async (options: ReplayOptions) => {
+      const { runReplay } = await import('./run-replay.js')
       const summary = await runReplay(options, context)
       context.out(options.json ? jsonLine(summary) : replayText(summary, !!options.dryRun))
     })

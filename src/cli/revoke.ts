@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, withActOptions } from './act.js'
 import { parseId } from './command.js'
 import type { CliContext } from './context.js'
 
@@ -9,10 +9,11 @@ export function revokeCommand(program: Command, context: CliContext): void {
     .description('revoke what was granted by hand')
     .argument('<customer>', 'the customer id', parseId)
     .argument('<product>', 'the product id', parseId)
-    .option('--reason <text>', 'why, for whoever asks later', parseReason)
-    .action((customerId: string, productId: string, options: ActOptions) => {
+    .option('--reason <text>', 'why, for whoever asks later')
+    .action(async (customerId: string, productId: string, options: ActOptions) => {
+      const { runAct } = await import('./run-act.js')
       const path = `grants/${encodeURIComponent(productId)}`
       const act = { type: 'manual.revoked', productId } as const
-      return runAct({ customerId, act, method: 'DELETE', path, body: {} }, options, context)
+      await runAct({ customerId, act, method: 'DELETE', path, body: {} }, options, context)
     })
 }

@@ -1,26 +1,14 @@
-import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Config } from '../config/types.js'
-import { openCopy } from '../daemon/open-copy.js'
-import { endpointsOf } from '../daemon/replays.js'
 import { LatchkeyError } from '../errors.js'
-import { type ReplayJson, type ReplaySummaryJson, replaySummaryJson } from '../handlers/replay-json.js'
-import { createRehearse } from '../ingest/rehearse.js'
-import { createWorkRate, type WorkRate } from '../ingest/work-rate.js'
-import { openWriter } from '../ingest/writer.js'
-import { startBackup } from '../store/start-backup.js'
-import { openStore } from '../store/store.js'
+import type { ReplayJson, ReplaySummaryJson } from '../handlers/replay-json.js'
+import type { WorkRate } from '../ingest/work-rate.js'
+import { loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
-import { type ChangeOptions, throughDaemon } from './daemon-client.js'
-import { type EventFilterOptions, eventFilterOf } from './event-options.js'
+import { throughDaemon } from './daemon-client.js'
+import { eventFilterOf } from './event-options.js'
+import type { ReplayOptions, ShowReplay } from './replay-here.js'
 
 const ASK_EVERY_MS = 200
-
-export interface ReplayOptions extends ChangeOptions, EventFilterOptions {
-  readonly dryRun?: true
-}
-
-type Show = (progress: WorkRate) => void
 
 /** Has the running daemon replay, or does so where none runs; shows progress to a person. */
 export async function runReplay(options: ReplayOptions, context: CliContext): Promise<ReplaySummaryJson> {
@@ -28,14 +16,23 @@ export async function runReplay(options: ReplayOptions, context: CliContext): Pr
   const query = options.environment === undefined ? '' : `?environment=${options.environment}`
   const request = { method: 'POST', path: `/replays${query}`, body: bodyOf(options) } as const
   try {
-    const started = await throughDaemon(options, context, request, async (config) => ({
-      state: 'done',
-      summary: await replayHere(options, config, context, progress.show),
-    }))
-    return await follow(started as ReplayJson, options, context, progress.show)
+    const started = await throughDaemon(options, context, request, async (config) => {
+      const { replayHere } = await import('./replay-here.js')
+      return { state: 'done', summary: await replayHere(options, config, context, progress.show) }
+    })
+    const summary = await follow(started as ReplayJson, options, context, progress.show)
+    if (summary.read === 0 && options.url === undefined) await explainNothingRead(options, context)
+    return summary
   } finally {
     progress.clear()
   }
+}
+
+/** Of a daemon at an address nobody knows here what is stored. */
+async function explainNothingRead(options: ReplayOptions, context: CliContext): Promise<void> {
+  const { explainNothingFound } = await import('./nothing-found.js')
+  const { config } = await loadNamedConfig(options, context)
+  await explainNothingFound(eventFilterOf(options, config), config, context)
 }
 
 function bodyOf({ type, disposition, customer, endpoint, from, to, dryRun }: ReplayOptions) {
@@ -50,7 +47,7 @@ async function follow(
   started: ReplayJson,
   options: ReplayOptions,
   context: CliContext,
-  show: Show,
+  show: ShowReplay,
 ): Promise<ReplaySummaryJson> {
   let status = started
   while (status.state === 'running') {
@@ -67,40 +64,8 @@ async function goneMeanwhile(): Promise<never> {
   throw new LatchkeyError('replay_failed', 'the daemon has stopped: run it again, and the replay goes on')
 }
 
-/** Holds the store's lock meanwhile, so that no daemon starts. */
-async function replayHere(
-  options: ReplayOptions,
-  config: Config,
-  { now }: CliContext,
-  show: Show,
-): Promise<ReplaySummaryJson> {
-  const { file } = config.database
-  if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
-  const open = (place: string) => openWriter(place, now)
-  const store = await openStore(file, config.policy, now, open)
-  try {
-    const rehearse = createRehearse({
-      file,
-      startCopy: startBackup,
-      openCopy: (copy) => openCopy(copy, open, config, now),
-    })
-    const order = {
-      filter: eventFilterOf(options, config),
-      endpoints: endpointsOf(config),
-      isAnew: !!options.dryRun,
-    }
-    const { measure } = createWorkRate(now)
-    const report = await (options.dryRun ? rehearse : store.writer.replay)(order, {
-      onProgress: (reached, total) => show(measure(reached, total)),
-    })
-    return replaySummaryJson(report)
-  } finally {
-    await store.close()
-  }
-}
-
 /** One line that overwrites itself; nothing where no person looks. */
-function createProgress({ isTerminal, err }: CliContext): { show: Show; clear: () => void } {
+function createProgress({ isTerminal, err }: CliContext): { show: ShowReplay; clear: () => void } {
   if (!isTerminal) return { show: () => {}, clear: () => {} }
   return { show: (progress) => err(`\r\u001b[K${progressText(progress)}`), clear: () => err('\r\u001b[K') }
 }

@@ -5,8 +5,6 @@ import { alignColumns } from './columns.js'
 import { defaultEnvironment, jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
-import { readStore } from './read-store.js'
-import { readSyncMemberships } from './read-sync.js'
 import { queryText, type SyncOptions } from './sync-options.js'
 
 /** As many as a daemon tells at once. */
@@ -45,7 +43,8 @@ async function readMemberships(options: MembershipsOptions, context: CliContext)
       ...(target !== undefined && { target }),
       ...(customerId !== undefined && { customerId }),
     }
-    const page = await readStore(config, (db) => readSyncMemberships(db, config, filter, context.now()))
+    const { readSyncMemberships } = await import('./read-sync.js')
+    const page = await readSyncMemberships(config, filter, context)
     return { items: page.items.map(membershipJson), pagination: { hasMore: page.next !== null } }
   })
   const { items, pagination } = answer as Pick<MembershipsJson, 'items'> & {

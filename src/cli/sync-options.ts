@@ -1,15 +1,15 @@
 import type { Command } from 'commander'
 import type { Environment } from '../provider/event.js'
-import { commandGroup, environmentOption, withSharedOptions } from './command.js'
-import { type ChangeOptions, withDaemonOption } from './daemon-client.js'
+import { type DaemonOptions, environmentOption, withDaemonOption, withSharedOptions } from './command.js'
+import { commandGroup } from './command-groups.js'
 
-export interface SyncOptions extends ChangeOptions {
+export interface SyncOptions extends DaemonOptions {
   readonly environment?: Environment
 }
 
 /** One of the commands about what follows access. */
 export function syncCommand(program: Command, name: string, ...examples: readonly string[]): Command {
-  const group = commandGroup(program, 'sync', 'roles and groups that follow access, and the outbound webhook')
+  const group = commandGroup(program, 'sync')
   return withDaemonOption(withSharedOptions(group.command(name), ...examples.map((one) => `sync ${one}`)))
 }
 

@@ -1,9 +1,4 @@
-import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { Config } from '../config/types.js'
-import { LatchkeyError } from '../errors.js'
-import { openWriter } from '../ingest/writer.js'
-import { openStore } from '../store/store.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
@@ -25,21 +20,9 @@ export function syncResumeCommand(program: Command, context: CliContext): void {
 
 async function setPaused(paused: boolean, options: SyncOptions, context: CliContext): Promise<void> {
   const request = { method: 'POST', path: paused ? '/sync/pause' : '/sync/resume' } as const
-  const answer = await throughDaemon(options, context, request, (config) =>
-    setPausedHere(paused, config, context),
-  )
+  const answer = await throughDaemon(options, context, request, async (config) => {
+    const { setPausedHere } = await import('./set-paused-here.js')
+    return setPausedHere(paused, config, context)
+  })
   context.out(options.json ? jsonLine(answer) : paused ? 'paused\n' : 'resumed\n')
-}
-
-/** Holds the store's lock meanwhile, so that no daemon starts. */
-async function setPausedHere(paused: boolean, { database, policy }: Config, { now }: CliContext) {
-  const { file } = database
-  if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
-  const store = await openStore(file, policy, now, (place) => openWriter(place, now))
-  try {
-    await store.writer.writeSync('setSyncPaused', paused)
-  } finally {
-    await store.close()
-  }
-  return { paused }
 }

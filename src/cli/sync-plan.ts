@@ -1,12 +1,10 @@
 import type { Command } from 'commander'
-import { planJson, type SyncPlanJson } from '../handlers/sync-json.js'
+import type { SyncPlanJson } from '../handlers/sync-json.js'
 import { alignColumns } from './columns.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
 import { counted } from './doctor/amounts.js'
-import { readStore } from './read-store.js'
-import { readSyncPlan } from './read-sync.js'
 import { queryText, type SyncOptions, syncCommand, withEnvironment } from './sync-options.js'
 
 const SAMPLE_SIZE = 20
@@ -33,7 +31,8 @@ async function readPlan(options: SyncOptions, context: CliContext): Promise<Sync
   const { environment } = options
   const request = { method: 'GET', path: `/sync/plan${queryText({ environment })}` } as const
   const plan = await throughDaemon(options, context, request, async (config) => {
-    const read = planJson(await readStore(config, (db) => readSyncPlan(db, config, context.now())))
+    const { readSyncPlan } = await import('./read-sync.js')
+    const read = await readSyncPlan(config, context)
     return {
       ...read,
       calls: read.calls.filter((one) => environment === undefined || one.environment === environment),

@@ -22,7 +22,7 @@ export function syncRunCommand(program: Command, context: CliContext): void {
     program,
     'run',
     'run',
-    'run --retry --target discord:1:2 --reason missing_permissions',
+    'run --retry --target discord:1:2 --reason member_not_in_guild',
     'run --confirm 5f0c…',
   )
     .description('have the running daemon do now what is due, and try stopped platforms again')

@@ -7,13 +7,14 @@ type WebhookJson = NonNullable<SyncStatusJson['webhook']>
 
 /** How roles, groups and the outbound webhook stand, and what an operator can do about it. */
 export function statusText(status: SyncStatusJson, now: number): string {
-  const { paused, unconfirmed, sweptAt, platforms, targets, webhook } = status
+  const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook } = status
   const lines = [
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...alignColumns(targets.map(targetCells)),
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
     ...[...platforms.map(({ platform, ...one }) => ({ name: platform, ...one }))].flatMap(callLines),
     ...targets.map(({ target, ...one }) => ({ name: target, ...one })).flatMap(callLines),
+    ...(checked === null ? [] : checkLines(checked, now)),
     ...(targets.some(({ memberships }) => memberships.parked > 0)
       ? ['what is parked waits for somebody: see `latchkey sync status --state parked`']
       : []),
@@ -47,6 +48,13 @@ function callLines({
     default:
       return state satisfies never
   }
+}
+
+function checkLines(
+  { at, problems }: NonNullable<SyncStatusJson['checked']>,
+  now: number,
+): readonly string[] {
+  return problems.map(({ about, message }) => `${about}: ${message} (checked ${ago(at, now)})`)
 }
 
 function webhookLines({ origin, messages }: WebhookJson, now: number): readonly string[] {

@@ -1,12 +1,9 @@
 import { type Command, Option } from 'commander'
 import type { SyncStatusJson } from '../handlers/sync-json.js'
-import { syncStateJson } from '../handlers/sync-status.js'
 import { MEMBERSHIP_STATES } from '../sync/sync.js'
 import { jsonLine, parseId } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
-import { readStore } from './read-store.js'
-import { readSyncState } from './read-sync.js'
 import { listMemberships, type MembershipsOptions } from './sync-memberships.js'
 import { queryText, type SyncOptions, syncCommand, withEnvironment } from './sync-options.js'
 import { statusText } from './sync-status-text.js'
@@ -35,7 +32,8 @@ async function readStatus(options: SyncOptions, context: CliContext): Promise<Sy
   const request = { method: 'GET', path: `/sync${queryText({ environment })}` } as const
   const status = await throughDaemon(options, context, request, async (config) => {
     context.err('note: no daemon runs, so that nothing is given, taken or sent now\n')
-    const read = syncStateJson(await readStore(config, (db) => readSyncState(db, config, context.now())))
+    const { readSyncStatus } = await import('./read-sync.js')
+    const read = await readSyncStatus(config, context)
     const targets = read.targets.filter((one) => environment === undefined || one.environment === environment)
     return { ...read, targets }
   })

@@ -61,7 +61,7 @@ export function triggerCommand(program: Command, context: CliContext): void {
 }
 
 async function trigger(type: string, options: TriggerOptions, context: CliContext): Promise<void> {
-  const { config } = loadNamedConfig(options, context)
+  const { config } = await loadNamedConfig(options, context)
   const endpoint = chooseEndpoint(config, options)
   const url = options.url ?? webhooksUrl(config)
   requireSampleType(type, options.generation)

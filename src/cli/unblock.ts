@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ActOptions, parseReason, runAct, withActOptions } from './act.js'
+import { type ActOptions, withActOptions } from './act.js'
 import { blockPath } from './block.js'
 import { parseId } from './command.js'
 import type { CliContext } from './context.js'
@@ -10,13 +10,11 @@ export function unblockCommand(program: Command, context: CliContext): void {
     .description('lift the block on one product, or every block on a customer')
     .argument('<customer>', 'the customer id', parseId)
     .argument('[product]', 'the product id (default: every block)', parseId)
-    .option('--reason <text>', 'why, for whoever asks later', parseReason)
-    .action((customerId: string, productId: string | undefined, options: ActOptions) => {
+    .option('--reason <text>', 'why, for whoever asks later')
+    .action(async (customerId: string, productId: string | undefined, options: ActOptions) => {
+      const { runAct } = await import('./run-act.js')
       const act = { type: 'manual.unblocked', productId: productId ?? null } as const
-      return runAct(
-        { customerId, act, method: 'DELETE', path: blockPath(productId), body: {} },
-        options,
-        context,
-      )
+      const request = { method: 'DELETE', path: blockPath(productId), body: {} } as const
+      await runAct({ customerId, act, ...request }, options, context)
     })
 }

@@ -1,9 +1,8 @@
 import type { Logger } from 'pino'
 import type { BotConfig, SyncConfig } from '../config/types.js'
-import { createDiscordPlatform } from '../sync/adapters/discord/platform.js'
 import type { Platform } from '../sync/platform.js'
 import type { DiscordTarget } from '../sync/target.js'
-import { createTelegram, type Telegram, type TelegramDeps } from './telegram.js'
+import type { Telegram, TelegramDeps } from './telegram.js'
 
 export interface PlatformsDeps extends Omit<TelegramDeps, 'config'> {
   readonly log: Logger
@@ -11,7 +10,11 @@ export interface PlatformsDeps extends Omit<TelegramDeps, 'config'> {
 
 /** The platforms that are configured. One whose configuration stays keeps what it knows of its limits. */
 export interface Platforms {
-  use(config: Pick<SyncConfig, 'discord' | 'telegram'>): readonly Platform[]
+  /**
+   * Loads the code of those that a config names, which takes as long as most else of a start. What it resolves to
+   * takes them into use.
+   */
+  prepare(config: Pick<SyncConfig, 'discord' | 'telegram'>): Promise<() => readonly Platform[]>
   /** Begins to receive what the platforms tell, in the background. */
   start(): void
   messenger(): Telegram | null
@@ -33,12 +36,24 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
   let turning: Promise<void> = Promise.resolve()
 
   return {
-    use(config) {
-      discord = again(discord, config.discord, (bot) => createDiscordPlatform({ ...bot, clock }))
-      telegram = again(telegram, config.telegram, (bot) => createTelegram({ ...deps, config: bot }))
-      // Each is asked about targets of its own adapter only.
-      const made = [discord.made, telegram.made?.platform ?? null] as (Platform | null)[]
-      return made.filter((one) => one !== null)
+    async prepare(config) {
+      const loadedDiscord = config.discord && (await import('../sync/adapters/discord/platform.js'))
+      const loadedTelegram = config.telegram && (await import('./telegram.js'))
+      return () => {
+        discord = again(
+          discord,
+          config.discord,
+          (bot) => loadedDiscord?.createDiscordPlatform({ ...bot, clock }) ?? null,
+        )
+        telegram = again(
+          telegram,
+          config.telegram,
+          (bot) => loadedTelegram?.createTelegram({ ...deps, config: bot }) ?? null,
+        )
+        // Each is asked about targets of its own adapter only.
+        const made = [discord.made, telegram.made?.platform ?? null] as (Platform | null)[]
+        return made.filter((one) => one !== null)
+      }
     },
     start() {
       const [last, next] = [started, telegram.made]
@@ -57,7 +72,11 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
   }
 }
 
-function again<Bot extends BotConfig, Of>(used: Used<Of>, bot: Bot | null, make: (bot: Bot) => Of): Used<Of> {
+function again<Bot extends BotConfig, Of>(
+  used: Used<Of>,
+  bot: Bot | null,
+  make: (bot: Bot) => Of | null,
+): Used<Of> {
   const config = JSON.stringify(bot)
   return config === used.config ? used : { config, made: bot === null ? null : make(bot) }
 }

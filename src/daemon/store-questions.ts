@@ -11,5 +11,6 @@ export function customerQuestions(readers: CustomerReaders, answered: Guard): Cu
     findByDetail: answered(readers.findByDetail),
     readCustomer: answered(readers.readCustomer),
     readProductCustomers: answered(readers.readProductCustomers),
+    readChangePage: answered(readers.readChangePage),
   }
 }

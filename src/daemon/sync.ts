@@ -35,7 +35,8 @@ export interface Following {
   messenger(): Telegram | null
   /** Access or accounts may have changed. Cheap, and never throws. */
   wake(): void
-  reload(config: Config): void
+  /** Resolves once it is followed, or another one is that came after it. */
+  reload(config: Config): Promise<void>
   /** Begins nothing any more, and waits a few seconds for what is under way. */
   stop(): Promise<void>
 }
@@ -57,7 +58,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     db,
     writeSync,
     products: current.products,
-    platforms: platforms.use(current.sync),
+    platforms: (await platforms.prepare(current.sync))(),
     removals: () => current.sync.removals,
     onDriven: ({ adapter }, result) => metrics.driven(adapter, result),
     clock,
@@ -81,6 +82,15 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     log,
   })
   platforms.start()
+  let reloading = Promise.resolve()
+
+  async function follow(config: Config): Promise<void> {
+    const use = await platforms.prepare(config.sync)
+    if (current !== config) return
+    sync.reload(config.products, use())
+    platforms.start()
+    outbound.wake()
+  }
 
   return {
     questions: {
@@ -106,11 +116,12 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     },
     reload(config) {
       current = config
-      sync.reload(config.products, platforms.use(config.sync))
-      platforms.start()
-      outbound.wake()
+      reloading = follow(config)
+      return reloading
     },
     async stop() {
+      // Whoever asked for it is told how it ended.
+      await reloading.catch(() => {})
       await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])
       await sweeps.stop()
     },

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { openConnection } from './dialect.js'
+import { openConnection } from './connection.js'
 
 /*
  * The thread that moves the bulk of the write-ahead log into the database, each time that it is told to, while

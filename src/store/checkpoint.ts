@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { CompiledQuery, type Kysely, sql } from 'kysely'
-import { isStoreBusy } from './dialect.js'
+import { isStoreBusy } from './connection.js'
 import type { Database } from './schema.js'
 import { threadFile } from './thread-file.js'
 

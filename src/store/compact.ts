@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { isStoreBusy } from './dialect.js'
+import { isStoreBusy } from './connection.js'
 import type { Database } from './schema.js'
 
 /** Up to here it takes a second or two (0.5 s for 80 MB), which deliveries can wait; beyond, it is left to the operator. */

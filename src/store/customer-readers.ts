@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { createAccessesReader, type ReadAccesses } from './access-reader.js'
+import { createChangePageReader, type ReadChangePage } from './change-page-reader.js'
 import { findCustomersByReference, findCustomersByReferences } from './customer-references.js'
 import { type CustomerLookup, findCustomers } from './customers.js'
 import type { IdPage } from './id-page.js'
@@ -30,6 +31,7 @@ export interface CustomerReaders {
   }) => Promise<readonly string[]>
   readonly readCustomer: ReadKnownCustomer
   readonly readProductCustomers: ReadProductCustomers
+  readonly readChangePage: ReadChangePage
 }
 
 /** @param referenceName `externalRef` or `metadata.<key>` */
@@ -48,5 +50,6 @@ export function createCustomerReaders(
     findByDetail: ({ environment, lookup, page }) => findCustomers(db, environment, lookup, page),
     readCustomer: createKnownCustomerReader(db, clock),
     readProductCustomers: createProductCustomersReader(db, readAccesses),
+    readChangePage: createChangePageReader(db),
   }
 }

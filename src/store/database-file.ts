@@ -1,6 +1,6 @@
 import Sqlite from 'better-sqlite3'
 import { LatchkeyError } from '../errors.js'
-import { isStoreBroken, openConnection } from './dialect.js'
+import { isStoreBroken, openConnection } from './connection.js'
 
 /** Told how far a copy has come, in bytes. */
 export type OnProgress = (copied: number, total: number) => void

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import Sqlite from 'better-sqlite3'
+import type Sqlite from 'better-sqlite3'
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -14,24 +13,11 @@ import {
   type Transaction,
 } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { ensurePrivateFile } from './private-file.js'
+import { openConnection } from './connection.js'
 import type { Database } from './schema.js'
-
-/** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
-const BUSY_TIMEOUT_MS = 50
-
-/** 16 MB in pages of 4 KiB: a checkpoint's syncs spread over many commits, yet a start replays little. */
-const CHECKPOINT_PAGES = 4_000
-
-/** A write-ahead log that a long reader let grow is cut back to this once it has been checkpointed. */
-const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 
 /** Preparing a statement costs as much as running it: those of a batch are written alike and come again. */
 const STATEMENTS_KEPT = 256
-
-/** `PRAGMA synchronous` reads back as a number. */
-const SYNCHRONOUS_FULL = 2
 
 /** Strict tables refuse a value of the wrong type, where SQLite would otherwise store whatever comes. */
 export const COLUMN_TYPES: ColumnTypes = {
@@ -54,44 +40,6 @@ export const COLUMN_TYPES: ColumnTypes = {
  */
 export function openDatabase(file: string, access: { readonly readOnly: boolean }): Kysely<Database> {
   return new OpenDatabase(openConnection(file, access))
-}
-
-/** The same as a bare connection. */
-export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
-  if (!readOnly) ensurePrivateFile(file)
-  else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
-  const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
-  try {
-    sqlite.pragma('foreign_keys = ON')
-    if (!readOnly) makeDurable(sqlite, file)
-  } catch (error) {
-    sqlite.close()
-    throw isStoreBroken(error) ? damaged(file, error) : error
-  }
-  return sqlite
-}
-
-/** What to say of a file whose content can't be right. */
-export function damaged(file: string, cause: unknown): LatchkeyError {
-  const message = `${file} is damaged, or no database: put a backup in its place, or move it away.`
-  return new LatchkeyError('store_unavailable', message, { cause })
-}
-
-function makeDurable(sqlite: Sqlite.Database, file: string): void {
-  const journalMode = sqlite.pragma('journal_mode = WAL', { simple: true })
-  // After the journal mode: better-sqlite3 lowers the default to NORMAL in WAL mode.
-  sqlite.pragma('synchronous = FULL')
-  const synchronous = sqlite.pragma('synchronous', { simple: true })
-  if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
-    throw new LatchkeyError(
-      'store_unavailable',
-      `${file} can't be written durably: journal_mode is ${journalMode}, synchronous ${synchronous}.`,
-    )
-  }
-  // What is overwritten is gone from its page, so that an erasure need not look for remnants of years before.
-  sqlite.pragma('secure_delete = ON')
-  sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
-  sqlite.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`)
 }
 
 function createDialect(sqlite: Sqlite.Database): Dialect {
@@ -200,21 +148,4 @@ function keepingStatements(sqlite: Sqlite.Database): Prepare {
     kept.set(text, statement)
     return statement
   }
-}
-
-/** Whether nothing was stored because the database can't be written now: the sender may try again. */
-export function isStoreBusy(error: unknown): boolean {
-  return hasSqliteCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/)
-}
-
-/** Whether the file or its disk can't be trusted any more: stop acknowledging, and end. */
-export function isStoreBroken(error: unknown): boolean {
-  return (
-    isLatchkeyError(error, 'store_replaced') || hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
-  )
-}
-
-/** By its code alone: an error that comes from another thread is of no class any more. */
-function hasSqliteCode(error: unknown, pattern: RegExp): boolean {
-  return error instanceof Error && 'code' in error && pattern.test(String(error.code))
 }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import { isStoreBusy } from './dialect.js'
+import { isStoreBusy } from './connection.js'
 import type { Database } from './schema.js'
 
 /** A question takes milliseconds; whoever reads longer, such as a backup, is waited for by whoever asks again. */

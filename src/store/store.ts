@@ -1,11 +1,12 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { createAccessReader, type ReadAccess } from './access-reader.js'
 import { bringUpToDate } from './bring-up-to-date.js'
 import { settleChangeLogEpoch } from './change-cursor.js'
+import { damaged, isStoreBroken, KEEP_UPPER_PAGES } from './connection.js'
 import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
-import { damaged, isStoreBroken, openDatabase } from './dialect.js'
+import { openDatabase } from './dialect.js'
 import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
 import { lockStore } from './lock.js'
 import { placeOf, watchFiles, watchPlace } from './place.js'
@@ -60,6 +61,7 @@ export async function openStore<Writer extends Closable>(
     opened.push(writer.close)
     const reader = openDatabase(file, { readOnly: true })
     opened.push(() => reader.destroy())
+    await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(reader)
     const isInPlace = watchPlace(file)
     const isLogInPlace = watchFiles([`${file}-wal`, `${file}-shm`])
     return {

@@ -64,13 +64,20 @@ describe('latchkey events export', () => {
     const file = join(folder, 'events.jsonl')
     writeFileSync(file, 'precious')
     const refused = await events(config, 'export', '--output', file)
-    expect(refused.exitCode).toBe(2)
+    expect(refused.exitCode).toBe(1)
     expect(refused.err).toContain('--force')
     expect(readFileSync(file, 'utf8')).toBe('precious')
     const forced = await events(config, 'export', '--output', file, '--force', '--json')
     expect(JSON.parse(forced.out)).toEqual({ file, lines: 5, leftOut: 0 })
     expect(linesOf(readFileSync(file, 'utf8'))).toHaveLength(5)
     expect(readdirSync(folder)).toEqual(['events.jsonl'])
+  })
+
+  it('makes no file where nothing can have been meant', async () => {
+    const folder = temporaryFolder()
+    const args = ['export', '--endpoint', 'liv', '--output', join(folder, 'a.jsonl')]
+    expect((await events(await configWith(), ...args)).exitCode).toBe(2)
+    expect(readdirSync(folder)).toEqual([])
   })
 
   it('leaves nothing behind where it fails, and says which file it could not write', async () => {

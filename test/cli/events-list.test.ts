@@ -38,6 +38,29 @@ describe('latchkey events list', () => {
     expect({ exitCode, out }).toEqual({ exitCode: 0, out: 'no such event is stored\n' })
   })
 
+  it('says where no event at all is of the type, and which one may be meant', async () => {
+    const config = await configWith()
+    const { exitCode, out, err } = await events(config, 'list', '--type', 'payment.refundd')
+    expect({ exitCode, out }).toEqual({ exitCode: 0, out: 'no such event is stored\n' })
+    expect(err).toBe(
+      'note: no event of the type "payment.refundd" is stored; did you mean payment.refunded?\n',
+    )
+    // One of the type is stored: that it is another customer's is an answer.
+    const others = await events(config, 'list', '--type', 'payment.authorized', '--customer', 'cus_9')
+    expect(others).toMatchObject({ out: 'no such event is stored\n', err: '' })
+  })
+
+  it('refuses an endpoint that there is not, and through which nothing came', async () => {
+    const config = await configWith()
+    const { exitCode, out, err } = await events(config, 'list', '--endpoint', 'liv')
+    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+    expect(err).toBe('error: there is no endpoint "liv", and nothing came through it; did you mean live?\n')
+    const manual = await events(config, 'list', '--endpoint', 'manual')
+    expect(manual).toMatchObject({ exitCode: 0, out: 'no such event is stored\n' })
+    // It is in the config no more.
+    expect(idsIn((await events(config, 'list', '--endpoint', 'legacy')).out)).toHaveLength(1)
+  })
+
   it('answers in the form of the API if asked for JSON', async () => {
     const { out, err } = await events(await configWith(), 'list', '--json', '--limit', '3')
     expect(err).toBe('')

@@ -10,7 +10,7 @@ export interface CliRun {
   readonly err: string
 }
 
-const COMMANDS = createCommands({ now: () => NOW, openInput: () => Readable.from([]) })
+const COMMANDS = createCommands({ openInput: () => Readable.from([]) })
 
 /** Runs a command line in this process, at a fixed time, in a folder that holds no config. */
 export async function cli(

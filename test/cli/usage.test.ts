@@ -44,6 +44,18 @@ describe('the command line', () => {
     expect(out).toContain('--json')
   })
 
+  it.each([['events'], ['keys'], ['config'], ['policy'], ['sync']])(
+    'has help with an example for all that begins with %s',
+    async (group) => {
+      const { exitCode, out } = await cli([group, '--help'])
+      expect(exitCode).toBe(0)
+      const [, example = ''] = /\nExample:\n {2}\$ latchkey (.+)\n$/.exec(out) ?? []
+      expect(example).toMatch(new RegExp(`^${group} `))
+      // It is one of those, with options that it has: nothing but the config is missing.
+      expect((await cli([...example.split(' '), '--json'])).err).toContain('"code":"config_missing"')
+    },
+  )
+
   it.each([
     [[], 'Usage: latchkey'],
     [['keys'], 'Usage: latchkey keys'],
@@ -71,6 +83,9 @@ describe('the command line', () => {
       'Allowed choices are settled, due, retrying, parked, unconfirmed.\n',
     ],
     [['sync', 'run', '--target', ''], 'It is not an id'],
+    [['link', 'cus_1', '--community', 'ada'], '--community is not the id of a Discord account'],
+    [['link', 'cus_1', '--messenger', '-100'], '--messenger is not the id of a Telegram account'],
+    [['block', 'cus_1', '--reason', ' '], '--reason is empty'],
     [['check', 'cus_1', '--environment', 'test'], 'Allowed choices are live, sandbox.\n'],
   ])('exits 2 for the wrong use %j', async (args, message) => {
     const { exitCode, out, err } = await cli(args)

@@ -3,12 +3,15 @@ import { exchange, head } from '../handlers/raw-connection.js'
 import { BODY, headersOf, lines, NOW_TEXT } from './deliveries.js'
 import { warnings } from './observed.js'
 import { rawPost } from './raw-post.js'
-import { ask, runDaemon, send } from './running-daemon.js'
+import { ask, runDaemon, send, sharedDaemon } from './running-daemon.js'
 import { expectNothingStored, storedEvents } from './stored.js'
+
+/** Of what is refused by its request line nothing may be left: all of them can meet the same daemon. */
+const untouched = sharedDaemon()
 
 describe('another method', () => {
   it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('%s is answered 405', async (method) => {
-    const daemon = await runDaemon()
+    const daemon = untouched()
     const answer = await fetch(`${daemon.url}/webhooks/live`, { method, headers: headersOf('') })
     expect(answer.status).toBe(405)
     expect(answer.headers.get('allow')).toBe('POST')
@@ -21,7 +24,7 @@ describe('an endpoint that is not configured', () => {
   it.each(['other', 'LIVE', 'live2', '__proto__', 'constructor', 'live%20'])(
     '%s is not found',
     async (name) => {
-      const daemon = await runDaemon()
+      const daemon = untouched()
       const answer = await send(daemon, BODY, { endpoint: name })
       expect(answer.status).toBe(404)
       expect(await answer.json()).toMatchObject({ status: 404, code: 'endpoint_not_found' })
@@ -51,7 +54,7 @@ describe('an odd path', () => {
     ['/', 404, 'route_not_found'],
     ['*', 404, 'route_not_found'],
   ])('%s is answered %i, and is no way in', async (path, status, code) => {
-    const daemon = await runDaemon()
+    const daemon = untouched()
     const headers = { ...headersOf(BODY), 'content-length': String(BODY.length), connection: 'close' }
     const answer = await exchange(daemon.url, head(`POST ${path}`, headers) + BODY)
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
@@ -62,7 +65,7 @@ describe('an odd path', () => {
   it.each(['..%2f', 'cus_1%2F..%2F..', '%2Fetc%2Fpasswd'])(
     'as a customer, %s is an id like any other',
     async (id) => {
-      const daemon = await runDaemon()
+      const daemon = untouched()
       const answer = await ask(daemon, `/entitlements/${id}`)
       expect(answer.status).toBe(200)
       expect(await answer.json()).toMatchObject({ customerId: decodeURIComponent(id), entitlements: [] })
@@ -70,7 +73,7 @@ describe('an odd path', () => {
   )
 
   it.each(['%00', '%E0%A4%A', '%0d%0a', 'a'.repeat(256)])('as a customer, %s is refused', async (id) => {
-    const daemon = await runDaemon()
+    const daemon = untouched()
     const answer = await ask(daemon, `/entitlements/${id}`)
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ code: 'invalid_request', errors: [{ path: 'customerId' }] })

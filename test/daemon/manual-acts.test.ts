@@ -214,12 +214,12 @@ describe('linked identities', () => {
 
   it('are known of the customer, the newest of each kind', async () => {
     const daemon = await runActingDaemon()
-    await act(daemon, 'PUT', IDENTITIES, { communityId: '801', messengerId: '901' })
-    const { status } = await act(daemon, 'PUT', IDENTITIES, { communityId: '802' })
+    await act(daemon, 'PUT', IDENTITIES, { communityId: '80351110224678912', messengerId: '901' })
+    const { status } = await act(daemon, 'PUT', IDENTITIES, { communityId: '80351110224678913' })
     expect(status).toBe(200)
     const known = await daemon.stored((db) => loadCustomers(db, 'live', ['cus_1']))
     expect(known.get('cus_1')?.facts).toMatchObject({
-      communityId: { value: '802' },
+      communityId: { value: '80351110224678913' },
       messengerId: { value: '901' },
     })
   })
@@ -241,7 +241,7 @@ describe('every act', () => {
     ['DELETE', BLOCKS, undefined],
     ['PUT', `${BLOCKS}/pro_1`, { reason: 'why' }],
     ['DELETE', `${BLOCKS}/pro_1`, undefined],
-    ['PUT', '/customers/cus_1/identities', { communityId: '801' }],
+    ['PUT', '/customers/cus_1/identities', { communityId: '80351110224678912' }],
   ] as const
 
   it.each(ACTS)(

@@ -4,7 +4,7 @@ import { exchange, head, openConnection } from '../handlers/raw-connection.js'
 import { BODY, headersOf, lines, NOW_TEXT, post, RIGHT, signature } from './deliveries.js'
 import { warnings } from './observed.js'
 import type { HeaderLines } from './raw-post.js'
-import { ask, runDaemon, send } from './running-daemon.js'
+import { ask, runDaemon, send, sharedDaemon } from './running-daemon.js'
 import { expectNothingStored, storedEvents } from './stored.js'
 
 const MIB = 1024 * 1024
@@ -58,6 +58,8 @@ describe('the content type', () => {
 })
 
 describe('a compressed body', () => {
+  const untouched = sharedDaemon()
+
   it.each([
     ['gzip', gzipSync(BODY)],
     ['br', brotliCompressSync(BODY)],
@@ -65,7 +67,7 @@ describe('a compressed body', () => {
     ['identity, gzip', gzipSync(BODY)],
     ['nobody-knows', Buffer.from(BODY)],
   ])('by %s is refused, however it is signed', async (encoding, body) => {
-    const daemon = await runDaemon()
+    const daemon = untouched()
     const answer = await post(
       daemon,
       [...lines(NOW_TEXT, signature(NOW_TEXT, body)), ['Content-Encoding', encoding]],

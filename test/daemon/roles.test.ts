@@ -7,15 +7,16 @@ import { PRODUCT, wireEvent } from './wire-events.js'
 /** Long enough for whatever happens in the background; it is over as soon as it has happened. */
 const SOON = { timeout: 15_000 }
 
+const configFor = ({ url }: { readonly url: string }) => ({
+  products: {
+    [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] },
+  },
+  sync: { discord: { botToken: BOT_TOKEN, apiUrl: url } },
+})
+
 async function withDiscord() {
   const discord = await startDiscord()
-  const config = {
-    products: {
-      [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] },
-    },
-    sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
-  }
-  const daemon = await runDaemon({ config })
+  const daemon = await runDaemon({ config: configFor(discord) })
   return { discord, daemon }
 }
 
@@ -64,4 +65,23 @@ it('what could not be done before it stopped is made up for after a restart', as
   const again = await daemon.restart()
   again.setNow(NOW + 3_600_000)
   await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+})
+
+it('a platform that only a config read later names is followed from then on', async () => {
+  const discord = await startDiscord()
+  const daemon = await runDaemon()
+  discord.guild.join(accountId(1))
+  await pay(daemon, 1)
+  await daemon.readAgain(configFor(discord))
+  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+})
+
+it('of two configs read one right after the other the last one counts', async () => {
+  const discord = await startDiscord()
+  const daemon = await runDaemon()
+  discord.guild.join(accountId(1))
+  await Promise.all([daemon.readAgain(configFor(discord)), daemon.readAgain({})])
+  await pay(daemon, 1)
+  await daemon.stop()
+  expect(discord.calls).toEqual([])
 })

@@ -42,6 +42,8 @@ export interface RunningDaemon extends Daemon {
   readonly databaseFile: string
   /** Everything logged so far, a line each. */
   readonly logged: () => readonly Record<string, unknown>[]
+  /** Has it take over another config, as SIGHUP does. */
+  readonly readAgain: (config: Record<string, unknown>) => Promise<void>
   readonly setNow: (now: number) => void
   /** Reads the database file from outside. */
   readonly stored: <T>(query: (db: Kysely<Database>) => Promise<T>) => Promise<T>
@@ -67,8 +69,9 @@ export async function runDaemon({
   let now = start
   const lines: string[] = []
   const path = join(folder, 'config.json')
-  const text = JSON.stringify({ ...CONFIG, ...config })
-  const loaded = loadConfig({ path, env: {}, readFile: () => text }).config
+  const load = (from: Record<string, unknown>) =>
+    loadConfig({ path, env: {}, readFile: () => JSON.stringify({ ...CONFIG, ...from }) }).config
+  const loaded = load(config)
   const log = createLogger(
     'debug',
     new Writable({
@@ -86,6 +89,7 @@ export async function runDaemon({
     folder,
     databaseFile,
     logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
+    readAgain: (next) => daemon.reload(load(next)),
     setNow: (instant) => {
       now = instant
     },

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { latchkey, runProgram, temporaryFolder } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { kill, serve } from './served.js'
 
 const ABOUT = ['--customer', 'cus_1', '--product', 'pro_1']
@@ -18,7 +19,8 @@ async function firstStart() {
   return {
     trigger: (type: string) => output('trigger', type, ...ABOUT, '--url', daemon.url),
     check: async () => {
-      const { active, status } = JSON.parse(await output('check', 'cus_1', 'pro_1', '--json'))
+      const { stdout } = await runHere(folder, ['check', 'cus_1', 'pro_1', '--json'])
+      const { active, status } = JSON.parse(stdout)
       return { active, status }
     },
     checkLine: () => output('check', 'cus_1'),

@@ -6,7 +6,7 @@ import { expectNothingLost } from '../faults/aftermath.js'
 import { latchkey, type ProgramExit, runProgram, startProgram } from '../setup/program.js'
 import { runHere } from './in-process.js'
 import { type CustomerStory, customerStory, deliver } from './load.js'
-import { configuredFolder, entitlementsOf, kill, type ServedDaemon, serve } from './served.js'
+import { ask, configuredFolder, entitlementsOf, kill, type ServedDaemon, serve } from './served.js'
 import { foldedState, storedEvents } from './stored-state.js'
 
 /** Starts of many processes: generous, for a machine that has other work too. */
@@ -24,6 +24,7 @@ function command(folder: string, ...args: string[]): Promise<ProgramExit> {
   return runProgram(latchkey(...args), { folder })
 }
 
+/** The same in this process, for what was seen of the built program once. */
 const here = (folder: string, ...args: string[]): Promise<ProgramExit> => runHere(folder, args)
 
 async function errorOf(exit: Promise<ProgramExit>) {
@@ -97,7 +98,8 @@ it(
 
 it('goes back to a backup, and keeps what was there beside it, each for its owner alone', async () => {
   const folder = await backedUpFolder(storiesOf(0, 2), storiesOf(2, 2))
-  const { code, stdout } = await command(folder, 'restore', 'backup.db', '--json')
+  const { cursor } = JSON.parse((await here(folder, 'check', 'cus_0', '--json')).stdout) as { cursor: string }
+  const { code, stdout } = await here(folder, 'restore', 'backup.db', '--json')
   expect(code).toBe(0)
   const { file, keptAs } = JSON.parse(stdout)
   expect(file).toBe(join(folder, 'data', 'latchkey.db'))
@@ -109,6 +111,9 @@ it('goes back to a backup, and keeps what was there beside it, each for its owne
   const daemon = await serve(folder)
   expect(await entitlementsOf(daemon, 'cus_0')).toEqual([customerStory(0).outcome])
   expect(await entitlementsOf(daemon, 'cus_2')).toEqual([])
+  // The numbers are given again, to other changes.
+  const reset = await ask(daemon, `/changes?cursor=${cursor}`)
+  expect([reset.status, await reset.json()]).toMatchObject([410, { code: 'cursor_reset' }])
   await stop(daemon)
   expect(await here(folder, 'restore', keptAs)).toMatchObject({ code: 0 })
   await expectNothingLost(
@@ -172,7 +177,7 @@ it(
   async () => {
     const folder = await backedUpFolder(storiesOf(0, 100), [])
     for (const after of moments()) await killed(folder, after, 'backup', 'backups/next.db', '--force')
-    expect(await command(folder, 'backup', 'backups/next.db', '--force')).toMatchObject({ code: 0 })
+    expect(await here(folder, 'backup', 'backups/next.db', '--force')).toMatchObject({ code: 0 })
     expect(readdirSync(join(folder, 'backups'))).toEqual(['next.db'])
     const elsewhere = configuredFolder()
     await here(elsewhere, 'restore', join(folder, 'backups', 'next.db'))
@@ -194,7 +199,7 @@ it(
       // Under two names it is half-way, and no daemon would open it.
       if (statSync(database).nlink === 1) expect([old, backedUp]).toContainEqual(await idsIn(folder))
     }
-    expect(await command(folder, 'restore', 'backup.db')).toMatchObject({ code: 0 })
+    expect(await here(folder, 'restore', 'backup.db')).toMatchObject({ code: 0 })
     expect(await idsIn(folder)).toEqual(backedUp)
     await expectNothingLost(folder, backedUp)
 

@@ -6,6 +6,7 @@ import type { Finding } from '../../src/cli/doctor/finding.js'
 import { signBody } from '../../src/provider/signature.js'
 import { lockStore } from '../../src/store/lock.js'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'
 import { configuredFolder, SECRET, type ServedDaemon, serve } from './served.js'
 
@@ -34,8 +35,11 @@ function doctor(folder: string, ...args: readonly string[]): Promise<ProgramExit
   return runProgram(latchkey('doctor', ...args), { folder })
 }
 
+/** The same in this process, for what was seen of the built program once. */
+const here = (folder: string, ...args: string[]) => runHere(folder, args)
+
 async function findings(folder: string): Promise<readonly Finding[]> {
-  const { stdout } = await doctor(folder, '--json')
+  const { stdout } = await here(folder, 'doctor', '--json')
   return (JSON.parse(stdout) as { findings: readonly Finding[] }).findings
 }
 
@@ -118,7 +122,7 @@ describe('the doctor', () => {
     const { folder, daemon } = await served()
     await stop(daemon)
     damage(folder, name)
-    const { code, stdout, stderr } = await doctor(folder)
+    const { code, stdout, stderr } = await here(folder, 'doctor')
     expect(code).toBe(1)
     expect(stdout).toMatch(/^FAIL {2}integrity .*: stop the daemon, and put a backup in its place$/m)
     expect(stdout).toMatch(/\nok {4}sync +no targets configured\n$/)
@@ -129,7 +133,7 @@ describe('the doctor', () => {
     const { folder, daemon } = await served()
     await stop(daemon)
     const before = readFileSync(databaseIn(folder))
-    await doctor(folder, '--thorough')
+    await here(folder, 'doctor', '--thorough')
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
   })
 })

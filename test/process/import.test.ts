@@ -1,16 +1,21 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { createWriteStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, it, vi } from 'vitest'
 import { exportLine } from '../../src/ingest/export-line.js'
 import { signBody } from '../../src/provider/signature.js'
 import { latchkey, type ProgramExit, runProgram, startProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { customerStory, deliver, type SentEvent } from './load.js'
 import { API_KEY, CONFIG, configuredFolder, entitlementsOf, keyEntry, kill, SECRET, serve } from './served.js'
 import { foldedAnew, foldedState, storedEvents } from './stored-state.js'
 
 /** Starts of many processes: generous, for a machine that has other work too. */
 const TIMEOUT_MS = 120_000
+
+/** Of the text of an export: some tens of lines. */
+const HELD_BACK = 20_000
 
 const SIGNED_AT = Date.UTC(2025, 1, 1)
 
@@ -40,8 +45,8 @@ it.each([
   const source = configuredFolder()
   const daemon = await serve(source)
   await deliver(daemon.url, eventsOf(20))
-  await command(source, 'grant', 'cus_1', 'pro_2', '--reason', 'support case 17')
-  await command(source, 'block', 'cus_2', '--reason', 'under review')
+  await runHere(source, ['grant', 'cus_1', 'pro_2', '--reason', 'support case 17'])
+  await runHere(source, ['block', 'cus_2', '--reason', 'under review'])
   await command(source, 'events', 'export', '--output', 'events.jsonl')
   const file = join(source, 'events.jsonl')
 
@@ -58,8 +63,8 @@ it.each([
   for (const customerId of ['cus_0', 'cus_1', 'cus_2', 'cus_3']) {
     expect(await entitlementsOf(next, customerId)).toEqual(await entitlementsOf(daemon, customerId))
   }
-  const { stdout } = await command(folder, 'events', 'export')
-  expect(stdout).toBe((await command(source, 'events', 'export')).stdout)
+  const { stdout } = await runHere(folder, ['events', 'export'])
+  expect(stdout).toBe((await runHere(source, ['events', 'export'])).stdout)
 })
 
 it('reads standard input, packed, and exits 1 for a line that it refuses', async () => {
@@ -98,16 +103,21 @@ it.each([
   'killed in the middle, %s, and done again, ends as if it was done once',
   async (_what, isServed, victim) => {
     const folder = configuredFolder()
-    const lines = exportOf(1_600)
+    const lines = exportOf(400)
     writeFileSync(join(folder, 'events.jsonl'), lines)
     const total = lines.trimEnd().split('\n').length
+    execFileSync('mkfifo', [join(folder, 'events.fifo')])
     // So that there is a database to look into.
-    await command(folder, 'import', '/dev/null')
+    await runHere(folder, ['import', '/dev/null'])
     const daemon = isServed ? await serve(folder) : null
-    const importing = startProgram(latchkey('import', 'events.jsonl'), { folder })
+    const importing = startProgram(latchkey('import', 'events.fifo'), { folder })
+    // The end is held back, so that it can't be done before it is killed; who reads may be gone by then.
+    const feed = createWriteStream(join(folder, 'events.fifo')).on('error', () => {})
+    feed.write(lines.slice(0, -HELD_BACK))
     await vi.waitUntil(async () => (await storedEvents(folder)).length > 0, { interval: 2, timeout: 30_000 })
     if (victim === 'daemon' && daemon !== null) await kill(daemon)
     else importing.signal('SIGKILL')
+    feed.end()
     expect((await importing.exit).code).toBe(victim === 'daemon' ? 1 : null)
     const taken = (await storedEvents(folder)).length
     expect(taken).toBeLessThan(total)

@@ -3,7 +3,7 @@ import { createCommands } from '../../src/cli/commands.js'
 import { runCli } from '../../src/cli/program.js'
 import type { ProgramExit } from '../setup/program.js'
 
-const COMMANDS = createCommands({ now: Date.now, openInput: () => Readable.from([]) })
+const COMMANDS = createCommands({ openInput: () => Readable.from([]) })
 
 /** What of a command line does not hang on the process: run here, as if by the program in that folder. */
 export async function runHere(

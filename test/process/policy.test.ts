@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'
 import {
   API_KEY,
@@ -30,6 +31,9 @@ function command(folder: string, ...args: string[]): Promise<ProgramExit> {
   return runProgram(latchkey(...args), { folder })
 }
 
+/** The same in this process, for what was seen of the built program once. */
+const here = (folder: string, ...args: string[]) => runHere(folder, args)
+
 /** Sends SIGHUP, and resolves once the daemon says that its policy is another than the configured one. */
 async function reload(daemon: ServedDaemon): Promise<void> {
   daemon.signal('SIGHUP')
@@ -43,8 +47,8 @@ it('keeps the policy in force until it is told to apply the configured one, and 
   await deliver(daemon.url, events)
   expect(await notes(daemon)).toEqual([])
 
-  await command(folder, 'grant', 'cus_by_hand', 'pro_1', '--reason', 'a gift')
-  await command(folder, 'block', 'cus_blocked', 'pro_1', '--reason', 'fraud')
+  await here(folder, 'grant', 'cus_by_hand', 'pro_1', '--reason', 'a gift')
+  await here(folder, 'block', 'cus_blocked', 'pro_1', '--reason', 'fraud')
 
   rewriteConfig(folder, NOTHING_GRANTS)
   const early = await command(folder, 'policy', 'apply', '--json')
@@ -67,7 +71,7 @@ it('keeps the policy in force until it is told to apply the configured one, and 
   const next = customerStory(1)
   await deliver(daemon.url, next.events)
   expect(await entitlementsOf(daemon, next.customerId)).toEqual([])
-  expect(await command(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
+  expect(await here(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
 })
 
 it('is under one policy whole, old or new, after a kill in the middle of applying', async () => {
@@ -85,20 +89,20 @@ it('is under one policy whole, old or new, after a kill in the middle of applyin
   await kill(first)
   expect(applying.status).toBe(202)
 
-  expect(await command(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
+  expect(await here(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
   const second = await serve(folder)
-  expect((await command(folder, 'policy', 'apply')).code).toBe(0)
+  expect((await here(folder, 'policy', 'apply')).code).toBe(0)
   expect(await notes(second)).toEqual([])
   for (const { customerId } of stories.slice(0, 3))
     expect(await entitlementsOf(second, customerId)).toEqual([])
-  expect(await command(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
+  expect(await here(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
 })
 
 it('rebuilds under the policy in force through the daemon, for a key that may', async () => {
   const folder = configuredFolder()
   const daemon = await serve(folder)
   await deliver(daemon.url, customerStory(0).events)
-  expect(await command(folder, 'rebuild')).toMatchObject({ code: 0, stdout: 'nobody’s access has changed\n' })
+  expect(await here(folder, 'rebuild')).toMatchObject({ code: 0, stdout: 'nobody’s access has changed\n' })
   expect((await ask(daemon, '/rebuild')).status).toBe(403)
   expect((await ask(daemon, '/policy/apply')).status).toBe(405)
 })

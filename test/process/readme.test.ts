@@ -83,7 +83,7 @@ describe('the commands of the README', () => {
       const acts = (await run(byHand)).matchAll(/^done: man_\w+\n(.*)$/gm)
       expect([...acts].map(([, line]) => line)).toEqual([
         expect.stringMatching(/^pro_1 {2}ending {2}until \d/),
-        expect.stringMatching(/^pro_1 {2}blocked {2}/),
+        'pro_1  blocked',
         expect.stringMatching(/^pro_1 {2}ending {2}/),
         expect.stringMatching(/^pro_1 {2}revoked {2}/),
         expect.stringMatching(/^pro_1 {2}revoked {2}/),

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { misread } from '../setup/misread.js'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'
 import {
   API_KEY,
@@ -21,6 +22,9 @@ const STORIES = Array.from({ length: 400 }, (_, n) => customerStory(n))
 function command(folder: string, ...args: string[]): Promise<ProgramExit> {
   return runProgram(latchkey(...args), { folder })
 }
+
+/** The same in this process, for what was seen of the built program once. */
+const here = (folder: string, ...args: string[]) => runHere(folder, args)
 
 /** A folder whose store holds every event of the stories as bytes that the program before could not read. */
 async function folderAfterMisreading(stories = STORIES): Promise<string> {
@@ -65,7 +69,7 @@ it('ends as if it had run once, killed in the middle and given the same command 
   const replay = await command(folder, 'replay', '--json')
   expect({ code: replay.code, stderr: replay.stderr }).toEqual({ code: 0, stderr: '' })
   expect(JSON.parse(replay.stdout)).toMatchObject({ read: all, changed: all, recovered: all, losses: 0 })
-  expect(await command(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
+  expect(await here(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
   const second = await serve(folder)
   for (const { customerId, outcome } of STORIES.slice(0, 20)) {
     expect(await entitlementsOf(second, customerId)).toEqual([outcome])
@@ -85,7 +89,7 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
   ].join('\n')
   expect(await command(folder, 'replay', '--dry-run')).toMatchObject({ code: 0, stdout: would })
   const daemon = await serve(folder)
-  expect(await command(folder, 'replay', '--dry-run')).toMatchObject({ code: 0, stdout: would })
+  expect(await here(folder, 'replay', '--dry-run')).toMatchObject({ code: 0, stdout: would })
   expect(existsSync(join(folder, 'data', 'latchkey.db.dry-run'))).toBe(false)
   expect(await entitlementsOf(daemon, 'cus_0')).toEqual([])
 
@@ -97,7 +101,7 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
     stdout: would.replace(calls, '').replaceAll('would say', 'said').replaceAll('would ', ''),
   })
   expect(await entitlementsOf(daemon, 'cus_0')).toEqual([story?.outcome])
-  expect(await command(folder, 'replay')).toMatchObject({
+  expect(await here(folder, 'replay')).toMatchObject({
     code: 0,
     stdout: '2 read again, 0 said something else\nnobody’s access has changed\n',
   })

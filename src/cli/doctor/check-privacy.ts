@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
 import { countOverdueErasures } from '../../store/erasures.js'
-import { oldestBodyAt } from '../../store/expire-bodies.js'
+import { oldestBodyAt, readWaitingBodies, type WaitingBodies } from '../../store/expire-bodies.js'
 import type { Database } from '../../store/schema.js'
 import { counted, durationText } from './amounts.js'
 import { type Finding, ok, warn } from './finding.js'
@@ -21,7 +21,8 @@ export async function checkPrivacy(
   const overdue = await countOverdueErasures(db, now - ERASURE_LONG_MS)
   const oldestAt = await oldestBodyAt(db)
   const bodies = oldestAt === null ? ok('bodies', 'none') : checkBodies(now - oldestAt, retention)
-  return [checkErasures(overdue), bodies]
+  const waiting = retention === null ? [] : checkWaiting(await readWaitingBodies(db), now)
+  return [checkErasures(overdue), bodies, ...waiting]
 }
 
 function checkErasures(overdue: number): Finding {
@@ -37,4 +38,12 @@ function checkBodies(age: number, retention: Config['retention']): Finding {
   if (!isLate) return ok('bodies', `${detail}; they go after ${durationText(retention.bodiesAfterMs)}`)
   const todo = 'let the daemon run, and look into its log'
   return warn('bodies', `${detail}, and should be gone after ${durationText(retention.bodiesAfterMs)}`, todo)
+}
+
+/** Told only where there are any: retention passes them over until they count. */
+function checkWaiting({ count, oldestAt }: WaitingBodies, now: number): readonly Finding[] {
+  if (oldestAt === null) return []
+  const age = durationText(Math.max(0, now - oldestAt))
+  const detail = `${counted(count, 'event')} older than that held or quarantined, the oldest for ${age}`
+  return [warn('kept bodies', detail, 'see which: latchkey events list --disposition held, or quarantined')]
 }

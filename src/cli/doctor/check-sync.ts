@@ -22,6 +22,7 @@ export async function checkSync(
   return [
     ...(status.targets.length === 0 ? [] : checkMemberships(status)),
     ...checkStops(status),
+    ...checkProblems(status),
     ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status.paused, now)]),
   ]
 }
@@ -74,6 +75,17 @@ function checkStops({ platforms, targets }: SyncStatusJson): readonly Finding[] 
       ? [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then `latchkey sync run`')]
       : [],
   )
+}
+
+/** What the daemon has found, where nothing is stopped for it yet. */
+function checkProblems({ checked, platforms, targets }: SyncStatusJson): readonly Finding[] {
+  const stopped = [
+    ...platforms.flatMap(({ platform, state }) => (state === 'stopped' ? [platform as string] : [])),
+    ...targets.flatMap(({ target, state }) => (state === 'stopped' ? [target] : [])),
+  ]
+  return (checked?.problems ?? [])
+    .filter(({ about }) => !stopped.includes(about))
+    .map(({ about, message }) => fail(`sync ${about}`, message, 'then `latchkey sync check`'))
 }
 
 function checkWebhook(

@@ -1,0 +1,30 @@
+import { existsSync, statSync } from 'node:fs'
+import { LatchkeyError } from '../errors.js'
+import { compact } from '../store/compact.js'
+import { openDatabase } from '../store/dialect.js'
+import { emptyLog } from '../store/empty-log.js'
+import { lockStore } from '../store/lock.js'
+import { placeOf } from '../store/place.js'
+
+/**
+ * Writes a database that no daemon serves anew; answers with its size in bytes, before and after.
+ * @throws {LatchkeyError} `store_missing`, `store_in_use`
+ */
+export async function compactFile(path: string) {
+  if (!existsSync(path)) throw new LatchkeyError('store_missing', `There is no database at ${path}.`)
+  const file = placeOf(path)
+  const lock = lockStore(file)
+  try {
+    const before = statSync(file).size
+    const db = openDatabase(file, { readOnly: false })
+    try {
+      await compact(db)
+      await emptyLog(db)
+    } finally {
+      await db.destroy()
+    }
+    return { file, before, after: statSync(file).size }
+  } finally {
+    lock.release()
+  }
+}

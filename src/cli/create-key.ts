@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto'
+import { apiKeySchema } from '../config/access-schema.js'
+import { addApiKey } from '../config/add-api-key.js'
+import { readConfigText } from '../config/load.js'
+import { locateConfig } from '../config/locate.js'
+import { createApiKey, type NewApiKey } from '../config/new-api-key.js'
+import { replaceFile } from '../config/write-file.js'
+import { LatchkeyError } from '../errors.js'
+import type { ApiScope } from '../handlers/api-key.js'
+import type { Environment } from '../provider/event.js'
+import { jsonLine, type SharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+
+export interface KeysCreateOptions extends SharedOptions {
+  readonly name: string
+  readonly scope: ApiScope[]
+  readonly environment: Environment[]
+  readonly print?: true
+}
+
+/**
+ * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key: never again.
+ * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`
+ */
+export function createKey(options: KeysCreateOptions, { env, folder, out }: CliContext): void {
+  const made = createApiKey(
+    {
+      name: requireName(options.name),
+      scopes: [...new Set(options.scope)],
+      environments: [...new Set(options.environment)],
+    },
+    randomBytes,
+  )
+  if (options.print) {
+    out(options.json ? jsonLine(made) : printedText(made))
+    return
+  }
+  const { path } = locateConfig({ option: options.config, env, folder })
+  replaceFile(path, addApiKey(readConfigText(path), path, made.entry))
+  out(options.json ? jsonLine({ ...made, path }) : addedText(made, path))
+}
+
+function requireName(name: string): string {
+  const checked = apiKeySchema.shape.name.safeParse(name)
+  if (!checked.success) throw new LatchkeyError('usage', '--name must be a name without control characters')
+  return checked.data
+}
+
+function printedText({ key, entry }: NewApiKey): string {
+  return `API key (shown only now): ${key}\nIts entry for api.keys in the config file:\n${JSON.stringify(entry, null, 2)}\n`
+}
+
+function addedText({ key, entry }: NewApiKey, path: string): string {
+  return [
+    `API key ${JSON.stringify(entry.name)} (shown only now): ${key}`,
+    `Added to ${path}. A running daemon takes it up on SIGHUP: kill -HUP <pid>`,
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,44 @@
+import type { Config } from '../config/types.js'
+import type { EventFilter } from '../entitlements/stored-event.js'
+import { LatchkeyError } from '../errors.js'
+import { nearestName } from '../handlers/nearest-name.js'
+import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
+import { SAMPLE_TYPES } from '../provider/sample-event.js'
+import type { CliContext } from './context.js'
+import { readEventPage } from './read-events.js'
+
+/**
+ * Looks whether it is for a slip in the filter that no event was found, since that answer looks right otherwise.
+ * Events outlive the config of their endpoint, and types are open-ended: what is stored is known too.
+ *
+ * @throws {LatchkeyError} `usage` for an endpoint that is not configured, and through which nothing came
+ */
+export async function explainNothingFound(
+  { environment, endpoint, type }: EventFilter,
+  config: Config,
+  { err }: Pick<CliContext, 'err'>,
+): Promise<void> {
+  const isStored = async (only: Partial<EventFilter>): Promise<boolean> => {
+    const filter = { ...ALL, environment, ...only }
+    return (await readEventPage(config, { filter, before: null, limit: 1 })).items.length > 0
+  }
+  const names = [...config.endpoints.map(({ name }) => name), MANUAL_ENDPOINT]
+  if (endpoint !== null && !names.includes(endpoint) && !(await isStored({ endpoint }))) {
+    const question = meant(endpoint, names) || `; there are ${names.join(', ')}`
+    throw new LatchkeyError(
+      'usage',
+      `there is no endpoint ${JSON.stringify(endpoint)}, and nothing came through it${question}`,
+    )
+  }
+  if (type !== null && !(await isStored({ type }))) {
+    err(`note: no event of the type ${JSON.stringify(type)} is stored${meant(type, SAMPLE_TYPES.v3)}\n`)
+  }
+}
+
+const ALL = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
+
+/** `; did you mean payment.refunded?`, or nothing where no name is like it. */
+function meant(text: string, names: readonly string[]): string {
+  const nearest = nearestName(text, names)
+  return nearest === null || nearest === text ? '' : `; did you mean ${nearest}?`
+}

@@ -1,0 +1,32 @@
+import { existsSync } from 'node:fs'
+import type { Config } from '../config/types.js'
+import type { Policy } from '../entitlements/policy.js'
+import { LatchkeyError } from '../errors.js'
+import { type RebuildJson, rebuildJson } from '../handlers/rebuild-json.js'
+import { openWriter } from '../ingest/writer.js'
+import { policyInForce } from '../store/policy.js'
+import { openStore } from '../store/store.js'
+import type { CliContext } from './context.js'
+
+/** `configured`: from then on the configured policy is in force. `in force`: it stays the one it is. */
+export type RebuildUnder = 'configured' | 'in force'
+
+export type ShowRebuild = (folded: number, total: number) => void
+
+/** Holds the store's lock meanwhile, so that no daemon starts. */
+export async function rebuildHere(
+  under: RebuildUnder,
+  { database: { file }, policy: configured }: Config,
+  { now }: CliContext,
+  show: ShowRebuild,
+): Promise<RebuildJson> {
+  if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  const store = await openStore(file, configured, now, (place) => openWriter(place, now))
+  try {
+    const policy: Policy = under === 'configured' ? configured : await policyInForce(store.reader)
+    const summary = await store.writer.rebuild(policy, { onProgress: show })
+    return rebuildJson({ state: 'done', summary })
+  } finally {
+    await store.close()
+  }
+}

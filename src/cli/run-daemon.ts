@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs'
+import { createFirstConfig } from '../config/first-start.js'
+import { loadConfig } from '../config/load.js'
+import { locateConfig } from '../config/locate.js'
+import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server-schema.js'
+import { type Daemon, startDaemon } from '../daemon.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { createLogger } from '../log.js'
+import type { SharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+import { issueLine } from './failure.js'
+
+/** Whatever the daemon creates is its user's alone. */
+const PRIVATE = 0o077
+
+/** Serves until a signal asks it to stop, or the store fails. */
+export async function runDaemon(options: SharedOptions, context: CliContext): Promise<void> {
+  process.umask(PRIVATE)
+  let daemon: Daemon | null = null
+  // From the beginning, since without a handler it ends the process; before the start it has nothing to do.
+  process.on('SIGHUP', () => daemon && void reload(daemon))
+  const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
+  if (!named && !existsSync(path)) {
+    const { LATCHKEY_HOST: host = DEFAULT_HOST, LATCHKEY_PORT: port = DEFAULT_PORT } = context.env
+    const url = `http://${host}:${port}`
+    context.out(createFirstConfig({ path, isTerminal: context.isTerminal, url }).text)
+  }
+  const { config, warnings } = loadConfig({ path, env: context.env })
+  const log = createLogger(config.log.level)
+  for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
+
+  daemon = await startDaemon(config, { clock: context.now, log })
+  const stopped = stopSignal()
+  // Last, since whoever reads the pid here may signal at once.
+  const { url, webhooksUrl, metricsUrl } = daemon
+  log.info({ url, webhooksUrl, metricsUrl, pid: process.pid }, `serving on ${url}`)
+
+  const failed = await Promise.race([stopped, daemon.failure.then((error) => ({ error }))])
+  log.info('stopping')
+  await daemon.stop()
+  if (failed !== null) {
+    log.fatal({ err: failed.error }, 'the store has failed')
+    throw new LatchkeyError('store_unavailable', 'The store has failed: nothing more was acknowledged.', {
+      cause: failed.error,
+    })
+  }
+  log.info('stopped')
+
+  async function reload(running: Daemon): Promise<void> {
+    try {
+      const { config: next, warnings: reloaded } = loadConfig({ path, env: context.env })
+      await running.reload(next)
+      for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
+      log.info('read the config again: endpoints and API keys are as it says')
+    } catch (error) {
+      const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
+      log.error(problem, 'the config was read again, and is not usable: what runs stays')
+    }
+  }
+}
+
+/** Resolves at the first request to stop. A second one ends the process at once, as ever. */
+function stopSignal(): Promise<null> {
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      process.off('SIGTERM', stop)
+      process.off('SIGINT', stop)
+      resolve(null)
+    }
+    process.on('SIGTERM', stop)
+    process.on('SIGINT', stop)
+  })
+}

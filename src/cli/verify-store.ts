@@ -1,0 +1,35 @@
+import type { Config } from '../config/types.js'
+import { LatchkeyError } from '../errors.js'
+import { stateDifferences } from '../ingest/verify-state.js'
+import { policyInForce } from '../store/policy.js'
+import type { SharedOptions } from './command.js'
+import type { CliContext } from './context.js'
+import { readStore } from './read-store.js'
+
+/**
+ * Compares what is stored with what its events say, and tells each difference as it is found, in either form: in a
+ * damaged store there may be one for every event.
+ * @throws {LatchkeyError} `rebuild_differs`
+ */
+export async function verifyStore(
+  config: Config,
+  { json }: SharedOptions,
+  { out, now }: CliContext,
+): Promise<void> {
+  let count = 0
+  if (json) out('{"differences":[')
+  await readStore(config, async (db) => {
+    for await (const difference of stateDifferences(db, await policyInForce(db), now())) {
+      const { environment, kind, id } = difference
+      if (!json) out(`${environment}  ${kind}  ${id}\n`)
+      else out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)
+      count += 1
+    }
+  })
+  if (json) out(']}\n')
+  if (count > 0) {
+    const counted = count === 1 ? 'one thing stands' : `${count} things stand`
+    throw new LatchkeyError('rebuild_differs', `${counted} otherwise than the stored events say`)
+  }
+  if (!json) out('everything stands as the stored events say\n')
+}

@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs'
+import Sqlite from 'better-sqlite3'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { ensurePrivateFile } from './private-file.js'
+
+/** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
+const BUSY_TIMEOUT_MS = 50
+
+/** 16 MB in pages of 4 KiB: a checkpoint's syncs spread over many commits, yet a start replays little. */
+const CHECKPOINT_PAGES = 4_000
+
+/** A write-ahead log that a long reader let grow is cut back to this once it has been checkpointed. */
+const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
+
+/**
+ * In KiB: the upper pages of every index of 5,000,000 events, so that a look reads its leaf alone. (Of SQLite's usual
+ * 2 MB, a delivery to such a store read 20 pages and a question 4.7; of this, 11 and 3.4.)
+ */
+const PAGE_CACHE_KIB = 16_000
+
+/** For a connection that lasts. It reads the database's header. */
+export const KEEP_UPPER_PAGES = `cache_size = -${PAGE_CACHE_KIB}`
+
+/** `PRAGMA synchronous` reads back as a number. */
+const SYNCHRONOUS_FULL = 2
+
+/**
+ * Opens the database as a bare connection, as a thread needs it that makes no queries: what makes them loads long.
+ *
+ * @throws {LatchkeyError} `store_missing` when only reading and there is no file; `store_unavailable`
+ * where the file can't be written durably. SQLite's own errors pass through.
+ */
+export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
+  if (!readOnly) ensurePrivateFile(file)
+  else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
+  try {
+    sqlite.pragma('foreign_keys = ON')
+    if (!readOnly) makeDurable(sqlite, file)
+  } catch (error) {
+    sqlite.close()
+    throw isStoreBroken(error) ? damaged(file, error) : error
+  }
+  return sqlite
+}
+
+/** What to say of a file whose content can't be right. */
+export function damaged(file: string, cause: unknown): LatchkeyError {
+  const message = `${file} is damaged, or no database: put a backup in its place, or move it away.`
+  return new LatchkeyError('store_unavailable', message, { cause })
+}
+
+function makeDurable(sqlite: Sqlite.Database, file: string): void {
+  const journalMode = sqlite.pragma('journal_mode = WAL', { simple: true })
+  // After the journal mode: better-sqlite3 lowers the default to NORMAL in WAL mode.
+  sqlite.pragma('synchronous = FULL')
+  const synchronous = sqlite.pragma('synchronous', { simple: true })
+  if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
+    throw new LatchkeyError(
+      'store_unavailable',
+      `${file} can't be written durably: journal_mode is ${journalMode}, synchronous ${synchronous}.`,
+    )
+  }
+  // What is overwritten is gone from its page, so that an erasure need not look for remnants of years before.
+  sqlite.pragma('secure_delete = ON')
+  sqlite.pragma(KEEP_UPPER_PAGES)
+  sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+  sqlite.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`)
+}
+
+/** Whether nothing was stored because the database can't be written now: the sender may try again. */
+export function isStoreBusy(error: unknown): boolean {
+  return hasSqliteCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/)
+}
+
+/** Whether the file or its disk can't be trusted any more: stop acknowledging, and end. */
+export function isStoreBroken(error: unknown): boolean {
+  return (
+    isLatchkeyError(error, 'store_replaced') || hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
+  )
+}
+
+/** By its code alone: an error that comes from another thread is of no class any more. */
+function hasSqliteCode(error: unknown, pattern: RegExp): boolean {
+  return error instanceof Error && 'code' in error && pattern.test(String(error.code))
+}
