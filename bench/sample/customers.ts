@@ -18,12 +18,27 @@ export const PRODUCT_OF: Readonly<Record<CustomerKind, string>> = {
 }
 
 /**
- * One customer of a generated store, every second a subscriber. Their keys rise evenly through the whole
- * key space: to write them in order is quick, and whoever comes later still lands anywhere in the indexes.
+ * One customer of a generated store, every second a subscriber. Their keys rise evenly through the whole key
+ * space, so that whoever comes later lands anywhere in the indexes.
  */
 export function storedCustomer(index: number, customers: number): SampleCustomer {
   const key = Math.floor((index / customers) * KEY_SPACE)
   return { key: key.toString(16).padStart(KEY_DIGITS, '0'), kind: kindOf(index) }
+}
+
+/**
+ * The indexes of all of them in a random order, as customers come. (Written in the order of their keys, the pages of
+ * every index were full to the brim, and each later delivery split some: a store that nobody grows.)
+ */
+export function inOrderOfArrival(customers: number): Uint32Array {
+  const order = Uint32Array.from({ length: customers }, (_, index) => index)
+  for (let last = customers - 1; last > 0; last -= 1) {
+    const drawn = Math.floor(Math.random() * (last + 1))
+    const index = order[drawn] as number
+    order[drawn] = order[last] as number
+    order[last] = index
+  }
+  return order
 }
 
 /** Somebody whom no store has seen; every second one subscribes. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
 import type { Policy } from '../../src/entitlements/policy.js'
-import { storedCustomer } from '../sample/customers.js'
+import { inOrderOfArrival, storedCustomer } from '../sample/customers.js'
 import type { Cell } from './customer-rows.js'
 import { createDaemonFolder, type DaemonFolder } from './daemon-folder.js'
 import { createTemplate, type RowTemplate } from './template.js'
@@ -57,15 +57,16 @@ async function fillStore(store: GeneratedStore, onProgress: (customers: number) 
     buyer: templates.buyer.map((row) => createRowWriter(db, row)),
     subscriber: templates.subscriber.map((row) => createRowWriter(db, row)),
   }
-  const writeSome = db.transaction((first: number, end: number) => {
-    for (let i = first; i < end; i += 1) {
-      const { key, kind } = storedCustomer(i, store.customers)
+  const writeSome = db.transaction((indexes: Uint32Array) => {
+    for (const index of indexes) {
+      const { key, kind } = storedCustomer(index, store.customers)
       for (const write of writers[kind]) write(key)
     }
   })
+  const arrivals = inOrderOfArrival(store.customers)
   for (let first = 0; first < store.customers; first += CUSTOMERS_PER_TRANSACTION) {
     const end = Math.min(store.customers, first + CUSTOMERS_PER_TRANSACTION)
-    writeSome(first, end)
+    writeSome(arrivals.subarray(first, end))
     onProgress(end)
     // An interruption has its turn.
     await turn()

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
 import { createFirstConfig } from '../config/first-start.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
@@ -13,9 +14,16 @@ import { issueLine } from './failure.js'
 /** Whatever the daemon creates is its user's alone. */
 const PRIVATE = 0o077
 
+/**
+ * A heap is collected when it has grown by half since the last time, in every thread. (Where there is memory, it
+ * would grow fourfold: under full load 310 MB resident, of this 230, for no processor time that could be measured.)
+ */
+const COLLECT_SOONER = '--heap-growing-percent=50'
+
 /** Serves until a signal asks it to stop, or the store fails. */
 export async function runDaemon(options: SharedOptions, context: CliContext): Promise<void> {
   process.umask(PRIVATE)
+  setFlagsFromString(COLLECT_SOONER)
   let daemon: Daemon | null = null
   // From the beginning, since without a handler it ends the process; before the start it has nothing to do.
   process.on('SIGHUP', () => daemon && void reload(daemon))

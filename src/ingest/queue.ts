@@ -15,6 +15,9 @@ const RETRY_AFTER_MS = 50
 /** Bounds how long one transaction holds the writer, and how much a crash of it makes others wait. */
 const MAX_BATCH = 256
 
+/** Of bodies, since reading them takes several times their size in memory: one at least goes with every batch. */
+const MAX_BATCH_BYTES = 4 * 1024 * 1024
+
 /** While one batch is being committed the next one is under way already: the writer never waits for it. */
 const MAX_UNDER_WAY = 2
 
@@ -24,8 +27,11 @@ const MAX_UNDER_WAY = 2
  */
 const WORTH_SENDING_AHEAD = 24
 
-/** At about 1 MB each this is the most that waits in memory, in the worst case. */
+/** More than come in the seconds until they would be refused for being late. */
 const MAX_WAITING = 4_096
+
+/** Of bodies: what waits must fit into a small server's memory. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 /** How often to look for those that have waited too long: well within the second that is left for the answer. */
 const LOOK_FOR_OVERDUE_MS = 100
@@ -55,6 +61,8 @@ export interface IngestQueueDeps {
 
 interface Waiting {
   readonly delivery: Incoming
+  /** Of its body. */
+  readonly bytes: number
   readonly deadline: number
   readonly resolve: (receipt: Receipt) => void
   readonly reject: (error: LatchkeyError) => void
@@ -63,6 +71,7 @@ interface Waiting {
 /** Group commit: while batches are being committed, arriving deliveries gather into the next. */
 export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: IngestQueueDeps): IngestQueue {
   const waiting: Waiting[] = []
+  let waitingBytes = 0
   /** In the order of their deadlines. */
   const unanswered = new Set<Waiting>()
   let underWay = 0
@@ -77,12 +86,25 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       (underWay === 0 || (underWay < MAX_UNDER_WAY && waiting.length >= WORTH_SENDING_AHEAD))
     ) {
       underWay += 1
-      void write(waiting.splice(0, MAX_BATCH)).finally(() => {
+      void write(takeBatch()).finally(() => {
         underWay -= 1
         send()
         if (underWay === 0) drained()
       })
     }
+  }
+
+  /** As many as one transaction may hold. */
+  function takeBatch(): Waiting[] {
+    let count = 0
+    let bytes = 0
+    for (const one of waiting) {
+      if (count === MAX_BATCH || (count > 0 && bytes + one.bytes > MAX_BATCH_BYTES)) break
+      count += 1
+      bytes += one.bytes
+    }
+    waitingBytes -= bytes
+    return waiting.splice(0, count)
   }
 
   /** In a later turn, so that all that arrives in this one shares the batch. */
@@ -169,10 +191,14 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     ingest(delivery) {
       return new Promise((resolve, reject) => {
         if (broken) return reject(notStored('The store has failed.'))
-        if (waiting.length >= MAX_WAITING) return reject(notStored('Too many deliveries are waiting.'))
-        const one = { delivery, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject }
+        const bytes = 'undated' in delivery ? 0 : delivery.body.byteLength
+        if (waiting.length >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
+          return reject(notStored('Too many deliveries are waiting.'))
+        }
+        const one = { delivery, bytes, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject }
         unanswered.add(one)
         waiting.push(one)
+        waitingBytes += bytes
         overdueTimer ??= setInterval(refuseOverdue, LOOK_FOR_OVERDUE_MS).unref()
         sendSoon()
       })
