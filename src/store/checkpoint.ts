@@ -7,6 +7,15 @@ import { threadFile } from './thread-file.js'
 /** 16 MB in pages of 4 KiB: a page that is written often is moved once, yet a start replays little. */
 const FRAMES_BEFORE_CHECKPOINT = 4_000
 
+/** 40 MB: from here on the log is to begin anew, for which the writer has to move what is left by itself. */
+const FRAMES_BEFORE_RESET = 10_000
+
+/** So few that moving them holds up the deliveries for no more than some milliseconds. */
+const FEW_FRAMES = 500
+
+/** Should few never be left, the writer moves however many there are. */
+const FRAMES_BEFORE_RESET_ANYWAY = 20_000
+
 /** Should the thread have ended, commits checkpoint by themselves from here on (160 MB). */
 const FRAMES_AT_MOST = 40_000
 
@@ -27,38 +36,50 @@ interface CheckpointThread {
  */
 export async function startCheckpoints(db: Kysely<Database>, file: string): Promise<Checkpoints> {
   await sql`pragma wal_autocheckpoint = ${sql.lit(FRAMES_AT_MOST)}`.execute(db)
-  let state: 'idle' | 'moving' | 'moved' | 'ended' = 'idle'
   let thread: CheckpointThread | null = null
+  let hasEnded = false
+  /** How many frames of the log will have been moved when the thread is done; null: it does nothing. */
+  let goal: number | null = null
 
   function startThread(): CheckpointThread {
     const worker = new Worker(threadFile(import.meta.url, 'checkpoint-thread'), { workerData: { file } })
     worker.on('message', () => {
-      if (state === 'moving') state = 'moved'
+      goal = null
     })
     worker.on('error', () => {
-      state = 'ended'
+      hasEnded = true
     })
     return { worker, exited: new Promise((resolve) => worker.on('exit', () => resolve())) }
   }
 
-  async function finish(): Promise<void> {
+  function startMoving(frames: number): void {
+    // Not before there is something to move: most stores are small, and a thread takes its time to start.
+    thread ??= startThread()
+    goal = frames
+    thread.worker.postMessage('checkpoint')
+  }
+
+  async function beginAnew(): Promise<void> {
     try {
       await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
     } catch (error) {
       // A full disk, or the like: the next time.
       if (!isStoreBusy(error)) throw error
     }
-    state = 'idle'
   }
 
   return {
     async look() {
-      if (state === 'moved') return finish()
-      if (state !== 'idle' || (await framesOf(db)) < FRAMES_BEFORE_CHECKPOINT) return
-      state = 'moving'
-      // Not before there is something to move: most stores are small, and a thread takes its time to start.
-      thread ??= startThread()
-      thread.worker.postMessage('checkpoint')
+      if (hasEnded) return
+      const { log, moved } = await framesOf(db)
+      // Asked of the log itself, since a message from the thread waits for a pause between the batches.
+      if (goal !== null && moved < goal && goal <= log) return
+      goal = null
+      const left = log - moved
+      if (log >= FRAMES_BEFORE_RESET_ANYWAY || (log >= FRAMES_BEFORE_RESET && left <= FEW_FRAMES)) {
+        return beginAnew()
+      }
+      if (left >= FRAMES_BEFORE_CHECKPOINT || log >= FRAMES_BEFORE_RESET) startMoving(log)
     },
     async close() {
       thread?.worker.postMessage('close')
@@ -70,8 +91,8 @@ export async function startCheckpoints(db: Kysely<Database>, file: string): Prom
 /** Composed once: it is asked after every transaction. */
 const ASK_FRAMES = CompiledQuery.raw('pragma wal_checkpoint(NOOP)')
 
-/** How much of the write-ahead log is still to be moved. */
-async function framesOf(db: Kysely<Database>): Promise<number> {
+/** How much is in the write-ahead log, and how much of that has been moved. */
+async function framesOf(db: Kysely<Database>): Promise<{ readonly log: number; readonly moved: number }> {
   const { rows } = await db.executeQuery<{ log: number; checkpointed: number }>(ASK_FRAMES)
-  return (rows[0]?.log ?? 0) - (rows[0]?.checkpointed ?? 0)
+  return { log: rows[0]?.log ?? 0, moved: rows[0]?.checkpointed ?? 0 }
 }
