@@ -60,12 +60,15 @@ async function needDaemon(): Promise<never> {
 
 function runText(run: SyncRunJson): string {
   if (run.left === undefined) return 'it takes longer and goes on: see `latchkey sync status`\n'
-  const { paused, given, taken, unchanged, failed, parked, unconfirmed, left, messages } = run
+  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, left, messages } = run
   const lines = [
     paused
       ? 'sync is paused: no call was made'
       : `${given} given, ${taken} taken, ${unchanged} were so already`,
     ...(failed > 0 ? [`${failed} failed, and are tried again by themselves`] : []),
+    ...(waiting > 0
+      ? [`${waiting} wait for the customer: see \`latchkey sync status --state waiting\``]
+      : []),
     ...(parked > 0 ? [`${parked} wait for somebody: see \`latchkey sync status --state parked\``] : []),
     ...(unconfirmed > 0
       ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]

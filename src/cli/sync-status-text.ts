@@ -8,13 +8,22 @@ type WebhookJson = NonNullable<SyncStatusJson['webhook']>
 /** How roles, groups and the outbound webhook stand, and what an operator can do about it. */
 export function statusText(status: SyncStatusJson, now: number): string {
   const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook } = status
+  const named = [
+    ...platforms.map(({ platform, ...one }) => ({ name: platform as string, ...one })),
+    ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
+  ]
+  const stopped = named.filter(({ state }) => state === 'stopped').map(({ name }) => name)
   const lines = [
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...alignColumns(targets.map(targetCells)),
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
-    ...[...platforms.map(({ platform, ...one }) => ({ name: platform, ...one }))].flatMap(callLines),
-    ...targets.map(({ target, ...one }) => ({ name: target, ...one })).flatMap(callLines),
-    ...(checked === null ? [] : checkLines(checked, now)),
+    ...named.flatMap(callLines),
+    ...(checked === null ? [] : checkLines(checked, stopped, now)),
+    ...(targets.some(({ memberships }) => memberships.waiting > 0)
+      ? [
+          'what is waiting comes by itself once the customer joins: see `latchkey sync status --state waiting`',
+        ]
+      : []),
     ...(targets.some(({ memberships }) => memberships.parked > 0)
       ? ['what is parked waits for somebody: see `latchkey sync status --state parked`']
       : []),
@@ -50,11 +59,15 @@ function callLines({
   }
 }
 
+/** What is stopped has told why. */
 function checkLines(
   { at, problems }: NonNullable<SyncStatusJson['checked']>,
+  stopped: readonly string[],
   now: number,
 ): readonly string[] {
-  return problems.map(({ about, message }) => `${about}: ${message} (checked ${ago(at, now)})`)
+  return problems
+    .filter(({ about }) => !stopped.includes(about))
+    .map(({ about, message }) => `${about}: ${message} (checked ${ago(at, now)})`)
 }
 
 function webhookLines({ origin, messages }: WebhookJson, now: number): readonly string[] {

@@ -16,6 +16,7 @@ const STATES = {
   settled: true,
   due: true,
   retrying: true,
+  waiting: true,
   parked: true,
   unconfirmed: true,
 } as const satisfies Record<MembershipState, true>

@@ -23,7 +23,7 @@ const runBody = z.strictObject({
   confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
   retry: z
     .strictObject({
-      state: z.enum(['parked', 'retrying']).exactOptional(),
+      state: z.enum(['waiting', 'parked', 'retrying']).exactOptional(),
       code: idText.exactOptional(),
       environment: z.enum(['live', 'sandbox']).exactOptional(),
       target: idText.exactOptional(),
@@ -35,7 +35,7 @@ const runBody = z.strictObject({
 
 /**
  * POST /sync/run: works off all that is due now. 200 with what came of it; 202 where that takes longer: it goes on.
- * With `retry`, what is parked or waits is due first; with `confirm`, so are the removals of the plan of that hash.
+ * With `retry`, what waits or is parked is due first; with `confirm`, so are the removals of the plan of that hash.
  */
 export function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
   const { sync } = deps
@@ -70,8 +70,20 @@ async function requireRetried({ retry }: RunOptions, sync: SyncDeps['sync']): Pr
 export const WEBHOOK_TARGET = 'webhook'
 
 function runJson({ left, ...report }: SyncRunReport) {
-  const { paused, given, taken, unchanged, failed, parked, unconfirmed, messages } = report
-  return { done: left === 0, paused, given, taken, unchanged, failed, parked, unconfirmed, left, messages }
+  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, messages } = report
+  return {
+    done: left === 0,
+    paused,
+    given,
+    taken,
+    unchanged,
+    failed,
+    waiting,
+    parked,
+    unconfirmed,
+    left,
+    messages,
+  }
 }
 
 export type SyncRunJson = ReturnType<typeof runJson> | { readonly done: false; readonly left?: never }

@@ -1,6 +1,12 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { type Membership, type MembershipKey, membershipOf } from './membership.js'
+import {
+  type Membership,
+  type MembershipKey,
+  membershipOf,
+  WAITS_FOR_CUSTOMER,
+  WAITS_FOR_OPERATOR,
+} from './membership.js'
 import type { TargetRef } from './membership-lists.js'
 import type { Database, MembershipsTable } from './schema.js'
 
@@ -10,7 +16,8 @@ import type { Database, MembershipsTable } from './schema.js'
  */
 const IS = {
   settled: sql`parked is null and (next_attempt_at is null or (desired = 1 and applied = 'member'))`,
-  parked: sql`parked is not null`,
+  waiting: WAITS_FOR_CUSTOMER,
+  parked: WAITS_FOR_OPERATOR,
   retrying: sql`parked is null and next_attempt_at is not null and last_error is not null
     and not (desired = 1 and applied = 'member')`,
   due: sql`parked is null and next_attempt_at is not null and last_error is null
@@ -75,11 +82,13 @@ export async function countStates(
   }
   const isHeld = held ? sql`(${IS_OPEN_REMOVAL})` : sql`1 = 0`
   const all = await count(sql`applied in ('unknown', 'member', 'absent')`)
+  const waiting = await count(IS.waiting)
   const parked = await count(IS.parked)
   const unconfirmed = await count(isHeld)
   const due = await count(sql`${IS.due} and not ${isHeld}`)
   const retrying = await count(sql`${IS.retrying} and not ${isHeld}`)
-  return { settled: all - parked - unconfirmed - due - retrying, due, retrying, parked, unconfirmed }
+  const settled = all - waiting - parked - unconfirmed - due - retrying
+  return { settled, due, retrying, waiting, parked, unconfirmed }
 }
 
 /** Every call that is to be made, whenever it comes due: in the order of their keys, at most `limit` after `after`. */

@@ -5,6 +5,8 @@ import {
   type MembershipKey,
   membershipKey,
   membershipOf,
+  WAITS_FOR_CUSTOMER,
+  WAITS_FOR_OPERATOR,
 } from './membership.js'
 import { afterStep, letIn, type MembershipStep, needsCall, redirected, retried } from './membership-steps.js'
 import { keepMemberships } from './membership-sweeps.js'
@@ -119,7 +121,7 @@ export async function confirmRemovals(
 
 /** Which of those that are parked or have failed. */
 export interface RetryFilter {
-  readonly state?: 'parked' | 'retrying'
+  readonly state?: 'waiting' | 'parked' | 'retrying'
   /** The code of what it is parked for, or failed with last. */
   readonly code?: string
   readonly environment?: MembershipKey['environment']
@@ -144,7 +146,8 @@ export async function retryMemberships(
   const conditions = [
     sql`last_error is not null`,
     state === 'retrying' ? sql`next_attempt_at is not null` : null,
-    state === 'parked' ? sql`parked is not null` : null,
+    state === 'waiting' ? WAITS_FOR_CUSTOMER : null,
+    state === 'parked' ? WAITS_FOR_OPERATOR : null,
     code === undefined ? null : sql`substr(last_error, 1, ${code.length + 1}) = ${`${code}:`}`,
     environment === undefined ? null : sql`environment = ${environment}`,
     target === undefined ? null : sql`target = ${target}`,

@@ -32,6 +32,16 @@ export interface Membership extends MembershipKey {
   readonly lastError: Failure | null
 }
 
+/** Whether it is parked until the customer does something, such as to join: no operator can. */
+export function waitsForCustomer({ parked, mayHeal, desired }: Membership): boolean {
+  return parked !== null && mayHeal && desired
+}
+
+/** The same of a row. */
+export const WAITS_FOR_CUSTOMER = sql`(parked is not null and may_heal = 1 and desired = 1)`
+/** Of a row that is parked until an operator does something. */
+export const WAITS_FOR_OPERATOR = sql`(parked is not null and not (may_heal = 1 and desired = 1))`
+
 export function membershipKey({ environment, target, accountId }: MembershipKey): string {
   return JSON.stringify([environment, target, accountId])
 }

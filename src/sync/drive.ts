@@ -13,7 +13,7 @@ const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 /** A shorter wait is all in a day's work. */
 const LONG_WAIT_MS = 60_000
 
-export type DriveResult = 'given' | 'taken' | 'unchanged' | 'failed' | 'parked' | 'overtaken'
+export type DriveResult = 'given' | 'taken' | 'unchanged' | 'failed' | 'waiting' | 'parked' | 'overtaken'
 
 export interface DriveDeps {
   readonly gate: Gate
@@ -57,7 +57,8 @@ export function createDrive(deps: DriveDeps) {
     const fail = async (error: unknown): Promise<DriveResult> => {
       const step = judge(error, membership, { scope, known, wasBegun })
       await takeStep(membership, step)
-      return step.next.kind === 'park' ? 'parked' : 'failed'
+      if (step.next.kind === 'retry') return 'failed'
+      return step.next.mayHeal && membership.desired ? 'waiting' : 'parked'
     }
     const begin = async (action: BeginStep['action']): Promise<boolean> => {
       wasBegun = await takeStep(membership, { kind: 'begin', action })

@@ -1,4 +1,4 @@
-import type { Membership } from '../store/membership.js'
+import { type Membership, waitsForCustomer } from '../store/membership.js'
 import { needsCall } from '../store/membership-steps.js'
 import type { MembershipState, MembershipView } from './sync.js'
 
@@ -23,7 +23,7 @@ export function viewMembership(membership: Membership, isHeld: boolean): Members
 }
 
 function stateOf(membership: Membership, isHeld: boolean): MembershipState {
-  if (membership.parked !== null) return 'parked'
+  if (membership.parked !== null) return waitsForCustomer(membership) ? 'waiting' : 'parked'
   // A member that is only asked about again is as it should be.
   if (membership.nextAttemptAt === null || !needsCall(membership)) return 'settled'
   if (isHeld && !membership.desired && !membership.confirmed) return 'unconfirmed'

@@ -123,9 +123,10 @@ export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
       if (to === null) return null
       return { origin: originOf(to), messages: await countMessages(db) }
     },
-    async retry({ target, ...which }) {
-      if (target !== undefined && target !== OUTBOUND_TARGET) return 0
-      const count = await writeSync('retryMessages', which)
+    async retry({ target, state, ...which }) {
+      // No message waits for a customer.
+      if ((target !== undefined && target !== OUTBOUND_TARGET) || state === 'waiting') return 0
+      const count = await writeSync('retryMessages', { ...which, ...(state !== undefined && { state }) })
       closedUntil = 0
       pulse.beat()
       return count

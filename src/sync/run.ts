@@ -21,7 +21,7 @@ type Counts = Record<DriveResult, number>
 
 /** Runs that an operator asks for, and what came of everything that was driven meanwhile. */
 export function createRun() {
-  const total: Counts = { given: 0, taken: 0, unchanged: 0, failed: 0, parked: 0, overtaken: 0 }
+  const total: Counts = { given: 0, taken: 0, unchanged: 0, failed: 0, waiting: 0, parked: 0, overtaken: 0 }
 
   return {
     count(result: DriveResult): void {
@@ -43,6 +43,7 @@ export function createRun() {
         taken: total.taken - before.taken,
         unchanged: total.unchanged - before.unchanged,
         failed: total.failed - before.failed,
+        waiting: total.waiting - before.waiting,
         parked: total.parked - before.parked,
         unconfirmed: calls.filter(({ needsConfirmation }) => needsConfirmation).length,
         left: deps.isPaused() ? 0 : calls.filter(({ needsConfirmation }) => !needsConfirmation).length,

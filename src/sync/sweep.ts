@@ -86,8 +86,7 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
 
   /** What waits for something that may come by itself, such as somebody joining. */
   async function retryHealing({ environment, target }: SyncTarget): Promise<void> {
-    const filter = { environment, target, mayHeal: true, state: 'parked' } as const
-    await retryAll(writeSync, filter)
+    await retryAll(writeSync, { environment, target, mayHeal: true })
   }
 
   async function forget({ environment, target }: SyncTarget): Promise<void> {

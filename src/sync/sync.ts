@@ -52,9 +52,10 @@ export interface SyncedProduct {
 
 /**
  * `settled`: it is as it should be. `due`: to be done now. `retrying`: it failed, and is tried again by itself.
- * `parked`: it waits for somebody. `unconfirmed`: a removal beyond the bound, which waits for an operator.
+ * `waiting`: for the customer, such as to join. `parked`: for somebody to mend it. `unconfirmed`: a removal beyond the
+ * bound, which waits for an operator.
  */
-export const MEMBERSHIP_STATES = ['settled', 'due', 'retrying', 'parked', 'unconfirmed'] as const
+export const MEMBERSHIP_STATES = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed'] as const
 export type MembershipState = (typeof MEMBERSHIP_STATES)[number]
 
 export interface MembershipFilter {
@@ -153,7 +154,7 @@ export interface SyncPlan {
 export interface RunOptions {
   /** The hash of a plan: its removals are made, bound or not. */
   readonly confirm?: string
-  /** Makes what is parked or retrying due now; an empty filter means all of it. */
+  /** Makes what waits, is parked or retrying due now; an empty filter means all of it. */
   readonly retry?: RetryFilter
   /** Compares with the platforms' real members first. */
   readonly sweep?: boolean
@@ -168,6 +169,8 @@ export interface SyncRun {
   readonly unchanged: number
   /** Failed, and tried again by itself. */
   readonly failed: number
+  /** For the customer, since this run. */
+  readonly waiting: number
   /** Parked in this run. */
   readonly parked: number
   /** Removals that wait for an operator. */

@@ -120,6 +120,7 @@ export const SYNC_OFF: SyncQuestions = {
     taken: 0,
     unchanged: 0,
     failed: 0,
+    waiting: 0,
     parked: 0,
     unconfirmed: 0,
     left: 0,

@@ -20,13 +20,14 @@ const VIEW: MembershipView = {
   parked: { code: 'member_missing', message: 'They are not in the community.' },
   lastError: null,
 }
-const COUNTS = { settled: 1, due: 0, retrying: 0, parked: 1, unconfirmed: 0 }
+const COUNTS = { settled: 1, due: 0, retrying: 0, waiting: 0, parked: 1, unconfirmed: 0 }
 const RAN = {
   paused: false,
   given: 1,
   taken: 0,
   unchanged: 0,
   failed: 0,
+  waiting: 0,
   parked: 0,
   unconfirmed: 0,
   left: 0,

@@ -157,7 +157,12 @@ describe('what needs somebody', () => {
   it('but may come by itself, is tried again by every sweep', async () => {
     const { sync, community } = await withCustomers(1)
     community.meet(({ call }) => (call === 'observe' ? { error: NOT_THERE, isMade: false } : null))
-    expect(await sync.run()).toMatchObject({ parked: 1 })
+    expect(await sync.run()).toMatchObject({ waiting: 1, parked: 0 })
+    expect((await sync.status()).targets[0]?.counts).toMatchObject({ waiting: 1, parked: 0 })
+    expect((await sync.memberships({ state: 'parked', limit: 10 })).items).toEqual([])
+    expect((await sync.memberships({ state: 'waiting', limit: 10 })).items).toMatchObject([
+      { accountId: '10', state: 'waiting', parked: { code: NOT_THERE.code } },
+    ])
     community.meet(() => null)
     expect(await sync.run()).toMatchObject({ given: 0 })
     expect(await sync.run({ sweep: true })).toMatchObject({ given: 1 })

@@ -37,7 +37,14 @@ describe('removals beyond the bound', () => {
     })
     const status = await sync.status()
     expect(status).toMatchObject({ unconfirmed: 3 })
-    expect(status.targets[0]?.counts).toEqual({ settled: 8, due: 0, retrying: 0, parked: 0, unconfirmed: 3 })
+    expect(status.targets[0]?.counts).toEqual({
+      settled: 8,
+      due: 0,
+      retrying: 0,
+      waiting: 0,
+      parked: 0,
+      unconfirmed: 3,
+    })
     const page = await sync.memberships({ state: 'unconfirmed', limit: 2 })
     expect(page.items.map(({ accountId, state }) => [accountId, state])).toEqual([
       ['10', 'unconfirmed'],

@@ -40,7 +40,13 @@ async function statusOf(db: Kysely<Database>, config: Config, now: number): Prom
 function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): readonly Finding[] {
   const total = (of: keyof SyncStatusJson['targets'][number]['memberships']) =>
     targets.reduce((sum, { memberships }) => sum + memberships[of], 0)
-  const detail = `${counted(targets.length, 'target')}, ${total('settled')} as they should be, ${total('due') + total('retrying')} under way`
+  const waiting = total('waiting')
+  const detail = [
+    counted(targets.length, 'target'),
+    `${total('settled')} as they should be`,
+    `${total('due') + total('retrying')} under way`,
+    ...(waiting === 0 ? [] : [`${waiting} until the customer joins`]),
+  ].join(', ')
   const parked = total('parked')
   return [
     paused ? warn('sync', `paused, ${detail}`, 'go on: `latchkey sync resume`') : ok('sync', detail),

@@ -22,6 +22,7 @@ const MEMBER: Omit<Insertable<MembershipsTable>, 'account_id'> = {
   given: 1,
   next_attempt_at: null,
   parked: null,
+  may_heal: 0,
   last_error: null,
 }
 
@@ -81,6 +82,30 @@ describe('the doctor, of what follows access,', () => {
     await add({}, {}, { applied: 'absent', next_attempt_at: NOW })
     expect(await check()).toEqual([
       { level: 'ok', what: 'sync', detail: '1 target, 2 as they should be, 1 under way', todo: null },
+    ])
+  })
+
+  it('finds nothing amiss in customers who have still to join', async () => {
+    const { add, check } = await patient()
+    const parked = JSON.stringify({ code: 'member_not_in_guild', message: 'It gets the role once it joins.' })
+    await add({ applied: 'absent', parked, may_heal: 1 })
+    expect(await check()).toEqual([
+      {
+        level: 'ok',
+        what: 'sync',
+        detail: '1 target, 0 as they should be, 0 under way, 1 until the customer joins',
+        todo: null,
+      },
+    ])
+  })
+
+  it('finds that somebody has to take out by hand whom no call can', async () => {
+    const { add, check } = await patient()
+    const parked = JSON.stringify({ code: 'member_is_admin', message: 'Take their rights first.' })
+    await add({ desired: 0, parked, may_heal: 1 })
+    expect(await check()).toMatchObject([
+      { level: 'ok' },
+      { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },
     ])
   })
 
