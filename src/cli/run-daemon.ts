@@ -59,7 +59,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       const { config: next, warnings: reloaded } = loadConfig({ path, env: context.env })
       await running.reload(next)
       for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
-      log.info('read the config again: endpoints and API keys are as it says')
+      log.info('read the config again: endpoints, API keys, products and sync are as it says')
     } catch (error) {
       const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
       log.error(problem, 'the config was read again, and is not usable: what runs stays')

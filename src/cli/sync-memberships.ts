@@ -1,8 +1,7 @@
 import { membershipJson } from '../handlers/sync-json.js'
-import type { Environment } from '../provider/event.js'
 import type { MembershipState } from '../sync/sync.js'
 import { alignColumns } from './columns.js'
-import { defaultEnvironment, jsonLine } from './command.js'
+import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
 import { queryText, type SyncOptions } from './sync-options.js'
@@ -35,10 +34,9 @@ async function readMemberships(options: MembershipsOptions, context: CliContext)
   const query = queryText({ environment, state, target, customerId, limit: String(LIMIT) })
   const request = { method: 'GET', path: `/sync/memberships${query}` } as const
   const answer = await throughDaemon(options, context, request, async (config) => {
-    const asked: Environment = environment ?? defaultEnvironment(config.endpoints)
     const filter = {
-      environment: asked,
       limit: LIMIT,
+      ...(environment !== undefined && { environments: [environment] }),
       ...(state !== undefined && { state }),
       ...(target !== undefined && { target }),
       ...(customerId !== undefined && { customerId }),

@@ -32,11 +32,7 @@ async function readPlan(options: SyncOptions, context: CliContext): Promise<Sync
   const request = { method: 'GET', path: `/sync/plan${queryText({ environment })}` } as const
   const plan = await throughDaemon(options, context, request, async (config) => {
     const { readSyncPlan } = await import('./read-sync.js')
-    const read = await readSyncPlan(config, context)
-    return {
-      ...read,
-      calls: read.calls.filter((one) => environment === undefined || one.environment === environment),
-    }
+    return readSyncPlan(config, context, environment)
   })
   return plan as SyncPlanJson
 }
@@ -59,7 +55,7 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
     ...(hash === null
       ? []
       : [
-          `${counted(waiting, 'removal')} beyond the bound: if they are right, \`latchkey sync run --confirm ${hash}\``,
+          `beyond the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
         ]),
   ]
   return `${lines.join('\n')}\n`

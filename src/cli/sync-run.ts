@@ -30,7 +30,7 @@ export function syncRunCommand(program: Command, context: CliContext): void {
       new Option('--confirm <hash>', 'make the removals beyond the bound of this plan').argParser(parseId),
     )
     .option('--sweep', 'compare with the platforms’ real members first')
-    .option('--retry', 'try again what is parked, or waits after a failure; with these, only those:')
+    .option('--retry', 'also try again what waits, is parked or has failed; with these, only that:')
     .option('--target <target>', 'of a role or group, such as discord:1:2, or webhook', parseId)
     .option('--customer <id>', 'of a customer', parseId)
     .option('--reason <code>', 'that is parked for this', parseId)
@@ -38,7 +38,8 @@ export function syncRunCommand(program: Command, context: CliContext): void {
     .action(async (options: RunOptions) => {
       const request = { method: 'POST', path: '/sync/run', body: bodyOf(options) } as const
       const run = (await throughDaemon(options, context, request, needDaemon)) as SyncRunJson
-      context.out(options.json ? jsonLine(run) : runText(run))
+      context.out(options.json ? jsonLine(run) : runText(run, options.confirm !== undefined))
+      if (run.stopped) throw new LatchkeyError('checks_failed', 'somebody has to act, and then run it again')
     })
 }
 
@@ -58,20 +59,24 @@ async function needDaemon(): Promise<never> {
   throw new LatchkeyError('daemon_unreachable', 'no daemon runs: start it, which does what is due by itself')
 }
 
-function runText(run: SyncRunJson): string {
+function runText(run: SyncRunJson, isConfirmed: boolean): string {
   if (run.left === undefined) return 'it takes longer and goes on: see `latchkey sync status`\n'
-  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, left, messages } = run
+  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, stopped, left, messages } =
+    run
   const lines = [
     paused
-      ? 'sync is paused: no call was made'
+      ? `sync is paused: no call was made${isConfirmed ? '; what was confirmed is done after `latchkey sync resume`' : ''}`
       : `${given} given, ${taken} taken, ${unchanged} were so already`,
-    ...(failed > 0 ? [`${failed} failed, and are tried again by themselves`] : []),
+    ...(failed > 0 ? [`${failed} failed: to be tried again by itself`] : []),
     ...(waiting > 0
       ? [`${waiting} wait for the customer: see \`latchkey sync status --state waiting\``]
       : []),
     ...(parked > 0 ? [`${parked} wait for somebody: see \`latchkey sync status --state parked\``] : []),
     ...(unconfirmed > 0
       ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
+      : []),
+    ...(stopped > 0
+      ? [`${counted(stopped, 'call')} stopped until somebody acts: see \`latchkey sync status\``]
       : []),
     ...(left > 0 ? [`${counted(left, 'call')} still to be made: it goes on by itself`] : []),
     ...(messages > 0 ? [`${counted(messages, 'message')} of the outbound webhook tried again`] : []),

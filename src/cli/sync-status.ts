@@ -33,9 +33,7 @@ async function readStatus(options: SyncOptions, context: CliContext): Promise<Sy
   const status = await throughDaemon(options, context, request, async (config) => {
     context.err('note: no daemon runs, so that nothing is given, taken or sent now\n')
     const { readSyncStatus } = await import('./read-sync.js')
-    const read = await readSyncStatus(config, context)
-    const targets = read.targets.filter((one) => environment === undefined || one.environment === environment)
-    return { ...read, targets }
+    return readSyncStatus(config, context, environment)
   })
   return status as SyncStatusJson
 }

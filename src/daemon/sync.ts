@@ -5,12 +5,14 @@ import type { Config } from '../config/types.js'
 import { addSyncMetrics } from '../handlers/sync-metrics.js'
 import type { SyncQuestions, SyncState } from '../handlers/sync-questions.js'
 import { startSweeps } from '../jobs/sweeps.js'
+import type { Environment } from '../provider/event.js'
 import { loadTargetRefs } from '../store/membership-lists.js'
 import type { Database } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createSync } from '../sync/create-sync.js'
 import { createOutbound } from '../sync/outbound.js'
+import { inEach } from '../sync/retry-all.js'
 import { targetsOf } from '../sync/targets.js'
 import { createPlatforms } from './platforms.js'
 import type { Telegram, TelegramDeps } from './telegram.js'
@@ -44,8 +46,8 @@ export interface Following {
 export async function createFollowing(deps: FollowingDeps): Promise<Following> {
   const { db, writeSync, registry, clock, random, log } = deps
   let current = deps.config
-  const status = async (): Promise<SyncState> => ({
-    sync: await sync.status(),
+  const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
+    sync: await sync.status(environments),
     outbound: await outbound.status(),
   })
   const metrics = addSyncMetrics({ registry, status })
@@ -53,6 +55,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     ...deps,
     products: () => current.products,
     accountAsked: (target, accountId) => sync.accountAsked(target, accountId),
+    receptionChanged: () => void checkAnew(),
   })
   const sync = await createSync({
     db,
@@ -81,6 +84,15 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     clock,
     log,
   })
+  /** As the daemon does by itself: not while sync is paused. */
+  async function checkAnew(): Promise<void> {
+    try {
+      if (!(await isSyncPaused(db))) await sync.check()
+    } catch (error) {
+      log.error({ err: error }, 'the platforms could not be checked')
+    }
+  }
+
   platforms.start()
   let reloading = Promise.resolve()
 
@@ -105,7 +117,10 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
       hasTargets: async () => targetsOf(current.products, await loadTargetRefs(db)).length > 0,
       status,
       async run(options) {
-        const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)
+        let messages = 0
+        for (const filter of options.retry === undefined ? [] : inEach(options.retry, options.environments)) {
+          messages += await outbound.retry(filter)
+        }
         return { ...(await sync.run(options)), messages }
       },
     },

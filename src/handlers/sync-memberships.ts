@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isUsableId } from '../provider/ids.js'
 import type { MembershipKey, MembershipQuery, MembershipState } from '../sync/sync.js'
-import { readEnvironment } from './environment.js'
+import { shownEnvironments } from './environment.js'
 import { readLimit } from './page.js'
 import { invalidParameter, readParameter, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
@@ -23,18 +23,18 @@ const STATES = {
 
 const place = z.tuple([z.enum(['live', 'sandbox']), z.string(), z.string()])
 
-/** GET /sync/memberships: who should be, and is, a member of which role or group, of one environment. */
+/** GET /sync/memberships: who should be, and is, a member of which role or group. */
 export function getMemberships({ authenticate, environments, sync }: SyncDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
     const key = authenticate(req, 'admin')
     const query = readQuery(req, PARAMETERS)
-    const environment = readEnvironment(query, environments(), key)
+    const shown = shownEnvironments(query, environments(), key)
     await requireTargets(sync)
     const filter = readFilter(query)
-    const { items, next } = await sync.memberships({ environment, ...filter })
+    const { items, next } = await sync.memberships({ environments: shown, ...filter })
     if (items.length === 0 && filter.target !== undefined) {
-      const problem = await targetProblem(filter.target, environment, sync)
+      const problem = await targetProblem(filter.target, shown, sync)
       if (problem !== null) throw invalidParameter('target', problem)
     }
     const pagination = { nextCursor: next === null ? null : cursorAt(next), hasMore: next !== null }
@@ -43,7 +43,7 @@ export function getMemberships({ authenticate, environments, sync }: SyncDeps): 
 }
 
 /** @throws LatchkeyError `invalid_request` */
-function readFilter(query: URLSearchParams): Omit<MembershipQuery, 'environment'> {
+function readFilter(query: URLSearchParams): Omit<MembershipQuery, 'environments'> {
   const target = readWord(query, 'target')
   const customerId = readWord(query, 'customerId')
   const state = readState(query)

@@ -5,14 +5,13 @@ import { sendJson } from './send.js'
 import { planJson } from './sync-json.js'
 import { authorizeSync, NOT_STORED, requireTargets, type SyncDeps } from './sync-questions.js'
 
-/** GET /sync/plan: the calls that would be made now; makes none. The hash is of the whole plan, whatever is shown. */
+/** GET /sync/plan: the calls that would be made now; makes none. */
 export function getSyncPlan(deps: SyncDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { isShown } = authorizeSync(req, deps)
+    const environments = authorizeSync(req, deps)
     await requireTargets(deps.sync)
-    const plan = planJson(await deps.sync.plan())
-    sendJson(res, 200, { ...plan, calls: plan.calls.filter(isShown) }, NOT_STORED)
+    sendJson(res, 200, planJson(await deps.sync.plan(environments)), NOT_STORED)
   }
 }
 

@@ -11,7 +11,8 @@ import { readQuery } from './query.js'
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
   /** Whether there is any role or group that is configured, or was: what was given in it is to be taken back still. */
   readonly hasTargets: () => Promise<boolean>
-  readonly status: () => Promise<SyncState>
+  /** @param environments whose targets it tells; left out: of both */
+  readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** @throws LatchkeyError `plan_changed` */
   readonly run: (options: RunOptions) => Promise<SyncRunReport>
 }
@@ -37,16 +38,14 @@ export interface SyncDeps {
 
 export const NOT_STORED = { 'Cache-Control': 'no-store' }
 
-/** What is wrong with a name that no role or group has, or had, in this environment (null: in any); null: nothing. */
+/** What is wrong with a name that no role or group has, or had, in these environments; null: nothing. */
 export async function targetProblem(
   target: string,
-  environment: Environment | null,
+  environments: readonly Environment[],
   { status }: Pick<SyncQuestions, 'status'>,
 ): Promise<string | null> {
-  const { targets } = (await status()).sync
-  const names = targets
-    .filter((one) => environment === null || one.environment === environment)
-    .map((one) => one.target)
+  const { targets } = (await status(environments)).sync
+  const names = targets.map((one) => one.target)
   if (names.includes(target)) return null
   return names.length === 0 ? 'is none: there is none here' : `is none of ${names.join(', ')}`
 }
@@ -58,12 +57,29 @@ export async function requireTargets({ hasTargets }: Pick<SyncQuestions, 'hasTar
 }
 
 /**
- * Sees that the request's key has the right, and which environments an answer shows. What is done is done in all of
- * them, whichever is named.
+ * Sees that the request's key has the right; answers the environments that it is about: the one that is named, or all
+ * that the key is for.
  * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`
  */
-export function authorizeSync(req: IncomingMessage, { authenticate, environments }: SyncDeps) {
+export function authorizeSync(
+  req: IncomingMessage,
+  { authenticate, environments }: SyncDeps,
+): readonly Environment[] {
   const key = authenticate(req, 'admin')
-  const shown = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
-  return { isShown: (one: { readonly environment: Environment }) => shown.includes(one.environment) }
+  return shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
+}
+
+/**
+ * Sees that the request's key has the right in every environment, for what can't be done in one of them alone.
+ * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`
+ */
+export function authorizeAllSync(req: IncomingMessage, { authenticate, environments }: SyncDeps): void {
+  const key = authenticate(req, 'admin')
+  readQuery(req, [])
+  const missing = environments().find((environment) => !key.environments.includes(environment))
+  if (missing === undefined) return
+  throw new LatchkeyError(
+    'forbidden',
+    `This key is not for the environment "${missing}", which that is about too.`,
+  )
 }

@@ -1,5 +1,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import { LatchkeyError } from '../errors.js'
+import type { Environment } from '../provider/event.js'
 import type { RunOptions } from '../sync/sync.js'
 import { idText } from './manual-act.js'
 import type { RawHandler } from './raw-handler.js'
@@ -41,12 +43,13 @@ export function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
   const { sync } = deps
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    authorizeSync(req, deps)
+    const environments = authorizeSync(req, deps)
     requireJson(req)
-    const options: RunOptions = await readJson(req, runBody)
+    const options: RunOptions = { ...(await readJson(req, runBody)), environments }
+    requireOwn(options.retry?.environment, environments)
     if (options.retry?.target !== WEBHOOK_TARGET) {
       await requireTargets(sync)
-      await requireRetried(options, sync)
+      await requireRetried(options, environments, sync)
     }
     const running = sync.run(options)
     const report = await within(ANSWER_WITHIN_MS, running)
@@ -59,10 +62,21 @@ export function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
   }
 }
 
+/** @throws LatchkeyError `forbidden` */
+function requireOwn(environment: Environment | undefined, own: readonly Environment[]): void {
+  if (environment === undefined || own.includes(environment)) return
+  throw new LatchkeyError('forbidden', `This request is not for the environment "${environment}".`)
+}
+
 /** @throws LatchkeyError `invalid_request` for a retry of what is no role or group */
-async function requireRetried({ retry }: RunOptions, sync: SyncDeps['sync']): Promise<void> {
+async function requireRetried(
+  { retry }: RunOptions,
+  own: readonly Environment[],
+  sync: SyncDeps['sync'],
+): Promise<void> {
   if (retry?.target === undefined) return
-  const problem = await targetProblem(retry.target, retry.environment ?? null, sync)
+  const environments = retry.environment === undefined ? own : [retry.environment]
+  const problem = await targetProblem(retry.target, environments, sync)
   if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
 }
 
@@ -70,7 +84,7 @@ async function requireRetried({ retry }: RunOptions, sync: SyncDeps['sync']): Pr
 export const WEBHOOK_TARGET = 'webhook'
 
 function runJson({ left, ...report }: SyncRunReport) {
-  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, messages } = report
+  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, stopped, messages } = report
   return {
     done: left === 0,
     paused,
@@ -81,12 +95,15 @@ function runJson({ left, ...report }: SyncRunReport) {
     waiting,
     parked,
     unconfirmed,
+    stopped,
     left,
     messages,
   }
 }
 
-export type SyncRunJson = ReturnType<typeof runJson> | { readonly done: false; readonly left?: never }
+export type SyncRunJson =
+  | ReturnType<typeof runJson>
+  | { readonly done: false; readonly left?: never; readonly stopped?: never }
 
 /** Null where it takes longer. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {

@@ -1,27 +1,41 @@
+import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { RawHandler } from './raw-handler.js'
+import { readJson } from './read-json.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { outboundJson, type SyncStatusJson, syncStatusJson } from './sync-json.js'
-import { authorizeSync, NOT_STORED, type SyncDeps, type SyncState } from './sync-questions.js'
+import {
+  authorizeAllSync,
+  authorizeSync,
+  NOT_STORED,
+  type SyncDeps,
+  type SyncState,
+} from './sync-questions.js'
 
 /** GET /sync: how it stands with roles, groups and the outbound webhook. */
 export function getSync(deps: SyncDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { isShown } = authorizeSync(req, deps)
-    const told = syncStateJson(await deps.sync.status())
-    sendJson(res, 200, { ...told, targets: told.targets.filter(isShown) }, NOT_STORED)
+    const environments = authorizeSync(req, deps)
+    sendJson(res, 200, syncStateJson(await deps.sync.status(environments)), NOT_STORED)
   }
 }
 
-/** POST /sync/pause: no call is begun from now on. POST /sync/resume: they go on. */
+/** Nothing is told with it. */
+const nothing = z.strictObject({})
+
+/** POST /sync/pause: no call is begun from now on, in no environment. POST /sync/resume: they go on. */
 export function pauseSync(deps: SyncDeps, paused: boolean): RawHandler {
   const { sync } = deps
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    authorizeSync(req, deps)
-    if (!(await sync.hasTargets()) && (await sync.status()).outbound === null) {
+    authorizeAllSync(req, deps)
+    await readJson(req, nothing)
+    const standing = await sync.status()
+    const isOff = !(await sync.hasTargets()) && standing.outbound === null
+    // A restore pauses, whatever is configured.
+    if (isOff && (paused || !standing.sync.paused)) {
       throw new LatchkeyError(
         'sync_off',
         'Neither a role or group nor an outbound webhook is in the config: there is nothing to pause.',

@@ -28,7 +28,8 @@ export type StoredState = keyof typeof IS
 const IS_OPEN_REMOVAL = sql`desired = 0 and confirmed = 0 and parked is null and next_attempt_at is not null`
 
 export interface MembershipPageQuery {
-  readonly environment?: Environment
+  /** Left out: both. */
+  readonly environments?: readonly Environment[]
   readonly target?: string
   readonly customerId?: string
   readonly state?: StoredState | 'unconfirmed'
@@ -42,10 +43,10 @@ export async function loadMembershipPage(
   query: MembershipPageQuery,
   held: readonly TargetRef[],
 ): Promise<readonly Membership[]> {
-  const { environment, target, customerId, state, after, limit } = query
+  const { environments, target, customerId, state, after, limit } = query
   const isHeld = sql`(${IS_OPEN_REMOVAL} and ${isOneOf(held)})`
   const conditions: (RawBuilder<unknown> | null)[] = [
-    environment === undefined ? null : sql`environment = ${environment}`,
+    environments === undefined ? null : sql`environment in (${sql.join(environments)})`,
     target === undefined ? null : sql`target = ${target}`,
     customerId === undefined ? null : sql`customer_id = ${customerId}`,
     after === undefined

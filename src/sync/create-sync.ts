@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import { ENVIRONMENTS, type Environment } from '../provider/event.js'
 import { loadStandingWaits, loadTargetRefs } from '../store/membership-lists.js'
 import type { Database } from '../store/schema.js'
 import { loadSyncSettings } from '../store/sync-settings.js'
@@ -136,15 +137,19 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const stopped = new Promise<void>((resolve) => {
     tellStopped = resolve
   })
-  const question = () => ({ targets, bound: removals(), now: clock() })
-  const plan = () => readPlan(db, { ...question(), paused })
+  const question = (environments: readonly Environment[] = ENVIRONMENTS) => ({
+    targets: targets.filter(({ environment }) => environments.includes(environment)),
+    bound: removals(),
+    now: clock(),
+  })
+  const plan = (environments?: readonly Environment[]) => readPlan(db, { ...question(environments), paused })
   pulse.wake()
 
   return {
     wake: pulse.wake,
-    status: () =>
+    status: (environments) =>
       readStatus(db, {
-        ...question(),
+        ...question(environments),
         platforms: ADAPTER_NAMES.filter(
           (name) => platforms.has(name) || targets.some(({ adapter }) => adapter === name),
         ),
@@ -161,6 +166,12 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
         reopen,
         sweep,
         work,
+        isStopped: ({ target }) => {
+          const platform = targets.find((one) => one.target === target)?.adapter
+          return [platform, target].some(
+            (name) => name !== undefined && gate.stateOf(name).kind === 'stopped',
+          )
+        },
         isPaused: () => paused,
       }),
     async sweep() {

@@ -13,7 +13,15 @@ const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 /** A shorter wait is all in a day's work. */
 const LONG_WAIT_MS = 60_000
 
-export type DriveResult = 'given' | 'taken' | 'unchanged' | 'failed' | 'waiting' | 'parked' | 'overtaken'
+export type DriveResult =
+  | 'given'
+  | 'taken'
+  | 'unchanged'
+  | 'failed'
+  | 'stopped'
+  | 'waiting'
+  | 'parked'
+  | 'overtaken'
 
 export interface DriveDeps {
   readonly gate: Gate
@@ -57,6 +65,7 @@ export function createDrive(deps: DriveDeps) {
     const fail = async (error: unknown): Promise<DriveResult> => {
       const step = judge(error, membership, { scope, known, wasBegun })
       await takeStep(membership, step)
+      if (error instanceof ActionRequiredError && error.scope !== 'call') return 'stopped'
       if (step.next.kind === 'retry') return 'failed'
       return step.next.mayHeal && membership.desired ? 'waiting' : 'parked'
     }

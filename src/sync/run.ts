@@ -1,19 +1,22 @@
 import { LatchkeyError } from '../errors.js'
+import { ENVIRONMENTS, type Environment } from '../provider/event.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { DriveResult } from './drive.js'
-import { retryAll } from './retry-all.js'
-import type { RunOptions, SyncPlan, SyncRun } from './sync.js'
+import { inEach, retryAll } from './retry-all.js'
+import type { PlannedCall, RunOptions, SyncPlan, SyncRun } from './sync.js'
 
 /** Bounds how long one transaction keeps arriving deliveries waiting. */
 const MAX_PER_TRANSACTION = 500
 
 export interface RunDeps {
   readonly absorb: () => Promise<void>
-  readonly plan: () => Promise<SyncPlan>
+  readonly plan: (environments: readonly Environment[]) => Promise<SyncPlan>
   readonly writeSync: WriteSync
   readonly reopen: () => void
   readonly sweep: () => Promise<void>
   readonly work: () => Promise<void>
+  /** Whether its platform, or its target, waits for somebody to act. */
+  readonly isStopped: (call: PlannedCall) => boolean
   readonly isPaused: () => boolean
 }
 
@@ -21,22 +24,37 @@ type Counts = Record<DriveResult, number>
 
 /** Runs that an operator asks for, and what came of everything that was driven meanwhile. */
 export function createRun() {
-  const total: Counts = { given: 0, taken: 0, unchanged: 0, failed: 0, waiting: 0, parked: 0, overtaken: 0 }
+  const total: Counts = {
+    given: 0,
+    taken: 0,
+    unchanged: 0,
+    failed: 0,
+    stopped: 0,
+    waiting: 0,
+    parked: 0,
+    overtaken: 0,
+  }
 
   return {
     count(result: DriveResult): void {
       total[result] += 1
     },
     /** @throws {LatchkeyError} `plan_changed` */
-    async begin({ confirm, retry, sweep }: RunOptions, deps: RunDeps): Promise<SyncRun> {
+    async begin(options: RunOptions, deps: RunDeps): Promise<SyncRun> {
+      const { environments = ENVIRONMENTS, confirm, retry, sweep } = options
       const before = { ...total }
       await deps.absorb()
-      if (confirm !== undefined) await confirmPlan(confirm, deps)
-      if (retry !== undefined) await retryAll(deps.writeSync, retry)
+      if (confirm !== undefined) await confirmPlan(confirm, environments, deps)
+      for (const filter of retry === undefined ? [] : inEach(retry, environments)) {
+        await retryAll(deps.writeSync, filter)
+      }
       deps.reopen()
       if (sweep === true) await deps.sweep()
       await deps.work()
-      const { calls } = await deps.plan()
+      const { calls } = await deps.plan(environments)
+      const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation)
+      const open = deps.isPaused() ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
+      const stopped = open.filter(deps.isStopped)
       return {
         paused: deps.isPaused(),
         given: total.given - before.given,
@@ -45,22 +63,30 @@ export function createRun() {
         failed: total.failed - before.failed,
         waiting: total.waiting - before.waiting,
         parked: total.parked - before.parked,
-        unconfirmed: calls.filter(({ needsConfirmation }) => needsConfirmation).length,
-        left: deps.isPaused() ? 0 : calls.filter(({ needsConfirmation }) => !needsConfirmation).length,
+        unconfirmed: unconfirmed.length,
+        stopped: stopped.length,
+        left: open.length - stopped.length,
       }
     },
   }
 }
 
-async function confirmPlan(confirm: string, { plan, writeSync }: RunDeps): Promise<void> {
-  const { hash, calls } = await plan()
-  if (hash !== confirm) {
+/** What was looked at may have been the plan of one environment alone. */
+async function confirmPlan(
+  confirm: string,
+  environments: readonly Environment[],
+  { plan, writeSync }: RunDeps,
+): Promise<void> {
+  const plans = [await plan(environments)]
+  for (const environment of environments) plans.push(await plan([environment]))
+  const confirmed = plans.find(({ hash }) => hash === confirm)
+  if (confirmed === undefined) {
     throw new LatchkeyError(
       'plan_changed',
       'What waits for confirmation is not what was confirmed: look at the plan again.',
     )
   }
-  const removals = calls
+  const removals = confirmed.calls
     .filter(({ needsConfirmation }) => needsConfirmation)
     .map(({ environment, target, accountId }) => ({ environment, target, accountId }))
   for (let i = 0; i < removals.length; i += MAX_PER_TRANSACTION) {

@@ -13,11 +13,12 @@ export type { Failure, MembershipKey, RetryFilter }
 export interface Sync {
   /** Something may have changed: looks soon, and not more often than it must. Cheap, and never throws. */
   wake(): void
-  status(): Promise<SyncStatus>
+  /** @param environments whose targets it tells; left out: of both */
+  status(environments?: readonly Environment[]): Promise<SyncStatus>
   /** In the order of environment, target and account. */
   memberships(query: MembershipQuery): Promise<MembershipPage>
-  /** The calls that would be made now. Makes none. */
-  plan(): Promise<SyncPlan>
+  /** The calls that would be made now in these environments; left out: in both. Makes none. */
+  plan(environments?: readonly Environment[]): Promise<SyncPlan>
   /**
    * Takes in what has changed, tries stopped platforms again, and works off all that is due now; resolves when that
    * is done. While sync is paused it makes no call.
@@ -59,7 +60,8 @@ export const MEMBERSHIP_STATES = ['settled', 'due', 'retrying', 'waiting', 'park
 export type MembershipState = (typeof MEMBERSHIP_STATES)[number]
 
 export interface MembershipFilter {
-  readonly environment?: Environment
+  /** Left out: both. */
+  readonly environments?: readonly Environment[]
   /** `targetKey` */
   readonly target?: string
   readonly customerId?: string
@@ -152,7 +154,9 @@ export interface SyncPlan {
 }
 
 export interface RunOptions {
-  /** The hash of a plan: its removals are made, bound or not. */
+  /** Whose removals may be confirmed and whose failures are tried again; left out: of both. */
+  readonly environments?: readonly Environment[]
+  /** The hash of a plan of these, or of one of them: its removals are made, bound or not. */
   readonly confirm?: string
   /** Makes what waits, is parked or retrying due now; an empty filter means all of it. */
   readonly retry?: RetryFilter
@@ -175,6 +179,8 @@ export interface SyncRun {
   readonly parked: number
   /** Removals that wait for an operator. */
   readonly unconfirmed: number
+  /** Calls that are not made until somebody has acted, and then runs it again. */
+  readonly stopped: number
   /** Calls that are still to be made, once a platform lets us or answers again; none while sync is paused. */
   readonly left: number
 }

@@ -80,7 +80,7 @@ describe('the command line', () => {
     ],
     [
       ['sync', 'status', '--state', 'odd'],
-      'Allowed choices are settled, due, retrying, parked, unconfirmed.\n',
+      'Allowed choices are settled, due, retrying, waiting, parked, unconfirmed.\n',
     ],
     [['sync', 'run', '--target', ''], 'It is not an id'],
     [['link', 'cus_1', '--community', 'ada'], '--community is not the id of a Discord account'],

@@ -123,6 +123,7 @@ export const SYNC_OFF: SyncQuestions = {
     waiting: 0,
     parked: 0,
     unconfirmed: 0,
+    stopped: 0,
     left: 0,
     messages: 0,
   }),

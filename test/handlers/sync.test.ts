@@ -30,6 +30,7 @@ const RAN = {
   waiting: 0,
   parked: 0,
   unconfirmed: 0,
+  stopped: 0,
   left: 0,
   messages: 0,
 }
@@ -62,7 +63,7 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
     sync: {
       ...SYNC_OFF,
       hasTargets: async () => true,
-      status: async () => ({
+      status: async (environments = ['live', 'sandbox']) => ({
         sync: {
           paused: false,
           platforms: [
@@ -72,14 +73,14 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
             },
           ],
           targets: [
-            { environment: 'live', target: VIEW.target, state: { kind: 'ok' }, counts: COUNTS },
+            { environment: 'live', target: VIEW.target, state: { kind: 'ok' }, counts: COUNTS } as const,
             {
               environment: 'sandbox',
               target: 'telegram:-100',
               state: { kind: 'stopped', code: 'token_refused', message: 'Set the token.' },
               counts: COUNTS,
-            },
-          ],
+            } as const,
+          ].filter(({ environment }) => environments.includes(environment)),
           unconfirmed: 0,
           sweptAt: NOW,
           checked: { at: NOW, problems: [{ about: 'discord', isFine: false, message: 'Invite the bot.' }] },
@@ -93,7 +94,11 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
         asked.push(query)
         return { items: [VIEW], next: query.after === undefined ? VIEW : null }
       },
-      plan: async () => ({ paused: true, hash: 'abc', calls: [call('live'), call('sandbox')] }),
+      plan: async (environments = ['live', 'sandbox']) => ({
+        paused: true,
+        hash: environments.join(' and '),
+        calls: environments.map(call),
+      }),
       run: async (options) => {
         ran.push(options)
         return RAN
@@ -233,7 +238,7 @@ describe('the routes about what follows access', () => {
     const next = await ask('GET', `/sync/memberships?${query}&cursor=${json.pagination?.nextCursor}`)
     expect(next.json.pagination).toEqual({ nextCursor: null, hasMore: false })
     const filter = {
-      environment: 'live',
+      environments: ['live', 'sandbox'],
       state: 'parked',
       target: 'discord:1:2',
       customerId: 'cus_1',
@@ -264,7 +269,8 @@ describe('the routes about what follows access', () => {
     const listed = (query: string) => ask('GET', `/sync/memberships?${query}`)
     expect((await listed('target=discord:1:2')).status).toBe(200)
     const refused = [
-      ['target=discord:1:3', 'is none of discord:1:2'],
+      ['target=discord:1:3', 'is none of discord:1:2, telegram:-100'],
+      ['target=telegram:-100&environment=live', 'is none of discord:1:2'],
       ['target=discord:1:2&environment=sandbox', 'is none of telegram:-100'],
     ] as const
     for (const [query, message] of refused) {
@@ -296,7 +302,41 @@ describe('the routes about what follows access', () => {
       retry: { state: 'parked', code: 'x', environment: 'live', target: 'discord:1:2', customerId: 'cus_1' },
     }
     await ask('POST', '/sync/run', { body: JSON.stringify(options) })
-    expect(ran).toEqual([{}, options])
+    const environments = ['live', 'sandbox']
+    expect(ran).toEqual([{ environments }, { ...options, environments }])
+  })
+
+  it('act in no environment that the key is not for', async () => {
+    const { ask, ran } = await openWithSync()
+    const run = (retry: object) => ask('POST', '/sync/run', { key: 'live', body: JSON.stringify({ retry }) })
+    expect(await run({ environment: 'sandbox' })).toMatchObject({ status: 403, json: { code: 'forbidden' } })
+    expect(await run({ target: 'telegram:-100' })).toMatchObject({ status: 400 })
+    expect(ran).toEqual([])
+    expect(await ask('POST', '/sync/run', { key: 'live', body: '{"confirm":"abc"}' })).toMatchObject({
+      status: 200,
+    })
+    expect(ran).toEqual([{ confirm: 'abc', environments: ['live'] }])
+    expect((await ask('GET', '/sync/plan', { key: 'live' })).json).toMatchObject({ hash: 'live' })
+    expect(await ask('POST', '/sync/pause', { key: 'live' })).toMatchObject({
+      status: 403,
+      json: { code: 'forbidden' },
+    })
+  })
+
+  it.each(['/sync/pause', '/sync/resume'])('take nothing with POST %s', async (path) => {
+    const { ask } = await openWithSync()
+    expect(await ask('POST', path, { body: '{"environment":"live"}' })).toMatchObject({ status: 400 })
+    expect(await ask('POST', `${path}?environment=live`)).toMatchObject({ status: 400 })
+    expect(await ask('POST', path, { body: '{}' })).toMatchObject({ status: 200 })
+  })
+
+  it('resume what a restore has paused, though nothing is configured', async () => {
+    const { sync, outbound } = await SYNC_OFF.status()
+    const { ask } = await openWithSync({
+      ...SYNC_OFF,
+      status: async () => ({ sync: { ...sync, paused: true }, outbound }),
+    })
+    expect(await ask('POST', '/sync/resume')).toEqual({ status: 200, json: { paused: false } })
   })
 
   it.each(['{"confirm":""}', '{"confrim":"abc"}', '{"retry":{"state":"due"}}', '{"retry":true}', '{', '[]'])(

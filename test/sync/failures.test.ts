@@ -154,6 +154,15 @@ describe('what needs somebody', () => {
     expect(community.membersOf(GOLD)).toEqual(['10', '11'])
   })
 
+  it('stops the calls of its target, and a run tells how many are not made', async () => {
+    const { sync, community } = await withCustomers(2)
+    const reason = new ActionRequiredError('role_not_found', 'Correct the roleId.', { scope: 'target' })
+    community.meet(() => ({ error: reason, isMade: false }))
+    expect(await sync.run()).toMatchObject({ given: 0, failed: 0, stopped: 2, left: 0 })
+    community.meet(() => null)
+    expect(await sync.run()).toMatchObject({ given: 2, stopped: 0, left: 0 })
+  })
+
   it('but may come by itself, is tried again by every sweep', async () => {
     const { sync, community } = await withCustomers(1)
     community.meet(({ call }) => (call === 'observe' ? { error: NOT_THERE, isMade: false } : null))

@@ -65,6 +65,31 @@ describe('removals beyond the bound', () => {
     expect(community.membersOf(GOLD)).toEqual(ids(7, 13))
   })
 
+  it('of one environment are confirmed by its own plan, and leave the other one’s alone', async () => {
+    const sandbox = { ...GOLD, roleId: '11', environment: 'sandbox' } as const
+    const world = await syncing({
+      deps: { ...BOUND, products: [{ id: 'pro_gold', targets: [GOLD, sandbox] }] },
+    })
+    const { sync, community, access, link } = world
+    for (const environment of ['live', 'sandbox'] as const) {
+      for (const id of ids(10)) {
+        await link(`cus_${id}`, id, environment)
+        await access({ customerId: `cus_${id}`, active: true, environment })
+      }
+      await sync.run()
+      await access(...ended(ids(3)).map((one) => ({ ...one, environment })))
+      await sync.run()
+    }
+    const { hash, calls } = await sync.plan(['sandbox'])
+    expect(calls.map(({ environment }) => environment)).toEqual(Array(3).fill('sandbox'))
+    await expect(sync.run({ environments: ['live'], confirm: hash ?? '' })).rejects.toMatchObject({
+      code: 'plan_changed',
+    })
+    expect(await sync.run({ confirm: hash ?? '' })).toMatchObject({ taken: 3, unconfirmed: 3 })
+    expect(community.membersOf(sandbox)).toEqual(ids(7, 13))
+    expect(community.membersOf(GOLD)).toHaveLength(10)
+  })
+
   it.each(['', 'x', '0'.repeat(64)])('are not made for another hash, such as %j', async (confirm) => {
     const { sync, community, access } = await withMembers(10, await syncing({ deps: BOUND }))
     await access(...ended(ids(3)))
