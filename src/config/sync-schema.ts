@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { environmentSchema } from './access-schema.js'
 import { DURATION_PATTERN } from './duration.js'
+import { botTokenSchema, discordIdSchema, telegramGroupSchema } from './platform-schema.js'
 
 const textSchema = z.string().regex(/\S/, 'is empty')
 const urlSchema = z.url({
@@ -13,13 +14,13 @@ export const targetSchema = z.discriminatedUnion(
   [
     z.strictObject({
       adapter: z.literal('discord'),
-      guildId: textSchema,
-      roleId: textSchema,
+      guildId: discordIdSchema,
+      roleId: discordIdSchema,
       environment: environmentSchema.default('live'),
     }),
     z.strictObject({
       adapter: z.literal('telegram'),
-      groupId: textSchema,
+      groupId: telegramGroupSchema,
       environment: environmentSchema.default('live'),
     }),
   ],
@@ -36,14 +37,16 @@ export const productsSchema = z.record(
       .array(targetSchema)
       .default([])
       .describe('Roles and groups that follow access to the product.'),
-    communityGuildId: textSchema.optional().describe("As the service's own COMMUNITY product has it."),
-    communityRoleId: textSchema.optional().describe('Likewise, and never without that.'),
-    messengerGroupId: textSchema.optional().describe("As the service's own MESSENGER product has it."),
+    communityGuildId: discordIdSchema.optional().describe("As the service's own COMMUNITY product has it."),
+    communityRoleId: discordIdSchema.optional().describe('Likewise, and never without that.'),
+    messengerGroupId: telegramGroupSchema
+      .optional()
+      .describe("As the service's own MESSENGER product has it."),
   }),
 )
 
 const botSchema = z.strictObject({
-  botToken: textSchema,
+  botToken: botTokenSchema,
   apiUrl: urlSchema.optional().describe("Left out: the platform's own."),
 })
 

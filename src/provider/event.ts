@@ -5,9 +5,7 @@ import type {
   SubscriptionEventType,
 } from './event-types.js'
 
-/** In the order in which keys sort. */
-export const ENVIRONMENTS = ['live', 'sandbox'] as const
-export type Environment = (typeof ENVIRONMENTS)[number]
+export type Environment = 'live' | 'sandbox'
 export type Generation = 'v2' | 'v3'
 
 /** How a payment was made, as far as anything proves it. */

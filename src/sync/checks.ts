@@ -3,7 +3,10 @@ import { checkPlatforms } from './check-platforms.js'
 import type { Gate } from './gate.js'
 import type { CheckFinding, Platform } from './platform.js'
 import type { CheckReport, SyncedProduct } from './sync.js'
-import type { AdapterName } from './target.js'
+import { ADAPTER_NAMES, type AdapterName } from './target.js'
+
+/** What is missing may be there by then, and a platform that did not answer may answer. */
+const REPEAT_MS = 5 * 60_000
 
 export interface ChecksDeps {
   /** Asked each time, since a reload may change them. */
@@ -25,50 +28,78 @@ export interface Checks {
   renew(): void
   /** Checks in the background, where that is due and may be. Cheap, and never throws. */
   look(): void
-  /** What the newest check found; null: there was none yet. */
+  /**
+   * What somebody has to see to, by the newest check; null: there was none yet. Where a platform could not be asked,
+   * that is what was found before.
+   */
   report(): CheckReport | null
 }
 
 export function createChecks({ products, platforms, gate, mayCall, clock, log }: ChecksDeps): Checks {
-  let isDue = true
+  /** Epoch milliseconds; null: not before it is asked for. */
+  let dueAt: number | null = 0
   let report: CheckReport | null = null
+  let known: readonly CheckFinding[] = []
 
-  const limitOf = (name: AdapterName): string | null => {
+  const limitOf = (name: AdapterName): CheckFinding | null => {
     const state = gate.stateOf(name)
     if (state.kind !== 'limited' || state.until <= clock()) return null
-    return `No call is made before ${new Date(state.until).toISOString()}: ${state.message}`
+    const message = `No call is made before ${new Date(state.until).toISOString()}: ${state.message}`
+    return { about: name, isFine: false, isUnknown: true, message }
   }
-  const stopOf = (name: AdapterName): string | null => {
+  const stopOf = (name: AdapterName): CheckFinding | null => {
     const state = gate.stateOf(name)
-    return state.kind === 'stopped' ? state.message : null
+    return state.kind === 'stopped' ? { about: name, isFine: false, message: state.message } : null
   }
 
-  async function check(obstacle: (name: AdapterName) => string | null): Promise<readonly CheckFinding[]> {
+  async function check(
+    obstacle: (name: AdapterName) => CheckFinding | null,
+  ): Promise<readonly CheckFinding[]> {
     const findings = await checkPlatforms(products(), platforms(), obstacle)
-    const known = report?.problems ?? []
-    const problems = findings.filter(({ isFine }) => !isFine)
-    for (const { about, message } of problems) {
-      if (known.some((one) => one.about === about && one.message === message)) continue
+    const notFine = findings.filter(({ isFine }) => !isFine)
+    const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
+    const found = notFine.filter(({ isUnknown }) => isUnknown !== true)
+    const problems = [...found, ...standing(report?.problems ?? [], unknown)]
+
+    const isNew = ({ about, message }: CheckFinding) =>
+      !known.some((one) => one.about === about && one.message === message)
+    for (const { about, message } of found.filter(isNew)) {
       log.warn({ about, reason: message }, 'a role or group can not follow access: somebody has to act')
     }
+    for (const { about, message } of unknown.filter(isNew)) {
+      log.info({ about, reason: message }, 'whether roles and groups can follow access is asked again later')
+    }
+    known = [...problems, ...unknown]
     report = { at: clock(), problems }
+    if (notFine.length > 0) dueAt ??= clock() + REPEAT_MS
     return findings
   }
 
   function look(): void {
     const isLimited = [...platforms().keys()].some((name) => limitOf(name) !== null)
-    if (!isDue || !mayCall() || isLimited) return
-    isDue = false
+    if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
+    dueAt = null
     check(stopOf).catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
   }
 
   return {
     check: () => check(limitOf),
     renew() {
-      isDue = true
+      dueAt = 0
       look()
     },
     look,
     report: () => report,
   }
+}
+
+/** What was found before about that of which nothing is known now. All that concerns a platform begins with its name. */
+function standing(
+  problems: readonly CheckFinding[],
+  unknown: readonly CheckFinding[],
+): readonly CheckFinding[] {
+  const names = ADAPTER_NAMES.filter((name) => unknown.some(({ about }) => about === name))
+  return problems.filter(
+    ({ about }) => unknown.some((one) => one.about === about) || names.some((name) => about.startsWith(name)),
+  )
 }

@@ -5,9 +5,11 @@ export type Observation = 'member' | 'absent'
 
 /** What a check of the configuration found on the platform: in order, or what to do. */
 export interface CheckFinding {
-  /** `targetKey`, or the adapter's name for what concerns all of its targets. */
+  /** `targetKey`, or for what concerns all targets of an adapter its name; a part of that follows after a colon. */
   readonly about: string
   readonly isFine: boolean
+  /** Nothing was learnt: the platform limits, is down, or did not answer in time. */
+  readonly isUnknown?: true
   /** For people: what stands, or what to do about it. */
   readonly message: string
 }

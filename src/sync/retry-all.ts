@@ -1,7 +1,8 @@
-import { ENVIRONMENTS, type Environment } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import type { MembershipKey } from '../store/membership.js'
 import type { RetryFilter } from '../store/membership-writes.js'
 import type { WriteSync } from '../store/sync-writes.js'
+import { ENVIRONMENTS } from './target.js'
 
 /** The same filter for each of these environments that it means; left out: both. */
 export function inEach(

@@ -29,7 +29,7 @@ export interface Sync {
   sweep(): Promise<void>
   /**
    * Asks the platforms whether all that the configured targets need is there. That is done by itself, too, at the start
-   * and with every sweep, run and reload.
+   * and with every sweep, run and reload, and some minutes after a check that was not fine.
    */
   check(): Promise<readonly CheckFinding[]>
   /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */

@@ -27,10 +27,14 @@ describe('latchkey events list', () => {
     expect(idsIn((await events(await configWith(), 'list', ...filter.split(' '))).out)).toEqual(ids)
   })
 
-  it('says that there is more than it shows', async () => {
-    const { out, err } = await events(await configWith(), 'list', '--limit', '3')
-    expect(linesOf(out)).toHaveLength(3)
-    expect(err).toBe('note: there are older ones; see --limit and --to\n')
+  it('says how to go on where there is more than it shows, whenever that was received', async () => {
+    const config = await configWith()
+    const all = idsIn((await events(config, 'list')).out)
+    const { out, err } = await events(config, 'list', '--limit', '3')
+    expect(idsIn(out)).toEqual(all.slice(0, 3))
+    const [, place = ''] = /^note: there are older ones: go on with --before (\d+)\n$/.exec(err) ?? []
+    expect(idsIn((await events(config, 'list', '--before', place)).out)).toEqual(all.slice(3))
+    expect((await events(config, 'list', '--before', 'x')).exitCode).toBe(2)
   })
 
   it('answers that there is none as an answer', async () => {

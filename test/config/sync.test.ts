@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { endpoint, load, problems, warnings } from './config-file.js'
+import { endpoint, fromEnv, fromFile, load, problems, temporaryFolder, warnings } from './config-file.js'
 
 const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
 
@@ -31,12 +33,64 @@ describe('a product', () => {
     [{ adapter: 'telegram' }, 'products.pro_x.targets[0].groupId: is required'],
     [{ adapter: 'telegram', groupId: '' }, 'products.pro_x.targets[0].groupId: is empty'],
     [
-      { adapter: 'telegram', groupId: '1', roleId: '2' },
+      { adapter: 'telegram', groupId: '-1', roleId: '2' },
       'products.pro_x.targets[0].roleId: is not a known key',
     ],
   ])('is refused for the target %j', (target, problem) => {
     expect(problems({ products: { pro_x: { targets: [target] } } })).toEqual([problem])
   })
+})
+
+const NO_DISCORD_ID = 'must be a Discord id: a whole number, such as "1100000000000000010"'
+const NO_GROUP_ID = 'must be the id of a Telegram group: a whole number below zero, such as "-1001234567890"'
+
+describe('an id', () => {
+  it.each(['1', '1100000000000000010', '18446744073709551615'])('of Discord may be %s', (id) => {
+    const targets = [{ adapter: 'discord', guildId: id, roleId: id }]
+    const products = { pro_x: { targets, communityGuildId: id, communityRoleId: id } }
+    expect(load({ products, sync: BOTS }).config.products[0]?.targets).toMatchObject([targets[0], targets[0]])
+  })
+
+  it.each([
+    'abc',
+    '11000000000000000l0',
+    '../users/@me',
+    ' 1100000000000000010',
+    '1100000000000000010\n',
+    '-1',
+    '0',
+    '01',
+    '1.5',
+    '1e18',
+    '١',
+    '18446744073709551616',
+    '110000000000000001000',
+  ])('of Discord can not be %j', (id) => {
+    const targets = [{ adapter: 'discord', guildId: id, roleId: id }]
+    const products = { pro_x: { targets, communityGuildId: id, communityRoleId: id } }
+    expect(problems({ products, sync: BOTS })).toEqual([
+      `products.pro_x.targets[0].guildId: ${NO_DISCORD_ID}`,
+      `products.pro_x.targets[0].roleId: ${NO_DISCORD_ID}`,
+      `products.pro_x.communityGuildId: ${NO_DISCORD_ID}`,
+      `products.pro_x.communityRoleId: ${NO_DISCORD_ID}`,
+    ])
+  })
+
+  it.each(['-1', '-4567', '-1001234567890'])('of a Telegram group may be %s', (id) => {
+    const products = { pro_x: { targets: [{ adapter: 'telegram', groupId: id }], messengerGroupId: id } }
+    expect(load({ products, sync: BOTS }).config.products[0]?.targets).toHaveLength(2)
+  })
+
+  it.each(['1234', '@mygroup', '-', '-0', '-01', '-1.5', '-1001234567890 ', '-100...', `-${'1'.repeat(17)}`])(
+    'of a Telegram group can not be %j',
+    (id) => {
+      const products = { pro_x: { targets: [{ adapter: 'telegram', groupId: id }], messengerGroupId: id } }
+      expect(problems({ products, sync: BOTS })).toEqual([
+        `products.pro_x.targets[0].groupId: ${NO_GROUP_ID}`,
+        `products.pro_x.messengerGroupId: ${NO_GROUP_ID}`,
+      ])
+    },
+  )
 })
 
 describe('roles and groups', () => {
@@ -128,6 +182,41 @@ describe('what is outside', () => {
     [{ identity: { ref: 'metadata.' } }, 'identity.ref: must be externalRef or metadata.<key>'],
   ])('is refused as %j', (config, problem) => {
     expect(problems(config)).toEqual([problem])
+  })
+
+  it.each([
+    [fromEnv('BOT'), 'token\n'],
+    [fromEnv('BOT'), 'token\r\n'],
+    [fromEnv('BOT'), ' token'],
+    [fromEnv('BOT'), 'to ken'],
+    [fromEnv('BOT'), 'token\u0000'],
+    [fromEnv('BOT'), 'token\u200b'],
+    [`Bearer ${fromEnv('BOT')}`, 'token'],
+  ])('is reached by a token alone, which %s is not where it stands for %j', (botToken, BOT) => {
+    const stray = 'it has a space, a line break or another character that no token has'
+    expect(problems({ sync: { discord: { botToken }, telegram: { botToken } } }, { BOT })).toEqual([
+      `sync.discord.botToken: must be the token alone: ${stray}`,
+      `sync.telegram.botToken: must be the token alone: ${stray}`,
+    ])
+  })
+
+  it.each(['Bot token', 'bot token'])('is reached by a token alone, which %j is not', (botToken) => {
+    expect(problems({ sync: { discord: { botToken } } })).toEqual([
+      'sync.discord.botToken: must be the token alone, without "Bot" before it',
+    ])
+  })
+
+  it('is reached by a token from a file, whose last line break is none of it', () => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'token')
+    const botToken = fromFile(path)
+    writeFileSync(path, 'token\n')
+    const config = { sync: { telegram: { botToken } } }
+    expect(load(config).config.sync.telegram?.botToken).toBe('token')
+    writeFileSync(path, 'token\n\n')
+    expect(problems(config)).toEqual([
+      expect.stringMatching(/^sync\.telegram\.botToken: must be the token alone/),
+    ])
   })
 
   it('may know the customer by a metadata key', () => {

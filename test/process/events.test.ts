@@ -24,6 +24,7 @@ it('shows what is stored beside the running daemon, and exports it without it, b
   const listed = JSON.parse(await output(latchkey('events', 'list', '--json')))
   expect(listed).toMatchObject({
     hasMore: false,
+    next: null,
     items: [{ type: 'manual.granted' }, { type: 'payment.refunded' }, { type: 'payment.authorized' }],
   })
   const [, , { id, bodySha256 }] = listed.items

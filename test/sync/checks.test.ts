@@ -3,7 +3,7 @@ import type { CheckFinding } from '../../src/sync/platform.js'
 import { RetryableError } from '../../src/sync/platform-errors.js'
 import { targetKey } from '../../src/sync/target.js'
 import { createCommunity } from './community.js'
-import { GOLD, NOON, PRODUCTS, type Syncing, syncing } from './syncing.js'
+import { GOLD, NOON, PRODUCTS, SILVER, type Syncing, syncing } from './syncing.js'
 
 const TOO_HIGH: CheckFinding = {
   about: targetKey(GOLD),
@@ -11,16 +11,26 @@ const TOO_HIGH: CheckFinding = {
   message: "Put the bot's own role above it.",
 }
 
-/** A community that finds these things, and counts how often it was asked. */
+const LIMITED: CheckFinding = {
+  about: 'discord',
+  isFine: false,
+  isUnknown: true,
+  message: 'No call is made before 2026-03-01T12:00:30.000Z: Slower.',
+}
+
+/** After which a check that found something is made again. */
+const SOME_MINUTES = 5 * 60_000
+
+/** A community that finds these things, or fails, and counts how often it was asked. */
 async function checked(...findings: CheckFinding[]) {
   let asked = 0
-  let now = findings
+  let now: () => readonly CheckFinding[] = () => findings
   const world = await syncing({
     community: {
       ...createCommunity({ clock: () => NOON }),
       check: async () => {
         asked += 1
-        return now
+        return now()
       },
     },
   })
@@ -28,9 +38,23 @@ async function checked(...findings: CheckFinding[]) {
     ...world,
     asked: () => asked,
     find: (...next: CheckFinding[]) => {
-      now = next
+      now = () => next
+    },
+    fail: (error: RetryableError) => {
+      now = () => {
+        throw error
+      }
     },
   }
+}
+
+/** Makes the community ask to be left alone, for half a minute. */
+async function limit({ community, link, access, sync }: Syncing): Promise<void> {
+  const until = { scope: 'platform', notBefore: NOON + 30_000, isRefused: true } as const
+  community.meet(() => ({ error: new RetryableError('rate_limited', 'Slower.', until), isMade: false }))
+  await link('cus_1', '1')
+  await access({ customerId: 'cus_1', active: true })
+  await sync.run()
 }
 
 const warnings = ({ logged }: Pick<Syncing, 'logged'>) =>
@@ -81,30 +105,87 @@ describe('a check', () => {
     await vi.waitFor(() => expect(world.asked()).toBe(3))
   })
 
+  it('is made again by itself some minutes later, until nothing is missing', async () => {
+    const world = await checked(TOO_HIGH)
+    await vi.waitFor(() => expect(warnings(world)).toHaveLength(1))
+    world.pass(SOME_MINUTES)
+    world.sync.wake()
+    await vi.waitFor(() => expect(world.asked()).toBe(2))
+    world.find()
+    world.pass(SOME_MINUTES)
+    world.sync.wake()
+    await vi.waitFor(async () =>
+      expect((await world.sync.status()).checked).toEqual({ at: NOON + 2 * SOME_MINUTES, problems: [] }),
+    )
+    expect(warnings(world)).toHaveLength(1)
+  })
+
   it('waits until a limit is over that the platform has told', async () => {
     const world = await checked(TOO_HIGH)
     await vi.waitFor(() => expect(world.asked()).toBe(1))
-    const until = { scope: 'platform', notBefore: NOON + 30_000, isRefused: true } as const
-    world.community.meet(() => ({
-      error: new RetryableError('rate_limited', 'Slower.', until),
-      isMade: false,
-    }))
-    await world.link('cus_1', '1')
-    await world.access({ customerId: 'cus_1', active: true })
-    await world.sync.run()
+    await limit(world)
     const asked = world.asked()
     const next = await world.start()
     await next.run()
-    expect(await next.check()).toMatchObject([
-      {
-        about: 'discord',
-        isFine: false,
-        message: 'No call is made before 2026-03-01T12:00:30.000Z: Slower.',
-      },
-    ])
+    expect(await next.check()).toEqual([LIMITED])
     expect(world.asked()).toBe(asked)
     world.pass(60_000)
     next.wake()
     await vi.waitFor(() => expect(world.asked()).toBe(asked + 1))
+  })
+
+  it('finds nothing for somebody to see to in a limit, which is over by itself', async () => {
+    const world = await checked()
+    await vi.waitFor(() => expect(world.asked()).toBe(1))
+    await limit(world)
+    expect(await world.sync.check()).toEqual([LIMITED])
+    expect((await world.sync.status()).checked?.problems).toEqual([])
+    expect(warnings(world)).toEqual([])
+    expect(world.logged).toContainEqual(
+      expect.objectContaining({
+        level: 30,
+        reason: LIMITED.message,
+        msg: 'whether roles and groups can follow access is asked again later',
+      }),
+    )
+  })
+
+  it('is made again by itself some minutes after an outage, in which it finds nothing for somebody to see to', async () => {
+    const world = await checked({ ...TOO_HIGH, isFine: true })
+    await vi.waitFor(() => expect(world.asked()).toBe(1))
+    world.fail(new RetryableError('unreachable', 'Discord could not be reached.'))
+    const next = await world.start()
+    const again = expect.objectContaining({ level: 30, reason: 'Discord could not be reached.' })
+    await vi.waitFor(() => expect(world.logged).toContainEqual(again))
+    expect((await next.status()).checked?.problems).toEqual([])
+    expect(await next.check()).toMatchObject([{ about: 'discord', isFine: false }])
+    expect(warnings(world)).toEqual([])
+    world.find(TOO_HIGH)
+    world.pass(SOME_MINUTES)
+    next.wake()
+    await vi.waitFor(() => expect(warnings(world)).toEqual([TOO_HIGH.message]))
+  })
+
+  it('forgets what was mended, and nothing that it got no answer about', async () => {
+    const silver = { ...TOO_HIGH, about: targetKey(SILVER) }
+    const world = await checked(TOO_HIGH, silver)
+    await vi.waitFor(() => expect(warnings(world)).toHaveLength(2))
+    world.find(
+      { ...TOO_HIGH, isUnknown: true, message: 'Discord did not answer.' },
+      { ...silver, isFine: true },
+    )
+    await world.sync.check()
+    expect((await world.sync.status()).checked?.problems).toEqual([TOO_HIGH])
+  })
+
+  it('forgets nothing that was missing while the platform can not be asked', async () => {
+    const world = await checked(TOO_HIGH)
+    await vi.waitFor(() => expect(warnings(world)).toHaveLength(1))
+    await limit(world)
+    expect(await world.sync.check()).toEqual([LIMITED])
+    expect((await world.sync.status()).checked?.problems).toEqual([TOO_HIGH])
+    world.pass(60_000)
+    expect(await world.sync.check()).toEqual([TOO_HIGH])
+    expect(warnings(world)).toHaveLength(1)
   })
 })

@@ -114,7 +114,7 @@ describe('the check', () => {
     ])
     await discord.setState('refuse')
     expect(await platform.check([GOLD])).toEqual([
-      { about: 'discord', isFine: false, message: 'Discord could not be reached.' },
+      { about: 'discord', isFine: false, isUnknown: true, message: 'Discord could not be reached.' },
     ])
   })
 })

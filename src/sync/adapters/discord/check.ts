@@ -1,5 +1,5 @@
+import { failedCheck } from '../../failed-check.js'
 import type { CheckFinding } from '../../platform.js'
-import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
 import { type DiscordTarget, targetKey } from '../../target.js'
 import type { Inspections } from './inspection.js'
 import { Refusal } from './refusal.js'
@@ -35,14 +35,10 @@ export function createCheck({ bot, inspectAs }: Inspections) {
   }
 }
 
-/** A bug is none of a check's findings. */
 function notFine(about: string, error: unknown): CheckFinding {
   if (error instanceof Refusal) {
     const message = `Discord refused: ${error.message} (${error.status}): see that sync.discord is right.`
     return { about, isFine: false, message }
   }
-  if (error instanceof RetryableError || error instanceof ActionRequiredError) {
-    return { about, isFine: false, message: error.message }
-  }
-  throw error
+  return failedCheck(about, error)
 }
