@@ -9,11 +9,13 @@ import { loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createBot } from '../sync/adapters/telegram/bot.js'
 import { createCalls } from '../sync/adapters/telegram/calls.js'
+import { createCheckUpdates } from '../sync/adapters/telegram/check-updates.js'
 import { createGroups } from '../sync/adapters/telegram/groups.js'
 import { createHandleUpdate } from '../sync/adapters/telegram/handle-update.js'
 import { createInviteLink } from '../sync/adapters/telegram/invite-links.js'
 import { createWaitAfter } from '../sync/adapters/telegram/loop.js'
 import { createTelegramPlatform } from '../sync/adapters/telegram/platform.js'
+import { createReception } from '../sync/adapters/telegram/reception.js'
 import { createPolling, createWebhook } from '../sync/adapters/telegram/updates.js'
 import { createInvites, type Invite, type InviteRequest, type InvitesDeps } from '../sync/invites.js'
 import { type Customer, createJoinLinks, type LinkAccount, type LinkToken } from '../sync/join-links.js'
@@ -34,6 +36,8 @@ export interface TelegramDeps {
   readonly readAccess: InvitesDeps['readAccess']
   readonly performAct: PerformAct
   readonly accountAsked: Sync['accountAsked']
+  /** Told when something begins to keep updates out that somebody has to mend, and when it does no more. */
+  readonly receptionChanged: () => void
   /** Epoch milliseconds. */
   readonly clock: () => number
   /** From 0 up to 1. */
@@ -67,6 +71,7 @@ export function createTelegram({
   readAccess,
   performAct,
   accountAsked,
+  receptionChanged,
   clock,
   random,
   log,
@@ -95,15 +100,17 @@ export function createTelegram({
     clock,
   })
   const { updates } = config
+  const reception = createReception({ clock, changed: receptionChanged })
   const waitAfter = createWaitAfter(clock, random)
   const loop =
     updates === null
-      ? createPolling({ call, handleUpdate, waitAfter, log })
-      : createWebhook({ call, updates, waitAfter, log })
+      ? createPolling({ call, handleUpdate, reception, waitAfter, log })
+      : createWebhook({ call, updates, reception, waitAfter, log })
   return {
     platform: createTelegramPlatform({
       call,
       groups,
+      checkUpdates: createCheckUpdates({ call, reception, webhookUrl: updates?.url ?? null, clock }),
       owedUnbans: {
         isOwed: (owed) => isUnbanOwed(db, owed),
         owe: (owed) => writeSync('oweUnban', owed),

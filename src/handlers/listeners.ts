@@ -123,7 +123,9 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
 function createApi(deps: ListenersDeps, authenticate: Authenticate) {
   const { addresses, metrics, log } = deps
   const { webhooks, entitlements } = createRoutes(deps, authenticate)
-  const delivered = [webhooks, createRoute(TELEGRAM_UPDATES_PATH, postTelegramUpdate(deps), log)]
+  const clientAddress = createClientAddress(addresses.trustProxy)
+  const updates = postTelegramUpdate({ ...deps, clientAddress })
+  const delivered = [webhooks, createRoute(TELEGRAM_UPDATES_PATH, updates, log)]
   const customers = customerRoutes({ ...deps, authenticate }, log)
   const answered = [
     ...customers.posted,

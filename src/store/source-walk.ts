@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
-import type { Environment } from '../provider/event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { StoredSourceKey } from './rebuild-progress.js'
 import type { Database } from './schema.js'
 import type { StoredSourceEvent } from './stored-sources.js'
@@ -53,6 +53,8 @@ interface SourceRow extends SourceKey {
   readonly count: number | string | bigint
   /** In JSON, one after the other. */
   readonly events: string | null
+  /** What became of each, in their order: the disposition and the reason, if any, with a colon between. */
+  readonly outcomes: string | null
   readonly state: string | null
   readonly memory: string | null
 }
@@ -69,14 +71,14 @@ async function loadNextRows(
 ): Promise<readonly SourceRow[]> {
   const { rows } = await sql<SourceRow>`
     select kind, id, count(*) as count,
-      string_agg(event, ',') as events, max(state) as state, max(memory) as memory
+      string_agg(event, ',') as events, string_agg(outcome, ',') as outcomes,
+      max(state) as state, max(memory) as memory
     from (
-      select source_kind as kind, source_id as id, null as state, null as memory,
-        '{"event":' || normalized || ',"disposition":"' || disposition
-          || '","reason":' || coalesce('"' || reason || '"', 'null') || '}' as event
+      select source_kind as kind, source_id as id, null as state, null as memory, normalized as event,
+        case when normalized is not null then disposition || coalesce(':' || reason, '') end as outcome
       from events where environment = ${environment} and (source_kind, source_id) > (${kind}, ${id})
       union all
-      select kind, source_id, state, memory, null
+      select kind, source_id, state, memory, null, null
       from sources where environment = ${environment} and (kind, source_id) > (${kind}, ${id})
       order by 1, 2 limit ${limit}
     ) as walked
@@ -85,10 +87,19 @@ async function loadNextRows(
   return rows
 }
 
-function toSource({ kind, id, events, state, memory }: SourceRow): WholeSource {
+function toSource({ kind, id, events, outcomes, state, memory }: SourceRow): WholeSource {
   return {
     key: { kind, id },
-    events: events === null ? [] : (JSON.parse(`[${events}]`) as StoredSourceEvent[]),
+    events: events === null || outcomes === null ? [] : toEvents(events, outcomes),
     standing: state === null ? null : { state, memory },
   }
+}
+
+/** As one text, since many small ones take longer to parse. */
+function toEvents(events: string, outcomes: string): StoredSourceEvent[] {
+  const told = outcomes.split(',')
+  return (JSON.parse(`[${events}]`) as NormalizedEvent[]).map((event, i) => {
+    const [disposition, reason = null] = told[i]?.split(':') ?? []
+    return { event, disposition, reason } as StoredSourceEvent
+  })
 }

@@ -65,6 +65,7 @@ export function createMethods({ groups, updates, sent }: MethodsDeps) {
       )
       return true
     },
+    getWebhookInfo: () => updates.webhookInfo(),
     getUpdates: ({ offset = 0, limit = 100, timeout = 0, allowed_updates: allowed }) =>
       updates.poll({
         offset: Number(offset),

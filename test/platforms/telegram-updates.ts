@@ -18,6 +18,8 @@ export interface UpdatesQueue {
   isPolled(): boolean
   setWebhook(webhook: Webhook | null, allowed: readonly string[] | undefined): void
   webhook(): Webhook | null
+  /** As `getWebhookInfo` tells it. */
+  webhookInfo(): Readonly<Record<string, unknown>>
   close(): void
 }
 
@@ -41,14 +43,20 @@ export function createUpdatesQueue(): UpdatesQueue {
   let wake: () => void = () => {}
   let terminate: (() => void) | null = null
   let isDelivering = false
+  let failed: { readonly last_error_date: number; readonly last_error_message: string } | null = null
 
   async function deliver(): Promise<void> {
     if (isDelivering) return
     isDelivering = true
     while (webhook !== null && waiting[0] !== undefined && !isClosed) {
       const [update] = waiting
-      if (await post(webhook, update)) waiting = waiting.filter((one) => one !== update)
-      else await new Promise((resolve) => setTimeout(resolve, DELIVER_AGAIN_AFTER_MS))
+      const failure = await post(webhook, update)
+      if (failure === null) {
+        waiting = waiting.filter((one) => one !== update)
+        continue
+      }
+      failed = { last_error_date: Math.floor(Date.now() / 1_000), last_error_message: failure }
+      await new Promise((resolve) => setTimeout(resolve, DELIVER_AGAIN_AFTER_MS))
     }
     isDelivering = false
   }
@@ -93,6 +101,13 @@ export function createUpdatesQueue(): UpdatesQueue {
       void deliver()
     },
     webhook: () => webhook,
+    webhookInfo: () => ({
+      url: webhook?.url ?? '',
+      has_custom_certificate: false,
+      pending_update_count: waiting.length,
+      ...(webhook === null ? {} : failed),
+      ...(allowedTypes === undefined ? {} : { allowed_updates: allowedTypes }),
+    }),
     close() {
       isClosed = true
       wake()
@@ -100,7 +115,8 @@ export function createUpdatesQueue(): UpdatesQueue {
   }
 }
 
-async function post({ url, secret }: Webhook, update: Update): Promise<boolean> {
+/** Why it could not be delivered; null: it was. */
+async function post({ url, secret }: Webhook, update: Update): Promise<string | null> {
   try {
     const answer = await fetch(url, {
       method: 'POST',
@@ -112,8 +128,8 @@ async function post({ url, secret }: Webhook, update: Update): Promise<boolean> 
       },
     })
     await answer.arrayBuffer()
-    return answer.ok
+    return answer.ok ? null : `Wrong response from the webhook: ${answer.status} ${answer.statusText}`
   } catch {
-    return false
+    return 'Connection refused'
   }
 }

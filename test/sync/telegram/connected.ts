@@ -31,6 +31,8 @@ export interface ConnectedTelegram extends Telegram {
   readonly file: string
   /** Who asked to join, as the core was told. */
   readonly asked: readonly string[]
+  /** How often receiving updates began to need somebody, or ended to. */
+  readonly receptionChanges: () => number
   /** Every line logged so far. */
   readonly logged: () => string
   readonly performAct: PerformAct
@@ -59,6 +61,7 @@ export async function connect(
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
   const lines: string[] = []
   const asked: string[] = []
+  let receptionChanges = 0
   const db = openDatabase(file, { readOnly: false })
   await migrate(db)
   await settlePolicy(db, DOCUMENTED_POLICY)
@@ -80,6 +83,9 @@ export async function connect(
     accountAsked: (target, accountId) => {
       asked.push(accountId)
       return accountAsked(target, accountId)
+    },
+    receptionChanged: () => {
+      receptionChanges += 1
     },
     clock,
     random: () => 0,
@@ -106,6 +112,7 @@ export async function connect(
     ...telegram,
     file,
     asked,
+    receptionChanges: () => receptionChanges,
     logged: () => lines.join(''),
     performAct,
     accountOf: async (customerId) =>

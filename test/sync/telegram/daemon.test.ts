@@ -1,26 +1,46 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
-import { act, runActingDaemon } from '../../daemon/acting.js'
+import { ACTING_KEYS, act, runActingDaemon } from '../../daemon/acting.js'
 import type { RunningDaemon } from '../../daemon/running-daemon.js'
-import type { LocalGroup } from '../../platforms/telegram-group.js'
-import { BOT_TOKEN, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
+import { BotApiError, badRequest } from '../../platforms/telegram-errors.js'
+import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
+import { BOT_TOKEN, type Fault, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
 import { GROUP_ID } from './connected.js'
 
 const USER = 4_200_001
 const OTHER = 4_200_002
+const INVITES_FAIL = { method: 'createChatInviteLink', answer: new BotApiError(500, 'Internal Server Error') }
+
+const OPERATOR_KEY = 'lk_operator_key'
+const OPERATOR = {
+  name: 'operator',
+  hash: `sha256:${createHash('sha256').update(OPERATOR_KEY).digest('hex')}`,
+  scopes: ['admin'],
+  environments: ['live', 'sandbox'],
+}
+
+interface FollowingOptions {
+  readonly groupId?: number
+  readonly updates?: { readonly url: string; readonly secret: string }
+  /** Met from the start on. */
+  readonly faults?: readonly Fault[]
+}
 
 /** The whole daemon, with one product behind one group. */
-async function following({ groupId = GROUP_ID } = {}) {
+async function following({ groupId = GROUP_ID, updates, faults = [] }: FollowingOptions = {}) {
   const server = await startTelegram()
+  for (const fault of faults) server.fail(fault)
   const group = server.addGroup(groupId)
   const targets = [{ adapter: 'telegram', groupId: String(groupId) }]
   const config = {
+    api: { keys: [...ACTING_KEYS.api.keys, OPERATOR] },
     products: { pro_gold: { targets } },
-    sync: { telegram: { botToken: BOT_TOKEN, apiUrl: server.url } },
+    sync: { telegram: { botToken: BOT_TOKEN, apiUrl: server.url, ...(updates && { updates }) } },
   }
   const daemon = await runActingDaemon({ config })
   // Links end by the messenger's clock.
   daemon.setNow(Date.now())
-  return { server, group, daemon }
+  return { server, group, daemon, config }
 }
 
 const grant = (daemon: RunningDaemon, customerId = 'cus_1') =>
@@ -170,5 +190,60 @@ describe('the bot token', () => {
     const stored = await daemon.stored((db) => db.selectFrom('memberships').selectAll().execute())
     const written = JSON.stringify([daemon.logged(), invites, tokens, stored])
     expect(written).not.toContain(BOT_TOKEN.split(':')[1])
+  })
+})
+
+describe('updates that do not come', () => {
+  const problemsOf = async (daemon: RunningDaemon) => {
+    const { json } = await act(daemon, 'GET', '/sync', undefined, { key: OPERATOR_KEY })
+    return (json as { readonly checked: { readonly problems: readonly unknown[] } | null }).checked?.problems
+  }
+  const problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
+
+  it('since Telegram refuses the address are told of, until another one is configured', async () => {
+    const answer = badRequest('bad webhook: An HTTPS URL must be provided for webhook')
+    const updates = { url: 'https://latchkey.example/platforms/telegram/updates', secret: 'x'.repeat(16) }
+    const { daemon, config } = await following({ updates, faults: [{ method: 'setWebhook', answer }] })
+    const refused = problem('bad webhook: An HTTPS URL must be provided for webhook')
+    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([refused]))
+    const told = { about: 'telegram:updates', msg: expect.stringContaining('somebody has to act') }
+    expect(daemon.logged()).toContainEqual(expect.objectContaining(told))
+
+    const telegram = { ...config.sync.telegram, updates: { ...updates, secret: 'y'.repeat(16) } }
+    await daemon.readAgain({ ...config, sync: { telegram } })
+    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([]))
+  })
+
+  it('since another program fetches them are told of', async () => {
+    const { server, daemon } = await following()
+    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([]))
+    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
+    await server.updates.poll(asOther)
+    const fetched = problem('Another program fetches the updates of this bot')
+    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
+  })
+})
+
+describe('an invite that can not be had', () => {
+  it.each<[string, (world: Awaited<ReturnType<typeof following>>) => unknown, number, string]>([
+    [
+      'Telegram is away',
+      ({ server }) => Object.assign(server, { isDown: true }),
+      503,
+      'platform_unavailable',
+    ],
+    ['Telegram fails', ({ server }) => server.fail(INVITES_FAIL), 503, 'platform_unavailable'],
+    ['the token does not count', ({ server }) => server.revokeToken(), 502, 'platform_refused'],
+    ['the bot was removed', ({ group }) => group.setStatus(BOT_ID, 'kicked'), 502, 'platform_refused'],
+  ])('since %s is told of in one line, without a stack', async (_, happen, status, code) => {
+    const world = await following()
+    await grant(world.daemon)
+    await happen(world)
+    const answered = await act(world.daemon, 'POST', '/customers/cus_1/invites')
+    expect(answered).toMatchObject({ status, json: { code } })
+    const lines = world.daemon.logged().filter(({ msg }) => msg === 'a request could not be served')
+    expect(lines).toMatchObject([{ url: '/customers/cus_1/invites', code, reason: expect.any(String) }])
+    expect(JSON.stringify(lines)).not.toContain('stack')
   })
 })

@@ -381,6 +381,7 @@ describe('a check', () => {
     expect(await platform.check([GOLD_GROUP])).toEqual([
       { about: 'telegram', isFine: true, message: 'The bot is @latchkey_test_bot.' },
       { about: GOLD, isFine: true, message: 'The bot may let people into Gold, and remove them.' },
+      { about: 'telegram:updates', isFine: true, message: 'Updates are fetched.' },
     ])
   })
 
@@ -412,6 +413,7 @@ describe('a check', () => {
     expect((await platform.check([unknown, GOLD_GROUP])).map(({ isFine }) => isFine)).toEqual([
       true,
       false,
+      true,
       true,
     ])
     server.fail({ method: 'getChat', answer: badRequest('CHANNEL_PRIVATE') })

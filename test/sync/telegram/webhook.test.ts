@@ -6,6 +6,7 @@ import { startTelegram } from '../../platforms/telegram-server.js'
 import { type ConnectOptions, connect, GROUP_ID } from './connected.js'
 
 const SECRET = 'telegram_delivers-with-this'
+const SECRET_HEADER = 'x-telegram-bot-api-secret-token'
 const PATH = '/platforms/telegram/updates'
 const USER = 4_200_001
 
@@ -18,7 +19,7 @@ async function delivered(options: ConnectOptions = {}, front: Parameters<typeof 
   const updates = { url: `${webhooksUrl}${PATH}`, secret: SECRET }
   const telegram = await connect(server, { updates, ...options })
   messenger = telegram
-  return { server, group, telegram, url, webhooksUrl, frontLog: () => JSON.stringify(logged) }
+  return { server, group, telegram, url, webhooksUrl, frontLogged: () => logged }
 }
 
 const update = (userId: number) => ({
@@ -77,10 +78,10 @@ describe('updates that are delivered', () => {
 
   it.each([
     ['no secret', {}],
-    ['an empty one', { 'x-telegram-bot-api-secret-token': '' }],
-    ['another one', { 'x-telegram-bot-api-secret-token': `${SECRET}x` }],
-    ['its beginning', { 'x-telegram-bot-api-secret-token': SECRET.slice(0, -1) }],
-    ['it twice', { 'x-telegram-bot-api-secret-token': `${SECRET}, ${SECRET}` }],
+    ['an empty one', { [SECRET_HEADER]: '' }],
+    ['another one', { [SECRET_HEADER]: `${SECRET}x` }],
+    ['its beginning', { [SECRET_HEADER]: SECRET.slice(0, -1) }],
+    ['it twice', { [SECRET_HEADER]: `${SECRET}, ${SECRET}` }],
   ])('are refused with %s', async (_, headers) => {
     const { telegram, url } = await delivered()
     expect(await post(url, update(USER), headers as Record<string, string>)).toMatchObject({
@@ -90,7 +91,23 @@ describe('updates that are delivered', () => {
     expect(telegram.asked).toEqual([])
   })
 
-  const PROOF = { 'x-telegram-bot-api-secret-token': SECRET }
+  it('are told of where they are refused, at most once a minute', async () => {
+    let now = Date.parse('2026-03-01T12:00:00.000Z')
+    const { url, frontLogged } = await delivered({}, { clock: () => now })
+    const refused = () => frontLogged().filter(({ msg }) => String(msg).includes('its secret token'))
+    for (let n = 0; n < 3; n += 1) await post(url, update(USER), { [SECRET_HEADER]: 'of_another_program' })
+    expect(refused()).toMatchObject([{ refused: 1, address: '127.0.0.1' }])
+    expect(refused()[0]?.hint).toContain('latchkey sync check')
+    now += 59_999
+    await post(url, update(USER))
+    expect(refused()).toHaveLength(1)
+    now += 1
+    await post(url, update(USER))
+    expect(refused()).toMatchObject([{ refused: 1 }, { refused: 4 }])
+    expect(JSON.stringify(frontLogged())).not.toContain('of_another_program')
+  })
+
+  const PROOF = { [SECRET_HEADER]: SECRET }
 
   it('are taken with the secret', async () => {
     const { telegram, url } = await delivered()
@@ -135,11 +152,11 @@ describe('updates that are delivered', () => {
   })
 
   it('never show their secret in a log or an answer', async () => {
-    const { server, telegram, url, frontLog } = await delivered()
+    const { server, telegram, url, frontLogged } = await delivered()
     server.fail({ method: 'setWebhook', answer: 'close' })
     telegram.start()
     await vi.waitFor(() => expect(server.updates.webhook()).not.toBeNull())
     const answers = [await post(url, update(USER)), await post(url, '{', PROOF)]
-    expect(JSON.stringify(answers) + telegram.logged() + frontLog()).not.toContain(SECRET)
+    expect(JSON.stringify(answers) + telegram.logged() + JSON.stringify(frontLogged())).not.toContain(SECRET)
   })
 })

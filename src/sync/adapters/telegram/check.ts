@@ -1,13 +1,20 @@
 import type { Api } from 'grammy'
 import type { Chat, ChatMember } from 'grammy/types'
+import { failedCheck } from '../../failed-check.js'
 import type { CheckFinding } from '../../platform.js'
-import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
 import { type TelegramTarget, targetKey } from '../../target.js'
 import type { Call } from './calls.js'
+import { type CheckUpdates, UPDATES } from './check-updates.js'
 import { explained, type Groups } from './groups.js'
 
-/** Asks Telegram whether the bot is in each group, with the rights to let in and to remove. */
-export function createCheck(call: Call, groups: Groups) {
+export interface CheckDeps {
+  readonly call: Call
+  readonly groups: Groups
+  readonly checkUpdates: CheckUpdates
+}
+
+/** Asks Telegram whether the bot is in each group, with the rights to let in and to remove, and tells it what happens. */
+export function createCheck({ call, groups, checkUpdates }: CheckDeps) {
   async function checkTarget(target: TelegramTarget, botId: number): Promise<CheckFinding> {
     const about = targetKey(target)
     const ask = <Answer>(run: (api: Api, chatId: number) => Promise<Answer>) =>
@@ -19,18 +26,21 @@ export function createCheck(call: Call, groups: Groups) {
       const fine = `The bot may let people into ${chat.title ?? about}, and remove them.`
       return { about, isFine: problem === null, message: problem ?? fine }
     } catch (error) {
-      return notFine(about, error)
+      return failedCheck(about, error)
     }
   }
 
   return async (targets: readonly TelegramTarget[]): Promise<readonly CheckFinding[]> => {
     try {
       const bot = await call((api) => api.getMe())
-      const findings = [{ about: 'telegram', isFine: true, message: `The bot is @${bot.username}.` }]
+      const findings: CheckFinding[] = [
+        { about: 'telegram', isFine: true, message: `The bot is @${bot.username}.` },
+      ]
       for (const target of targets) findings.push(await checkTarget(target, bot.id))
+      findings.push(await checkUpdates().catch((error: unknown) => failedCheck(UPDATES, error)))
       return findings
     } catch (error) {
-      return [notFine('telegram', error)]
+      return [failedCheck('telegram', error)]
     }
   }
 }
@@ -47,12 +57,4 @@ function problemOf(bot: ChatMember): string | null {
     ...(bot.can_restrict_members ? [] : ['ban users']),
   ]
   return missing.length === 0 ? null : `Allow the bot, as an administrator, to ${missing.join(' and to ')}.`
-}
-
-/** A bug is none of a check's findings. */
-function notFine(about: string, error: unknown): CheckFinding {
-  if (error instanceof RetryableError || error instanceof ActionRequiredError) {
-    return { about, isFine: false, message: error.message }
-  }
-  throw error
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type BackOff, backOffMs } from '../../back-off.js'
 import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
+import type { Reception } from './reception.js'
 
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
 /** A call that hangs is not waited for to its end. */
@@ -21,12 +22,14 @@ export type WaitAfter = (error: unknown, failures: number) => number
 export interface LoopDeps {
   /** Told to stop by the signal; `again`: there is more to do. */
   readonly step: (signal: AbortSignal) => Promise<'again' | 'done'>
+  /** Told how each step ended. */
+  readonly reception: Pick<Reception, 'went' | 'failed'>
   readonly waitAfter: WaitAfter
   readonly log: Logger
 }
 
 /** Repeats a step in the background. After a failure it waits, longer each time, and says so once. */
-export function createLoop({ step, waitAfter, log }: LoopDeps): Loop {
+export function createLoop({ step, reception, waitAfter, log }: LoopDeps): Loop {
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> = Promise.resolve()
@@ -36,12 +39,14 @@ export function createLoop({ step, waitAfter, log }: LoopDeps): Loop {
     while (!signal.aborted) {
       try {
         const outcome = await step(signal)
+        reception.went()
         if (failures > 0) log.info('Telegram updates are received again')
         failures = 0
         if (outcome === 'done') return
       } catch (error) {
         if (signal.aborted) return
         failures += 1
+        reception.failed(error)
         if (error instanceof ActionRequiredError) log.error(reasonOf(error), 'Telegram updates are refused')
         else if (failures === 1) log.warn(reasonOf(error), 'Telegram updates are not received now')
         await pause(waitAfter(error, failures), signal)

@@ -1,8 +1,7 @@
 import type { Observation, Platform } from '../../platform.js'
 import { ActionRequiredError } from '../../platform-errors.js'
 import type { TelegramTarget } from '../../target.js'
-import type { Call } from './calls.js'
-import { createCheck } from './check.js'
+import { type CheckDeps, createCheck } from './check.js'
 import { explained, type Groups } from './groups.js'
 import type { OwedUnbans } from './owed-unbans.js'
 import { isRefusal } from './refusal.js'
@@ -12,9 +11,7 @@ const CONCURRENCY = 3
 
 const USER_ID = /^[1-9]\d{0,15}$/
 
-export interface TelegramPlatformDeps {
-  readonly call: Call
-  readonly groups: Groups
+export interface TelegramPlatformDeps extends CheckDeps {
   readonly owedUnbans: OwedUnbans
 }
 
@@ -22,11 +19,9 @@ export interface TelegramPlatformDeps {
  * Groups of the messenger. A bot can't add anybody: to give is to approve that somebody joins who has asked to. To
  * take is to ban, which removes, and to lift the ban at once, so that they may come back.
  */
-export function createTelegramPlatform({
-  call,
-  groups,
-  owedUnbans,
-}: TelegramPlatformDeps): Platform<TelegramTarget> {
+export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<TelegramTarget> {
+  const { groups, owedUnbans } = deps
+
   async function liftBan(groupId: string, userId: number): Promise<void> {
     await groups
       .within(groupId, (api, chatId) => api.unbanChatMember(chatId, userId, { only_if_banned: true }))
@@ -82,7 +77,7 @@ export function createTelegramPlatform({
       await explained(groupId, liftBan(groupId, userId))
     },
     listMembers: null,
-    check: createCheck(call, groups),
+    check: createCheck(deps),
   }
 }
 

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { type Call, LONG_POLL_SECONDS } from './calls.js'
 import type { HandleUpdate } from './handle-update.js'
 import { createLoop, type Loop, pause, type WaitAfter } from './loop.js'
+import type { Reception } from './reception.js'
 import { HANDLED_UPDATES } from './update.js'
 
 /** An update that fails this often is left, so that it keeps nobody else's waiting. */
@@ -12,6 +13,7 @@ const MAX_UPDATES_AT_ONCE = 100
 export interface UpdatesDeps {
   readonly call: Call
   readonly handleUpdate: HandleUpdate
+  readonly reception: Reception
   readonly waitAfter: WaitAfter
   readonly log: Logger
 }
@@ -20,14 +22,14 @@ export interface UpdatesDeps {
  * Fetches updates by long polling, one poll at a time. Telegram keeps an update until one with a higher number is asked
  * for, which happens only once it is handled: one that was under way at a crash comes again.
  */
-export function createPolling({ call, handleUpdate, waitAfter, log }: UpdatesDeps): Loop {
-  let isReady = false
+export function createPolling({ call, handleUpdate, reception, waitAfter, log }: UpdatesDeps): Loop {
   let next = 0
 
   /** Where a webhook is set, Telegram refuses every poll. */
   async function makeReady(): Promise<void> {
-    if (!isReady) await call((api) => api.deleteWebhook())
-    isReady = true
+    if (reception.agreedAt() !== null) return
+    await call((api) => api.deleteWebhook())
+    reception.agreed()
   }
 
   async function handle(update: { readonly update_id: number }, signal: AbortSignal): Promise<void> {
@@ -63,7 +65,7 @@ export function createPolling({ call, handleUpdate, waitAfter, log }: UpdatesDep
     return 'again'
   }
 
-  return createLoop({ step, waitAfter, log })
+  return createLoop({ step, reception, waitAfter, log })
 }
 
 export interface WebhookDeps extends Omit<UpdatesDeps, 'handleUpdate'> {
@@ -71,10 +73,12 @@ export interface WebhookDeps extends Omit<UpdatesDeps, 'handleUpdate'> {
 }
 
 /** Has updates delivered, from the start on: Telegram is told where, until it has taken note. */
-export function createWebhook({ call, updates: { url, secret }, waitAfter, log }: WebhookDeps): Loop {
+export function createWebhook({ call, updates, reception, waitAfter, log }: WebhookDeps): Loop {
+  const { url, secret } = updates
   async function step(): Promise<'done'> {
     await call((api) => api.setWebhook(url, { secret_token: secret, allowed_updates: HANDLED_UPDATES }))
+    reception.agreed()
     return 'done'
   }
-  return createLoop({ step, waitAfter, log })
+  return createLoop({ step, reception, waitAfter, log })
 }
