@@ -6,6 +6,7 @@ import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guar
 import { readinessOf } from './daemon/readiness.js'
 import { createReplays } from './daemon/replays.js'
 import { scheduledBackups } from './daemon/scheduled-backups.js'
+import { createStartedParts } from './daemon/started-parts.js'
 import { customerQuestions } from './daemon/store-questions.js'
 import { createFollowing } from './daemon/sync.js'
 import { usableSocket } from './daemon/usable-socket.js'
@@ -57,7 +58,7 @@ export interface Daemon {
 }
 
 /**
- * Puts the parts together: the only place that knows them all.
+ * Puts the parts together: the only place that knows them all. Where it throws, nothing of them is left open.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`; the system's own errors pass through
  */
 export async function startDaemon(
@@ -72,7 +73,8 @@ export async function startDaemon(
   const store = await openStore(config.database.file, config.policy, clock, (file) =>
     startWriter({ file, clock, onEnded: (error) => fail(error) }),
   )
-  let stopFollowing = async (): Promise<void> => {}
+  const started = createStartedParts()
+  started.add('store', store.close)
   try {
     const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
     const warnIfPolicyDiffers = async () => {
@@ -96,6 +98,7 @@ export async function startDaemon(
       onBroken: (error) => fail(error),
       log,
     })
+    started.add('queue', queue.drain)
     // Whatever found it: the writer may have ended before there was a queue.
     void failure.then(queue.fail)
     const aside: KeptAnswers['aside'] = (change) => keptAnswers.aside(change).finally(() => wakeFollowing())
@@ -103,6 +106,7 @@ export async function startDaemon(
       rebuild: (policy, options) => aside(() => writer.rebuild(policy, options)),
       log,
     })
+    started.add('rebuilds', rebuilds.stop)
     const replays = createReplays({
       file: config.database.file,
       writer,
@@ -111,6 +115,7 @@ export async function startDaemon(
       clock,
       log,
     })
+    started.add('replays', replays.close)
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
@@ -145,7 +150,7 @@ export async function startDaemon(
       log,
     })
     wakeFollowing = following.wake
-    stopFollowing = following.stop
+    started.add('following', following.stop)
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const listeners = await startListeners({
@@ -177,8 +182,8 @@ export async function startDaemon(
         policyInForce: () => policyInForce(store.reader),
       },
       imports: {
-        importLines: createImportLines({ endpointNamed, ingest: queue.ingest }),
-        checkLines: createCheckLines({ endpointNamed }),
+        importLines: createImportLines({ endpointNamed, ingest: queue.ingest, clock }),
+        checkLines: createCheckLines({ endpointNamed, clock }),
       },
       replays,
       messenger: following.messenger,
@@ -194,7 +199,9 @@ export async function startDaemon(
       metrics,
       log,
     })
+    started.add('listeners', listeners.stop)
     const backups = scheduledBackups(config, metrics.registry, clock, log)
+    if (backups !== null) started.add('backups', backups.stop)
     const schedule = watchStore({
       db: store.reader,
       refreshDue: trusted(inPlace(writer.refreshDue)),
@@ -204,21 +211,8 @@ export async function startDaemon(
       clock,
       log,
     })
-    const privacySchedule = erasures.start()
-
-    async function stop(): Promise<void> {
-      // First: whoever asked for an erasure is answered then, finished or not.
-      await privacySchedule.stop()
-      await listeners.stop()
-      await queue.drain()
-      await schedule.stop()
-      await following.stop()
-      await backups?.stop()
-      await rebuilds.stop()
-      await replays.close()
-      await store.close()
-    }
-    let stopped: Promise<void> | null = null
+    started.add('schedule', schedule.stop)
+    started.add('privacySchedule', erasures.start().stop)
     return {
       url: listeners.url,
       webhooksUrl: listeners.webhooksUrl,
@@ -230,15 +224,13 @@ export async function startDaemon(
           log.error({ err: error }, 'the policy in force could not be read')
         })
       },
-      stop: () => {
-        stopped ??= stop()
-        return stopped
-      },
+      stop: started.stop,
       failure,
     }
   } catch (error) {
-    await stopFollowing()
-    await store.close()
+    await started.stop().catch((failed: unknown) => {
+      log.error({ err: failed }, 'not all could be stopped that had been started')
+    })
     throw error
   }
 }

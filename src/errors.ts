@@ -93,3 +93,27 @@ export class LatchkeyError extends Error {
 export function isLatchkeyError(error: unknown, code?: ErrorCode): error is LatchkeyError {
   return error instanceof LatchkeyError && (code === undefined || error.code === code)
 }
+
+/** What SQLite says of a statement, and not of the file or its disk. */
+const OF_THE_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|MISUSE|RANGE)(_|$)/
+
+/**
+ * Whether the message and the code say all that there is to know: of an expected failure, and of what the system or
+ * SQLite refused. Anything else is a bug, and its stack is needed.
+ */
+export function isExplained(error: unknown): boolean {
+  if (isLatchkeyError(error)) return error.cause === undefined || isExplained(error.cause)
+  if (!(error instanceof Error && 'code' in error)) return false
+  return 'syscall' in error || (isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code))
+}
+
+/** What to say of a failure: a line where it is explained, else its stack. */
+export function failureText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (!isExplained(error)) return error.stack ?? error.message
+  return 'code' in error && isSqliteCode(error.code) ? `${error.message} (${error.code})` : error.message
+}
+
+function isSqliteCode(code: unknown): code is string {
+  return typeof code === 'string' && code.startsWith('SQLITE_')
+}

@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider'] },
   handlers: { code: ['errors', 'provider'], typesOf: ['entitlements', 'ingest', 'sync'] },
   jobs: { code: ['errors', 'ingest', 'sync'] },
-  log: { code: [] },
+  log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
     code: [

@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander'
 import type { Config } from '../config/types.js'
 import type { EventFilter } from '../entitlements/stored-event.js'
+import { LatchkeyError } from '../errors.js'
+import { endsBeforeItBegins } from '../handlers/filter-order.js'
 import type { Environment } from '../provider/event.js'
 import { defaultEnvironment, environmentOption, parseId, parseInstant } from './command.js'
 
@@ -34,6 +36,13 @@ export function withEventFilter(command: Command): Command {
     .option('--from <time>', 'only what was first received then, or later', parseInstant)
     .option('--to <time>', 'only what was first received before', parseInstant)
     .addOption(environmentOption())
+    .hook('preAction', (filtered) => assertInOrder(filtered.opts<EventFilterOptions>()))
+}
+
+/** Ahead of all else, whoever is asked then: this database or a daemon. */
+function assertInOrder({ from, to }: EventFilterOptions): void {
+  if (endsBeforeItBegins({ from: from ?? null, to: to ?? null }))
+    throw new LatchkeyError('usage', '--from is later than --to')
 }
 
 export function eventFilterOf(options: EventFilterOptions, { endpoints }: Config): EventFilter {

@@ -1,8 +1,10 @@
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
+import type { Config } from '../config/types.js'
 import { BODY_REMOVAL_TEXT, type BodyRemoval } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
+import type { EventBodyQuery } from '../store/event-body-reader.js'
 import {
   defaultEnvironment,
   environmentOption,
@@ -15,7 +17,7 @@ import {
 import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 import { noSuchEvent } from './events-show.js'
-import { openOutputFile } from './output-file.js'
+import type { Output } from './output-file.js'
 
 interface EventsBodyOptions extends SharedOptions {
   readonly environment?: Environment
@@ -43,17 +45,30 @@ async function writeBody(eventId: string, options: EventsBodyOptions, context: C
   const environment = options.environment ?? defaultEnvironment(config.endpoints)
   const sha256 = options.sha256 ?? null
   const body = await readEventBody(config, { environment, eventId, sha256 })
-  if (body === null) throw noSuchEvent(eventId, environment)
+  if (body === null) throw await nothingSuch(config, { environment, eventId, sha256 })
   const { bytes, removed, sha256: signed } = body
   if (bytes === null) throw bodyRemoved(eventId, removed)
   if (removed !== null) context.err(`${sentenceOf(eventId, removed)}\n`)
   if (options.output !== undefined) {
-    saveTo(resolve(context.folder, options.output), bytes, options.force === true)
+    const { openOutputFile } = await import('./output-file.js')
+    const replace = options.force === true
+    saveTo(openOutputFile(resolve(context.folder, options.output), { replace, config }), bytes)
   } else if (options.json) {
     context.out(jsonLine({ id: eventId, sha256: signed, bodyBase64: bytes.toString('base64') }))
   } else {
     context.out(bytes)
   }
+}
+
+/** There may be the event, and no such body of it. */
+async function nothingSuch(
+  config: Config,
+  { environment, eventId, sha256 }: EventBodyQuery,
+): Promise<LatchkeyError> {
+  const { readEvent } = await import('./read-events.js')
+  const isStored = sha256 !== null && (await readEvent(config, { environment, eventId })) !== null
+  if (!isStored) return noSuchEvent(eventId, environment)
+  return new LatchkeyError('event_not_found', `the event ${eventId} has no body with the SHA-256 ${sha256}`)
 }
 
 function bodyRemoved(eventId: string, removed: BodyRemoval | null): LatchkeyError {
@@ -65,8 +80,7 @@ function sentenceOf(eventId: string, { why, at }: BodyRemoval): string {
   return `the body of ${eventId} ${BODY_REMOVAL_TEXT[why]}, at ${new Date(at).toISOString()}`
 }
 
-function saveTo(path: string, bytes: Buffer, replace: boolean): void {
-  const output = openOutputFile(path, { replace })
+function saveTo(output: Output, bytes: Buffer): void {
   try {
     output.write(bytes)
     output.finish()

@@ -19,7 +19,7 @@ export async function exportEvents(options: EventsExportOptions, context: CliCon
   const filter = eventFilterOf(options, config)
   const file = options.output === undefined ? null : resolve(context.folder, options.output)
   const output =
-    file === null ? toStandardOutput(context) : openOutputFile(file, { replace: !!options.force })
+    file === null ? toStandardOutput(context) : openOutputFile(file, { replace: !!options.force, config })
   const progress = createProgress(file === null ? false : context.isTerminal, context)
   let deliveries = 0
   let leftOut = 0

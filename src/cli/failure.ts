@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { type ErrorCode, type Issue, isLatchkeyError } from '../errors.js'
+import { type ErrorCode, failureText, type Issue, isLatchkeyError } from '../errors.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 
@@ -43,13 +43,12 @@ function describeFailure(error: unknown): Failure {
   return { exitCode: WORK_FAILED, code: 'unexpected', message: textOf(error), issues: [] }
 }
 
-/** A refusal of the system says in one line what it is about; anything else is a bug, and its stack is needed. */
 function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if ('code' in error && error.code === 'EADDRINUSE' && 'address' in error && 'port' in error) {
+  if (!(error instanceof Error && 'code' in error)) return failureText(error)
+  if (error.code === 'EADDRINUSE' && 'address' in error && 'port' in error) {
     return `something else listens on ${error.address}:${error.port}: set another port in the config, or LATCHKEY_PORT`
   }
-  return 'syscall' in error ? error.message : (error.stack ?? error.message)
+  return failureText(error)
 }
 
 /** Commander has shown the version or the help already: as it was asked to, or because no command was named. */

@@ -16,10 +16,10 @@ export async function storeAsTarget(
   }
   const endpointNamed = (name: string) => config.endpoints.find((endpoint) => endpoint.name === name)
   if (dryRun) {
-    const checkLines = createCheckLines({ endpointNamed })
+    const checkLines = createCheckLines({ endpointNamed, clock: now })
     return { importLines: (lines) => checkLines(lines, rules), close: async () => {} }
   }
   const { ingest, close } = await openIngest(config, now)
-  const importLines = createImportLines({ endpointNamed, ingest })
+  const importLines = createImportLines({ endpointNamed, ingest, clock: now })
   return { importLines: (lines) => importLines(lines, rules), close }
 }

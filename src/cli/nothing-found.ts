@@ -9,30 +9,46 @@ import { readEventPage } from './read-events.js'
 
 /**
  * Looks whether it is for a slip in the filter that no event was found, since that answer looks right otherwise.
- * Events outlive the config of their endpoint, and types are open-ended: what is stored is known too.
+ * Types are open-ended: what is stored is known too.
  *
  * @throws {LatchkeyError} `usage` for an endpoint that is not configured, and through which nothing came
  */
 export async function explainNothingFound(
-  { environment, endpoint, type }: EventFilter,
+  filter: EventFilter,
   config: Config,
   { err }: Pick<CliContext, 'err'>,
 ): Promise<void> {
-  const isStored = async (only: Partial<EventFilter>): Promise<boolean> => {
-    const filter = { ...ALL, environment, ...only }
-    return (await readEventPage(config, { filter, before: null, limit: 1 })).items.length > 0
-  }
-  const names = [...config.endpoints.map(({ name }) => name), MANUAL_ENDPOINT]
-  if (endpoint !== null && !names.includes(endpoint) && !(await isStored({ endpoint }))) {
-    const question = meant(endpoint, names) || `; there are ${names.join(', ')}`
-    throw new LatchkeyError(
-      'usage',
-      `there is no endpoint ${JSON.stringify(endpoint)}, and nothing came through it${question}`,
-    )
-  }
-  if (type !== null && !(await isStored({ type }))) {
+  await assertKnownEndpoint(filter, config)
+  const { environment, type } = filter
+  if (type !== null && !(await isStored({ environment, type }, config))) {
     err(`note: no event of the type ${JSON.stringify(type)} is stored${meant(type, SAMPLE_TYPES.v3)}\n`)
   }
+}
+
+/**
+ * Events outlive the config of their endpoint: what is stored is known too.
+ * @throws {LatchkeyError} `usage` for an endpoint that is not configured, and through which nothing came
+ */
+export async function assertKnownEndpoint(
+  { environment, endpoint }: Pick<EventFilter, 'environment' | 'endpoint'>,
+  config: Config,
+): Promise<void> {
+  if (endpoint === null) return
+  const names = [...config.endpoints.map(({ name }) => name), MANUAL_ENDPOINT]
+  if (names.includes(endpoint) || (await isStored({ environment, endpoint }, config))) return
+  const question = meant(endpoint, names) || `; there are ${names.join(', ')}`
+  throw new LatchkeyError(
+    'usage',
+    `there is no endpoint ${JSON.stringify(endpoint)}, and nothing came through it${question}`,
+  )
+}
+
+async function isStored(
+  only: Pick<EventFilter, 'environment'> & Partial<EventFilter>,
+  config: Config,
+): Promise<boolean> {
+  const filter = { ...ALL, ...only }
+  return (await readEventPage(config, { filter, before: null, limit: 1 })).items.length > 0
 }
 
 const ALL = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }

@@ -1,6 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
+import { assertNotOwnFile, leadsTo } from '../store/own-files.js'
 
 const OWNER_ONLY = 0o600
 
@@ -13,12 +25,21 @@ export interface Output {
   discard(): void
 }
 
+export interface OutputFileOptions {
+  /** Whether it takes the place of a file that is there. */
+  readonly replace: boolean
+  /** What the program itself lives on: it takes the place of none of that. */
+  readonly config: Pick<Config, 'path' | 'database'>
+}
+
 /**
  * A file that only its owner may read. It takes the place of another only if told to.
- * @throws {LatchkeyError} `output_failed`, where another file stands in its place too
+ * @throws {LatchkeyError} `output_failed`, where another file stands in its place too; `usage` where that is the
+ * database, the config, or no file at all
  */
-export function openOutputFile(path: string, { replace }: { readonly replace: boolean }): Output {
-  if (!replace && existsSync(path)) throw standsThere(path)
+export function openOutputFile(path: string, { replace, config }: OutputFileOptions): Output {
+  assertNotInUse(path, config)
+  if (existsSync(path)) assertReplaceable(path, replace)
   const made = `${path}.${randomBytes(6).toString('hex')}.new`
   const file = told(path, () => openSync(made, 'wx', OWNER_ONLY))
   let isOpen = true
@@ -45,6 +66,19 @@ export function openOutputFile(path: string, { replace }: { readonly replace: bo
       rmSync(made, { force: true })
     },
   }
+}
+
+function assertNotInUse(path: string, config: OutputFileOptions['config']): void {
+  assertNotOwnFile(config.database.file, path)
+  if (!leadsTo(config.path, path)) return
+  throw new LatchkeyError('usage', `${path} is the config that is in use: name another file.`)
+}
+
+function assertReplaceable(path: string, replace: boolean): void {
+  if (!replace) throw standsThere(path)
+  // A device or a socket would be gone for whoever uses it.
+  if (statSync(path).isFile()) return
+  throw new LatchkeyError('usage', `${path} is no file, and is not replaced: name another one.`)
 }
 
 function told<T>(path: string, work: () => T): T {

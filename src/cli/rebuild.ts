@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { LatchkeyError } from '../errors.js'
 import {
   type DaemonOptions,
   jsonLine,
@@ -20,6 +21,7 @@ export function rebuildCommand(program: Command, context: CliContext): void {
     .option('--verify', 'only compare: names what differs, changes nothing, and exits 1 if anything does')
     .action(async (options: RebuildOptions) => {
       if (options.verify) {
+        if (options.url !== undefined) throw verifiesHere()
         const { verifyStore } = await import('./verify-store.js')
         return verifyStore((await loadNamedConfig(options, context)).config, options, context)
       }
@@ -27,4 +29,11 @@ export function rebuildCommand(program: Command, context: CliContext): void {
       const summary = await runRebuild('in force', options, context)
       context.out(options.json ? jsonLine(summary) : differenceText(summary, { conditional: false }))
     })
+}
+
+/** Of another daemon's database it would be no answer at all. */
+function verifiesHere(): LatchkeyError {
+  const message =
+    '--verify reads the database that is configured here, and takes no --url: run it where that daemon runs'
+  return new LatchkeyError('usage', message)
 }

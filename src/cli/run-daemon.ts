@@ -20,6 +20,10 @@ const PRIVATE = 0o077
  */
 const COLLECT_SOONER = '--heap-growing-percent=100'
 
+const STORE_FAILED =
+  'The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
+  'where the database is damaged, put a backup in its place with `latchkey restore`.'
+
 /** Serves until a signal asks it to stop, or the store fails. */
 export async function runDaemon(options: SharedOptions, context: CliContext): Promise<void> {
   process.umask(PRIVATE)
@@ -48,9 +52,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   await daemon.stop()
   if (failed !== null) {
     log.fatal({ err: failed.error }, 'the store has failed')
-    throw new LatchkeyError('store_unavailable', 'The store has failed: nothing more was acknowledged.', {
-      cause: failed.error,
-    })
+    throw new LatchkeyError('store_unavailable', STORE_FAILED, { cause: failed.error })
   }
   log.info('stopped')
 

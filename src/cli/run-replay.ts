@@ -15,6 +15,7 @@ export async function runReplay(options: ReplayOptions, context: CliContext): Pr
   const progress = createProgress(context)
   const query = options.environment === undefined ? '' : `?environment=${options.environment}`
   const request = { method: 'POST', path: `/replays${query}`, body: bodyOf(options) } as const
+  if (options.endpoint !== undefined && options.url === undefined) await assertEndpoint(options, context)
   try {
     const started = await throughDaemon(options, context, request, async (config) => {
       const { replayHere } = await import('./replay-here.js')
@@ -26,6 +27,13 @@ export async function runReplay(options: ReplayOptions, context: CliContext): Pr
   } finally {
     progress.clear()
   }
+}
+
+/** Ahead of the daemon, which refuses it too, but can't say that the command was given wrongly. */
+async function assertEndpoint(options: ReplayOptions, context: CliContext): Promise<void> {
+  const { assertKnownEndpoint } = await import('./nothing-found.js')
+  const { config } = await loadNamedConfig(options, context)
+  await assertKnownEndpoint(eventFilterOf(options, config), config)
 }
 
 /** Of a daemon at an address nobody knows here what is stored. */

@@ -5,7 +5,7 @@ import { addStoreMetrics } from '../handlers/store-metrics.js'
 import { createDeliveryWatch } from '../ingest/delivery-watch.js'
 import { type Schedule, startSchedule } from '../jobs/schedule.js'
 import { createWarnOfGaps } from '../jobs/warn-of-gaps.js'
-import { oldestKeptBodyAt } from '../store/expire-bodies.js'
+import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
 import { countWaiting } from '../store/waiting-events.js'
 
@@ -32,8 +32,8 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
     endpointNames,
     readGaps,
     countWaiting: () => countWaiting(db),
-    async readOldestBodyAge() {
-      const at = await oldestKeptBodyAt(db)
+    async readFirstBodyAge() {
+      const at = await firstKeptBodyAt(db)
       return at === null ? null : Math.max(0, clock() - at)
     },
   })

@@ -1,6 +1,7 @@
 import type { EventFilter } from '../entitlements/stored-event.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
+import { endsBeforeItBegins, LATER_THAN_TO } from './filter-order.js'
 import { invalidParameter, readInstant, readParameter } from './query.js'
 
 /** What a stored event can be; a duplicate is not stored again. */
@@ -20,10 +21,10 @@ export const FILTER_PARAMETERS = [
 /**
  * Which stored events a request means.
  *
- * @throws LatchkeyError `invalid_request` for a value that no event can have.
+ * @throws LatchkeyError `invalid_request` for a value that no event can have, and for an end ahead of the beginning.
  */
 export function readEventFilter(query: URLSearchParams, environment: Environment): EventFilter {
-  return {
+  const filter = {
     environment,
     disposition: readDisposition(query),
     type: readWord(query, 'type'),
@@ -32,6 +33,8 @@ export function readEventFilter(query: URLSearchParams, environment: Environment
     from: readInstant(query, 'from'),
     to: readInstant(query, 'to'),
   }
+  if (endsBeforeItBegins(filter)) throw invalidParameter('from', LATER_THAN_TO)
+  return filter
 }
 
 function readDisposition(query: URLSearchParams): EventFilter['disposition'] {

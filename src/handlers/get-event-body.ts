@@ -14,12 +14,16 @@ const SHA256_HEX = /^[0-9a-f]{64}$/
  * that came under the same id. Where a customer was erased, of whom it told among others, it is what is left. They are the sender's, so that no browser may take them for a page of ours.
  */
 export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
-  const { readEventBody } = deps.storedEvents
+  const { readEvent, readEventBody } = deps.storedEvents
   return async (req, res, { eventId }) => {
     requireMethod(req, res, 'GET', 'HEAD')
     const { environment, query } = readQuestion(req, deps, PARAMETERS)
-    const body = await readEventBody({ environment, eventId, sha256: readSha256(query) })
-    if (body === null) throw eventNotFound()
+    const sha256 = readSha256(query)
+    const body = await readEventBody({ environment, eventId, sha256 })
+    if (body === null) {
+      const isStored = sha256 !== null && (await readEvent({ environment, eventId })) !== null
+      throw isStored ? noSuchBody() : eventNotFound()
+    }
     const { bytes, removed } = body
     if (bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
     sendTaggedBytes(res, removed === null ? body.sha256 : sha256Of(bytes), bytes, {
@@ -27,6 +31,10 @@ export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
       'Content-Disposition': `attachment; filename="${fileNameOf(eventId)}"`,
     })
   }
+}
+
+function noSuchBody(): LatchkeyError {
+  return new LatchkeyError('event_not_found', 'The event has no body with this SHA-256.')
 }
 
 /** Of what is left of a body. */

@@ -3,10 +3,10 @@ import { storedEventJson } from './event-json.js'
 import { cursorAt, readPage } from './page.js'
 import { invalidParameter } from './query.js'
 import type { RawHandler } from './raw-handler.js'
-import { requireEndpoint } from './require-endpoint.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { readQuestion, type StoredEventDeps } from './stored-events.js'
+import { unknownEndpoint } from './unknown-endpoint.js'
 
 const PARAMETERS = [...FILTER_PARAMETERS, 'limit', 'cursor'] as const
 const PLACE = /^\d{1,15}$/
@@ -23,7 +23,8 @@ export function getEvents(deps: StoredEventDeps): RawHandler {
     const filter = readEventFilter(query, environment)
     const { after, limit } = readPage(query)
     const { items, next } = await readEventPage({ filter, before: placeIn(after), limit })
-    if (items.length === 0) await requireEndpoint(filter, deps)
+    const problem = items.length === 0 ? await unknownEndpoint(filter, deps) : null
+    if (problem !== null) throw invalidParameter('endpoint', problem)
     const nextCursor = next === null ? null : cursorAt(String(next))
     const body = { items: items.map(storedEventJson), pagination: { nextCursor, hasMore: next !== null } }
     sendJson(res, 200, body, { 'Cache-Control': 'no-store' })

@@ -7,17 +7,20 @@ import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
 import { STORED_DISPOSITIONS } from './event-filter.js'
+import { endsBeforeItBegins, LATER_THAN_TO } from './filter-order.js'
 import { idText } from './manual-act.js'
 import { pageJson, readPage } from './page.js'
 import { invalidParameter, readQuery } from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
-import { readJson } from './read-json.js'
+import { invalidBody, readJson } from './read-json.js'
 import { replayJson } from './replay-json.js'
 import { requireJson } from './require-json.js'
 import { createRoute, requireMethod } from './route.js'
 import { sendJson } from './send.js'
+import type { StoredEventDeps } from './stored-events.js'
+import { unknownEndpoint } from './unknown-endpoint.js'
 
-export interface ReplaysDeps {
+export interface ReplaysDeps extends Pick<StoredEventDeps, 'endpointNames' | 'storedEvents'> {
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; asked each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
@@ -49,12 +52,14 @@ const replayBody = z.strictObject({
       from: instant.nullable().default(null),
       to: instant.nullable().default(null),
     })
+    .refine((filter) => !endsBeforeItBegins(filter), { path: ['from'], message: LATER_THAN_TO })
     .prefault({}),
   dryRun: z.boolean().default(false),
 })
 
 /** POST /replays: starts one, or joins the one that is the same. GET /replays: the newest of this process, newest first. */
-function replays({ authenticate, environments, replays: jobs }: ReplaysDeps): RawHandler {
+function replays(deps: ReplaysDeps): RawHandler {
+  const { authenticate, environments, replays: jobs } = deps
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD', 'POST')
     const key = authenticate(req, 'admin')
@@ -74,8 +79,11 @@ function replays({ authenticate, environments, replays: jobs }: ReplaysDeps): Ra
     const query = readQuery(req, ENVIRONMENT_ONLY)
     const environment = readEnvironment(query, environments(), key)
     requireJson(req)
-    const { filter, dryRun } = await readJson(req, replayBody)
-    const started = jobs.start({ filter: { environment, ...filter }, dryRun })
+    const { filter: told, dryRun } = await readJson(req, replayBody)
+    const filter = { environment, ...told }
+    const problem = await unknownEndpoint(filter, deps)
+    if (problem !== null) throw invalidBody([{ path: 'filter.endpoint', message: problem }])
+    const started = jobs.start({ filter, dryRun })
     sendJson(res, 202, replayJson(started), { ...NOT_STORED, Location: `/replays/${started.id}` })
   }
 }

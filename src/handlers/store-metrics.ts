@@ -10,7 +10,7 @@ export interface StoreMetricsDeps {
   readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
   readonly countWaiting: () => Promise<readonly WaitingSeries[]>
   /** Milliseconds; null: none is kept. */
-  readonly readOldestBodyAge: () => Promise<number | null>
+  readonly readFirstBodyAge: () => Promise<number | null>
 }
 
 interface WaitingSeries {
@@ -27,7 +27,7 @@ const DISPOSITIONS = ['held', 'quarantined'] as const
  * missing, and the others are still told.
  */
 export function addStoreMetrics(deps: StoreMetricsDeps): void {
-  const { registry, endpointNames, readGaps, countWaiting, readOldestBodyAge } = deps
+  const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge } = deps
   const registers = [registry]
 
   const addGapGauge = (name: string, help: string, tell: (gap: DeliveryGap) => number | null): void => {
@@ -81,11 +81,11 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
   })
   new Gauge({
     name: 'latchkey_oldest_body_age_seconds',
-    help: 'How long ago the oldest event arrived whose exact bytes are kept.',
+    help: 'How long ago the event arrived that was stored first of those whose exact bytes are kept.',
     registers,
     async collect() {
       this.reset()
-      const age = await readOldestBodyAge().catch(() => null)
+      const age = await readFirstBodyAge().catch(() => null)
       // A gauge without labels is told as 0 once it is reset.
       if (age === null) this.remove()
       else this.set(age / 1000)

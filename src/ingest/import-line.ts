@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Endpoint } from '../provider/endpoint.js'
+import { MAX_AHEAD_MS } from '../provider/envelope.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
 import { parseManualEvent } from '../provider/manual-event.js'
@@ -20,6 +21,7 @@ export type LineRefusal =
   | LastingRefusal['code']
   | 'secret_expired'
   | 'other_environment'
+  | 'received_at_in_future'
 
 export interface RefusedLine {
   readonly outcome: 'refused'
@@ -62,11 +64,13 @@ const manualLine = z.object({
 
 /**
  * Reads what `exportLine` wrote, and checks all that is said to have been signed. The place that a delivery had in
- * time is taken from the line; its environment is the one that its endpoint has today.
+ * time is taken from the line, unless that is yet to come at `now` (epoch milliseconds): no signature covers it, and an
+ * event may be dated no further ahead than its receipt allows. Its environment is the one that its endpoint has today.
  */
 export function readImportLine(
   line: string,
   endpointNamed: (name: string) => Endpoint | undefined,
+  now: number,
 ): ReadLine {
   let value: unknown
   try {
@@ -77,6 +81,9 @@ export function readImportLine(
   const isManual = isJsonObject(value) && value.kind === 'manual'
   const parsed = (isManual ? manualLine : deliveryLine).safeParse(value)
   if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
+  if (parsed.data.receivedAt > now + MAX_AHEAD_MS) {
+    return refuseLine('received_at_in_future', 'it is said to have been received more than a day from now')
+  }
   return 'environment' in parsed.data ? readManual(parsed.data) : readDelivery(parsed.data, endpointNamed)
 }
 

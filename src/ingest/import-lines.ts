@@ -21,27 +21,29 @@ export type LineOutcome = { readonly outcome: Disposition | 'left_out' | 'checke
  */
 export type ImportLines = (lines: readonly string[], rules: ImportRules) => Promise<readonly LineOutcome[]>
 
-type EndpointNamed = (name: string) => Endpoint | undefined
-
 export interface ImportLinesDeps {
   /** Asked for each line, since a reload may change the endpoints. */
-  readonly endpointNamed: EndpointNamed
+  readonly endpointNamed: (name: string) => Endpoint | undefined
   readonly ingest: (delivery: RecordedDelivery) => Promise<Receipt>
+  /** Epoch milliseconds. */
+  readonly clock: () => number
 }
 
-export function createImportLines({ endpointNamed, ingest }: ImportLinesDeps): ImportLines {
+type CheckLinesDeps = Omit<ImportLinesDeps, 'ingest'>
+
+export function createImportLines({ ingest, ...deps }: ImportLinesDeps): ImportLines {
   async function take(line: string, rules: ImportRules): Promise<LineOutcome> {
-    const checked = checkLine(line, rules, endpointNamed)
+    const checked = checkLine(line, rules, deps)
     return checked.outcome === 'read' ? { outcome: (await ingest(checked.delivery)).disposition } : checked
   }
   return (lines, rules) => Promise.all(lines.map((line) => take(line, rules)))
 }
 
 /** Checks all that importing them would check, and takes none. */
-export function createCheckLines({ endpointNamed }: Pick<ImportLinesDeps, 'endpointNamed'>): ImportLines {
+export function createCheckLines(deps: CheckLinesDeps): ImportLines {
   return async (lines, rules) =>
     lines.map((line) => {
-      const checked = checkLine(line, rules, endpointNamed)
+      const checked = checkLine(line, rules, deps)
       return checked.outcome === 'read' ? { outcome: 'checked' } : checked
     })
 }
@@ -49,9 +51,9 @@ export function createCheckLines({ endpointNamed }: Pick<ImportLinesDeps, 'endpo
 function checkLine(
   line: string,
   { environments, withManual }: ImportRules,
-  endpointNamed: EndpointNamed,
+  { endpointNamed, clock }: CheckLinesDeps,
 ): ReadLine | { readonly outcome: 'left_out' } {
-  const read = readImportLine(line, endpointNamed)
+  const read = readImportLine(line, endpointNamed, clock())
   if (read.outcome === 'refused') return read
   const { environment, headers } = read.delivery
   if (!environments.includes(environment))

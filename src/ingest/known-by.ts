@@ -2,6 +2,7 @@ import type { Transaction } from 'kysely'
 import type { CustomerDetails, Environment } from '../provider/event.js'
 import type { PersonWord } from '../provider/fingerprints.js'
 import { parseJsonBody } from '../provider/json.js'
+import { isNumber } from '../provider/numbers.js'
 import { asContact, asName } from '../provider/person-words.js'
 import { phonesOf } from '../provider/phones.js'
 import { findCustomersByReference } from '../store/customer-references.js'
@@ -53,9 +54,16 @@ function wordsToldBy({ event, body }: StoredBody, customerId: string): readonly 
 
 function wordsOf(told: (name: DetailName) => string | null | undefined): PersonWord[] {
   return [
-    ...CONTACTS.map((name) => asContact(told(name) ?? '')),
+    ...CONTACTS.flatMap((name) => contactsOf(told(name) ?? '')),
     ...NAMES.map((name) => asName(told(name) ?? '')),
   ]
+}
+
+/** An account of more digits than a JSON number holds is read as another number where it stands as one. */
+function contactsOf(told: string): readonly PersonWord[] {
+  const contact = asContact(told)
+  if (!isNumber(contact.word) || Number.isSafeInteger(Number(contact.word))) return [contact]
+  return [contact, asContact(String(Number(contact.word)))]
 }
 
 /** A reference that others have too, such as that of a campaign, tells of nobody. */

@@ -11,16 +11,17 @@ export interface ScheduledBackupsDeps {
   /** The age, in milliseconds, at which the newest backup is followed by another. */
   readonly everyMs: number
   readonly backups: {
-    readonly newestAt: () => number | null
+    /** Throws where its folder can't be read, which fails the backup. */
+    readonly newestAt: (now: number) => number | null
     readonly fileOf: (at: number) => string
-    readonly prune: () => number
+    readonly prune: (now: number) => number
   }
   /** Begins to write one to a file; `done` rejects where it fails or is stopped. */
   readonly startBackup: (file: string) => {
     readonly done: Promise<{ readonly file: string; readonly bytes: number }>
     readonly stop: () => void
   }
-  /** Told when the newest backup was begun, at the start and after each. */
+  /** Told when the newest backup was begun, at every look. */
   readonly report: (at: number) => void
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -32,20 +33,23 @@ export interface ScheduledBackupsDeps {
  * themselves, so that a restart neither skips one nor makes one too many.
  */
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
-  const { backups, startBackup, report, clock, log } = deps
+  const { everyMs, backups, startBackup, report, clock, log } = deps
   let stopUnderWay = (): void => {}
   let running: Promise<void> | null = null
   let isStopping = false
   let failedAt: number | null = null
 
-  async function make(at: number): Promise<void> {
+  async function makeWhereDue(at: number): Promise<void> {
     try {
+      const newest = backups.newestAt(at)
+      if (newest !== null) report(newest)
+      if (newest !== null && at - newest < everyMs) return
       const underWay = startBackup(backups.fileOf(at))
       stopUnderWay = underWay.stop
       const { file, bytes } = await underWay.done
       failedAt = null
       report(at)
-      log.info({ file, bytes, removed: backups.prune() }, 'made a backup')
+      log.info({ file, bytes, removed: backups.prune(at) }, 'made a backup')
     } catch (error) {
       failedAt = at
       if (!isStopping) log.error({ err: error }, 'the backup failed: it is tried again in ten minutes')
@@ -54,14 +58,13 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
 
   function look(): void {
     const now = clock()
-    if (running !== null || isStopping || !isDue(now, deps, failedAt)) return
-    running = make(now).finally(() => {
+    const hasJustFailed = failedAt !== null && now - failedAt < RETRY_AFTER_MS
+    if (running !== null || isStopping || hasJustFailed) return
+    running = makeWhereDue(now).finally(() => {
       running = null
     })
   }
 
-  const newest = backups.newestAt()
-  if (newest !== null) report(newest)
   look()
   const task = cron.schedule(EVERY_MINUTE, look, { name: 'back-up' })
   return {
@@ -72,15 +75,4 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
       await running
     },
   }
-}
-
-/** A backup from the future says that the clock was set back: how old it is nobody knows. */
-function isDue(
-  now: number,
-  { everyMs, backups }: Pick<ScheduledBackupsDeps, 'everyMs' | 'backups'>,
-  failedAt: number | null,
-): boolean {
-  if (failedAt !== null && now - failedAt < RETRY_AFTER_MS) return false
-  const newest = backups.newestAt()
-  return newest === null || newest > now || now - newest >= everyMs
 }

@@ -1,5 +1,6 @@
 import { fingerprintOf, type KnownFingerprints, type PersonWord } from './fingerprints.js'
 import { mentions } from './mentions.js'
+import { numbersIn } from './numbers.js'
 import { asContact, mayHoldPersonWords, personWordsIn } from './person-words.js'
 import { readingsOf } from './readings.js'
 
@@ -59,13 +60,14 @@ export function createErasedPeople({ ids, words, fingerprints }: ErasedKnowledge
 
 /**
  * Which of the words a text tells. A name that could be any word counts where nothing else stands: `Grace` is not in
- * `grace period`.
+ * `grace period`. A number counts wherever its digits begin and end.
  */
 function wordsToldBy(text: string, words: readonly PersonWord[]): readonly PersonWord[] {
   const lower = text.trim().toLowerCase()
   const contact = asContact(text).word
+  const numbers = new Set(numbersIn(text))
   return words.filter(({ kind, word }) => {
-    if (kind === 'contact' && word === contact) return true
+    if ((kind === 'contact' && word === contact) || numbers.has(word)) return true
     // All that is stored is looked through: most texts have no word of anybody's in them.
     if (!lower.includes(word)) return false
     return kind === 'name' && IS_ANY_WORD.test(word) ? lower === word : mentions(lower, [word])

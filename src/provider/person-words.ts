@@ -1,4 +1,5 @@
 import type { PersonWord } from './fingerprints.js'
+import { digitsOf, mayHoldNumber, numbersIn } from './numbers.js'
 
 /** The longest address that mail is sent to has 254 characters, of which 64 before the `@`. */
 const BEFORE_AT = /[^\s"'<>()[\]{},;:\\/|?&=#@]{1,64}$/u
@@ -6,16 +7,14 @@ const AFTER_AT = /^[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,8}/u
 const LONGEST_BEFORE = 64
 const LONGEST_AFTER = 254
 
-/** Fewer digits are an amount, or a year. */
-const NUMBER = /(?<![\p{L}\p{N}_.-])\+?(\d{7,20})(?![\p{L}\p{N}_-])/gu
 const PHONE = /^\+?[\d\s().-]{7,30}$/
 const LONGEST_NAME = 100
-/** Without any of these there is no address, number or name, escaped or not; most texts are without. */
-const MAY_TELL = /[@ %\\]|\d{7}|^\+?\d[\d().-]{6,}$/
+/** Without any of these there is no address or name, escaped or not; most texts are without. */
+const MAY_TELL = /[@ %\\]/
 
 /** A quick look, which says no only where there is no such word. */
 export function mayHoldPersonWords(text: string, isPersonField: boolean): boolean {
-  return isPersonField || MAY_TELL.test(text)
+  return isPersonField || MAY_TELL.test(text) || PHONE.test(text.trim()) || mayHoldNumber(text)
 }
 
 /** All within a text by which a person might be known, each once: in time that grows with its length alone. */
@@ -33,7 +32,7 @@ export function personWordsIn(text: string, isPersonField: boolean): readonly Pe
 /** However it is written: in lower case, and a phone number by its digits. */
 export function asContact(text: string): PersonWord {
   const word = text.trim().toLowerCase()
-  return { kind: 'contact', word: PHONE.test(word) ? word.replace(/\D/g, '') : word }
+  return { kind: 'contact', word: PHONE.test(word) ? digitsOf(word) : word }
 }
 
 export function asName(text: string): PersonWord {
@@ -48,8 +47,4 @@ function addressesIn(text: string): string[] {
     if (before && after) found.push(`${before[0]}@${after[0]}`)
   }
   return found
-}
-
-function numbersIn(text: string): string[] {
-  return [...text.matchAll(NUMBER)].map(([, digits]) => String(digits))
 }

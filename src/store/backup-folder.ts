@@ -6,14 +6,23 @@ import { readTimeInName, timeInName } from './time-in-name.js'
 const NAME = /^latchkey-(.+)\.db$/
 const BEGUN = /^(latchkey-.+\.db)\.[0-9a-f]{12}\.part/
 
-/** Where backups that are made by the clock are kept: files of one name and the time when each was begun. */
+/**
+ * Where backups that are made by the clock are kept: files of one name and the time when each was begun. What the
+ * system says to a folder that can't be read, or is none, passes through.
+ */
 export interface BackupFolder {
-  /** When the newest one was begun, in epoch milliseconds; null where there is none. */
-  newestAt(): number | null
+  /**
+   * When the newest one was begun by an instant, both in epoch milliseconds; null where there is none. One from beyond
+   * it says that the clock was set back: how old it is nobody knows.
+   */
+  newestAt(now: number): number | null
   /** Its path, of the one begun at that time. */
   fileOf(at: number): string
-  /** Removes all but the newest few, and what was begun and never ended; answers how many backups it removed. */
-  prune(): number
+  /**
+   * Removes all but the newest few, and what was begun and never ended; answers how many backups it removed. Those from
+   * beyond the instant go first.
+   */
+  prune(now: number): number
 }
 
 /** `keep`: how many backups are left. Nothing else in the folder is touched. */
@@ -26,15 +35,18 @@ export function createBackupFolder(folder: string, keep: number): BackupFolder {
     return times.filter((time) => time !== null).sort((a, b) => b - a)
   }
 
+  const begunBy = (now: number): readonly number[] => newestFirst().filter((at) => at <= now)
+
   return {
-    newestAt: () => newestFirst()[0] ?? null,
+    newestAt: (now) => begunBy(now)[0] ?? null,
     fileOf,
-    prune() {
+    prune(now) {
       for (const name of names()) {
         const [, begun] = BEGUN.exec(name) ?? []
         if (begun !== undefined) removePartsOf(join(folder, begun))
       }
-      const old = newestFirst().slice(keep)
+      const ahead = newestFirst().filter((at) => at > now)
+      const old = [...begunBy(now), ...ahead].slice(keep)
       for (const at of old) rmSync(fileOf(at))
       return old.length
     },

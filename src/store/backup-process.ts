@@ -1,4 +1,5 @@
 import { constants, setPriority } from 'node:os'
+import { failureText } from '../errors.js'
 import { backUp } from './backup.js'
 import type { BackupReply } from './start-backup.js'
 
@@ -18,6 +19,6 @@ async function reply(): Promise<BackupReply> {
   try {
     return { backup: await backUp(file, target, { overwrite: false }) }
   } catch (error) {
-    return { reason: error instanceof Error ? error.message : String(error) }
+    return { reason: failureText(error) }
   }
 }

@@ -2,6 +2,7 @@ import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 
 import { dirname } from 'node:path'
 import { LatchkeyError } from '../errors.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
+import { assertNotOwnFile } from './own-files.js'
 import { partNameFor, removePartsOf, sync } from './part-file.js'
 import { ensurePrivateFile } from './private-file.js'
 
@@ -48,9 +49,7 @@ export async function backUp(
 }
 
 function assertFree(file: string, target: string, overwrite: boolean): void {
-  if (ownFiles(file).some((own) => own === target || isSameFile(own, target))) {
-    throw new LatchkeyError('usage', `${target} belongs to the database itself: name another file.`)
-  }
+  assertNotOwnFile(file, target)
   if (!existsSync(target)) return
   if (!overwrite) {
     throw new LatchkeyError('backup_exists', `${target} is there already: --force replaces it.`)
@@ -58,10 +57,6 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
   if (!looksLikeDatabase(target)) {
     throw new LatchkeyError('usage', `${target} is no backup, and is not replaced: name another file.`)
   }
-}
-
-function ownFiles(file: string): readonly string[] {
-  return ['', '-wal', '-shm', '-journal', '.lock', '.erasures'].map((suffix) => `${file}${suffix}`)
 }
 
 /** How every SQLite file begins. */
@@ -78,10 +73,4 @@ function looksLikeDatabase(file: string): boolean {
   } finally {
     closeSync(opened)
   }
-}
-
-export function isSameFile(one: string, other: string): boolean {
-  const a = statSync(one, { throwIfNoEntry: false })
-  const b = statSync(other, { throwIfNoEntry: false })
-  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
 }

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
+import { LatchkeyError } from '../errors.js'
 import { backUpBeforeMigration } from './back-up-before-migration.js'
 import { openDatabase } from './dialect.js'
 import { lockStore } from './lock.js'
@@ -23,10 +25,11 @@ export async function bringUpToDate(db: Kysely<Database>, file: string): Promise
 }
 
 /**
- * The same for a database that nobody serves; makes it where there is none.
- * @throws {LatchkeyError} `store_in_use`, `schema_too_new`
+ * The same for a database that nobody serves.
+ * @throws {LatchkeyError} `store_missing`, `store_in_use`, `schema_too_new`
  */
 export async function bringFileUpToDate(path: string): Promise<BroughtUpToDate> {
+  if (!existsSync(path)) throw new LatchkeyError('store_missing', `There is no database at ${path}.`)
   const file = placeOf(path)
   const lock = lockStore(file)
   try {

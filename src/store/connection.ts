@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { failureText, isLatchkeyError, LatchkeyError } from '../errors.js'
 import { ensurePrivateFile } from './private-file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
@@ -44,9 +44,11 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
   return sqlite
 }
 
-/** What to say of a file whose content can't be right. */
+/** What to say of a file whose content can't be right, or whose disk fails: also one that is full. */
 export function damaged(file: string, cause: unknown): LatchkeyError {
-  const message = `${file} is damaged, or no database: put a backup in its place, or move it away.`
+  const message = hasSqliteCode(cause, /^SQLITE_IOERR(_|$)/)
+    ? `${file} can't be read or written: ${failureText(cause)}. Look at its disk, and at the room on it.`
+    : `${file} is damaged, or no database: put a backup in its place (latchkey restore), or move it away.`
   return new LatchkeyError('store_unavailable', message, { cause })
 }
 

@@ -22,8 +22,11 @@ export function saveExpiredTo(trx: Transaction<Database>, seq: number): Promise<
   return setSetting(trx, SETTING, String(seq))
 }
 
-/** When the first of the events was received whose bodies age; null: there is none. Those that wait don't count. */
-export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null> {
+/**
+ * When the event was received whose body is the next to grow too old: the first that was stored, which imports don't
+ * have to be the oldest. Null: there is none; those that wait don't count.
+ */
+export async function nextAgingBodyAt(db: Kysely<Database>): Promise<number | null> {
   const row = await db
     .selectFrom('events')
     .select('received_at')
@@ -50,10 +53,24 @@ export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBo
   return { count: Number(rows[0]?.count ?? 0), oldestAt: rows[0]?.oldest_at ?? null }
 }
 
-/** When the first of all bodies came that are kept; null: there is none. */
-export async function oldestKeptBodyAt(db: Kysely<Database>): Promise<number | null> {
-  const kept = [await oldestBodyAt(db), (await readWaitingBodies(db)).oldestAt].filter((at) => at !== null)
+/**
+ * When the oldest came of those whose bodies are kept for waiting, and the one whose body is the next to grow too old;
+ * null: there is none. Cheap however large the store, and so blind to older ones that were imported later.
+ */
+export async function firstKeptBodyAt(db: Kysely<Database>): Promise<number | null> {
+  const kept = [await nextAgingBodyAt(db), (await readWaitingBodies(db)).oldestAt].filter((at) => at !== null)
   return kept.length === 0 ? null : Math.min(...kept)
+}
+
+/** When the oldest of all bodies came that are kept as somebody else sent them; null: there is none. Looks at every event. */
+export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null> {
+  const row = await db
+    .selectFrom('events')
+    .select(({ fn }) => fn.min<number | null>('received_at').as('oldest_at'))
+    .where('body', 'is not', null)
+    .where('headers', '!=', 'null')
+    .executeTakeFirst()
+  return row?.oldest_at ?? null
 }
 
 /** The next events beyond a `seq`, in the order of arrival. */

@@ -14,15 +14,35 @@ export function needsCall({
   return desired ? applied !== 'member' : given && applied !== 'absent'
 }
 
+/** Whether nothing of it is done any more by itself: not desired, and nothing left to take that is known of. */
+export function isOver({
+  desired,
+  nextAttemptAt,
+  parked,
+}: Pick<Membership, 'desired' | 'nextAttemptAt' | 'parked'>): boolean {
+  return !desired && nextAttemptAt === null && parked === null
+}
+
+/**
+ * Whether the account was gone when it should have been taken from. No removal of what Latchkey gave was confirmed: if
+ * it comes back with that, it is to be taken still.
+ */
+export function isGone(membership: Membership): boolean {
+  return isOver(membership) && needsCall(membership)
+}
+
 /** A call that may have any outcome, should nothing be heard of it: `given` and `unknown` are on disk before it. */
 export interface BeginStep {
   readonly kind: 'begin'
   readonly action: 'give' | 'take'
 }
 
-/** What the platform said: it is a member already, or has become or ceased to be one by a call of ours. */
+/**
+ * What the platform said: it is a member already, or has become or ceased to be one by a call of ours. `gone`: the
+ * account was not there to be taken anything from.
+ */
 export interface DoneStep {
-  readonly kind: 'found' | 'gave' | 'took'
+  readonly kind: 'found' | 'gave' | 'took' | 'gone'
 }
 
 export interface FailedStep {
@@ -55,6 +75,8 @@ export function afterStep(membership: Membership, step: MembershipStep, now: num
         { ...membership, applied: 'absent', appliedAt: now, given: membership.given && !membership.desired },
         now,
       )
+    case 'gone':
+      return gone(membership, now)
     case 'failed':
       return failed(membership, step, now)
     default:
@@ -109,6 +131,12 @@ function settled(membership: Membership, now: number): Membership {
     lastError: null,
     nextAttemptAt: needsCall(membership) ? now : null,
   }
+}
+
+/** It stays given, of unknown outcome; but no call is due until it is seen again. */
+function gone(membership: Membership, now: number): Membership {
+  const later = settled({ ...membership, applied: 'unknown', appliedAt: null }, now)
+  return membership.desired ? later : { ...later, nextAttemptAt: null }
 }
 
 function failed(membership: Membership, step: FailedStep, now: number): Membership {

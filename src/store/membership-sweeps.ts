@@ -1,4 +1,4 @@
-import { sql, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { reopenErasures } from './erasures.js'
@@ -10,12 +10,16 @@ import {
   saveMemberships,
 } from './membership.js'
 import type { TargetRef } from './membership-lists.js'
-import { needsCall } from './membership-steps.js'
+import { isGone, isOver } from './membership-steps.js'
 import type { Database } from './schema.js'
 
+/** `isGone` of a row. */
+const IS_GONE = sql<boolean>`(desired = 0 and given = 1 and applied = 'unknown'
+  and next_attempt_at is null and parked is null)`
+
 /**
- * Has these asked about again: members that should be, and that were not seen since `before` (epoch milliseconds).
- * What is known of them stays until then.
+ * Has these asked about again: members that should be, and that were not seen since `before` (epoch milliseconds);
+ * and has taken what those hold who were gone. What is known of them stays until then.
  */
 export async function recheckMemberships(
   trx: Transaction<Database>,
@@ -25,11 +29,26 @@ export async function recheckMemberships(
   const stored = await loadMemberships(trx, keys)
   const due = keys.flatMap((key) => {
     const one = stored.get(membershipKey(key))
-    const isSettled = one?.desired && one.applied === 'member'
-    return isSettled && (one.appliedAt ?? 0) < before ? [{ ...one, nextAttemptAt: now }] : []
+    if (one === undefined) return []
+    const isUnseen = one.desired && one.applied === 'member' && (one.appliedAt ?? 0) < before
+    return isUnseen || isGone(one) ? [{ ...one, nextAttemptAt: now }] : []
   })
   await saveMemberships(trx, due)
   return due.length
+}
+
+/** Those who were gone when they should have been taken from, in the order of their accounts. */
+export async function loadGoneMembers(
+  db: Kysely<Database>,
+  { environment, target }: TargetRef,
+  after: string,
+  limit: number,
+): Promise<readonly MembershipKey[]> {
+  const { rows } = await sql<{ account_id: string }>`
+    select account_id from memberships
+    where environment = ${environment} and target = ${target} and account_id > ${after} and ${IS_GONE}
+    order by account_id limit ${limit}`.execute(db)
+  return rows.map((row) => ({ environment, target, accountId: row.account_id }))
 }
 
 const selectErased = bulkStatement(
@@ -46,14 +65,14 @@ export async function keepMemberships(
   trx: Transaction<Database>,
   memberships: readonly Membership[],
 ): Promise<void> {
-  const over = memberships.filter((one) => !one.desired && !needsCall(one))
+  const over = memberships.filter(isOver)
   const rows = await selectErased(
     trx,
     over.map(({ environment, customerId }) => [environment, customerId]),
   )
   const erased = new Set(rows.map((row) => JSON.stringify([row.environment, row.customer_id])))
   const isForgotten = (one: Membership) =>
-    !one.desired && !needsCall(one) && erased.has(JSON.stringify([one.environment, one.customerId]))
+    isOver(one) && erased.has(JSON.stringify([one.environment, one.customerId]))
   await saveMemberships(
     trx,
     memberships.filter((one) => !isForgotten(one)),
@@ -70,13 +89,13 @@ export async function keepMemberships(
 const MAX_PER_TRANSACTION = 500
 
 /**
- * Forgets memberships of a target that are over since `before` (epoch milliseconds): not desired, and nothing left
- * to take back.
+ * Forgets memberships of a target that are over since `before`, and those who are gone since `goneBefore` (epoch
+ * milliseconds).
  * @returns whether there may be more
  */
 export async function forgetMemberships(
   trx: Transaction<Database>,
-  { environment, target, before }: TargetRef & { readonly before: number },
+  { environment, target, before, goneBefore }: TargetRef & Readonly<Record<'before' | 'goneBefore', number>>,
 ): Promise<boolean> {
   const over = trx
     .selectFrom('memberships')
@@ -88,6 +107,7 @@ export async function forgetMemberships(
     .where('parked', 'is', null)
     .where('desired_since', '<', before)
     .where(sql`coalesce(applied_at, 0)`, '<', before)
+    .where(sql<boolean>`(desired_since < ${goneBefore} or not ${IS_GONE})`)
     .limit(MAX_PER_TRANSACTION)
   const { numDeletedRows } = await trx
     .deleteFrom('memberships')

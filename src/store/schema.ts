@@ -190,7 +190,7 @@ export interface MembershipsTable {
   customer_id: string
   desired: number
   desired_since: number
-  /** What the platform was last known to say; `unknown` too while a call is under way. */
+  /** What the platform was last known to say; `unknown` too while a call is under way, and of who was gone at a removal. */
   applied: 'unknown' | 'member' | 'absent'
   /** Null while that is unknown, unless it asked to become a member and was let in. */
   applied_at: number | null

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { LatchkeyError } from '../errors.js'
 import type { Backup } from './backup.js'
 import { removePartsOf } from './part-file.js'
 import { threadFile } from './thread-file.js'
@@ -8,7 +9,7 @@ import { threadFile } from './thread-file.js'
 export type BackupReply = { readonly backup: Backup } | { readonly reason: string }
 
 export interface BackupUnderWay {
-  /** Rejects where the backup fails, or is stopped. */
+  /** Rejects with `backup_failed` where the backup fails, or is stopped. */
   readonly done: Promise<Backup>
   /** Gives it up at once. */
   stop(): void
@@ -33,7 +34,9 @@ async function backupBy(child: ChildProcess, target: string): Promise<Backup> {
 }
 
 function backupIn(reply: BackupReply | null): Backup {
-  if (reply === null) throw new Error('The process that makes the backup ended before it was whole.')
-  if ('reason' in reply) throw new Error(reply.reason)
+  if (reply === null) {
+    throw new LatchkeyError('backup_failed', 'The process that makes the backup ended before it was whole.')
+  }
+  if ('reason' in reply) throw new LatchkeyError('backup_failed', reply.reason)
   return reply.backup
 }

@@ -96,8 +96,9 @@ export function createDrive(deps: DriveDeps) {
     if (!(await begin('take'))) return 'overtaken'
     const taken = await call(() => platform.take(target, accountId))
     if ('error' in taken) return fail(taken.error)
-    await takeStep(membership, { kind: 'took' })
-    return 'taken'
+    const isGone = taken.answer === 'gone'
+    await takeStep(membership, { kind: isGone ? 'gone' : 'took' })
+    return isGone ? 'unchanged' : 'taken'
   }
 
   function judge(

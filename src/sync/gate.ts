@@ -3,6 +3,7 @@ import { type BackOff, backOffMs } from './back-off.js'
 import type { FailureScope } from './platform-errors.js'
 import type { CallState } from './sync.js'
 import type { AdapterName } from './target.js'
+import { standingAt, type Wait } from './wait.js'
 
 /** A platform that fails is asked again within a minute, and by one call only. */
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
@@ -19,7 +20,7 @@ export interface Scope {
 
 /**
  * Whether calls may be made, by what the platforms have said. `probe`: a limit has passed, and one call is to find out
- * whether it is over.
+ * whether it is over. No limit lasts longer for a clock that is set back, as far as `passage` has seen it.
  */
 export interface Gate {
   /** @param now epoch milliseconds */
@@ -40,33 +41,49 @@ export interface Gate {
   stateOf(name: string): CallState
 }
 
+interface Limit extends Wait {
+  readonly failures: number
+  readonly failure: Failure
+}
+
 /** @param random from 0 up to 1 */
 export function createGate(random: () => number): Gate {
   /** By the platform's name, or the target's key. */
-  const limits = new Map<string, { until: number; failures: number; failure: Failure }>()
+  const limits = new Map<string, Limit>()
   const stops = new Map<string, Failure>()
   const unanswered = new Map<AdapterName, number>()
 
+  const limitAt = (name: string, now: number): Limit | undefined => {
+    const begun = limits.get(name)
+    if (begun === undefined) return undefined
+    const known = standingAt(begun, now)
+    limits.set(name, known)
+    return known
+  }
   const limit = (name: string, notBefore: number, failure: Failure, now: number): boolean => {
-    const known = limits.get(name)
+    const known = limitAt(name, now)
     // Calls that were under way together fail together: that is one failure.
     const isNew = known === undefined || known.until <= now
     const failures = (known?.failures ?? 0) + (isNew ? 1 : 0)
     const backOff = isNew ? now + backOffMs(failures, BACK_OFF, random()) : 0
-    limits.set(name, { until: Math.max(known?.until ?? 0, notBefore, backOff), failures, failure })
+    const until = Math.max(known?.until ?? 0, notBefore, backOff)
+    limits.set(name, { since: now, until, failures, failure })
     return isNew
   }
-  const limitsOf = ({ platform, target }: Scope) =>
-    [limits.get(platform), limits.get(target)].filter((one) => one !== undefined)
   const isStopped = ({ platform, target }: Scope) => stops.has(platform) || stops.has(target)
 
   return {
     passage(scope, now) {
-      const known = limitsOf(scope)
+      const known = [limitAt(scope.platform, now), limitAt(scope.target, now)].filter(
+        (one) => one !== undefined,
+      )
       if (isStopped(scope) || known.some(({ until }) => until > now)) return 'closed'
       return known.length === 0 ? 'open' : 'probe'
     },
-    opensAt: (scope) => (isStopped(scope) ? null : Math.max(0, ...limitsOf(scope).map(({ until }) => until))),
+    opensAt(scope) {
+      if (isStopped(scope)) return null
+      return Math.max(limits.get(scope.platform)?.until ?? 0, limits.get(scope.target)?.until ?? 0)
+    },
     limited(scope, width, notBefore, failure, now) {
       switch (width) {
         case 'platform':

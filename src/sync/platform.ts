@@ -26,8 +26,8 @@ export interface Platform<Of extends Target = Target> {
   observe(target: Of, accountId: string): Promise<Observation>
   /** Done already counts as done. */
   give(target: Of, accountId: string): Promise<void>
-  /** Done already, or gone from the platform, counts as done. */
-  take(target: Of, accountId: string): Promise<void>
+  /** Done already counts as done. `gone`: the account is not there; should it come back, it may hold it still. */
+  take(target: Of, accountId: string): Promise<'gone' | undefined>
   /**
    * Every account that holds the membership now, whoever gave it; null where the platform doesn't list them. Rejects
    * with the code `members_not_listable` where the bot may not: each row is then looked at by itself.

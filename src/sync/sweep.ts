@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { MembershipKey } from '../store/membership.js'
 import { loadSettledMembers } from '../store/membership-lists.js'
+import { loadGoneMembers } from '../store/membership-sweeps.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { Gate } from './gate.js'
@@ -16,6 +17,8 @@ const CHUNK = 250
 
 /** What is over is kept this long: what was removed within the hour counts, and people come back within the day. */
 const KEPT_MS = 86_400_000
+/** Whoever left before it was taken from them may come back with it long after. */
+const GONE_KEPT_MS = 90 * KEPT_MS
 
 export interface SweepDeps {
   /** Reads. */
@@ -32,8 +35,8 @@ export interface SweepDeps {
 }
 
 /**
- * Finds what the platforms have lost since. It only ever makes due that a member which should be one is asked about
- * again: nothing that a platform lists, or fails to list, takes anything away.
+ * Finds what the platforms have lost since, and who has come back with what could not be taken. Whom a platform fails
+ * to list is only asked about again, and nothing is taken from whom it lists but what Latchkey gave.
  */
 export function createSweep(deps: SweepDeps): () => Promise<void> {
   const { db, writeSync, targets, platformOf, gate, mayCall, clock, log } = deps
@@ -65,15 +68,23 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   async function compare(target: SyncTarget, platform: Platform): Promise<void> {
     const before = clock()
     const listed = await listOf(platform, target)
-    let after = ''
-    let members: readonly MembershipKey[]
-    do {
-      members = await loadSettledMembers(db, target, after, CHUNK)
-      after = members.at(-1)?.accountId ?? after
-      const missing = members.filter(({ accountId }) => !listed?.has(accountId))
-      if (missing.length > 0) await writeSync('recheckMemberships', { keys: missing, before })
-      await turn()
-    } while (members.length === CHUNK)
+    for await (const members of pages((after) => loadSettledMembers(db, target, after, CHUNK))) {
+      await recheck(
+        members.filter(({ accountId }) => !listed?.has(accountId)),
+        before,
+      )
+    }
+    for await (const gone of pages((after) => loadGoneMembers(db, target, after, CHUNK))) {
+      await recheck(
+        gone.filter(({ accountId }) => listed?.has(accountId)),
+        before,
+      )
+    }
+  }
+
+  async function recheck(keys: readonly MembershipKey[], before: number): Promise<void> {
+    if (keys.length > 0) await writeSync('recheckMemberships', { keys, before })
+    await turn()
   }
 
   /** Null where the platform lists nobody: each is to be asked about. */
@@ -90,7 +101,21 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   }
 
   async function forget({ environment, target }: SyncTarget): Promise<void> {
-    const before = clock() - KEPT_MS
-    while (await writeSync('forgetMemberships', { environment, target, before })) await turn()
+    const now = clock()
+    const over = { environment, target, before: now - KEPT_MS, goneBefore: now - GONE_KEPT_MS }
+    while (await writeSync('forgetMemberships', over)) await turn()
   }
+}
+
+/** Reads keys a chunk at a time, each from after the last one of the chunk before. */
+async function* pages(
+  load: (after: string) => Promise<readonly MembershipKey[]>,
+): AsyncGenerator<readonly MembershipKey[], void, undefined> {
+  let page: readonly MembershipKey[]
+  let after = ''
+  do {
+    page = await load(after)
+    yield page
+    after = page.at(-1)?.accountId ?? after
+  } while (page.length === CHUNK)
 }

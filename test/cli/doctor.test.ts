@@ -189,7 +189,9 @@ describe('the database', () => {
     const config = writeConfig({ database: { url: `sqlite:${file}` } })
     expect(await found({ config }, 'integrity')).toMatchObject({
       exitCode: 1,
-      findings: [{ level: 'fail', todo: 'stop the daemon, and put a backup in its place' }],
+      findings: [
+        { level: 'fail', todo: 'stop the daemon, and put a backup in its place: `latchkey restore`' },
+      ],
     })
   })
 
@@ -346,6 +348,24 @@ describe('the rest', () => {
     mkdirSync(folder)
     if (age !== null) writeFileSync(createBackupFolder(folder, 7).fileOf(NOW - age), '')
     expect(await found(who, 'backup')).toMatchObject({ exitCode, findings: [{ level }] })
+  })
+
+  it('says where no backup can be made, and goes on', async () => {
+    const folder = temporaryFile()
+    mkdirSync(dirname(folder), { recursive: true })
+    writeFileSync(folder, '')
+    const who = await patient({ backup: { folder } })
+    expect(await found(who, 'backup')).toMatchObject({
+      exitCode: 1,
+      findings: [
+        {
+          level: 'fail',
+          detail: expect.stringContaining(folder),
+          todo: expect.stringContaining('backup.folder'),
+        },
+      ],
+    })
+    expect((await found(who, 'sync')).findings).toHaveLength(1)
   })
 
   it('says nothing of backups where none are configured', async () => {

@@ -79,6 +79,8 @@ describe('latchkey events list', () => {
   })
 })
 
+const BACKWARDS = ['--from', '2026-02-01', '--to', '2026-01-31']
+
 describe('latchkey events', () => {
   it.each([['list'], ['show'], ['body'], ['export']])('%s has help with an example', async (command) => {
     const { exitCode, out } = await cli(['events', command, '--help'])
@@ -93,6 +95,8 @@ describe('latchkey events', () => {
     [['list', '--limit', '1001'], 'It must be 1 to 1000.'],
     [['list', '--disposition', 'duplicate'], 'Allowed choices are applied, ignored, held, quarantined.'],
     [['list', '--from', 'yesterday'], 'It is no ISO 8601 time'],
+    [['list', ...BACKWARDS], '--from is later than --to'],
+    [['export', ...BACKWARDS], '--from is later than --to'],
     [['export', '--customer', ''], 'It is not an id'],
     [['show'], "missing required argument 'event'"],
     [['body', 'evt_1', '--sha256', 'XYZ'], 'It is not a SHA-256'],

@@ -70,7 +70,14 @@ describe('latchkey events body', () => {
     const shown = JSON.parse((await events(config, 'show', 'evt_1', '--json')).out)
     const [{ sha256 }] = shown.otherBodies
     expect((await events(config, 'body', 'evt_1', '--sha256', sha256)).out).toBe(OTHER)
-    expect((await events(config, 'body', 'evt_2', '--sha256', sha256)).exitCode).toBe(1)
+    expect(await events(config, 'body', 'evt_2', '--sha256', sha256)).toEqual({
+      exitCode: 1,
+      out: '',
+      err: `error: the event evt_2 has no body with the SHA-256 ${sha256}\n`,
+    })
+    expect((await events(config, 'body', 'evt_9', '--sha256', sha256)).err).toContain(
+      'no event evt_9 is stored',
+    )
   })
 
   it('writes them to a private file, and answers in JSON if asked', async () => {

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.js'
 import { ERROR_CODES, LatchkeyError } from '../../src/errors.js'
@@ -42,6 +43,24 @@ describe('a failure', () => {
     const { exitCode, err } = report(failureOf(() => statSync('/nowhere/config.json')))
     expect(exitCode).toBe(1)
     expect(err).toBe("error: ENOENT: no such file or directory, stat '/nowhere/config.json'\n")
+  })
+
+  it('of SQLite is told in a line, with its code', () => {
+    const full = new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
+    expect(report(full)).toEqual({ exitCode: 1, err: 'error: database or disk is full (SQLITE_FULL)\n' })
+    const { exitCode, err } = report(failureOf(() => new Sqlite(import.meta.dirname)))
+    expect({ exitCode, err }).toEqual({
+      exitCode: 1,
+      err: 'error: unable to open database file (SQLITE_CANTOPEN)\n',
+    })
+  })
+
+  it('of a statement of its own shows its stack, since it is a bug', () => {
+    const db = new Sqlite(':memory:')
+    const { exitCode, err } = report(failureOf(() => db.exec('select * from missing')))
+    db.close()
+    expect(exitCode).toBe(1)
+    expect(err).toMatch(/^error: SqliteError: no such table: missing\n +at /)
   })
 
   it('that nobody expected shows its stack, since it is a bug', () => {

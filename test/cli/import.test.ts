@@ -12,8 +12,10 @@ import { byHand } from '../entitlements/manual-events.js'
 import { deliveryLine, manualLine } from '../ingest/exported-lines.js'
 import { bodyOf } from '../ingest/wire.js'
 import { temporaryFile } from '../store/temporary-store.js'
-import { NOW } from './run-cli.js'
 import { configFor } from './stored-events.js'
+
+/** The day after the lines were received. */
+const TAKEN_AT = Date.UTC(2026, 2, 2, 12)
 
 const PAID = deliveryLine(bodyOf(pay('evt_1', 'payment.authorized', 'pay_1', 0)))
 const OTHER = deliveryLine(bodyOf(pay('evt_1', 'payment.refunded', 'pay_1', 7)))
@@ -47,7 +49,7 @@ function importing({ isTerminal = false } = {}) {
     const world = {
       env: {},
       folder,
-      now: () => NOW,
+      now: () => TAKEN_AT,
       isTerminal,
       out: (text: string | Uint8Array) => {
         out += text
@@ -118,6 +120,19 @@ describe('latchkey import', () => {
       '  line 5: line_too_long: it has more than 1572864 bytes',
       '',
     ])
+  })
+
+  it('lets no line put itself ahead of its time', async () => {
+    const { run, write } = importing()
+    const ahead = { receivedAt: '2099-01-01T00:00:00.000Z' }
+    const yetToCome = bodyOf(pay('evt_5', 'payment.authorized', 'pay_5', 0))
+    const file = write(linesOf(PAID, deliveryLine(yetToCome, ahead)))
+    for (const args of [['--dry-run'], []]) {
+      const { exitCode, err } = await run(['import', file, ...args])
+      expect(exitCode).toBe(1)
+      expect(err).toContain('  line 2: received_at_in_future: it is said to have been received')
+    }
+    expect((await run(['events', 'export'])).out).toBe(linesOf(PAID))
   })
 
   it('tells in JSON which lines were refused, the first of many', async () => {

@@ -118,6 +118,33 @@ describe('what is told of others', () => {
     expect(JSON.parse(String(grant?.normalized))).toMatchObject({ customerId: 'cus_bob', reason: null })
   })
 
+  it('keeps no account or phone number, whatever it is joined to', async () => {
+    const daemon = await runErasingDaemon()
+    const joined = {
+      [`k_${ADA.communityId}`]: 'x',
+      user: `user_${ADA.communityId}`,
+      tg: `id${ADA.messengerId}x`,
+      call: `on ${ADA.phone}, please`,
+      dialled: '00442079460123',
+      longer: `1${ADA.messengerId}`,
+    }
+    const asNumber = (id: string) => ofBob(id, { n: 0 }).replace('"n":0', `"n":${ADA.communityId}`)
+    const cutOff = [`{"tg":"tg_${ADA.messengerId}"`, `{"call":"${ADA.phone}"`]
+    await sendAll(daemon, ofAda, ofBob('evt_bob', joined), asNumber('evt_number'), ...cutOff)
+    await erase(daemon, 'cus_ada')
+    const unread = cutOff.map((body) => body.replace(':', ': '))
+    await sendAll(daemon, ofBob('evt_late', joined), asNumber('evt_late_number'), ...unread)
+    for (const id of ['evt_bob', 'evt_late']) {
+      expect((await bodyOf(daemon, id)).data).toMatchObject({ customer: BOB })
+      expect((await bodyOf(daemon, id)).data.metadata).toEqual({ seat: 'maximum-4', longer: joined.longer })
+    }
+    for (const id of ['evt_number', 'evt_late_number']) {
+      expect((await bodyOf(daemon, id)).data.metadata).toEqual({ seat: 'maximum-4' })
+    }
+    expect(foundIn(daemon.databaseFile, [ADA.communityId, ADA.phone, joined.dialled])).toEqual([])
+    expect(foundIn(daemon.databaseFile, [`id${ADA.messengerId}`, `tg_${ADA.messengerId}`])).toEqual([])
+  })
+
   it('reads the same again, and access stands', async () => {
     const daemon = await runErasingDaemon()
     await sendAll(daemon, ofAda, ofBob('evt_bob', IN_WORDS), settled('evt_settled'))

@@ -94,7 +94,17 @@ describe('GET /events/:id/body', () => {
     await send(daemon, other)
     expect(await (await get(daemon, '/events/evt_1/body')).text()).toBe(GRANT)
     expect(await (await get(daemon, `/events/evt_1/body?sha256=${sha256(other)}`)).text()).toBe(other)
-    expect((await get(daemon, `/events/evt_1/body?sha256=${sha256('never sent')}`)).status).toBe(404)
+    const missing = await get(daemon, `/events/evt_1/body?sha256=${sha256('never sent')}`)
+    expect(missing.status).toBe(404)
+    expect(await missing.json()).toMatchObject({
+      code: 'event_not_found',
+      detail: 'The event has no body with this SHA-256.',
+    })
+    const unknown = await get(daemon, `/events/evt_9/body?sha256=${sha256(other)}`)
+    expect(await unknown.json()).toMatchObject({
+      status: 404,
+      detail: 'No such event is stored in this environment.',
+    })
     expect((await get(daemon, '/events/evt_1/body?sha256=..')).status).toBe(400)
   })
 

@@ -64,7 +64,11 @@ interface Told {
 /** What comes now is refused, or finds nobody any more. */
 async function expectEnd(daemon: ServedDaemon): Promise<void> {
   expect([NOT_STORED, null]).toContainEqual(statusOf(await send(daemon, NEXT)))
-  expect(await daemon.exit).toMatchObject({ code: 1 })
+  const { code, stdout, stderr } = await daemon.exit
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^error: The store has failed: .*`latchkey doctor`.*`latchkey restore`\.\n$/)
+  expect(stdout).toMatch(/"code":"SQLITE_CORRUPT/)
+  expect(stdout).not.toContain('"stack"')
 }
 
 function statusOf(answer: Answer | null) {

@@ -12,7 +12,12 @@ const DURING = customerStory(2)
 const [FIRST, SECOND] = DURING.events as [SentEvent, SentEvent]
 const LOAD = Array.from({ length: 150 }, (_, n) => customerStory(n)).flatMap(({ events }) => events)
 
-const FAILED = { code: 1, stderr: 'error: The store has failed: nothing more was acknowledged.\n' }
+const FAILED = {
+  code: 1,
+  stderr:
+    'error: The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
+    'where the database is damaged, put a backup in its place with `latchkey restore`.\n',
+}
 
 describe.skipIf(!HAS_FAULTY_DISK)('a full disk', () => {
   it('has deliveries refused in time and questions answered, and needs no restart once it has room', async () => {

@@ -14,6 +14,7 @@ describe('a question about stored events', () => {
     ['endpoint=', 'endpoint'],
     ['from=yesterday', 'from'],
     ['to=2026-03-01', 'to'],
+    ['from=2026-01-31T12:00:00.001Z&to=2026-01-31T12:00:00Z', 'from'],
     ['limit=101', 'limit'],
     ['cursor=5', 'cursor'],
     [`cursor=${Buffer.from('cus_1').toString('base64url')}`, 'cursor'],

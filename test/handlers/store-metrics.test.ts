@@ -19,7 +19,7 @@ async function scrape(overrides: Partial<StoreMetricsDeps> = {}): Promise<readon
     endpointNames: () => ['live'],
     readGaps: async () => new Map([['live', GAP]]),
     countWaiting: async () => [{ environment: 'live', disposition: 'held', count: 3 }],
-    readOldestBodyAge: async () => 86_400_000,
+    readFirstBodyAge: async () => 86_400_000,
     ...overrides,
   })
   return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -48,7 +48,7 @@ it('tells how old the oldest body is, as long as there is one', async () => {
   const told = async (overrides?: Partial<StoreMetricsDeps>) =>
     (await scrape(overrides)).filter((line) => line.startsWith('latchkey_oldest_body'))
   expect(await told()).toEqual(['latchkey_oldest_body_age_seconds 86400'])
-  expect(await told({ readOldestBodyAge: async () => null })).toEqual([])
+  expect(await told({ readFirstBodyAge: async () => null })).toEqual([])
 })
 
 it('leaves out what is not known, and endpoints that are not configured', async () => {
@@ -68,6 +68,6 @@ it('still tells all else while the store can not be read', async () => {
   const unreadable = async () => {
     throw new Error('disk I/O error')
   }
-  const all = { readGaps: unreadable, countWaiting: unreadable, readOldestBodyAge: unreadable }
+  const all = { readGaps: unreadable, countWaiting: unreadable, readFirstBodyAge: unreadable }
   expect(await scrape(all)).toEqual(['other_total 1'])
 })

@@ -7,6 +7,8 @@ import { byHand } from '../entitlements/manual-events.js'
 import { deliveryLine, endpointNamed, manualLine, SIGNED_AT, TIMESTAMP } from './exported-lines.js'
 
 const BODY = '{"id":"evt_1"}'
+/** The next day. */
+const NOW = Date.UTC(2026, 2, 2, 12)
 const FOUR_DIGIT_YEARS = { min: 0, max: Date.UTC(9999, 11, 31) }
 
 const signedDelivery = fc
@@ -43,7 +45,10 @@ describe('a line of an export', () => {
     fc.assert(
       fc.property(fc.oneof(signedDelivery, byHandDelivery), (delivery) => {
         const line = exportLine({ ...delivery, eventId: 'evt_any' })
-        expect(readImportLine(line, endpointNamed)).toEqual({ outcome: 'read', delivery })
+        expect(readImportLine(line, endpointNamed, FOUR_DIGIT_YEARS.max)).toEqual({
+          outcome: 'read',
+          delivery,
+        })
       }),
     )
   })
@@ -54,7 +59,7 @@ describe('a line of an export', () => {
       'X-Webhook-Timestamp': TIMESTAMP,
       'X-Webhook-Signature': signBody('whsec_live', TIMESTAMP, Buffer.from(BODY)),
     }
-    expect(readImportLine(deliveryLine(BODY, { headers }), endpointNamed)).toMatchObject({
+    expect(readImportLine(deliveryLine(BODY, { headers }), endpointNamed, NOW)).toMatchObject({
       outcome: 'read',
       delivery: { headers: { event: 'payment.succeeded', timestamp: TIMESTAMP } },
     })
@@ -64,7 +69,7 @@ describe('a line of an export', () => {
     const line = JSON.parse(deliveryLine(BODY))
     const headers = { ...line.headers, constructor: 'x', toString: 'y' }
     const text = JSON.stringify({ ...line, headers, note: 1 }).replace('"toString"', '"__proto__"')
-    expect(readImportLine(text, endpointNamed)).toMatchObject({ outcome: 'read' })
+    expect(readImportLine(text, endpointNamed, NOW)).toMatchObject({ outcome: 'read' })
   })
 
   const known = JSON.parse(deliveryLine(BODY)).headers as Record<string, string>
@@ -119,9 +124,25 @@ describe('a line of an export', () => {
     ["another endpoint's signature", deliveryLine(BODY, { endpoint: 'sandbox' }), 'signature_invalid', ''],
     ['a secret that had ended', deliveryLine(BODY, {}, 'whsec_ended'), 'secret_expired', ''],
   ])('is refused with %s', (_, line, reason, detail) => {
-    const read = readImportLine(line, endpointNamed)
+    const read = readImportLine(line, endpointNamed, NOW)
     expect(read).toMatchObject({ outcome: 'refused', reason })
     expect('detail' in read && read.detail).toContain(detail)
+  })
+
+  it.each([
+    ['a delivery', (receivedAt: string) => deliveryLine(BODY, { receivedAt })],
+    [
+      'what was done by hand',
+      (receivedAt: string) => manualLine(byHand('manual.granted', 0), { receivedAt }),
+    ],
+  ])('of %s was received a day from now at most, since nobody signed when', (_, lineReceived) => {
+    const read = (receivedAt: string) => readImportLine(lineReceived(receivedAt), endpointNamed, NOW)
+    expect(read('2026-03-03T12:00:00.000Z')).toMatchObject({ outcome: 'read' })
+    expect(read('2026-03-03T12:00:00.001Z')).toEqual({
+      outcome: 'refused',
+      reason: 'received_at_in_future',
+      detail: 'it is said to have been received more than a day from now',
+    })
   })
 
   const event = byHand('manual.granted', 0)
@@ -135,6 +156,9 @@ describe('a line of an export', () => {
     ['a customer that can not be', manualLine({ ...event, customerId: '' })],
     ['a time that is none', manualLine({ ...event, createdAt: SIGNED_AT + 0.5 })],
   ])('of what was done by hand is refused with %s', (_, line) => {
-    expect(readImportLine(line, endpointNamed)).toMatchObject({ outcome: 'refused', reason: 'line_invalid' })
+    expect(readImportLine(line, endpointNamed, NOW)).toMatchObject({
+      outcome: 'refused',
+      reason: 'line_invalid',
+    })
   })
 })

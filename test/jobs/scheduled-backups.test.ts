@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { Registry } from 'prom-client'
@@ -34,15 +34,7 @@ async function scheduled(setting: Setting) {
     startBackup: (target) => startBackup(file, target),
     report: createBackupGauge(registry),
     clock: () => setting.now,
-    log: createLogger(
-      'info',
-      new Writable({
-        write(chunk, _encoding, done) {
-          lines.push(String(chunk))
-          done()
-        },
-      }),
-    ),
+    log: createLogger('info', lineWriter(lines)),
   })
   onTestFinished(() => schedule.stop())
   return {
@@ -53,6 +45,15 @@ async function scheduled(setting: Setting) {
     logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
     metrics: () => registry.metrics(),
   }
+}
+
+function lineWriter(lines: string[]): Writable {
+  return new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(String(chunk))
+      done()
+    },
+  })
 }
 
 const NAME_OF_NOON = 'latchkey-20260301T120000.000Z.db'
@@ -87,13 +88,17 @@ it('makes the next once the newest is old enough, and keeps as many as it may', 
   expect(second.names()).toEqual(['latchkey-20260301T130000.000Z.db'])
 })
 
-it('makes one where the newest is from the future, since the clock was set back', async () => {
+it('makes one where the newest is from the future, since the clock was set back, and no other before its time', async () => {
   const folder = dirname(temporaryFile())
   mkdirSync(folder)
   writeFileSync(join(folder, 'latchkey-20270101T000000.000Z.db'), '')
-  const backups = await scheduled({ now: NOON, folder })
-  await vi.waitUntil(() => backups.logged().length > 0)
-  expect(backups.names()).toContain(NAME_OF_NOON)
+  const first = await scheduled({ now: NOON, folder, keep: 1 })
+  await vi.waitUntil(() => first.logged().length > 0)
+  await first.stop()
+  expect(first.names()).toEqual([NAME_OF_NOON])
+  const second = await scheduled({ ...first, now: NOON + HOUR_MS - 1 })
+  await second.stop()
+  expect(second.names()).toEqual([NAME_OF_NOON])
 })
 
 it('says why one failed, and leaves the older ones alone', async () => {
@@ -108,6 +113,36 @@ it('says why one failed, and leaves the older ones alone', async () => {
   ])
   expect(second.names()).toEqual([NAME_OF_NOON])
   expect(await second.metrics()).toContain(`latchkey_last_backup_timestamp_seconds ${NOON / 1000}\n`)
+})
+
+it('says so where its folder can not be read, and makes one once it can', async () => {
+  vi.useFakeTimers({ now: NOON, toFake: ['setTimeout', 'setInterval', 'Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const folder = temporaryFile()
+  mkdirSync(dirname(folder), { recursive: true })
+  writeFileSync(folder, '')
+  const backups = createBackupFolder(folder, 7)
+  const begun: string[] = []
+  const lines: string[] = []
+  const schedule = startScheduledBackups({
+    everyMs: HOUR_MS,
+    backups,
+    startBackup: (file) => {
+      begun.push(file)
+      return { done: Promise.resolve({ file, bytes: 1 }), stop: () => {} }
+    },
+    report: () => {},
+    clock: Date.now,
+    log: createLogger('error', lineWriter(lines)),
+  })
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { msg: expect.stringContaining('the backup failed'), err: { code: 'ENOTDIR', path: folder } },
+  ])
+  expect(lines.join('')).not.toContain('"stack"')
+  rmSync(folder)
+  await vi.advanceTimersByTimeAsync(11 * 60_000)
+  await schedule.stop()
+  expect(begun.length).toBeGreaterThan(0)
 })
 
 it('gives up the one under way when it stops, and leaves nothing of it', async () => {

@@ -124,7 +124,9 @@ describe('the doctor', () => {
     damage(folder, name)
     const { code, stdout, stderr } = await here(folder, 'doctor')
     expect(code).toBe(1)
-    expect(stdout).toMatch(/^FAIL {2}integrity .*: stop the daemon, and put a backup in its place$/m)
+    expect(stdout).toMatch(
+      /^FAIL {2}integrity .*: stop the daemon, and put a backup in its place: `latchkey restore`$/m,
+    )
     expect(stdout).toMatch(/\nok {4}sync +no targets configured\n$/)
     expect(stderr).toMatch(/^error: \d+ checks? failed\n$/)
   })

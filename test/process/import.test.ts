@@ -92,6 +92,12 @@ it('goes to the daemon that --url names, for a key with the scope', async () => 
   expect(JSON.parse(refused.stderr).error.code).toBe('forbidden')
   const done = await runProgram(args, { folder: elsewhere, env: { LATCHKEY_API_KEY: API_KEY } })
   expect(JSON.parse(done.stdout)).toMatchObject({ lines: 5, applied: 5, refused: 0 })
+  const [line = ''] = exportOf(1).split('\n')
+  const yetToCome = JSON.stringify({ ...JSON.parse(line), receivedAt: '9999-01-01T00:00:00.000Z' })
+  writeFileSync(join(elsewhere, 'events.jsonl'), `${yetToCome}\n`)
+  const early = await runProgram(args, { folder: elsewhere, env: { LATCHKEY_API_KEY: API_KEY } })
+  expect(early.code).toBe(1)
+  expect(JSON.parse(early.stdout)).toMatchObject({ refusals: [{ line: 1, reason: 'received_at_in_future' }] })
   expect(await entitlementsOf(daemon, 'cus_1')).toEqual([customerStory(1).outcome])
 })
 

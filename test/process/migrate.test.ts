@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
@@ -13,18 +14,19 @@ function migrateIn(folder: string) {
   return runProgram(latchkey('migrate', '--json'), { folder })
 }
 
-it('makes the database where there is none, and finds nothing to do the next time', async () => {
+it('makes no database where there is none', async () => {
   const folder = configuredFolder()
-  const { code, stdout } = await migrateIn(folder)
-  expect({ code, said: JSON.parse(stdout) }).toEqual({ code: 0, said: { steps: NAMES, backup: null } })
-
-  const again = await runProgram(latchkey('migrate'), { folder })
-  expect(again).toMatchObject({ code: 0, stdout: 'the schema is up to date\n', stderr: '' })
+  const { code, stdout, stderr } = await migrateIn(folder)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(JSON.parse(stderr).error).toMatchObject({
+    code: 'store_missing',
+    message: `There is no database at ${join(folder, 'data', 'latchkey.db')}.`,
+  })
+  expect(readdirSync(folder)).toEqual(['config.json'])
 })
 
-it('runs the steps that an older schema lacks, and keeps it as it was beside it', async () => {
+it('runs the steps that an older schema lacks, keeps it as it was beside it, and is done the next time', async () => {
   const folder = configuredFolder()
-  await migrateIn(folder)
   const file = join(folder, 'data', 'older.db')
   const older = openDatabase(file, { readOnly: false })
   await migrate(older, OLDER)
@@ -40,6 +42,9 @@ it('runs the steps that an older schema lacks, and keeps it as it was beside it'
   const kept = openDatabase(backup, { readOnly: true })
   expect(await pendingMigrations(kept)).toEqual(NAMES.slice(OLDER.length))
   await kept.destroy()
+
+  const again = await runProgram(latchkey('migrate'), { folder, env })
+  expect(again).toMatchObject({ code: 0, stdout: 'the schema is up to date\n', stderr: '' })
 })
 
 it('leaves a database alone that a daemon serves', async () => {

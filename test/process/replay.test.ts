@@ -93,6 +93,16 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
   expect(existsSync(join(folder, 'data', 'latchkey.db.dry-run'))).toBe(false)
   expect(await entitlementsOf(daemon, 'cus_0')).toEqual([])
 
+  expect(await command(folder, 'replay', '--endpoint', 'liv')).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: 'error: there is no endpoint "liv", and nothing came through it; did you mean live?\n',
+  })
+  const env = { LATCHKEY_API_KEY: API_KEY }
+  const there = await runHere(folder, ['replay', '--endpoint', 'liv', '--url', daemon.url], env)
+  expect(there).toMatchObject({ code: 1, stdout: '' })
+  expect(there.stderr).toContain('filter.endpoint: is none of live, manual, and nothing came through it\n')
+
   // Once it is done they follow by themselves.
   const [calls = ''] = would.match(/no role.*\n/) ?? []
   const done = await command(folder, 'replay', '--disposition', 'quarantined')

@@ -9,6 +9,8 @@ const PEOPLE = createErasedPeople({
   words: [
     { kind: 'contact', word: 'ada@example.com' },
     { kind: 'contact', word: '80351110224678912' },
+    { kind: 'contact', word: '7766554433' },
+    { kind: 'contact', word: '4915755512345' },
     { kind: 'name', word: 'ada lovelace' },
     { kind: 'name', word: 'grace' },
     { kind: 'name', word: 'countess_1' },
@@ -66,6 +68,10 @@ describe('of a body that names somebody erased', () => {
     ['after a line break that is written as an escape', '{"note": "of\\ncus_1"'],
     ['with the escapes of addresses', 'to=ada%40example.com&id=5'],
     ['with both', '{"to": "\\u0061da%40example.com"'],
+    ['by an account joined to letters', '{"customer": "id7766554433x"'],
+    ['by an account joined to a word', 'tg_7766554433=1'],
+    ['by a phone number in groups', '{"call": "+49 157 555 12345"'],
+    ['by a phone number with the escapes of addresses', 'tel=%2B49%20157%20555%2012345'],
     ['in UTF-16', Buffer.from('{"customer": "cus_1"', 'utf16le')],
     ['in UTF-16 of the other order', Buffer.from('{"customer": "cus_1"', 'utf16le').swap16()],
     [
@@ -82,12 +88,27 @@ describe('of a body that names somebody erased', () => {
     ['a longer id in UTF-16', Buffer.from('{"customer": "cus_12"', 'utf16le')],
     ['what is no escape', '{"customer": "\\u006'],
     ['half a percent escape', 'cus%5'],
+    ['a longer number', '{"customer": "id77665544330x"'],
+    ['a longer phone number', '{"call": "+49 157 555 123456"'],
   ])('all is left where it can not be read, and holds %s', (_what, body) => {
     expect(withholdErased(Buffer.from(body), null, PEOPLE)).toBeNull()
   })
 
   it('reads a mebibyte that can not be read, whatever it is made of', () => {
-    for (const piece of ['\\u0063', '%63', 'a@', '@', 'a@b.c ', '1234567 ', '\0a', 'cus_1', '+1', '. ']) {
+    for (const piece of [
+      '\\u0063',
+      '%63',
+      'a@',
+      '@',
+      'a@b.c ',
+      '1234567 ',
+      '1 2',
+      '1.(',
+      '\0a',
+      'cus_1',
+      '+1',
+      '. ',
+    ]) {
       const body = Buffer.from(piece.repeat(Math.ceil((1 << 20) / piece.length)))
       expect(withholdErased(body, null, PEOPLE)).toBeNull()
     }
@@ -160,7 +181,7 @@ describe('of a body that names somebody erased', () => {
       period: 'grace period',
       plan: 'Maximum',
       like: 'mada@example.com',
-      id2: 'x80351110224678912',
+      id2: '180351110224678912',
       friend: 'cus_1',
     }
     const metadata = {
@@ -180,6 +201,24 @@ describe('of a body that names somebody erased', () => {
       id: 'evt_1',
       data: { ...data, metadata: { ...kept, list: ['x', {}] } },
     })
+  })
+
+  it('an account or a phone number goes whatever it is joined to, and a longer number stays', () => {
+    const kept = { order: '17766554433', k_77665544330: 'x', tel: '+49 157 555 12345 6', date: '2026-11-21' }
+    const metadata = {
+      ...kept,
+      user: 'user_80351110224678912',
+      after: '80351110224678912_x',
+      within: 'id7766554433x',
+      tg_7766554433: 'x',
+      rate: '1.7766554433',
+      call: 'on +49 157 555-12345.',
+      dialled: '004915755512345',
+      written: 'tel_0049 157 55512345',
+      'of +49 (157) 555 12345': { note: 'x' },
+    }
+    const data = { id: 'pay_2', customer: { id: 'cus_2' } }
+    expect(leftOf({ data: { ...data, metadata } })).toEqual({ data: { ...data, metadata: kept } })
   })
 
   it('another customer keeps what they tell of themselves, wherever they tell it', () => {

@@ -29,13 +29,22 @@ describe('a folder of backups', () => {
       'latchkey-.db',
       'notes.txt',
     )
-    expect(createBackupFolder(folder, 7).newestAt()).toBe(NOON)
+    expect(createBackupFolder(folder, 7).newestAt(NOON)).toBe(NOON)
   })
 
   it('is empty where it is not there yet', () => {
     const backups = createBackupFolder(temporaryFile(), 7)
-    expect(backups.newestAt()).toBeNull()
-    expect(backups.prune()).toBe(0)
+    expect(backups.newestAt(NOON)).toBeNull()
+    expect(backups.prune(NOON)).toBe(0)
+  })
+
+  it('takes those from the future for the oldest, since the clock was set back', () => {
+    const folder = folderWith()
+    const backups = createBackupFolder(folder, 1)
+    for (const at of [NOON, NOON + HOUR_MS, NOON - HOUR_MS]) writeFileSync(backups.fileOf(at), '')
+    expect(backups.newestAt(NOON)).toBe(NOON)
+    expect(backups.prune(NOON)).toBe(2)
+    expect(readdirSync(folder)).toEqual(['latchkey-20260301T120000.000Z.db'])
   })
 
   it('keeps the newest few, and everything that is not its own', () => {
@@ -44,7 +53,7 @@ describe('a folder of backups', () => {
     for (const hours of [3, 0, 2, 1]) writeFileSync(backups.fileOf(NOON + hours * HOUR_MS), '')
     const begun = `${backups.fileOf(NOON)}.0123456789ab.part`
     for (const name of [begun, `${begun}-journal`]) writeFileSync(name, '')
-    expect(backups.prune()).toBe(2)
+    expect(backups.prune(NOON + 9 * HOUR_MS)).toBe(2)
     expect(readdirSync(folder).sort()).toEqual([
       'latchkey-20260301T140000.000Z.db',
       'latchkey-20260301T150000.000Z.db',

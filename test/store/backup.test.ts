@@ -66,7 +66,7 @@ describe('a backup', () => {
     expect(rowsIn(target)).toBe(2)
   })
 
-  it.each(['', '-wal', '-shm', '-journal', '.lock'])(
+  it.each(['', '-wal', '-shm', '-journal', '.lock', '.erasures'])(
     'is never written over the database itself, as at its path with %j',
     async (suffix) => {
       const file = temporaryFile()

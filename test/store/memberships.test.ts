@@ -88,6 +88,39 @@ describe('a membership', () => {
     expect(await stored()).toMatchObject({ applied: 'unknown', given: true })
   })
 
+  it('of an account that was gone stays given, has nothing due, and is given anew without a look', async () => {
+    const { desire, step, stored } = await membership()
+    await desire(true)
+    await step({ kind: 'begin', action: 'give' })
+    await step({ kind: 'gave' })
+    await desire(false)
+    await step({ kind: 'begin', action: 'take' })
+    await step({ kind: 'gone' })
+    const gone = { desired: false, applied: 'unknown', appliedAt: null, given: true, nextAttemptAt: null }
+    expect(await stored()).toMatchObject(gone)
+    await desire(false, NOON + 1)
+    expect(await stored()).toMatchObject(gone)
+    await desire(true, NOON + 2)
+    expect(await stored()).toMatchObject({ applied: 'unknown', given: true, nextAttemptAt: NOON + 2 })
+  })
+
+  it('of an account that was gone while access came back is given next', async () => {
+    const { desire, step, stored } = await membership()
+    await desire(true)
+    await step({ kind: 'begin', action: 'give' })
+    await step({ kind: 'gave' })
+    await desire(false)
+    await step({ kind: 'begin', action: 'take' })
+    await desire(true, NOON + 1)
+    await step({ kind: 'gone' }, NOON + 2)
+    expect(await stored()).toMatchObject({
+      desired: true,
+      applied: 'unknown',
+      given: true,
+      nextAttemptAt: NOON + 2,
+    })
+  })
+
   it('is never parked for a failure of what is not desired any more', async () => {
     const { desire, step, stored } = await membership()
     await desire(true)
@@ -111,16 +144,33 @@ describe('a membership', () => {
     expect(await stored()).toMatchObject({ lastError: null, nextAttemptAt: NOON + 5_000 })
   })
 
-  it('of somebody who was erased goes as soon as there is nothing left to take back', async () => {
+  it.each(['took', 'gone'] as const)(
+    'of somebody who was erased goes with a step that says %s',
+    async (kind) => {
+      const { db, desire, step, stored } = await membership()
+      await desire(true)
+      await step({ kind: 'begin', action: 'give' })
+      await step({ kind: 'gave' })
+      await erased(db, 'cus_1')
+      await desire(false)
+      expect(await stored()).toMatchObject({ desired: false, given: true })
+      await step({ kind: 'begin', action: 'take' })
+      await step({ kind })
+      expect(await stored()).toBeUndefined()
+    },
+  )
+
+  it('of an account that was gone goes with the erasure of whose it was', async () => {
     const { db, desire, step, stored } = await membership()
     await desire(true)
     await step({ kind: 'begin', action: 'give' })
     await step({ kind: 'gave' })
-    await erased(db, 'cus_1')
     await desire(false)
-    expect(await stored()).toMatchObject({ desired: false, given: true })
     await step({ kind: 'begin', action: 'take' })
-    await step({ kind: 'took' })
+    await step({ kind: 'gone' })
+    await erased(db, 'cus_1')
+    expect(await stored()).toBeDefined()
+    await desire(false)
     expect(await stored()).toBeUndefined()
   })
 })

@@ -35,6 +35,7 @@ import { loadAccountsOf, loadLinkedCustomers } from '../../src/store/linked-acco
 import { loadManualEvents } from '../../src/store/manual-events.js'
 import { loadMemberships } from '../../src/store/membership.js'
 import { countRemovals, loadDueMemberships, nextDueAt } from '../../src/store/membership-lists.js'
+import { loadGoneMembers } from '../../src/store/membership-sweeps.js'
 import { settleMessages } from '../../src/store/message-writes.js'
 import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
@@ -128,6 +129,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['memberships to take', (db) => loadDueMemberships(db, TARGET, 'take', NOON, 10)],
     ['memberships to take by agreement', (db) => loadDueMemberships(db, TARGET, 'agreedTake', NOON, 10)],
     ['memberships to ask about', (db) => loadDueMemberships(db, TARGET, 'recheck', NOON, 10)],
+    ['memberships that are gone', (db) => loadGoneMembers(db, TARGET, '', 10)],
     ['when memberships come due', (db) => nextDueAt(db, TARGET, ['give', 'take', 'recheck'])],
     ['removals', (db) => countRemovals(db, TARGET, NOON)],
     ['events of one customer', (db) => loadSeqsOfCustomer(db, 'live', 'cus_1', 10)],

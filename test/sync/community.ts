@@ -13,8 +13,14 @@ export interface MadeCall {
   readonly at: number
 }
 
-/** What happens to a call: null, it is made and answered; an error, and whether it was made all the same. */
-export type Fate = { readonly error: RetryableError | ActionRequiredError; readonly isMade: boolean } | null
+/**
+ * What happens to a call: null, it is made and answered; an error, and whether it was made all the same; `gone`, a take
+ * finds nobody.
+ */
+export type Fate =
+  | { readonly error: RetryableError | ActionRequiredError; readonly isMade: boolean }
+  | 'gone'
+  | null
 
 export interface Community extends Platform {
   /** Every call that arrived, refused or not. */
@@ -71,6 +77,7 @@ export function createCommunity({
       // As over a network, the answer comes in a later turn.
       await new Promise(setImmediate)
       const fate = await decide(made)
+      if (fate === 'gone') return fate as Answer
       const answer = fate === null || fate.isMade ? act() : null
       if (fate !== null) throw fate.error
       return answer as Answer
@@ -87,7 +94,7 @@ export function createCommunity({
       make('observe', target, accountId, () => (membersIn(target).has(accountId) ? 'member' : 'absent')),
     give: (target, accountId) => make('give', target, accountId, () => void membersIn(target).add(accountId)),
     take: (target, accountId) =>
-      make('take', target, accountId, () => void membersIn(target).delete(accountId)),
+      make('take', target, accountId, (): 'gone' | undefined => void membersIn(target).delete(accountId)),
     listMembers: lists
       ? async function* (target) {
           yield* await make('list', target, '', () => [...membersIn(target)])

@@ -41,6 +41,28 @@ describe('a limit', () => {
     expect((await sync.status()).platforms).toEqual([{ platform: 'discord', state: { kind: 'ok' } }])
   })
 
+  it('lasts no longer, and no shorter, for a clock that is set back', async () => {
+    const { sync, community, access, link, pass, clock } = await withCustomers(1)
+    const limited = new RetryableError('rate_limited', 'Slower.', {
+      scope: 'platform',
+      notBefore: NOON + 5_000,
+      isRefused: true,
+    })
+    community.meet(() => (community.calls.length === 1 ? { error: limited, isMade: false } : null))
+    await sync.run()
+    pass(-HOUR)
+    await link('cus_90', '90')
+    await access({ customerId: 'cus_90', active: true })
+    await sync.run()
+    expect((await sync.status()).platforms).toMatchObject([{ state: { until: clock() + 5_000 } }])
+    pass(4_999)
+    await sync.run()
+    expect(community.calls).toHaveLength(1)
+    pass(1)
+    expect(await sync.run()).toMatchObject({ given: 1 })
+    expect(community.membersOf(GOLD)).toEqual(['90'])
+  })
+
   it.each([
     [60_000, 1],
     [59_999, 0],

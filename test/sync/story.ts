@@ -1,6 +1,6 @@
 import type { WriteSync } from '../../src/store/sync-writes.js'
 import { ActionRequiredError, RetryableError } from '../../src/sync/platform-errors.js'
-import { createCommunity, type Fate } from './community.js'
+import { type CallName, createCommunity, type Fate } from './community.js'
 import { type Access, GOLD, HOUR, SILVER, syncing } from './syncing.js'
 
 export const CUSTOMERS = ['cus_1', 'cus_2'] as const
@@ -8,8 +8,11 @@ export const ACCOUNTS = ['a', 'b'] as const
 export const TARGETS = { pro_gold: GOLD, pro_platinum: GOLD, pro_silver: SILVER } as const
 export type ProductId = keyof typeof TARGETS
 
-/** What becomes of one call: a platform may limit, refuse, or be cut off before or after it has done what was asked. */
-export const FATES = ['made', 'lost', 'made, but unheard of', 'limited', 'refused'] as const
+/**
+ * What becomes of one call: a platform may limit, refuse, not find the account, or be cut off before or after it has done
+ * what was asked.
+ */
+export const FATES = ['made', 'lost', 'made, but unheard of', 'limited', 'refused', 'not found'] as const
 export type FateName = (typeof FATES)[number]
 
 export interface AccessAct extends Access {
@@ -86,7 +89,7 @@ export async function beginStory() {
       return answer
     }
     const mortal: WriteSync = (name, change) => committing(() => world.writeSync(name, change))
-    community.meet(async () => {
+    community.meet(async ({ call }) => {
       if (isDead) return never
       const fate = fates[calls % Math.max(1, fates.length)] ?? 'made'
       calls += 1
@@ -95,7 +98,7 @@ export async function beginStory() {
         // Whoever asks to become a member has everything taken in first.
         await Promise.race([sync.accountAsked(GOLD, 'nobody'), death])
       }
-      return isDead ? never : fateOf(fate, world.clock())
+      return isDead ? never : fateOf(fate, call, world.clock())
     })
     const sync = await world.start({ writeSync: mortal })
     await Promise.race([sync.run({ sweep }), death])
@@ -153,7 +156,7 @@ export async function beginStory() {
   }
 }
 
-function fateOf(name: FateName, now: number): Fate {
+function fateOf(name: FateName, call: CallName, now: number): Fate {
   switch (name) {
     case 'made':
       return null
@@ -170,6 +173,8 @@ function fateOf(name: FateName, now: number): Fate {
         }),
         isMade: false,
       }
+    case 'not found':
+      return call === 'take' ? 'gone' : fateOf('refused', call, now)
     case 'refused':
       return {
         error: new ActionRequiredError('missing', 'Not in the guild.', { mayHeal: true }),

@@ -40,6 +40,25 @@ describe('a sweep', () => {
     expect(community.membersOf(GOLD)).toEqual(['a', 'b', 'stranger'])
   })
 
+  it('takes from whom was gone at first as soon as they are seen again, and has them not asked about until then', async () => {
+    const { sync, community, access } = await withMembers(await syncing())
+    await access({ customerId: 'cus_a', active: false })
+    community.meet(({ call }) => (call === 'take' ? 'gone' : null))
+    expect(await sync.run()).toMatchObject({ taken: 0, unchanged: 1, left: 0 })
+    expect((await sync.memberships({ limit: 1 })).items).toMatchObject([
+      { accountId: 'a', state: 'settled', desired: false, applied: 'unknown', given: true },
+    ])
+    community.meet(() => null)
+    community.staffTakes(GOLD, 'a')
+    expect(await sync.run({ sweep: true, retry: {} })).toMatchObject({ taken: 0, unchanged: 0 })
+    community.staffGives(GOLD, 'a')
+    expect(await sync.run({ sweep: true })).toMatchObject({ taken: 1 })
+    expect(community.membersOf(GOLD)).toEqual(['b'])
+    community.staffGives(GOLD, 'a')
+    expect(await sync.run({ sweep: true })).toMatchObject({ taken: 0 })
+    expect(community.membersOf(GOLD)).toEqual(['a', 'b'])
+  })
+
   it.each(['fails', 'is empty'])('takes nothing where the list of members %s', async (how) => {
     const { sync, community } = await withMembers(await syncing())
     const { listMembers } = community
@@ -94,6 +113,20 @@ describe('a sweep', () => {
     await sync.sweep()
     expect((await sync.memberships({ limit: 10 })).items).toHaveLength(2)
     pass(24 * HOUR + 1)
+    await sync.sweep()
+    expect((await sync.memberships({ limit: 10 })).items).toMatchObject([{ accountId: 'b' }])
+  })
+
+  it('forgets after ninety days those who were gone', async () => {
+    const { sync, community, access, pass } = await withMembers(await syncing())
+    await access({ customerId: 'cus_a', active: false })
+    community.meet(({ call }) => (call === 'take' ? 'gone' : null))
+    await sync.run()
+    community.staffTakes(GOLD, 'a')
+    pass(90 * 24 * HOUR)
+    await sync.sweep()
+    expect((await sync.memberships({ limit: 10 })).items).toHaveLength(2)
+    pass(1)
     await sync.sweep()
     expect((await sync.memberships({ limit: 10 })).items).toMatchObject([{ accountId: 'b' }])
   })

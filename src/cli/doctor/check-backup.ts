@@ -1,4 +1,5 @@
 import type { Config } from '../../config/types.js'
+import { isExplained } from '../../errors.js'
 import { createBackupFolder } from '../../store/backup-folder.js'
 import { durationText } from './amounts.js'
 import { type Finding, fail, ok, warn } from './finding.js'
@@ -10,10 +11,24 @@ const LATE = 1.5
 export function checkBackup({ backup }: Config, now: number): readonly Finding[] {
   if (backup === null) return []
   const { folder, everyMs, keep } = backup
-  const newestAt = createBackupFolder(folder, keep).newestAt()
+  const newestAt = orRefusal(() => createBackupFolder(folder, keep).newestAt(now))
+  if (newestAt instanceof Error) {
+    const fix = 'name a folder in backup.folder that the daemon may read and write, or one that it can make'
+    return [fail('backup', `none can be made: ${newestAt.message}`, fix)]
+  }
   const todo = 'the daemon makes them while it runs; its log says why one failed'
   if (newestAt === null) return [warn('backup', `none in ${folder} yet`, todo)]
-  const age = Math.max(0, now - newestAt)
+  const age = now - newestAt
   const detail = `the newest is ${durationText(age)} old, and one is due every ${durationText(everyMs)}`
   return [age > LATE * everyMs ? fail('backup', detail, todo) : ok('backup', detail)]
+}
+
+/** What the system said where the folder can't be read, or is none; anything else is a bug. */
+function orRefusal<Answer>(ask: () => Answer): Answer | Error {
+  try {
+    return ask()
+  } catch (error) {
+    if (error instanceof Error && isExplained(error)) return error
+    throw error
+  }
 }

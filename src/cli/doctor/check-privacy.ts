@@ -1,7 +1,12 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
 import { countOverdueErasures } from '../../store/erasures.js'
-import { oldestBodyAt, readWaitingBodies, type WaitingBodies } from '../../store/expire-bodies.js'
+import {
+  nextAgingBodyAt,
+  oldestBodyAt,
+  readWaitingBodies,
+  type WaitingBodies,
+} from '../../store/expire-bodies.js'
 import type { Database } from '../../store/schema.js'
 import { counted, durationText } from './amounts.js'
 import { type Finding, ok, warn } from './finding.js'
@@ -19,10 +24,9 @@ export async function checkPrivacy(
   now: number,
 ): Promise<readonly Finding[]> {
   const overdue = await countOverdueErasures(db, now - ERASURE_LONG_MS)
-  const oldestAt = await oldestBodyAt(db)
-  const bodies = oldestAt === null ? ok('bodies', 'none') : checkBodies(now - oldestAt, retention)
+  const ages = { oldestAt: await oldestBodyAt(db), nextAt: await nextAgingBodyAt(db) }
   const waiting = retention === null ? [] : checkWaiting(await readWaitingBodies(db), now)
-  return [checkErasures(overdue), bodies, ...waiting]
+  return [checkErasures(overdue), checkBodies(ages, retention, now), ...waiting]
 }
 
 function checkErasures(overdue: number): Finding {
@@ -31,10 +35,19 @@ function checkErasures(overdue: number): Finding {
   return warn('erasures', `${counted(overdue, 'erasure')} begun over an hour ago not finished`, todo)
 }
 
-function checkBodies(age: number, retention: Config['retention']): Finding {
-  const detail = `the oldest came ${durationText(Math.max(0, age))} ago`
-  if (retention === null) return ok('bodies', `${detail}; they are kept for ever`)
-  const isLate = age > retention.bodiesAfterMs + RETENTION_LATE_MS
+/** Bodies go in the order of storing: an import may have brought older ones than the one whose turn is next. */
+function checkBodies(
+  { oldestAt, nextAt }: { readonly oldestAt: number | null; readonly nextAt: number | null },
+  retention: Config['retention'],
+  now: number,
+): Finding {
+  if (oldestAt === null) return ok('bodies', 'none')
+  const age = (at: number): string => durationText(Math.max(0, now - at))
+  const oldest = `the oldest came ${age(oldestAt)} ago`
+  if (retention === null) return ok('bodies', `${oldest}; they are kept for ever`)
+  const hasOlder = nextAt !== null && nextAt > oldestAt
+  const detail = hasOlder ? `${oldest}, the next to go ${age(nextAt)} ago` : oldest
+  const isLate = nextAt !== null && now - nextAt > retention.bodiesAfterMs + RETENTION_LATE_MS
   if (!isLate) return ok('bodies', `${detail}; they go after ${durationText(retention.bodiesAfterMs)}`)
   const todo = 'let the daemon run, and look into its log'
   return warn('bodies', `${detail}, and should be gone after ${durationText(retention.bodiesAfterMs)}`, todo)

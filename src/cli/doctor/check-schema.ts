@@ -29,7 +29,7 @@ export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): P
   const [first] = faults
   if (first === undefined) return [ok('integrity', thorough ? 'sound, indexes included' : 'sound')]
   const detail = `damaged, in ${counted(faults.length, 'place')} at least: ${first}`
-  return [fail('integrity', detail, 'stop the daemon, and put a backup in its place')]
+  return [fail('integrity', detail, 'stop the daemon, and put a backup in its place: `latchkey restore`')]
 }
 
 function withoutStop(sentence: string): string {

@@ -58,7 +58,7 @@ async function* examineStore(examination: Examination, facts: DaemonFacts | null
   }
 }
 
-const RESTORE = 'stop the daemon, and put a backup in its place'
+const RESTORE = 'stop the daemon, and put a backup in its place: `latchkey restore`'
 
 type Check = () => Promise<readonly Finding[]>
 

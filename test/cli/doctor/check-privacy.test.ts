@@ -3,7 +3,7 @@ import { checkPrivacy } from '../../../src/cli/doctor/check-privacy.js'
 import { createDropBodies } from '../../../src/ingest/drop-bodies.js'
 import { saveErasure, saveFinished } from '../../../src/store/erasures.js'
 import { insertEvents } from '../../../src/store/events.js'
-import { oldestKeptBodyAt } from '../../../src/store/expire-bodies.js'
+import { firstKeptBodyAt } from '../../../src/store/expire-bodies.js'
 import { paymentEvent } from '../../entitlements/events.js'
 import { newEvent } from '../../store/sample-events.js'
 import { temporaryStore } from '../../store/temporary-store.js'
@@ -77,6 +77,22 @@ describe('the doctor', () => {
     expect(bodies).toMatchObject({ level, what: 'bodies' })
   })
 
+  it.each([
+    [RETENTION, 'the oldest came 400d ago, the next to go 5d ago; they go after 180d'],
+    [{ retention: null }, 'the oldest came 400d ago; they are kept for ever'],
+  ])(
+    'tells the oldest body, also of one that was imported after a younger one came',
+    async (config, detail) => {
+      const db = await storeWith({ eventAge: 5 * DAY })
+      const receivedAt = NOW - 400 * DAY
+      const imported = paymentEvent({ type: 'payment.succeeded', paymentId: 'pay_0', createdAt: receivedAt })
+      await db.transaction().execute((trx) => insertEvents(trx, [newEvent(imported, { receivedAt })]))
+      const [, bodies] = await checkPrivacy(db, config, NOW)
+      expect(bodies).toMatchObject({ level: 'ok', what: 'bodies', detail })
+      expect(await firstKeptBodyAt(db)).toBe(NOW - 5 * DAY)
+    },
+  )
+
   it('tells of bodies that are kept beyond their age, since their events wait', async () => {
     const db = await storeWith({ eventAge: 200 * DAY, disposition: 'held' })
     await createDropBodies({ db, clock: () => NOW })(NOW - RETENTION.retention.bodiesAfterMs)
@@ -86,6 +102,6 @@ describe('the doctor', () => {
       detail: '1 event older than that held or quarantined, the oldest for 200d',
     })
     expect(await checkPrivacy(db, { retention: null }, NOW)).toHaveLength(2)
-    expect(await oldestKeptBodyAt(db)).toBe(NOW - 200 * DAY)
+    expect(await firstKeptBodyAt(db)).toBe(NOW - 200 * DAY)
   })
 })

@@ -1,8 +1,9 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { accountId, discordId, GOLD_ROLE_ID } from '../../platforms/discord-ids.js'
 import { failure, GOLD, persist, startSetting } from './setting.js'
 
 const ADA = accountId(1)
+const DAY = 86_400_000
 const ELSEWHERE = { ...GOLD, guildId: discordId(20) }
 
 describe('a limit', () => {
@@ -137,16 +138,16 @@ describe('a limit', () => {
   it.each([
     ['body', { status: 429, body: '{"message":"You are limited","retry_after":1e300,"global":false}' }],
     ['header', { status: 429, headers: { 'retry-after': '1e300' } }],
-  ])('of an age, by its %s, is taken for an hour', async (_, answer) => {
+  ])('of an age, by its %s, is taken for a day', async (_, answer) => {
     const { discord, platform } = await startSetting({ clock: () => Date.UTC(2026, 0, 5) })
     await discord.setState({ answer })
     expect(await failure(platform.give(GOLD, ADA))).toMatchObject({
       code: 'rate_limited',
-      notBefore: Date.UTC(2026, 0, 5, 1),
+      notBefore: Date.UTC(2026, 0, 6),
     })
   })
 
-  it('of an age that an answer announces is taken for an hour, after which calls are made again', async () => {
+  it('of an age that an answer announces is taken for a day, after which calls are made again', async () => {
     let now = Date.now()
     const { discord, platform } = await startSetting({ clock: () => now })
     const headers = { 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0', 'x-ratelimit-bucket': 'b' }
@@ -154,12 +155,93 @@ describe('a limit', () => {
       answer: { status: 204, headers: { ...headers, 'x-ratelimit-reset-after': '1e300' } },
     })
     await platform.give(GOLD, ADA)
-    const limited = { code: 'rate_limited', notBefore: now + 3_600_000 }
+    const limited = { code: 'rate_limited', notBefore: now + DAY }
     expect(await failure(platform.give(GOLD, ADA))).toMatchObject(limited)
-    now += 3_600_000
-    const hour = vi.spyOn(Date, 'now').mockReturnValue(now)
+    now += DAY
     await platform.give(GOLD, ADA)
-    hour.mockRestore()
     expect(discord.calls).toHaveLength(2)
+  })
+
+  it('of more than an hour is kept to its end', async () => {
+    let now = Date.UTC(2026, 0, 5)
+    const { discord, platform } = await startSetting({ clock: () => now })
+    discord.guild.join(ADA)
+    await discord.setState({ answer: { status: 429, headers: { 'retry-after': '7200' } } })
+    await failure(platform.take(GOLD, ADA))
+    await discord.setState('up')
+    now += 7_199_999
+    expect(await failure(platform.take(GOLD, ADA))).toMatchObject({
+      code: 'rate_limited',
+      notBefore: now + 1,
+    })
+    expect(discord.calls).toHaveLength(1)
+    now += 1
+    await platform.take(GOLD, ADA)
+    expect(discord.calls).toHaveLength(2)
+  })
+})
+
+describe('a clock that is set back', () => {
+  const ANNOUNCED = {
+    'x-ratelimit-limit': '1',
+    'x-ratelimit-remaining': '0',
+    'x-ratelimit-reset-after': '60',
+    'x-ratelimit-bucket': 'b',
+  }
+
+  /** The library reads the same clock. */
+  async function clocked() {
+    let now = Date.UTC(2026, 0, 5)
+    const wall = vi.spyOn(Date, 'now').mockImplementation(() => now)
+    onTestFinished(() => wall.mockRestore())
+    const setting = await startSetting({ clock: () => now, globalPerSecond: 10_000 })
+    setting.discord.guild.join(ADA)
+    return {
+      ...setting,
+      clock: () => now,
+      pass: (ms: number) => {
+        now += ms
+      },
+    }
+  }
+
+  it.each([
+    ['was met', { status: 429, body: '{"message":"You are limited","retry_after":60,"global":false}' }],
+    [
+      'on all calls was met',
+      { status: 429, body: '{"message":"You are limited","retry_after":60,"global":true}' },
+    ],
+    ['was announced', { status: 204, headers: ANNOUNCED }],
+  ])('makes a limit that %s last no longer than it did, and no shorter', async (_, answer) => {
+    const { discord, platform, clock, pass } = await clocked()
+    // By this, the library knows the bucket, and would keep its limit from then on.
+    const unlimited = { ...ANNOUNCED, 'x-ratelimit-remaining': '1' }
+    await discord.setState({ answer: { status: 204, headers: unlimited } })
+    await platform.take(GOLD, ADA)
+    await discord.setState({ answer })
+    await platform.take(GOLD, ADA).catch(() => {})
+    await discord.setState('up')
+    pass(-DAY)
+    const limited = { code: 'rate_limited', notBefore: clock() + 60_000 }
+    expect(await failure(platform.take(GOLD, ADA))).toMatchObject(limited)
+    pass(59_999)
+    expect(await failure(platform.take(GOLD, ADA))).toMatchObject(limited)
+    pass(1)
+    await platform.take(GOLD, ADA)
+    expect(discord.calls).toHaveLength(3)
+  })
+
+  it('keeps no call waiting that the fifty a second would have let through', async () => {
+    const { discord, platform, pass } = await clocked()
+    for (let i = 0; i < 50; i += 1) await platform.observe(GOLD, ADA)
+    pass(-DAY)
+    for (let i = 0; i < 50; i += 1) await platform.observe(GOLD, ADA)
+    const limited = { code: 'rate_limited', scope: 'platform' }
+    expect(await failure(platform.observe(GOLD, ADA))).toMatchObject(limited)
+    pass(-DAY)
+    expect(await failure(platform.observe(GOLD, ADA))).toMatchObject(limited)
+    pass(2_000)
+    await platform.observe(GOLD, ADA)
+    expect(discord.calls).toHaveLength(101)
   })
 })

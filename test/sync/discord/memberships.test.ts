@@ -82,15 +82,15 @@ describe('a role of the community', () => {
     expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([ADA])
   })
 
-  it('is lost with the membership of the guild, so that taking it is done', async () => {
+  it('is not there to be taken once the account has left the guild, or Discord', async () => {
     const { discord, platform } = await startSetting()
     discord.guild.join(ADA)
     await platform.give(GOLD, ADA)
     discord.guild.leave(ADA)
     discord.forgetAccount(BEN)
 
-    await platform.take(GOLD, ADA)
-    await platform.take(GOLD, BEN)
+    expect(await platform.take(GOLD, ADA)).toBe('gone')
+    expect(await platform.take(GOLD, BEN)).toBe('gone')
 
     expect(discord.calls.slice(1).map(({ status }) => status)).toEqual([404, 404])
   })
@@ -100,7 +100,7 @@ describe('a role of the community', () => {
     discord.guild.join(ADA)
     discord.guild.deleteRole(GOLD_ROLE_ID)
 
-    await platform.take(GOLD, ADA)
+    expect(await platform.take(GOLD, ADA)).toBeUndefined()
 
     expect(discord.calls).toMatchObject([{ method: 'DELETE', status: 404 }])
   })

@@ -8,6 +8,8 @@ import { createPauses } from './pauses.js'
 
 /** Far above what Discord takes to answer, and short enough to find out that it doesn't. */
 const TIMEOUT_MS = 15_000
+/** In which the library makes fifty calls at most. */
+const LIBRARY_WINDOW_MS = 1_000
 
 export interface CallsDeps {
   readonly botToken: string
@@ -55,6 +57,8 @@ export function createCalls({ botToken, apiUrl, clock, timeoutMs = TIMEOUT_MS }:
     pauses.check(bucket)
     // After a 401 the library forgets the token, and would refuse calls even if it is accepted again.
     rest.setToken(botToken)
+    // It would wait for a clock that was set back since its window began.
+    if (rest.globalReset > clock() + LIBRARY_WINDOW_MS) rest.globalReset = -1
     try {
       const answer = await take(await rest.queueRequest(request))
       pauses.answered()

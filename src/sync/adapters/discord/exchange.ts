@@ -6,7 +6,7 @@ import type { Pauses } from './pauses.js'
 /** Where a 429 tells no wait: it comes from the network before Discord's API, which blocks the address. */
 const DEFAULT_WAIT_SECONDS = 60
 /** No limit of the calls made here is longer. Of a longer wait no more is taken at once: then one call asks again. */
-const LONGEST_WAIT_SECONDS = 3_600
+const LONGEST_WAIT_SECONDS = 86_400
 
 const refusedSchema = z.object({ code: z.int(), message: z.string() })
 const limitedSchema = z.object({ retry_after: z.number().nonnegative(), global: z.boolean().default(false) })
@@ -42,12 +42,11 @@ export function createExchange({ pauses, clock }: ExchangeDeps): RESTOptions['ma
     }
     if (status >= 500) throw pauses.failed('discord_failed', `Discord failed with status ${status}.`)
     const resetAfter = waitSeconds(headers.get('x-ratelimit-reset-after')) ?? 0
-    // The library believes it, too, whatever it says.
-    if (headers.has('x-ratelimit-reset-after')) headers.set('x-ratelimit-reset-after', String(resetAfter))
-    // The library loses what the first answer of a bucket says.
     if (headers.get('x-ratelimit-remaining') === '0') {
       pauses.limited(bucket, clock() + Math.ceil(resetAfter * 1_000))
     }
+    // The library would believe any wait, lose what the first answer of a bucket says, and wait for a clock set back.
+    headers.delete('x-ratelimit-remaining')
     const isDone = status >= 200 && status <= 204
     const isRefused = status >= 400 && refusedSchema.safeParse(parsed(text)).success
     if (!isDone && !isRefused) throw pauses.failed('discord_unreachable', notDiscord(status))

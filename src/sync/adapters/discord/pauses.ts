@@ -1,10 +1,14 @@
 import { RetryableError } from '../../platform-errors.js'
+import { standingAt, type Wait } from '../../wait.js'
 
 const FIRST_PAUSE_MS = 1_000
 /** Long enough to leave a platform alone that is down, short enough to notice soon that it is up again. */
 const LONGEST_PAUSE_MS = 15_000
 
-/** Remembers before when no call may be made: of one bucket or, where `bucket` is null, any at all. */
+/**
+ * Remembers before when no call may be made: of one bucket or, where `bucket` is null, any at all. No pause lasts
+ * longer for a clock that is set back.
+ */
 export interface Pauses {
   /** @throws {RetryableError} while a pause stands; called immediately before every call */
   check(bucket: string | null): void
@@ -19,10 +23,9 @@ export interface Pauses {
   answered(): void
 }
 
-interface Pause {
+interface Pause extends Wait {
   readonly code: string
   readonly message: string
-  readonly notBefore: number
 }
 
 /** Whether the call that meets a pause has certainly not been made. */
@@ -38,14 +41,22 @@ export function createPauses(clock: () => number): Pauses {
   let failuresInRow = 0
 
   function standing(bucket: string | null): Pause | null {
-    const pause = pauses.get(bucket)
-    return pause !== undefined && clock() < pause.notBefore ? pause : null
+    const begun = pauses.get(bucket)
+    if (begun === undefined) return null
+    const now = clock()
+    const pause = standingAt(begun, now)
+    if (now >= pause.until) {
+      pauses.delete(bucket)
+      return null
+    }
+    pauses.set(bucket, pause)
+    return pause
   }
 
   /** A pause never becomes shorter. */
   function begin(bucket: string | null, pause: Pause, call: Call = MAYBE_DONE): RetryableError {
     const earlier = standing(bucket)
-    const longest = earlier !== null && earlier.notBefore > pause.notBefore ? earlier : pause
+    const longest = earlier !== null && earlier.until > pause.until ? earlier : pause
     pauses.set(bucket, longest)
     return paused(bucket, longest, call)
   }
@@ -60,7 +71,12 @@ export function createPauses(clock: () => number): Pauses {
     limited: (bucket, notBefore) =>
       begin(
         bucket,
-        { code: 'rate_limited', message: 'Discord limits the rate of calls.', notBefore },
+        {
+          code: 'rate_limited',
+          message: 'Discord limits the rate of calls.',
+          since: clock(),
+          until: notBefore,
+        },
         { isRefused: true },
       ),
     failed(code, message) {
@@ -70,7 +86,8 @@ export function createPauses(clock: () => number): Pauses {
       failuresInRow += 1
       if (failuresInRow === 1) return new RetryableError(code, message)
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (failuresInRow - 2), LONGEST_PAUSE_MS)
-      return begin(null, { code, message, notBefore: clock() + pauseMs })
+      const since = clock()
+      return begin(null, { code, message, since, until: since + pauseMs })
     },
     answered() {
       failuresInRow = 0
@@ -78,11 +95,7 @@ export function createPauses(clock: () => number): Pauses {
   }
 }
 
-function paused(
-  bucket: string | null,
-  { code, message, notBefore }: Pause,
-  { isRefused }: Call,
-): RetryableError {
+function paused(bucket: string | null, { code, message, until }: Pause, { isRefused }: Call): RetryableError {
   const scope = bucket === null ? 'platform' : 'target'
-  return new RetryableError(code, message, { scope, notBefore, isRefused })
+  return new RetryableError(code, message, { scope, notBefore: until, isRefused })
 }

@@ -17,7 +17,8 @@ const CONCURRENCY = 4
 
 /**
  * Roles of the community. Nobody outside a guild can be given one: `observe` and `give` reject with
- * `member_not_in_guild` until the account joins. Who leaves has lost the role, so `take` is done.
+ * `member_not_in_guild` until the account joins. Who leaves has lost the role, but bots of others give roles back to
+ * whoever rejoins: for `take` such an account is gone.
  */
 export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> {
   const calls = createCalls(deps)
@@ -64,9 +65,10 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
       await explained(target, change(RequestMethod.Put, target, accountId, 'Latchkey: access began'))
     },
     async take(target, accountId) {
-      await explained(
+      const taking = change(RequestMethod.Delete, target, accountId, 'Latchkey: access ended')
+      return explained(
         target,
-        change(RequestMethod.Delete, target, accountId, 'Latchkey: access ended').catch(unlessGone),
+        taking.then(() => undefined, unlessGone),
       )
     },
     listMembers: createRoleHolders({ calls, clock: deps.clock }),
@@ -74,8 +76,10 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
   }
 }
 
-/** Whoever left the guild lost the role, and a role that was deleted is held by nobody. */
-function unlessGone(error: unknown): void {
+/** A role that was deleted is held by nobody: it is taken. */
+function unlessGone(error: unknown): 'gone' | undefined {
   const { UnknownMember, UnknownUser, UnknownRole } = RESTJSONErrorCodes
-  if (!isRefusal(error, UnknownMember, UnknownUser, UnknownRole)) throw error
+  if (isRefusal(error, UnknownMember, UnknownUser)) return 'gone'
+  if (isRefusal(error, UnknownRole)) return undefined
+  throw error
 }
