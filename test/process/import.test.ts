@@ -131,7 +131,11 @@ it.each([
 
     const { code, stdout } = await command(folder, 'import', 'events.jsonl', '--json')
     expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ lines: total, applied: total - taken, duplicates: taken })
+    const told = JSON.parse(stdout)
+    expect(told).toMatchObject({ lines: total, applied: total - told.duplicates })
+    // A daemon goes on with the lines that the command had sent already when it was killed.
+    if (isServed && victim === 'command') expect(told.duplicates).toBeGreaterThanOrEqual(taken)
+    else expect(told.duplicates).toBe(taken)
     expect((await storedEvents(folder)).map(({ event_id }) => event_id)).toHaveLength(total)
     expect(await foldedState(folder)).toEqual(await foldedAnew(folder))
   },
