@@ -29,3 +29,9 @@ export function memoryUse(pid: number): MemoryUse {
   }
   return { residentMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') }
 }
+
+/** What a process had the disk itself read so far, in mebibytes: not what the system had in memory already. */
+export function readFromDiskMb(pid: number): number {
+  const [, bytes] = /^read_bytes: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8')) ?? []
+  return Number(bytes) / 1024 ** 2
+}

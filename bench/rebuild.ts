@@ -37,27 +37,33 @@ const { folder, numbers } = readOptions({
 })
 const options = roundOptions(numbers)
 
-/** By a daemon that was just started. */
-function measureRebuild({ configFile }: GeneratedStore): Promise<Effort> {
+type Efforts = Readonly<Record<string, Effort>>
+
+/** By a daemon that was just started, and then once more by the same. */
+function measureRebuilds({ configFile }: GeneratedStore): Promise<Efforts> {
   return together(async (use) => {
     const server = use(await startLatchkey(configFile))
-    return effortOf(server.pid, () => rebuildOnce(server))
+    return {
+      'rebuild after a start': await effortOf(server.pid, () => rebuildOnce(server)),
+      'rebuild once more': await effortOf(server.pid, () => rebuildOnce(server)),
+    }
   })
 }
 
 async function measureWork(store: GeneratedStore, { rounds }: RoundOptions): Promise<Section> {
   const events = countEvents(store.databaseFile)
-  const works = {
-    'only reading and parsing': () => measureReading(store.databaseFile),
-    rebuild: () => measureRebuild(store),
-    'rebuild --verify': () => measureVerifying(store.configFile),
-  }
-  const measured = new Map<string, Effort[]>(Object.keys(works).map((name) => [name, []]))
+  const works = [
+    async () => ({ 'only reading and parsing': await measureReading(store.databaseFile) }),
+    () => measureRebuilds(store),
+    async () => ({ 'rebuild --verify': await measureVerifying(store.configFile) }),
+  ] satisfies (() => Promise<Efforts>)[]
+  const measured = new Map<string, Effort[]>()
   for (let round = 0; round < rounds; round += 1) {
-    for (const [name, measure] of Object.entries(works)) {
-      const effort = await measure()
-      measured.get(name)?.push(effort)
-      console.error(`round ${round + 1}: ${name}: ${figure(effort.seconds)} s`)
+    for (const measure of works) {
+      for (const [name, effort] of Object.entries<Effort>(await measure())) {
+        measured.set(name, [...(measured.get(name) ?? []), effort])
+        console.error(`round ${round + 1}: ${name}: ${figure(effort.seconds)} s`)
+      }
     }
   }
   const medians = [...measured].map(([name, efforts]) => [name, medianOf(efforts)] as const)
@@ -71,7 +77,7 @@ async function measureWork(store: GeneratedStore, { rounds }: RoundOptions): Pro
 
 function medianOf(efforts: readonly Effort[]): Effort {
   const of = (figure: keyof Effort): number => median(efforts.map((effort) => effort[figure]))
-  return { seconds: of('seconds'), cpuSeconds: of('cpuSeconds'), peakMb: of('peakMb') }
+  return { seconds: of('seconds'), cpuSeconds: of('cpuSeconds'), diskMb: of('diskMb'), peakMb: of('peakMb') }
 }
 
 async function measureDeliveries(store: GeneratedStore): Promise<Section> {

@@ -13,6 +13,7 @@ export function effortTable(events: number, efforts: readonly (readonly [string,
       '× reading': ratio(base.seconds, effort.seconds),
       'CPU s': figure(effort.cpuSeconds),
       '× reading, CPU': ratio(base.cpuSeconds, effort.cpuSeconds),
+      'MB from disk': figure(effort.diskMb),
       'MB at most': figure(effort.peakMb),
     })),
   )
