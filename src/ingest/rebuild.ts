@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
+import { ENVIRONMENTS } from '../store/environments.js'
 import { deleteNextStateAfter } from '../store/next-state.js'
 import { isSamePolicy, policyInForce } from '../store/policy.js'
 import {
@@ -34,8 +35,6 @@ const MARKS_AT_ONCE = 1_000
 const MARKS_LEFT_TO_SWAP = 500
 
 const SAMPLE_SIZE = 10
-
-const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']
 
 export interface RebuildDeps {
   readonly db: Kysely<Database>

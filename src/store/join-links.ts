@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Database, JoinLinksTable } from './schema.js'
+import type { Database } from './schema.js'
+import type { JoinLinksTable } from './sync-schema.js'
 
 /** A link that was made for one customer. Of the link itself only the hash is kept, in hex. */
 export interface NewJoinLink {

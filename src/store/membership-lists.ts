@@ -1,7 +1,8 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { type Failure, failureOf, type Membership, type MembershipKey, membershipOf } from './membership.js'
-import type { Database, MembershipsTable } from './schema.js'
+import type { Database } from './schema.js'
+import type { MembershipsTable } from './sync-schema.js'
 
 /** A target as its memberships name it. */
 export interface TargetRef {

@@ -8,7 +8,8 @@ import {
   WAITS_FOR_OPERATOR,
 } from './membership.js'
 import type { TargetRef } from './membership-lists.js'
-import type { Database, MembershipsTable } from './schema.js'
+import type { Database } from './schema.js'
+import type { MembershipsTable } from './sync-schema.js'
 
 /**
  * What a membership waits for, beside the bound on removals: `unsettled` are those that a call is to be made for

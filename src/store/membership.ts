@@ -1,7 +1,8 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement, bulkUpsert } from './bulk.js'
-import type { Database, MembershipsTable } from './schema.js'
+import type { Database } from './schema.js'
+import type { MembershipsTable } from './sync-schema.js'
 
 export interface MembershipKey {
   readonly environment: Environment

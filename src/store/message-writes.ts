@@ -3,8 +3,9 @@ import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkStatement } from './bulk.js'
 import { changeLogEpoch, formatCursor, numberIn } from './change-cursor.js'
 import { latestCursor } from './changes.js'
-import type { Database, MessagesTable } from './schema.js'
+import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
+import type { MessagesTable } from './sync-schema.js'
 
 /** The setting that tells up to where the change log has been queued. */
 const QUEUED_UP_TO = 'outbound_cursor'

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { type Change, changeOf } from './changes.js'
-import type { Database, MessagesTable } from './schema.js'
+import type { Database } from './schema.js'
+import type { MessagesTable } from './sync-schema.js'
 
 /** A change of access that is to be told to the merchant's own address. */
 export interface Message {

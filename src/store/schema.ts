@@ -2,10 +2,19 @@ import type { Generated } from 'kysely'
 import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
 import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
+import type {
+  JoinLinksTable,
+  MembershipsTable,
+  MessagesTable,
+  MovedGroupsTable,
+  OwedUnbansTable,
+  SyncMarksTable,
+} from './sync-schema.js'
 
 /**
  * The tables as they are stored. Instants are epoch milliseconds, booleans 0 and 1, and JSON is text;
- * the file of each table converts, so that nothing outside the store sees a row.
+ * the file of each table converts, so that nothing outside the store sees a row. Those of what follows access are in
+ * `sync-schema.ts`.
  */
 export interface Database {
   events: EventsTable
@@ -180,42 +189,6 @@ export interface RebuildMarksTable {
   source_id: string
 }
 
-/** Whether one platform account should be, and is, a member of one role or group. */
-export interface MembershipsTable {
-  environment: Environment
-  /** `discord:<guild>:<role>` or `telegram:<group>`. */
-  target: string
-  account_id: string
-  /** Of the customers with this account, the one whom it was last looked at for. */
-  customer_id: string
-  desired: number
-  desired_since: number
-  /** What the platform was last known to say; `unknown` too while a call is under way, and of who was gone at a removal. */
-  applied: 'unknown' | 'member' | 'absent'
-  /** Null while that is unknown, unless it asked to become a member and was let in. */
-  applied_at: number | null
-  /** 1: Latchkey gave it, or was about to; only then is it ever taken back. */
-  given: number
-  /** 1: an operator agreed to this removal, beyond the bound. */
-  confirmed: Generated<number>
-  attempts: Generated<number>
-  /** Null: there is nothing to do, or it is parked. */
-  next_attempt_at: number | null
-  /** Why it waits for somebody; null: it does not. */
-  parked: string | null
-  /** 1: what it waits for may come by itself, so that sweeps try again. */
-  may_heal: Generated<number>
-  last_error: string | null
-}
-
-/** Customers whose memberships are to be looked at again, for another reason than a change of access. */
-export interface SyncMarksTable {
-  environment: Environment
-  customer_id: string
-  /** How often it was marked since it was last looked at. */
-  version: Generated<number>
-}
-
 /** Everybody who was erased. `seq`s say how far the stored events have been looked through for them. */
 export interface ErasuresTable {
   environment: Environment
@@ -236,45 +209,4 @@ export interface ErasuresTable {
 /** Events whose bodies would have been removed for their age, had they not been waiting for something. */
 export interface WaitingBodiesTable {
   seq: number
-}
-
-/** Changes of access that the merchant's own address has not taken yet. */
-export interface MessagesTable {
-  /** The change that it tells. */
-  cursor: number
-  /** Of the change log when it was queued: a restored store gives cursors again. */
-  epoch: string
-  environment: Environment
-  customer_id: string
-  queued_at: number
-  first_attempt_at: number | null
-  attempts: Generated<number>
-  /** Null: it waits for an earlier one of its customer, or is parked. */
-  next_attempt_at: number | null
-  /** Why it is not sent any more; null: it is. */
-  parked: 'gone' | 'given_up' | null
-  last_error: string | null
-}
-
-/** Links that were made for one customer each: tokens to link an account with, and invites to a group. */
-export interface JoinLinksTable {
-  /** Of the token's or the link's text, in hex. */
-  sha256: string
-  environment: Environment
-  customer_id: string
-  expires_at: number
-  /** The account that used it first; null: none has. */
-  used_by: string | null
-}
-
-/** Where groups went that got another id, by the id that the config has. */
-export interface MovedGroupsTable {
-  group_id: string
-  moved_to: string
-}
-
-/** Bans of Latchkey's own that may stand: a removal was begun that did not get to lift its ban. */
-export interface OwedUnbansTable {
-  group_id: string
-  account_id: string
 }

@@ -1,13 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { ENVIRONMENTS } from './environments.js'
 import type { StoredSourceKey } from './rebuild-progress.js'
 import type { Database } from './schema.js'
 import type { StoredSourceEvent } from './stored-sources.js'
 import { loadWholeSources, type WholeSource } from './whole-sources.js'
-
-/** In the order in which keys sort. */
-const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']
 
 /** Some sources of one environment, in the order of their keys. */
 export interface SourceStep {

@@ -1,8 +1,8 @@
 import type { Environment } from '../provider/event.js'
+import { ENVIRONMENTS } from '../store/environments.js'
 import type { MembershipKey } from '../store/membership.js'
 import type { RetryFilter } from '../store/membership-writes.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import { ENVIRONMENTS } from './target.js'
 
 /** The same filter for each of these environments that it means; left out: both. */
 export function inEach(

@@ -1,10 +1,10 @@
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
+import { ENVIRONMENTS } from '../store/environments.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { DriveResult } from './drive.js'
 import { inEach, retryAll } from './retry-all.js'
 import type { PlannedCall, RunOptions, SyncPlan, SyncRun } from './sync.js'
-import { ENVIRONMENTS } from './target.js'
 
 /** Bounds how long one transaction keeps arriving deliveries waiting. */
 const MAX_PER_TRANSACTION = 500

@@ -1,7 +1,5 @@
 import type { Environment } from '../provider/event.js'
 
-export const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']
-
 /** A community role that follows access to a product, in one environment. */
 export interface DiscordTarget {
   readonly adapter: 'discord'
