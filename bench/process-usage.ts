@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 /* What Linux tells of another process; no other system tells it this way. */
 
@@ -6,6 +6,11 @@ const TICKS_PER_SECOND = 100
 /** Counted from the state, the first field after the name, which is in brackets and may hold anything. */
 const USER_TICKS_AT = 11
 const SYSTEM_TICKS_AT = 12
+
+/** Of an ended process, not all is told any more, even while its parent has not yet heard of its end. */
+export function hasEnded(pid: number): boolean {
+  return !existsSync(`/proc/${pid}`) || /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+}
 
 export interface MemoryUse {
   readonly residentMb: number

@@ -6,6 +6,7 @@ export function entitlements({
   text,
   integer,
   sequence,
+  rowNumber,
   tableOptions,
   keyedTableOptions,
 }: ColumnTypes): Migration {
@@ -13,6 +14,7 @@ export function entitlements({
     async up(db: Kysely<unknown>) {
       await db.schema
         .createTable('sources')
+        .addColumn('seq', rowNumber)
         .addColumn('environment', text, (column) => column.notNull())
         .addColumn('kind', text, (column) => column.notNull())
         .addColumn('source_id', text, (column) => column.notNull())
@@ -20,7 +22,7 @@ export function entitlements({
         .addColumn('state', text, (column) => column.notNull())
         .addColumn('memory', text)
         .addColumn('newest_at', integer, (column) => column.notNull())
-        .addPrimaryKeyConstraint('sources_key', ['environment', 'kind', 'source_id'])
+        .addUniqueConstraint('sources_by_key', ['environment', 'kind', 'source_id'])
         .modifyEnd(tableOptions)
         .execute()
       await db.schema

@@ -9,6 +9,8 @@ export interface ColumnTypes {
   readonly bytes: RawBuilder<unknown>
   /** A primary key that the database hands out, rising, and never twice. */
   readonly sequence: RawBuilder<unknown>
+  /** The same, but that of a row that was deleted may be handed out again: costs nothing to hand out. */
+  readonly rowNumber: RawBuilder<unknown>
   /** Ends every `create table`. */
   readonly tableOptions: RawBuilder<unknown>
   /**

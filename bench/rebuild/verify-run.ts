@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { tieToThisProcess } from '../child.js'
-import { cpuSeconds, memoryUse, readFromDiskMb } from '../process-usage.js'
+import { cpuSeconds, hasEnded, memoryUse, readFromDiskMb } from '../process-usage.js'
 import { PROJECT_FOLDER } from '../project.js'
 import type { Effort } from './effort.js'
 
@@ -22,7 +22,11 @@ export function measureVerifying(configFile: string): Promise<Effort> {
     if (pid === undefined) return reject(new Error('latchkey rebuild --verify could not be started.'))
     let seen = { cpuSeconds: 0, diskMb: 0, peakMb: 0 }
     const looking = setInterval(() => {
-      seen = { cpuSeconds: cpuSeconds(pid), diskMb: readFromDiskMb(pid), peakMb: memoryUse(pid).peakMb }
+      try {
+        seen = { cpuSeconds: cpuSeconds(pid), diskMb: readFromDiskMb(pid), peakMb: memoryUse(pid).peakMb }
+      } catch (error) {
+        if (!hasEnded(pid)) throw error
+      }
     }, LOOK_EVERY_MS)
     child.once('exit', (code) => {
       clearInterval(looking)

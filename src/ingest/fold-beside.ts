@@ -3,13 +3,12 @@ import type { Policy } from '../entitlements/policy.js'
 import { byEnvironment, deleteNextState, saveNextState } from '../store/next-state.js'
 import {
   clearMarks,
-  clearMarksBetween,
   loadMarks,
   type RebuildProgress,
   saveRebuildProgress,
 } from '../store/rebuild-progress.js'
 import type { Database } from '../store/schema.js'
-import { loadNextSources } from '../store/source-walk.js'
+import { loadNextSources, type WalkPlace } from '../store/source-walk.js'
 import { foldAnew, foldWhole } from './fold-anew.js'
 
 /** How much is done between two opportunities to go on later, or to be interrupted. */
@@ -24,23 +23,31 @@ export interface FoldingPace {
 const MARKED_AT_ONCE = 100
 
 /**
- * Folds the next sources beside what stands. Where that is as it should be, nothing is written.
- * @returns how far that is; null: every source has been folded
+ * Folds the next sources beside what stands. Where that is as it should be, nothing is written. Those that are touched
+ * meanwhile, before it comes by them or after, are folded again when it has come by all.
+ * @param place of `progress`, since there may be none
  */
 export async function foldNext(
   trx: Transaction<Database>,
-  { policy, after, folded }: RebuildProgress,
+  progress: RebuildProgress,
+  place: WalkPlace,
   { eventsAtOnce, sourcesPerSave }: FoldingPace,
-): Promise<RebuildProgress | null> {
-  const step = await loadNextSources(trx, after, eventsAtOnce)
-  if (step === null) return null
-  const found = foldWhole(step.sources, policy)
-  await saveNextState(trx, step.environment, found.sources, found.dispositions)
-  await clearMarksBetween(trx, after, step.last)
-  const progress = { policy, after: step.last, folded: folded + step.sources.length }
-  const saved = (count: number): number => Math.floor(count / sourcesPerSave)
-  if (saved(progress.folded) > saved(folded)) await saveRebuildProgress(trx, progress)
-  return progress
+): Promise<RebuildProgress> {
+  const step = await loadNextSources(trx, place, eventsAtOnce)
+  let { folded } = progress
+  let isFound = false
+  for (const [environment, whole] of step?.sources ?? []) {
+    const found = foldWhole(whole, progress.policy)
+    await saveNextState(trx, environment, found.sources, found.dispositions)
+    folded += whole.length
+    isFound ||= found.sources.length + found.dispositions.length > 0
+  }
+  const next: RebuildProgress = { policy: progress.policy, place: step?.place ?? null, folded }
+  const saves = (count: number): number => Math.floor(count / sourcesPerSave)
+  if (isFound || next.place === null || saves(folded) > saves(progress.folded)) {
+    await saveRebuildProgress(trx, next)
+  }
+  return next
 }
 
 /**

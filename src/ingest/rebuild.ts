@@ -3,7 +3,6 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/environments.js'
-import { deleteNextStateAfter } from '../store/next-state.js'
 import { isSamePolicy, policyInForce } from '../store/policy.js'
 import {
   clearRebuild,
@@ -12,6 +11,7 @@ import {
   saveRebuildProgress,
 } from '../store/rebuild-progress.js'
 import type { Database } from '../store/schema.js'
+import { WALK_START, type WalkPlace } from '../store/source-walk.js'
 import { countSources } from '../store/stored-sources.js'
 import {
   createDifferenceCounter,
@@ -62,16 +62,17 @@ export function createRebuild({ db, clock, pace = PACE }: RebuildDeps): Rebuild 
     }
     const isInForce = isSamePolicy(policy, await policyInForce(db))
     const total = await countSources(db)
-    let progress: RebuildProgress | null = await db.transaction().execute((trx) => begin(trx, policy))
-    while (progress !== null) {
+    let progress = await db.transaction().execute((trx) => begin(trx, policy))
+    while (progress.place !== null) {
       onProgress(progress.folded, total)
       await goOn()
-      const from: RebuildProgress = progress
-      progress = await db.transaction().execute((trx) => foldNext(trx, from, pace))
+      const [from, place]: [RebuildProgress, WalkPlace] = [progress, progress.place]
+      progress = await db.transaction().execute((trx) => foldNext(trx, from, place, pace))
     }
     const counter = createDifferenceCounter(SAMPLE_SIZE)
     let isSwapped = false
     while (!isSwapped) {
+      onProgress(progress.folded, total)
       await goOn()
       isSwapped = await db.transaction().execute(async (trx) => {
         const folded = await foldMarked(trx, policy, MARKS_AT_ONCE)
@@ -107,13 +108,9 @@ export function createRebuild({ db, clock, pace = PACE }: RebuildDeps): Rebuild 
 /** Goes on with what was interrupted, if it was for this policy. */
 async function begin(trx: Transaction<Database>, policy: Policy): Promise<RebuildProgress> {
   const interrupted = await loadRebuildProgress(trx)
-  if (interrupted !== null && isSamePolicy(interrupted.policy, policy)) {
-    // What was found beyond the place that was written down is found again.
-    await deleteNextStateAfter(trx, interrupted.after)
-    return interrupted
-  }
+  if (interrupted !== null && isSamePolicy(interrupted.policy, policy)) return interrupted
   await clearRebuild(trx)
-  const progress: RebuildProgress = { policy, after: null, folded: 0 }
+  const progress: RebuildProgress = { policy, place: WALK_START, folded: 0 }
   await saveRebuildProgress(trx, progress)
   return progress
 }

@@ -5,9 +5,8 @@ import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
 import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { loadEntitlements } from '../store/entitlements.js'
-import type { StoredSourceKey } from '../store/rebuild-progress.js'
 import type { Database } from '../store/schema.js'
-import { loadNextSources, type SourceStep } from '../store/source-walk.js'
+import { loadNextSources, type SourceStep, WALK_START, type WalkPlace } from '../store/source-walk.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { eachCustomers } from './each-customer.js'
 import { foldWhole } from './fold-anew.js'
@@ -30,15 +29,16 @@ export async function* stateDifferences(
   policy: Policy,
   now: number,
 ): AsyncGenerator<StateDifference> {
-  const stepAfter = (key: StoredSourceKey | null): Promise<SourceStep | null> =>
-    db.transaction().execute((trx) => loadNextSources(trx, key, EVENTS_AT_ONCE))
-  let step = await stepAfter(null)
+  const stepFrom = (place: WalkPlace): Promise<SourceStep | null> =>
+    db.transaction().execute((trx) => loadNextSources(trx, place, EVENTS_AT_ONCE))
+  let step = await stepFrom(WALK_START)
   while (step !== null) {
-    const { environment, last } = step
-    const { sources, dispositions } = foldWhole(step.sources, policy)
-    for (const { key } of sources) yield { environment, kind: 'source', id: `${key.kind} ${key.id}` }
-    for (const { eventId } of dispositions) yield { environment, kind: 'disposition', id: eventId }
-    step = await stepAfter(last)
+    for (const [environment, whole] of step.sources) {
+      const { sources, dispositions } = foldWhole(whole, policy)
+      for (const { key } of sources) yield { environment, kind: 'source', id: `${key.kind} ${key.id}` }
+      for (const { eventId } of dispositions) yield { environment, kind: 'disposition', id: eventId }
+    }
+    step = await stepFrom(step.place)
   }
   yield* entitlementDifferences(db, 'live', now)
   yield* entitlementDifferences(db, 'sandbox', now)

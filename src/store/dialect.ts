@@ -25,6 +25,7 @@ export const COLUMN_TYPES: ColumnTypes = {
   integer: sql`integer`,
   bytes: sql`blob`,
   sequence: sql`integer primary key autoincrement`,
+  rowNumber: sql`integer primary key`,
   tableOptions: sql`strict`,
   keyedTableOptions: sql`strict, without rowid`,
 }

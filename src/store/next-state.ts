@@ -2,8 +2,8 @@ import { sql, type Transaction } from 'kysely'
 import type { FoldedSource } from '../entitlements/fold-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert } from './bulk.js'
-import { placeOf, type StoredSourceKey } from './rebuild-progress.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
+import type { StoredSourceKey } from './keys.js'
 import type { Database, StoredDisposition } from './schema.js'
 
 /** A source as it is to stand; null: it is to be no more. */
@@ -19,15 +19,12 @@ export interface NextDisposition {
   readonly reason: HoldReason | null
 }
 
-const insertSources = bulkInsert('next_sources', [
-  'environment',
-  'kind',
-  'source_id',
-  'customer_id',
-  'state',
-  'memory',
-  'newest_at',
-])
+/** One that was deleted meanwhile and came to be again is come by twice. */
+const upsertSources = bulkUpsert(
+  'next_sources',
+  ['environment', 'kind', 'source_id'],
+  ['customer_id', 'state', 'memory', 'newest_at'],
+)
 
 /** An event that has moved meanwhile may still stand under the source that it left. */
 const upsertDispositions = bulkUpsert(
@@ -36,14 +33,14 @@ const upsertDispositions = bulkUpsert(
   ['kind', 'source_id', 'disposition', 'reason'],
 )
 
-/** Keeps what a rebuild found of some sources that it had found nothing of yet. */
+/** Keeps what a rebuild found of some sources. */
 export async function saveNextState(
   trx: Transaction<Database>,
   environment: Environment,
   sources: readonly NextSource[],
   dispositions: readonly NextDisposition[],
 ): Promise<void> {
-  await insertSources(
+  await upsertSources(
     trx,
     sources.map(({ key, folded }) => ({
       environment,
@@ -86,18 +83,6 @@ export async function deleteNextState(
       trx,
       keys.map(({ kind, id }) => [environment, kind, id]),
     )
-  }
-}
-
-/** Forgets what was found of the sources after one. */
-export async function deleteNextStateAfter(
-  trx: Transaction<Database>,
-  after: StoredSourceKey | null,
-): Promise<void> {
-  for (const table of ['next_sources', 'next_dispositions'] as const) {
-    await sql`
-      delete from ${sql.table(table)} where (environment, kind, source_id) > (${sql.join(placeOf(after))})
-    `.execute(trx)
   }
 }
 

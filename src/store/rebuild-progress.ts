@@ -3,21 +3,21 @@ import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup } from './bulk.js'
+import type { StoredSourceKey } from './keys.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
+import type { WalkPlace } from './source-walk.js'
 
 const SETTING = 'rebuild'
 
-/** A source of any environment. */
-export interface StoredSourceKey extends SourceKey {
-  readonly environment: Environment
-}
-
-/** A rebuild under way, or interrupted. */
+/**
+ * A rebuild under way, or interrupted. What it has found by then is in `next_sources` and `next_dispositions`: of what
+ * comes after its place, nothing is.
+ */
 export interface RebuildProgress {
   readonly policy: Policy
-  /** The last source folded, in the order of their keys; null: none yet. */
-  readonly after: StoredSourceKey | null
+  /** Where to go on folding; null: every source has been, and only what is marked since is left. */
+  readonly place: WalkPlace | null
   readonly folded: number
 }
 
@@ -77,21 +77,4 @@ export async function clearMarks(
     trx,
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
-}
-
-/** Of sources after one, up to another and with it; null: from the first on. */
-export async function clearMarksBetween(
-  trx: Transaction<Database>,
-  after: StoredSourceKey | null,
-  last: StoredSourceKey,
-): Promise<void> {
-  await sql`
-    delete from rebuild_marks where (environment, kind, source_id) > (${sql.join(placeOf(after))})
-      and (environment, kind, source_id) <= (${sql.join(placeOf(last))})
-  `.execute(trx)
-}
-
-/** A source's place in the order of keys; null: before the first one. */
-export function placeOf(key: StoredSourceKey | null): readonly [string, string, string] {
-  return key === null ? ['', '', ''] : [key.environment, key.kind, key.id]
 }

@@ -101,6 +101,8 @@ export interface PaymentLinksTable {
 }
 
 export interface SourcesTable {
+  /** In the order in which they came to be; the newest, once deleted, leaves its own to the next. */
+  seq: Generated<number>
   environment: Environment
   kind: SourceKind
   source_id: string

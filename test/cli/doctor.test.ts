@@ -14,6 +14,7 @@ import { migrate } from '../../src/store/migrate.js'
 import { savePolicy } from '../../src/store/policy.js'
 import { saveRebuildProgress } from '../../src/store/rebuild-progress.js'
 import type { Database } from '../../src/store/schema.js'
+import { WALK_START } from '../../src/store/source-walk.js'
 import { endpoint, fromFile, writeConfig } from '../config/config-file.js'
 import { newEvent, paymentEvent } from '../store/sample-events.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
@@ -331,7 +332,7 @@ describe('the rest', () => {
     ['latchkey rebuild', { ...DOCUMENTED_POLICY, canceled: 'period_end' as const }],
   ])('says to go on with an interrupted rebuild by `%s`', async (command, policy) => {
     const who = await patient()
-    const progress = { policy, after: null, folded: 7 }
+    const progress = { policy, place: WALK_START, folded: 7 }
     await who.db.transaction().execute((trx) => saveRebuildProgress(trx, progress))
     expect((await found(who, 'rebuild')).findings).toMatchObject([
       { level: 'warn', detail: 'interrupted, 7 sources folded', todo: `go on with it: \`${command}\`` },

@@ -14,6 +14,7 @@ import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
 import { migratedFile } from '../store/migrated-file.js'
+import { SOURCE_COLUMNS } from '../store/source-columns.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
 /** Hundreds of stores, on a machine that may have other work. */
@@ -37,7 +38,12 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         .orderBy('customer_id')
         .orderBy('product_id')
         .execute(),
-      sources: await db.selectFrom('sources').selectAll().orderBy('kind').orderBy('source_id').execute(),
+      sources: await db
+        .selectFrom('sources')
+        .select(SOURCE_COLUMNS)
+        .orderBy('kind')
+        .orderBy('source_id')
+        .execute(),
       references: await db.selectFrom('customer_references').selectAll().execute(),
       erased: await db.selectFrom('erasures').select(['customer_id', 'erased_at', 'known_by']).execute(),
       bodiesOfErased: await db

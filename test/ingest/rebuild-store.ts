@@ -10,6 +10,7 @@ import { migrate } from '../../src/store/migrate.js'
 import { policyInForce, settlePolicy } from '../../src/store/policy.js'
 import type { Database } from '../../src/store/schema.js'
 import { migratedFile } from '../store/migrated-file.js'
+import { SOURCE_COLUMNS } from '../store/source-columns.js'
 
 export const NOW = Date.UTC(2030, 0, 1)
 
@@ -64,7 +65,7 @@ export async function everything(db: Kysely<Database>) {
   return {
     sources: await db
       .selectFrom('sources')
-      .selectAll()
+      .select(SOURCE_COLUMNS)
       .orderBy('environment')
       .orderBy('kind')
       .orderBy('source_id')

@@ -41,6 +41,7 @@ import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
 import { loadWrittenActive } from '../../src/store/product-customers.js'
 import type { Database } from '../../src/store/schema.js'
+import { loadNextSources, WALK_START } from '../../src/store/source-walk.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
 import {
   loadConflictBodies,
@@ -151,6 +152,25 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     const whole =
       /^SCAN (events|payment_links|sources|entitlements|customers|customer_references|changes|messages)|\(environment=\?\)/
     expect(steps.filter((step) => whole.test(step))).toEqual([])
+  })
+
+  it('a step through the sources, and through the keys of events', async () => {
+    const key = 'environment=? AND kind=? AND source_id=?'
+    const ofEvents = 'environment=? AND source_kind=? AND source_id=?'
+    const keys = [
+      'SEARCH events USING COVERING INDEX events_by_source (environment=? AND (source_kind,source_id)>(?,?))',
+      `SEARCH s USING COVERING INDEX sqlite_autoindex_sources_1 (${key}) LEFT-JOIN`,
+    ]
+    const plan = await planOf((db) => loadNextSources(db, WALK_START, 10))
+    expect(
+      plan.filter((step) => !/^(CO-ROUTINE|SCAN (walked|told)$|USE TEMP B-TREE FOR ORDER BY$)/.test(step)),
+    ).toEqual([
+      'SEARCH s USING INTEGER PRIMARY KEY (rowid>?)',
+      `SEARCH e USING INDEX events_by_source (${ofEvents}) LEFT-JOIN`,
+      // Of each environment.
+      ...keys,
+      ...keys,
+    ])
   })
 
   it.each(['newest first', 'oldest first'] as const)('a step through the events, %s', async (order) => {
