@@ -66,8 +66,11 @@ async function loadStanding(
   if (last === undefined) return null
   const place: WalkPlace = { among: 'standing', afterSeq: last.seq }
   if (isCut && rows.length === 1) {
-    const { environment } = last
-    return { sources: new Map([[environment, await loadWholeSources(db, environment, [last])]]), place }
+    const { environment, kind, id } = last
+    return {
+      sources: new Map([[environment, await loadWholeSources(db, environment, [{ kind, id }])]]),
+      place,
+    }
   }
   const sources = new Map<Environment, WholeSource[]>()
   for (const row of whole) {

@@ -1,8 +1,9 @@
 import type { Kysely } from 'kysely'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { openDatabase } from '../../src/store/dialect.js'
 import type { Database } from '../../src/store/schema.js'
+import { eventually } from '../setup/eventually.js'
 import { warnings } from './observed.js'
 import { ask, type RunningDaemon, send } from './running-daemon.js'
 
@@ -39,7 +40,7 @@ export async function sendGathered(daemon: RunningDaemon, bodies: readonly strin
   const { sent } = await writeBeside(daemon, (db) =>
     db.transaction().execute(async () => {
       const sent = bodies.map(deliver)
-      await vi.waitFor(() => expect(warnings(daemon)).toMatchObject([{ err: { code: 'SQLITE_BUSY' } }]))
+      await eventually(() => expect(warnings(daemon)).toMatchObject([{ err: { code: 'SQLITE_BUSY' } }]))
       // Connections are served in their order: after these, all that was sent before has come in.
       for (const _round of [1, 2, 3]) await ask(daemon, '/healthz')
       return { sent }

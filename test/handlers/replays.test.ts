@@ -1,8 +1,9 @@
 import { pino } from 'pino'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
 import type { RehearsalReport, Rehearse } from '../../src/ingest/rehearse.js'
 import { createReplayJobs } from '../../src/ingest/replay-jobs.js'
+import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 const REPORT: RehearsalReport = {
@@ -98,7 +99,7 @@ it('stops when it is deleted, and is remembered as that', async () => {
   const next = await call('POST', '/replays', {})
   expect(next.location).not.toBe(location)
   end()
-  await vi.waitFor(async () =>
+  await eventually(async () =>
     expect((await call('GET', '/replays')).told).toMatchObject({
       items: [{ state: 'done', summary: { read: 4 } }, { state: 'stopped' }],
     }),
@@ -129,7 +130,7 @@ it('lists replays page by page, newest first', async () => {
   for (const type of ['a', 'b', 'c']) {
     const { told } = await call('POST', '/replays', { filter: { type } })
     ids.unshift((told as { id: string }).id)
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(replays.list()).toMatchObject(Array(ids.length).fill({ outcome: { state: 'done' } })),
     )
   }

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
 import type { SyncQuestions } from '../../src/handlers/sync-questions.js'
 import type { MembershipQuery, MembershipView, RunOptions } from '../../src/sync/sync.js'
+import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront, SYNC_OFF } from './daemon-front.js'
 
 const VIEW: MembershipView = {
@@ -379,14 +380,14 @@ describe('the routes about what follows access', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
     try {
       const answer = ask('POST', '/sync/run')
-      await vi.waitFor(() => expect(isAsked).toBe(true))
+      await eventually(() => expect(isAsked).toBe(true))
       vi.advanceTimersByTime(20_000)
       expect(await answer).toEqual({ status: 202, json: { done: false } })
     } finally {
       vi.useRealTimers()
     }
     fail()
-    await vi.waitFor(() => expect(logged.map(({ msg }) => msg)).toContain('a run of sync failed'))
+    await eventually(() => expect(logged.map(({ msg }) => msg)).toContain('a run of sync failed'))
   })
 
   it('pause and resume', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
 import { startReceiver, status, SECRET as WEBHOOK_SECRET } from '../sync/webhook/receiver.js'
 import { runHere } from './in-process.js'
@@ -217,7 +218,7 @@ describe('latchkey sync', () => {
       code: 0,
       json: { messages: 1 },
     })
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(2))
+    await eventually(() => expect(receiver.received).toHaveLength(2))
     expect(await answerOf(folder, 'sync', 'plan')).toMatchObject({ code: 1, error: { code: 'sync_off' } })
   }, 120_000)
 

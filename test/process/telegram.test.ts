@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import { BOT_TOKEN, startTelegram } from '../platforms/telegram-server.js'
+import { eventually } from '../setup/eventually.js'
 import { CONFIG, configuredFolder, keyEntry, kill, type ServedDaemon, serve } from './served.js'
 
 const GROUP_ID = -1001234567890
@@ -29,7 +30,7 @@ it('the daemon ends in order while Telegram is polled, and has shown the token n
   const env = { TELEGRAM_BOT_TOKEN: BOT_TOKEN, DEBUG: '*' }
   const daemon = await serve(folder, env)
   await vi.waitFor(() => expect(telegram.updates.waiting()).toEqual([]), { timeout: 10_000 })
-  await vi.waitFor(() => expect(telegram.updates.isPolled()).toBe(true))
+  await eventually(() => expect(telegram.updates.isPolled()).toBe(true))
   daemon.signal('SIGTERM')
   const { code, stdout, stderr } = await daemon.exit
   expect(code).toBe(0)

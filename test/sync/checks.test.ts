@@ -1,7 +1,8 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { CheckFinding } from '../../src/sync/platform.js'
 import { RetryableError } from '../../src/sync/platform-errors.js'
 import { targetKey } from '../../src/sync/target.js'
+import { eventually } from '../setup/eventually.js'
 import { createCommunity } from './community.js'
 import { GOLD, NOON, PRODUCTS, SILVER, type Syncing, syncing } from './syncing.js'
 
@@ -63,17 +64,17 @@ const warnings = ({ logged }: Pick<Syncing, 'logged'>) =>
 describe('a check', () => {
   it('is made at the start, and tells once of each thing that is missing', async () => {
     const world = await checked(TOO_HIGH)
-    await vi.waitFor(() => expect(warnings(world)).toEqual([TOO_HIGH.message]))
+    await eventually(() => expect(warnings(world)).toEqual([TOO_HIGH.message]))
     expect((await world.sync.status()).checked).toEqual({ at: NOON, problems: [TOO_HIGH] })
     await world.sync.sweep()
-    await vi.waitFor(() => expect(world.asked()).toBe(2))
+    await eventually(() => expect(world.asked()).toBe(2))
     expect(await world.sync.check()).toEqual([TOO_HIGH])
     expect(warnings(world)).toHaveLength(1)
   })
 
   it('tells nothing where nothing is missing', async () => {
     const world = await checked({ ...TOO_HIGH, isFine: true })
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await world.sync.status()).checked).toEqual({ at: NOON, problems: [] }),
     )
     expect(warnings(world)).toEqual([])
@@ -85,15 +86,15 @@ describe('a check', () => {
     ['a reload', ({ sync, community }) => sync.reload(PRODUCTS, [community])],
   ])('is made again by %s, after which what was mended is told no more', async (_, again) => {
     const world = await checked(TOO_HIGH)
-    await vi.waitFor(() => expect(warnings(world)).toHaveLength(1))
+    await eventually(() => expect(warnings(world)).toHaveLength(1))
     world.find()
     await again(world)
-    await vi.waitFor(async () => expect((await world.sync.status()).checked?.problems).toEqual([]))
+    await eventually(async () => expect((await world.sync.status()).checked?.problems).toEqual([]))
   })
 
   it('is made by itself only once sync is resumed, and before that where somebody asks for it', async () => {
     const world = await checked(TOO_HIGH)
-    await vi.waitFor(() => expect(world.asked()).toBe(1))
+    await eventually(() => expect(world.asked()).toBe(1))
     await world.sync.pause()
     const next = await world.start()
     await next.run()
@@ -102,19 +103,19 @@ describe('a check', () => {
     await next.check()
     expect(world.asked()).toBe(2)
     await next.resume()
-    await vi.waitFor(() => expect(world.asked()).toBe(3))
+    await eventually(() => expect(world.asked()).toBe(3))
   })
 
   it('is made again by itself some minutes later, until nothing is missing', async () => {
     const world = await checked(TOO_HIGH)
-    await vi.waitFor(() => expect(warnings(world)).toHaveLength(1))
+    await eventually(() => expect(warnings(world)).toHaveLength(1))
     world.pass(SOME_MINUTES)
     world.sync.wake()
-    await vi.waitFor(() => expect(world.asked()).toBe(2))
+    await eventually(() => expect(world.asked()).toBe(2))
     world.find()
     world.pass(SOME_MINUTES)
     world.sync.wake()
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await world.sync.status()).checked).toEqual({ at: NOON + 2 * SOME_MINUTES, problems: [] }),
     )
     expect(warnings(world)).toHaveLength(1)
@@ -122,7 +123,7 @@ describe('a check', () => {
 
   it('waits until a limit is over that the platform has told', async () => {
     const world = await checked(TOO_HIGH)
-    await vi.waitFor(() => expect(world.asked()).toBe(1))
+    await eventually(() => expect(world.asked()).toBe(1))
     await limit(world)
     const asked = world.asked()
     const next = await world.start()
@@ -131,12 +132,12 @@ describe('a check', () => {
     expect(world.asked()).toBe(asked)
     world.pass(60_000)
     next.wake()
-    await vi.waitFor(() => expect(world.asked()).toBe(asked + 1))
+    await eventually(() => expect(world.asked()).toBe(asked + 1))
   })
 
   it('finds nothing for somebody to see to in a limit, which is over by itself', async () => {
     const world = await checked()
-    await vi.waitFor(() => expect(world.asked()).toBe(1))
+    await eventually(() => expect(world.asked()).toBe(1))
     await limit(world)
     expect(await world.sync.check()).toEqual([LIMITED])
     expect((await world.sync.status()).checked?.problems).toEqual([])
@@ -152,24 +153,24 @@ describe('a check', () => {
 
   it('is made again by itself some minutes after an outage, in which it finds nothing for somebody to see to', async () => {
     const world = await checked({ ...TOO_HIGH, isFine: true })
-    await vi.waitFor(() => expect(world.asked()).toBe(1))
+    await eventually(() => expect(world.asked()).toBe(1))
     world.fail(new RetryableError('unreachable', 'Discord could not be reached.'))
     const next = await world.start()
     const again = expect.objectContaining({ level: 30, reason: 'Discord could not be reached.' })
-    await vi.waitFor(() => expect(world.logged).toContainEqual(again))
+    await eventually(() => expect(world.logged).toContainEqual(again))
     expect((await next.status()).checked?.problems).toEqual([])
     expect(await next.check()).toMatchObject([{ about: 'discord', isFine: false }])
     expect(warnings(world)).toEqual([])
     world.find(TOO_HIGH)
     world.pass(SOME_MINUTES)
     next.wake()
-    await vi.waitFor(() => expect(warnings(world)).toEqual([TOO_HIGH.message]))
+    await eventually(() => expect(warnings(world)).toEqual([TOO_HIGH.message]))
   })
 
   it('forgets what was mended, and nothing that it got no answer about', async () => {
     const silver = { ...TOO_HIGH, about: targetKey(SILVER) }
     const world = await checked(TOO_HIGH, silver)
-    await vi.waitFor(() => expect(warnings(world)).toHaveLength(2))
+    await eventually(() => expect(warnings(world)).toHaveLength(2))
     world.find(
       { ...TOO_HIGH, isUnknown: true, message: 'Discord did not answer.' },
       { ...silver, isFine: true },
@@ -180,7 +181,7 @@ describe('a check', () => {
 
   it('forgets nothing that was missing while the platform can not be asked', async () => {
     const world = await checked(TOO_HIGH)
-    await vi.waitFor(() => expect(warnings(world)).toHaveLength(1))
+    await eventually(() => expect(warnings(world)).toHaveLength(1))
     await limit(world)
     expect(await world.sync.check()).toEqual([LIMITED])
     expect((await world.sync.status()).checked?.problems).toEqual([TOO_HIGH])

@@ -1,8 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { BotApiError, badRequest } from '../../platforms/telegram-errors.js'
 import { startTelegram } from '../../platforms/telegram-server.js'
+import { eventually } from '../../setup/eventually.js'
 import { type ConnectOptions, connect, GROUP_ID } from './connected.js'
 
 const USER = 4_200_001
@@ -35,7 +36,7 @@ describe('a check of updates that are fetched', () => {
     server.updates.setWebhook(FOREIGN, undefined)
     expect(await updates()).toEqual(FETCHED)
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
     expect(await updates()).toEqual(FETCHED)
   })
 
@@ -44,14 +45,14 @@ describe('a check of updates that are fetched', () => {
     const { server, group, telegram, updates } = await connected({ clock: () => now })
     server.fail({ method: 'getUpdates', answer: TERMINATED })
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
     const conflict = notFine('Another program fetches the updates of this bot: stop it')
     expect(await updates()).toEqual(conflict)
     expect(telegram.receptionChanges()).toBe(1)
 
     const receive = async (userId: number) => {
       group.askToJoin(userId)
-      await vi.waitFor(() => expect(server.updates.waiting()).toEqual([]))
+      await eventually(() => expect(server.updates.waiting()).toEqual([]))
     }
     now += 119_999
     await receive(USER)
@@ -65,7 +66,7 @@ describe('a check of updates that are fetched', () => {
   it('tells of another program that has them delivered', async () => {
     const { server, telegram, updates } = await connected()
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
     server.updates.setWebhook(FOREIGN, undefined)
     expect(await updates()).toEqual(notFine('Another program has the updates of this bot delivered'))
   })
@@ -74,7 +75,7 @@ describe('a check of updates that are fetched', () => {
     const { server, telegram, updates } = await connected()
     server.fail({ method: 'deleteWebhook', answer: 'close', times: 1_000 })
     telegram.start()
-    await vi.waitFor(() => expect(telegram.logged()).toContain('not received now'))
+    await eventually(() => expect(telegram.logged()).toContain('not received now'))
     expect(await updates()).toEqual(notAsked('Telegram could not be reached'))
     expect(telegram.receptionChanges()).toBe(0)
   })
@@ -95,7 +96,7 @@ describe('a check of updates that are delivered', () => {
     const own = { url: `${proxy.url}/platforms/telegram/updates`, secret: SECRET }
     const world = await connected({ updates: own, ...options })
     world.telegram.start()
-    await vi.waitFor(() => expect(world.server.updates.webhook()).not.toBeNull())
+    await eventually(() => expect(world.server.updates.webhook()).not.toBeNull())
     return { ...world, proxy, own }
   }
 
@@ -112,7 +113,7 @@ describe('a check of updates that are delivered', () => {
     })
     server.fail({ method: 'setWebhook', answer: NO_HTTPS })
     telegram.start()
-    await vi.waitFor(() => expect(telegram.receptionChanges()).toBe(1))
+    await eventually(() => expect(telegram.receptionChanges()).toBe(1))
     expect(await updates()).toEqual(
       found(
         false,
@@ -125,7 +126,7 @@ describe('a check of updates that are delivered', () => {
     const { server, updates } = await agreed()
     server.updates.setWebhook(webhook, undefined)
     const taken = notFine('Another program has changed where the updates of this bot')
-    await vi.waitFor(async () => expect(await updates()).toEqual(taken))
+    await eventually(async () => expect(await updates()).toEqual(taken))
   })
 
   it('tells that they can not be delivered, while they wait', async () => {
@@ -133,9 +134,9 @@ describe('a check of updates that are delivered', () => {
     proxy.status = 404
     group.askToJoin(USER)
     const undelivered = "Telegram can't deliver updates (Wrong response from the webhook: 404 Not Found)"
-    await vi.waitFor(async () => expect(await updates()).toEqual(notFine(undelivered)))
+    await eventually(async () => expect(await updates()).toEqual(notFine(undelivered)))
     proxy.status = 200
-    await vi.waitFor(() => expect(server.updates.waiting()).toEqual([]))
+    await eventually(() => expect(server.updates.waiting()).toEqual([]))
     expect(await updates()).toEqual(DELIVERED)
   })
 
@@ -144,7 +145,7 @@ describe('a check of updates that are delivered', () => {
     const { group, proxy, updates } = await agreed({ clock: () => now })
     proxy.status = 502
     group.askToJoin(USER)
-    await vi.waitFor(async () => expect(await updates()).toEqual(notFine('502 Bad Gateway')))
+    await eventually(async () => expect(await updates()).toEqual(notFine('502 Bad Gateway')))
     proxy.status = 'silent'
     now = Date.now() + 3_602_000
     expect(await updates()).toEqual(DELIVERED)
@@ -154,12 +155,12 @@ describe('a check of updates that are delivered', () => {
     const { server, group, telegram, proxy, own, updates } = await agreed()
     proxy.status = 502
     group.askToJoin(USER)
-    await vi.waitFor(async () => expect(await updates()).toEqual(notFine('502 Bad Gateway')))
+    await eventually(async () => expect(await updates()).toEqual(notFine('502 Bad Gateway')))
     proxy.status = 'silent'
     await telegram.close()
     const restarted = await connect(server, { updates: own, clock: () => Date.now() + 60_000 })
     restarted.start()
-    await vi.waitFor(() => expect(server.calls('setWebhook')).toHaveLength(2))
+    await eventually(() => expect(server.calls('setWebhook')).toHaveLength(2))
     expect(await updatesOf(restarted.platform.check([]))).toEqual(DELIVERED)
     expect(server.updates.waiting()).toHaveLength(1)
   })

@@ -5,6 +5,7 @@ import type { RunningDaemon } from '../../daemon/running-daemon.js'
 import { BotApiError, badRequest } from '../../platforms/telegram-errors.js'
 import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type Fault, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
+import { eventually } from '../../setup/eventually.js'
 import { GROUP_ID } from './connected.js'
 
 const USER = 4_200_001
@@ -71,10 +72,10 @@ describe('the members of a group', () => {
     const url = await inviteUrl(daemon)
     group.askToJoin(USER, url)
     await membersAre(group, [USER])
-    await vi.waitFor(() => expect(group.links.get(url)?.is_revoked).toBe(true))
+    await eventually(() => expect(group.links.get(url)?.is_revoked).toBe(true))
     await revoke(daemon)
     await membersAre(group, [])
-    await vi.waitFor(() => expect(group.banned()).toEqual([]))
+    await eventually(() => expect(group.banned()).toEqual([]))
     expect(server.calls('approveChatJoinRequest').map(({ status }) => status)).toEqual([200])
     expect(server.calls('banChatMember')).toHaveLength(1)
   })
@@ -111,7 +112,7 @@ describe('the members of a group', () => {
     group.askToJoin(OTHER)
     await daemon.restart()
     await membersAre(group, [USER])
-    await vi.waitFor(() => expect(group.pending()).toEqual([]))
+    await eventually(() => expect(group.pending()).toEqual([]))
   })
 
   it('follow the account: who is linked to another loses the old one', async () => {
@@ -161,7 +162,7 @@ describe('the members of a group', () => {
     await membersAre(group, [USER])
     server.isDown = true
     await revoke(daemon)
-    await vi.waitFor(() => expect(server.calls('banChatMember').length).toBeGreaterThan(0))
+    await eventually(() => expect(server.calls('banChatMember').length).toBeGreaterThan(0))
     server.isDown = false
     await vi.waitFor(
       () => {
@@ -170,7 +171,7 @@ describe('the members of a group', () => {
       },
       { timeout: 20_000 },
     )
-    await vi.waitFor(() => expect(group.banned()).toEqual([]))
+    await eventually(() => expect(group.banned()).toEqual([]))
   })
 })
 
@@ -186,7 +187,7 @@ describe('the bot token', () => {
     await revoke(daemon)
     const invites = await act(daemon, 'POST', '/customers/cus_1/invites')
     const tokens = await act(daemon, 'POST', '/customers/cus_2/link-tokens')
-    await vi.waitFor(() => expect(JSON.stringify(daemon.logged())).toContain('does not accept the bot token'))
+    await eventually(() => expect(JSON.stringify(daemon.logged())).toContain('does not accept the bot token'))
     const stored = await daemon.stored((db) => db.selectFrom('memberships').selectAll().execute())
     const written = JSON.stringify([daemon.logged(), invites, tokens, stored])
     expect(written).not.toContain(BOT_TOKEN.split(':')[1])
@@ -205,23 +206,23 @@ describe('updates that do not come', () => {
     const updates = { url: 'https://latchkey.example/platforms/telegram/updates', secret: 'x'.repeat(16) }
     const { daemon, config } = await following({ updates, faults: [{ method: 'setWebhook', answer }] })
     const refused = problem('bad webhook: An HTTPS URL must be provided for webhook')
-    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([refused]))
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([refused]))
     const told = { about: 'telegram:updates', msg: expect.stringContaining('somebody has to act') }
     expect(daemon.logged()).toContainEqual(expect.objectContaining(told))
 
     const telegram = { ...config.sync.telegram, updates: { ...updates, secret: 'y'.repeat(16) } }
     await daemon.readAgain({ ...config, sync: { telegram } })
-    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([]))
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
   })
 
   it('since another program fetches them are told of', async () => {
     const { server, daemon } = await following()
-    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([]))
-    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
     const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
     await server.updates.poll(asOther)
     const fetched = problem('Another program fetches the updates of this bot')
-    await vi.waitFor(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
   })
 })
 

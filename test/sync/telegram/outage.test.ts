@@ -2,6 +2,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { act, runActingDaemon } from '../../daemon/acting.js'
 import type { RunningDaemon } from '../../daemon/running-daemon.js'
 import { BOT_TOKEN, startTelegram } from '../../platforms/telegram-server.js'
+import { eventually } from '../../setup/eventually.js'
 import { GROUP_ID } from './connected.js'
 
 const FIRST_USER = 4_200_000
@@ -50,7 +51,7 @@ it('ends with exactly the right members after an outage and a limit in which acc
   server.limit(1)
 
   await vi.waitFor(() => expect(group.members()).toEqual(users(20, 60)), { timeout: 30_000 })
-  await vi.waitFor(() => expect(group.banned()).toEqual([]))
+  await eventually(() => expect(group.banned()).toEqual([]))
   expect(group.pending()).toEqual([])
   const calls = [...server.calls(), ...server.calls('getUpdates')]
   expect(calls.map(({ status }) => status)).toContain(429)

@@ -3,6 +3,7 @@ import { LINKED, NOT_LINKED } from '../../../src/sync/adapters/telegram/start-me
 import { BotApiError } from '../../platforms/telegram-errors.js'
 import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
+import { eventually } from '../../setup/eventually.js'
 import { type ConnectOptions, connect, GROUP_ID, grantGold } from './connected.js'
 
 const USER = 4_200_001
@@ -120,7 +121,7 @@ describe('an invite', () => {
     const { server, group, telegram, url } = await invited()
     await join(server, group, USER, url)
     expect(await telegram.accountOf('cus_1')).toBe(String(USER))
-    await vi.waitFor(() => expect(group.links.get(url)?.is_revoked).toBe(true))
+    await eventually(() => expect(group.links.get(url)?.is_revoked).toBe(true))
   })
 
   it('links nobody else, used once', async () => {
@@ -301,7 +302,7 @@ describe('long polling', () => {
     server.updates.setWebhook({ url: 'http://127.0.0.1:9/', secret: undefined }, undefined)
     const telegram = await connect(server)
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.webhook()).toBeNull())
+    await eventually(() => expect(server.updates.webhook()).toBeNull())
     server.addGroup(GROUP_ID).askToJoin(USER)
     await caughtUp(server)
     expect(telegram.asked).toEqual([String(USER)])
@@ -318,7 +319,7 @@ describe('long polling', () => {
     const telegram = await connect(server, { accountAsked })
     telegram.start()
     group.askToJoin(USER)
-    await vi.waitFor(() => expect(telegram.asked).toHaveLength(1))
+    await eventually(() => expect(telegram.asked).toHaveLength(1))
     await telegram.close()
     expect(server.updates.waiting()).toHaveLength(1)
 
@@ -358,7 +359,7 @@ describe('long polling', () => {
 
   it('makes no call before a wait is over that Telegram asked for', async () => {
     const { server, group } = await polling()
-    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
     server.limit(1)
     group.askToJoin(USER)
     await caughtUp(server)
@@ -370,7 +371,7 @@ describe('long polling', () => {
 
   it('stops at once, while a poll is held open', async () => {
     const { server, telegram } = await polling()
-    await vi.waitFor(() => expect(server.updates.isPolled()).toBe(true))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
     await telegram.stop()
     // It has not been answered.
     expect(server.calls('getUpdates')).toEqual([])
@@ -380,7 +381,7 @@ describe('long polling', () => {
     const { server, group, telegram } = await polling()
     server.fail({ method: 'declineChatJoinRequest', answer: 'silence' })
     group.askToJoin(USER)
-    await vi.waitFor(() => expect(server.calls('declineChatJoinRequest')).toHaveLength(1))
+    await eventually(() => expect(server.calls('declineChatJoinRequest')).toHaveLength(1))
     await telegram.stop()
     expect(server.updates.waiting()).toHaveLength(1)
   })
@@ -390,7 +391,7 @@ describe('long polling', () => {
     server.revokeToken()
     const telegram = await connect(server)
     telegram.start()
-    await vi.waitFor(() => expect(telegram.logged()).toContain('sync.telegram.botToken'))
+    await eventually(() => expect(telegram.logged()).toContain('sync.telegram.botToken'))
     expect(server.calls()).toHaveLength(1)
     expect(telegram.logged()).not.toContain(BOT_TOKEN.split(':')[1])
   })

@@ -3,6 +3,7 @@ import type { Messenger } from '../../../src/handlers/join-links.js'
 import { LINKED } from '../../../src/sync/adapters/telegram/start-message.js'
 import { FREE_PORT, openFront } from '../../handlers/daemon-front.js'
 import { startTelegram } from '../../platforms/telegram-server.js'
+import { eventually } from '../../setup/eventually.js'
 import { type ConnectOptions, connect, GROUP_ID } from './connected.js'
 
 const SECRET = 'telegram_delivers-with-this'
@@ -37,7 +38,7 @@ describe('updates that are delivered', () => {
   it('are asked for with the secret that proves them, and handled', async () => {
     const { server, group, telegram } = await delivered()
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.webhook()).not.toBeNull())
+    await eventually(() => expect(server.updates.webhook()).not.toBeNull())
     expect(server.calls('setWebhook')[0]?.payload).toMatchObject({
       secret_token: SECRET,
       allowed_updates: ['message', 'chat_join_request', 'chat_member', 'my_chat_member'],
@@ -45,7 +46,7 @@ describe('updates that are delivered', () => {
     const { token } = await telegram.linkToken({ environment: 'live', customerId: 'cus_1' })
     server.say(USER, `/start ${token}`)
     group.askToJoin(USER)
-    await vi.waitFor(() => expect(server.updates.waiting()).toEqual([]))
+    await eventually(() => expect(server.updates.waiting()).toEqual([]))
     expect(await telegram.accountOf('cus_1')).toBe(String(USER))
     expect(server.sent).toEqual([{ chatId: USER, text: LINKED }])
     expect(telegram.asked).toEqual([String(USER)])
@@ -70,9 +71,9 @@ describe('updates that are delivered', () => {
     }
     const { server, group, telegram } = await delivered({ accountAsked })
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.webhook()).not.toBeNull())
+    await eventually(() => expect(server.updates.webhook()).not.toBeNull())
     group.askToJoin(USER)
-    await vi.waitFor(() => expect(group.pending()).toEqual([]))
+    await eventually(() => expect(group.pending()).toEqual([]))
     expect(telegram.asked).toHaveLength(3)
   })
 
@@ -155,7 +156,7 @@ describe('updates that are delivered', () => {
     const { server, telegram, url, frontLogged } = await delivered()
     server.fail({ method: 'setWebhook', answer: 'close' })
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.webhook()).not.toBeNull())
+    await eventually(() => expect(server.updates.webhook()).not.toBeNull())
     const answers = [await post(url, update(USER)), await post(url, '{', PROOF)]
     expect(JSON.stringify(answers) + telegram.logged() + JSON.stringify(frontLogged())).not.toContain(SECRET)
   })

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { eventually } from '../../setup/eventually.js'
 import { NOON, outboundStore, pass } from './outbound-store.js'
 import { NEXT_SECRET, type Receiver, SECRET, startReceiver, status } from './receiver.js'
 
@@ -41,7 +42,7 @@ describe('the outbound webhook', () => {
         cause: { kind: 'event', eventId: 'evt_1' },
       },
     })
-    await vi.waitFor(async () => expect((await outbound.status())?.messages).toEqual([]))
+    await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
   })
 
   it('begins with what changes after it was first configured', async () => {
@@ -72,7 +73,7 @@ describe('the outbound webhook', () => {
     const before = await store.tell(receiver)
     await store.change({ productId: 'pro_waiting' })
     before.wake()
-    await vi.waitFor(async () => expect((await before.status())?.messages).toMatchObject([{ count: 1 }]))
+    await eventually(async () => expect((await before.status())?.messages).toMatchObject([{ count: 1 }]))
     await before.stop()
     await store.change({ productId: 'pro_not_seen' })
     await store.restore()
@@ -149,7 +150,7 @@ describe('the outbound webhook', () => {
     outbound.wake()
     await arrive(receiver, 1)
     for (const attempts of [1, 2]) {
-      await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(attempts))
+      await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(attempts))
       pass(outbound, MINUTE)
     }
     await arrive(receiver, 4)
@@ -172,7 +173,7 @@ describe('the outbound webhook', () => {
     const outbound = await store.tell(receiver)
     await store.change({})
     outbound.wake()
-    await vi.waitFor(async () => expect((await nextAttempt(store.db)).last_error).toBe('answered 307'))
+    await eventually(async () => expect((await nextAttempt(store.db)).last_error).toBe('answered 307'))
     expect([elsewhere.received, elsewhere.refused]).toEqual([[], []])
   })
 
@@ -187,10 +188,10 @@ describe('the outbound webhook', () => {
     const outbound = await store.tell(receiver)
     await store.change({})
     outbound.wake()
-    await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
+    await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     await store.change({ customerId: 'cus_2' })
     pass(outbound, 9 * MINUTE)
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await outbound.status())?.messages).toMatchObject([{ parked: null, count: 2 }]),
     )
     pass(outbound, MINUTE)
@@ -210,7 +211,7 @@ describe('the outbound webhook', () => {
     await store.change({}, { productId: 'pro_2' })
     outbound.wake()
     await arrive(receiver, 2)
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await outbound.status())?.messages).toEqual([
         { parked: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
       ]),
@@ -225,10 +226,10 @@ describe('the outbound webhook', () => {
     const outbound = await store.tell(receiver)
     await store.change({}, { productId: 'pro_2' })
     outbound.wake()
-    await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
+    await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     pass(outbound, 3 * DAY)
     await arrive(receiver, 3)
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await outbound.status())?.messages).toMatchObject([{ parked: 'given_up', count: 1 }]),
     )
     for (const other of [
@@ -245,7 +246,7 @@ describe('the outbound webhook', () => {
     await arrive(receiver, 4)
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_1', 'cus_1/pro_2', 'cus_1/pro_1'])
     expect(receiver.received[3]?.id).toBe(receiver.received[0]?.id)
-    await vi.waitFor(async () => expect((await outbound.status())?.messages).toEqual([]))
+    await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
   })
 
   it('sends nothing while sync is paused, and keeps it', async () => {
@@ -255,7 +256,7 @@ describe('the outbound webhook', () => {
     store.pause(true)
     await store.change({})
     outbound.wake()
-    await vi.waitFor(async () => expect((await outbound.status())?.messages).toMatchObject([{ count: 1 }]))
+    await eventually(async () => expect((await outbound.status())?.messages).toMatchObject([{ count: 1 }]))
     vi.setSystemTime(NOON + MINUTE)
     store.pause(false)
     outbound.wake()
@@ -284,7 +285,7 @@ describe('the outbound webhook', () => {
     await store.change({}, { productId: 'pro_2' })
     outbound.wake()
     await arrive(receiver, 2)
-    await vi.waitFor(async () => expect((await outbound.status())?.messages).toEqual([]))
+    await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
   })
 
   it('ends beside a receiver that hangs, and sends what it knows nothing of again', async () => {
@@ -314,15 +315,15 @@ describe('the outbound webhook', () => {
     const outbound = await store.tell({ url })
     await store.change({}, { productId: 'pro_2' })
     outbound.wake()
-    await vi.waitFor(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
+    await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     pass(outbound, MINUTE)
     await arrive(receiver, 3)
-    await vi.waitFor(() => expect(store.logged()).toContain('is taken again'))
+    await eventually(() => expect(store.logged()).toContain('is taken again'))
     await outbound.stop()
     const unreachable = await store.tell({ url: url.replace(/:\d+/, ':9') })
     await store.change({})
     unreachable.wake()
-    await vi.waitFor(() => expect(store.logged()).toContain('no connection'))
+    await eventually(() => expect(store.logged()).toContain('no connection'))
     const [message] = receiver.received
     expect(message?.authorization).toBe(`Basic ${Buffer.from('me:pass word').toString('base64')}`)
     expect(message?.path).toBe('/in/path-part?key=query-part')
