@@ -50,8 +50,8 @@ export type BasisStep =
 
 export interface BasisState {
   readonly ground: Ground | null
-  /** How payments stand that may still matter, by id. */
-  readonly standings: Readonly<Record<string, Standing>>
+  /** How payments stand that may still matter, by id; in pairs, since an id that names a property is slow to make. */
+  readonly standings: readonly (readonly [paymentId: string, Standing])[]
   /** The index of the last take-back of the subscription itself; -1: none. */
   readonly endedAtIndex: number
   readonly cyclesWithoutPayment: number
@@ -59,7 +59,7 @@ export interface BasisState {
 
 export const NO_BASIS: BasisState = {
   ground: null,
-  standings: {},
+  standings: [],
   endedAtIndex: -1,
   cyclesWithoutPayment: 0,
 }
@@ -79,7 +79,7 @@ export interface Basis {
  * and a refund of any other one does not.
  */
 export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState): Basis {
-  const standings = new Map(Object.entries(from.standings))
+  const standings = new Map(from.standings)
   /** Cycle payments whose first paying event is still to come. */
   const awaited = new Set<string>()
   let { ground, endedAtIndex, cyclesWithoutPayment } = from
@@ -161,6 +161,6 @@ export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState):
     },
     ground: () => ground,
     isTakenBack: (paymentId) => isTakenBack(standings.get(paymentId)),
-    state: () => ({ ground, standings: Object.fromEntries(standings), endedAtIndex, cyclesWithoutPayment }),
+    state: () => ({ ground, standings: [...standings], endedAtIndex, cyclesWithoutPayment }),
   }
 }

@@ -17,9 +17,12 @@ export function heldEvents(
   known: Known,
   policy: Policy,
 ): Record<string, HoldReason> {
+  // Of most sources none can wait, whatever its rail.
+  const suspects = events.filter((event) => holdOf(event, known, 'unknown', policy) !== null)
+  if (suspects.length === 0) return {}
   const rails = railsOfPayments(events)
   // In one order, so that the same set of events is saved as the same text.
-  const held = [...events].sort(compareByTime).flatMap((event) => {
+  const held = suspects.sort(compareByTime).flatMap((event) => {
     const reason = holdOf(event, known, rails.get(event.paymentId ?? '')?.rail ?? 'unknown', policy)
     return reason === null ? [] : [[event.id, reason] as const]
   })

@@ -68,8 +68,7 @@ export function prune(memory: SubscriptionMemory): SubscriptionMemory | null {
   const firstKept = memory.payments.length - PAYMENTS_KEPT
   const payments = memory.payments.filter(({ paymentId }, i) => i >= firstKept || needed.has(paymentId))
   const kept = new Set(payments.map(({ paymentId }) => paymentId))
-  const isKept = ([paymentId]: readonly [string, unknown]): boolean => kept.has(paymentId)
-  const standings = Object.fromEntries(Object.entries(basis.standings).filter(isKept))
+  const standings = basis.standings.filter(([paymentId]) => kept.has(paymentId))
   return {
     ...memory,
     walk: { ...memory.walk, basis: { ...basis, standings } },
