@@ -9,6 +9,7 @@ import { scheduledBackups } from './daemon/scheduled-backups.js'
 import { createStartedParts } from './daemon/started-parts.js'
 import { customerQuestions } from './daemon/store-questions.js'
 import { createFollowing } from './daemon/sync.js'
+import { tellOfStore } from './daemon/tell-of-store.js'
 import { usableSocket } from './daemon/usable-socket.js'
 import { watchStore } from './daemon/watch-store.js'
 import { entitlementFor } from './entitlements/entitlement.js'
@@ -119,6 +120,7 @@ export async function startDaemon(
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
+    tellOfStore(store, config, clock(), log)
     const again = await trusted(inPlace(writer.settleErasures))()
     if (again > 0)
       log.warn({ count: again }, 'erased again whom the database, an older one, did not know to be')

@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   'customer_not_found',
   'event_not_found',
   'body_removed',
+  'body_altered',
   'config_invalid',
   'config_missing',
   'store_in_use',

@@ -62,7 +62,7 @@ function assertSameRows(generated: Sqlite.Database, file: string, keys: readonly
 async function assertFolded({ policy }: GeneratedStore, file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: true })
   try {
-    for await (const { kind, id } of stateDifferences(db, policy, Date.now())) {
+    for await (const { kind, id } of stateDifferences(db, policy, Date.now)) {
       throw new Error(`The ${kind} ${id} does not stand as its events say.`)
     }
   } finally {

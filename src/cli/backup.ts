@@ -1,8 +1,10 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
+import { LatchkeyError } from '../errors.js'
 import { megabytes, withByteProgress } from './byte-progress.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 interface BackupOptions extends SharedOptions {
   readonly force?: true
@@ -18,12 +20,21 @@ export function backupCommand(program: Command, context: CliContext): void {
 }
 
 async function backup(to: string, options: BackupOptions, context: CliContext): Promise<void> {
+  const { assertDatabase } = await import('./assert-database.js')
   const { backUp } = await import('../store/backup.js')
   const { database } = (await loadNamedConfig(options, context)).config
   const target = resolve(context.folder, to)
+  assertDatabase(database.file, 'read')
   const { file, bytes } = await withByteProgress(context, (onProgress) =>
     backUp(database.file, target, { overwrite: options.force ?? false, onProgress }),
-  )
+  ).catch((error: unknown) => {
+    throw isSystemRefusal(error) ? notWritten(target, error) : error
+  })
   const text = `backed up to ${file}: ${megabytes(bytes)}, intact\n`
   context.out(options.json ? jsonLine({ file, bytes }) : text)
+}
+
+/** Under the name that was given: what failed may be of its folder, or of the file that was to get the name. */
+function notWritten(target: string, cause: Error): LatchkeyError {
+  return new LatchkeyError('backup_failed', `${target} can't be written: ${refusalText(cause)}`, { cause })
 }

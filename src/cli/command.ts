@@ -75,10 +75,16 @@ const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$
 
 /** Reads an option like `--at 2026-01-31T00:00:00Z` into epoch milliseconds. A date alone is its midnight, UTC. */
 export function parseInstant(text: string): number {
-  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(instant))
+  const instant = instantIn(text)
+  if (instant === null)
     throw new InvalidArgumentError('It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.')
   return instant
+}
+
+/** The same, and null for what is no instant. */
+export function instantIn(text: string): number | null {
+  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(instant) ? null : instant
 }
 
 /** Reads an argument or option that names a customer, a product or anything else by its id. */

@@ -1,17 +1,17 @@
-import { existsSync, statSync } from 'node:fs'
-import { LatchkeyError } from '../errors.js'
+import { statSync } from 'node:fs'
 import { compact } from '../store/compact.js'
 import { openDatabase } from '../store/dialect.js'
 import { emptyLog } from '../store/empty-log.js'
 import { lockStore } from '../store/lock.js'
 import { placeOf } from '../store/place.js'
+import { assertDatabase } from './assert-database.js'
 
 /**
  * Writes a database that no daemon serves anew; answers with its size in bytes, before and after.
- * @throws {LatchkeyError} `store_missing`, `store_in_use`
+ * @throws {LatchkeyError} `store_missing`, `store_unavailable`, `store_in_use`
  */
 export async function compactFile(path: string) {
-  if (!existsSync(path)) throw new LatchkeyError('store_missing', `There is no database at ${path}.`)
+  assertDatabase(path, 'write')
   const file = placeOf(path)
   const lock = lockStore(file)
   try {

@@ -10,6 +10,7 @@ import type { ApiScope } from '../handlers/api-key.js'
 import type { Environment } from '../provider/event.js'
 import { jsonLine, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 export interface KeysCreateOptions extends SharedOptions {
   readonly name: string
@@ -20,7 +21,7 @@ export interface KeysCreateOptions extends SharedOptions {
 
 /**
  * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key: never again.
- * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`
+ * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
 export function createKey(options: KeysCreateOptions, { env, folder, out }: CliContext): void {
   const made = createApiKey(
@@ -36,8 +37,18 @@ export function createKey(options: KeysCreateOptions, { env, folder, out }: CliC
     return
   }
   const { path } = locateConfig({ option: options.config, env, folder })
-  replaceFile(path, addApiKey(readConfigText(path), path, made.entry))
+  writeConfig(path, addApiKey(readConfigText(path), path, made.entry))
   out(options.json ? jsonLine({ ...made, path }) : addedText(made, path))
+}
+
+function writeConfig(path: string, text: string): void {
+  try {
+    replaceFile(path, text)
+  } catch (error) {
+    if (!isSystemRefusal(error)) throw error
+    const message = `${path} can't be written: ${refusalText(error)}; --print shows the entry, to be put there by hand`
+    throw new LatchkeyError('output_failed', message, { cause: error })
+  }
 }
 
 function requireName(name: string): string {

@@ -1,10 +1,11 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { Config } from '../config/types.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
 import { socketFileOf } from '../handlers/local-access.js'
 import { type DaemonOptions, loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
+import { AS_ITS_USER, isOfAnotherUser, refusalText } from './system-refusal.js'
 
 /** What is sent, and the media type that says what it is. */
 interface Content {
@@ -24,7 +25,8 @@ export interface DaemonRequest {
 
 /**
  * Asks the daemon, and answers with what its JSON says.
- * @throws LatchkeyError `daemon_unreachable` where none answers; else the refusal's own code and issues
+ * @throws LatchkeyError `daemon_unreachable` where none answers; `daemon_failed` where the answer did not come to its
+ * end; else the refusal's own code and issues
  */
 export type AskDaemon = (request: DaemonRequest) => Promise<unknown>
 
@@ -70,8 +72,11 @@ function askAtSocket(socketPath: string): AskDaemon {
       // Said outright, since Node announces no body of a DELETE by itself.
       const headers = { 'content-type': type, 'content-length': Buffer.byteLength(sent) }
       const req = httpRequest({ socketPath, method, path, headers }, (res) => {
-        readReply(res)
-          .then(({ status, reply }) => resolve(answerOf(status, reply)))
+        text(res)
+          .catch((error: Error) => {
+            throw brokenOff(error)
+          })
+          .then((reply) => resolve(answerOf(res.statusCode ?? 0, reply)))
           .catch(reject)
       })
       req.on('error', (error) => reject(failureAtSocket(socketPath, error)))
@@ -79,22 +84,19 @@ function askAtSocket(socketPath: string): AskDaemon {
     })
 }
 
-async function readReply(res: IncomingMessage): Promise<{ status: number; reply: string }> {
-  return { status: res.statusCode ?? 0, reply: await text(res) }
-}
-
 function askAtUrl(url: string, key: string): AskDaemon {
   return async ({ method, path, ...sending }) => {
     const { type, text: sent } = contentOf(sending)
+    const failed = (error: unknown): never => {
+      throw failureAtUrl(url, error)
+    }
     const response = await fetch(`${url.replace(/\/$/, '')}${path}`, {
       method,
       headers: { 'content-type': type, authorization: `Bearer ${key}` },
       redirect: 'manual',
       ...(sent === '' ? {} : { body: sent }),
-    }).catch((cause: unknown) => {
-      throw unreachable(url, cause)
-    })
-    return answerOf(response.status, await response.text())
+    }).catch(failed)
+    return answerOf(response.status, await response.text().catch(failed))
   }
 }
 
@@ -102,10 +104,34 @@ function contentOf({ body, content }: Pick<DaemonRequest, 'body' | 'content'>): 
   return content ?? { type: 'application/json', text: body === undefined ? '' : JSON.stringify(body) }
 }
 
-/** A connection that broke is no proof that nobody serves: what was asked may have been done. */
+/** Only a socket at which nobody listens is proof that nobody serves. */
 function failureAtSocket(socketPath: string, error: NodeJS.ErrnoException): LatchkeyError {
   if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') return unreachable(socketPath, error)
-  return new LatchkeyError('daemon_failed', `the daemon did not answer: ${error.message}`, { cause: error })
+  if (error.syscall !== 'connect') return brokenOff(error)
+  const todo = isOfAnotherUser(error) ? `: ${AS_ITS_USER}` : ''
+  const message = `the daemon's socket ${socketPath} can't be used, ${refusalText(error)}${todo}`
+  return new LatchkeyError('daemon_failed', message, { cause: error })
+}
+
+/** How `fetch` calls an exchange that ended after it had begun. */
+const BROKEN_OFF: readonly unknown[] = [
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_SOCKET',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+]
+
+/** What `fetch` throws says nothing itself: its cause does. */
+function failureAtUrl(url: string, error: unknown): LatchkeyError {
+  const cause = error instanceof Error ? error.cause : undefined
+  if (!(cause instanceof Error && 'code' in cause)) return unreachable(url, error)
+  return BROKEN_OFF.includes(cause.code) ? brokenOff(cause) : unreachable(url, error)
+}
+
+function brokenOff(cause: Error): LatchkeyError {
+  const todo = 'what was asked of it may have been done all the same; run it again to be sure'
+  return new LatchkeyError('daemon_failed', `the daemon did not answer: ${cause.message}: ${todo}`, { cause })
 }
 
 function unreachable(where: string, cause: unknown): LatchkeyError {

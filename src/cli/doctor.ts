@@ -13,7 +13,10 @@ interface DoctorOptions extends SharedOptions {
 export function doctorCommand(program: Command, context: CliContext): void {
   withSharedOptions(program.command('doctor'), 'doctor', 'doctor --thorough --json')
     .description('look at everything, and say what to do; beside a running daemon or with none')
-    .option('--thorough', 'compare every index with its table too, which takes longer')
+    .option(
+      '--thorough',
+      'compare every index with its table too, and every body with its hash, which takes longer',
+    )
     .action(async (options: DoctorOptions) => {
       const { examine } = await import('./doctor/examine.js')
       const loaded = await loadNamedConfig(options, context)

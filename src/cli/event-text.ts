@@ -42,8 +42,15 @@ function factsOf(event: StoredEventDetail): string[][] {
     ['generation', event.generation ?? 'neither'],
     ['normaliser', String(event.normalizerVersion)],
     ['body', `${event.bodyBytes} bytes, sha256 ${event.bodySha256}${removalText(event.bodyRemoved)}`],
+    ...originalFacts(event),
     ...(conflicts === 0 ? [] : [['conflicts', String(conflicts)]]),
   ]
+}
+
+/** Of what came, where something else is there in its place. */
+function originalFacts({ bodySha256, bodyRemoved: original }: StoredEventDetail): string[][] {
+  if (original === null || original.sha256 === bodySha256) return []
+  return [['as it came', `${original.bytes} bytes, sha256 ${original.sha256}`]]
 }
 
 /** What stands above is not told again, and what the event leaves out is left out. */

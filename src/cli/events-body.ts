@@ -46,7 +46,7 @@ async function writeBody(eventId: string, options: EventsBodyOptions, context: C
   const sha256 = options.sha256 ?? null
   const body = await readEventBody(config, { environment, eventId, sha256 })
   if (body === null) throw await nothingSuch(config, { environment, eventId, sha256 })
-  const { bytes, removed, sha256: signed } = body
+  const { bytes, removed, sha256: hash } = body
   if (bytes === null) throw bodyRemoved(eventId, removed)
   if (removed !== null) context.err(`${sentenceOf(eventId, removed)}\n`)
   if (options.output !== undefined) {
@@ -54,7 +54,7 @@ async function writeBody(eventId: string, options: EventsBodyOptions, context: C
     const replace = options.force === true
     saveTo(openOutputFile(resolve(context.folder, options.output), { replace, config }), bytes)
   } else if (options.json) {
-    context.out(jsonLine({ id: eventId, sha256: signed, bodyBase64: bytes.toString('base64') }))
+    context.out(jsonLine({ id: eventId, sha256: hash, bodyBase64: bytes.toString('base64') }))
   } else {
     context.out(bytes)
   }

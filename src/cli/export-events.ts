@@ -22,35 +22,45 @@ export async function exportEvents(options: EventsExportOptions, context: CliCon
     file === null ? toStandardOutput(context) : openOutputFile(file, { replace: !!options.force, config })
   const progress = createProgress(file === null ? false : context.isTerminal, context)
   let deliveries = 0
-  let leftOut = 0
+  let removed = 0
+  let altered = 0
   try {
     await readStore(config, async (db) => {
       const show = (reached: number, newest: number) => progress.show(deliveries, reached, newest)
       for await (const delivery of exportDeliveries(db, filter, show)) {
-        const { body } = delivery
-        if (body === null) {
-          leftOut += 1
-          continue
-        }
-        output.write(exportLine({ ...delivery, body }))
-        deliveries += 1
+        const { body, isAltered } = delivery
+        if (body !== null) {
+          output.write(exportLine({ ...delivery, body }))
+          deliveries += 1
+        } else if (isAltered) altered += 1
+        else removed += 1
       }
     })
-    if (deliveries + leftOut === 0) await explainNothingFound(filter, config, context)
+    if (deliveries + removed + altered === 0) await explainNothingFound(filter, config, context)
     output.finish()
   } finally {
     progress.clear()
     output.discard()
   }
-  if (leftOut > 0 && !(options.json && file !== null)) context.err(leftOutText(leftOut))
+  if (!(options.json && file !== null)) context.err(leftOutText(removed, altered))
   if (file === null) return
   const lines = deliveries === 1 ? 'one line' : `${deliveries} lines`
-  context.out(options.json ? jsonLine({ file, lines: deliveries, leftOut }) : `wrote ${lines} to ${file}\n`)
+  context.out(
+    options.json
+      ? jsonLine({ file, lines: deliveries, leftOut: removed + altered, altered })
+      : `wrote ${lines} to ${file}\n`,
+  )
 }
 
-function leftOutText(count: number): string {
-  const bodies = count === 1 ? 'one body is' : `${count} bodies are`
-  return `left out: ${bodies} not there any more as signed, being old, or about somebody who was erased\n`
+function leftOutText(removed: number, altered: number): string {
+  const gone = 'not there any more as signed, being old, or about somebody who was erased'
+  const changed = 'not what came any more, but altered in the database: see latchkey doctor --thorough'
+  return leftOutLine(removed, gone) + leftOutLine(altered, changed)
+}
+
+function leftOutLine(count: number, why: string): string {
+  if (count === 0) return ''
+  return `left out: ${count === 1 ? 'one body is' : `${count} bodies are`} ${why}\n`
 }
 
 function toStandardOutput({ out }: CliContext): Output {

@@ -2,6 +2,7 @@ import { CommanderError } from 'commander'
 import { type ErrorCode, failureText, type Issue, isLatchkeyError } from '../errors.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
+import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 const WORK_FAILED = 1
 const WRONG_USE = 2
@@ -47,6 +48,10 @@ function textOf(error: unknown): string {
   if (!(error instanceof Error && 'code' in error)) return failureText(error)
   if (error.code === 'EADDRINUSE' && 'address' in error && 'port' in error) {
     return `something else listens on ${error.address}:${error.port}: set another port in the config, or LATCHKEY_PORT`
+  }
+  // Not as the system says it, which begins with codes and ends with the name of a call.
+  if (isSystemRefusal(error) && error.path !== undefined) {
+    return `${error.path} can't be used: ${refusalText(error)}`
   }
   return failureText(error)
 }

@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { type ActOptions, withActOptions } from './act.js'
-import { parseId, parseInstant } from './command.js'
+import { instantIn, parseId } from './command.js'
 import type { CliContext } from './context.js'
 
 interface GrantOptions extends ActOptions {
@@ -9,11 +9,16 @@ interface GrantOptions extends ActOptions {
   readonly until?: number
 }
 
+const NO_END = 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z, and no duration, such as 30d.'
+
 /** `latchkey grant`: gives a product by hand, until a time or for good. */
 export function grantCommand(program: Command, context: CliContext): void {
   // The clock is asked as the option is read, so that a duration counts from now.
-  const parseUntil = (text: string): number =>
-    DURATION_PATTERN.test(text) ? context.now() + parseDuration(text) : parseInstant(text)
+  const parseUntil = (text: string): number => {
+    const until = DURATION_PATTERN.test(text) ? context.now() + parseDuration(text) : instantIn(text)
+    if (until === null) throw new InvalidArgumentError(NO_END)
+    return until
+  }
 
   withActOptions(program.command('grant'), 'grant cus_1 pro_1 --until 30d --reason "support case 17"')
     .description('grant a product to a customer by hand')

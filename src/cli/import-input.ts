@@ -2,6 +2,7 @@ import { createReadStream, statSync } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { LatchkeyError } from '../errors.js'
+import { refusalText } from './system-refusal.js'
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 
@@ -63,6 +64,5 @@ async function unpacked(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<B
 }
 
 function failed(name: string, error: unknown): LatchkeyError {
-  const reason = error instanceof Error ? error.message : String(error)
-  return new LatchkeyError('input_failed', `${name} can't be read: ${reason}`, { cause: error })
+  return new LatchkeyError('input_failed', `${name} can't be read: ${refusalText(error)}`, { cause: error })
 }

@@ -8,8 +8,10 @@ export function migrateCommand(program: Command, context: CliContext): void {
   withSharedOptions(program.command('migrate'), 'migrate')
     .description('bring the schema of the stopped database up to date; every start of the daemon does so too')
     .action(async (options: SharedOptions) => {
+      const { assertDatabase } = await import('./assert-database.js')
       const { bringFileUpToDate } = await import('../store/bring-up-to-date.js')
       const { config } = await loadNamedConfig(options, context)
+      assertDatabase(config.database.file, 'write')
       const done = await bringFileUpToDate(config.database.file)
       context.out(options.json ? jsonLine(done) : describe(done))
     })

@@ -3,6 +3,7 @@ import { createIngestQueue, type IngestQueue } from '../ingest/queue.js'
 import { type OpenWriter, openWriter } from '../ingest/writer.js'
 import { createLogger } from '../log.js'
 import { openStore, type Store } from '../store/store.js'
+import { isDatabaseThere } from './assert-database.js'
 
 /** A store that no daemon serves, and the way into it. */
 export interface OpenIngest {
@@ -17,6 +18,8 @@ export interface OpenIngest {
  * @throws {LatchkeyError} as `openStore` does
  */
 export async function openIngest({ database, policy }: Config, clock: () => number): Promise<OpenIngest> {
+  // Where there is none it is made.
+  isDatabaseThere(database.file, 'write')
   const store = await openStore(database.file, policy, clock, (file) => openWriter(file, clock))
   await store.writer.settleErasures()
   const queue = createIngestQueue({

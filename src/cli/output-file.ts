@@ -13,6 +13,7 @@ import {
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
 import { assertNotOwnFile, leadsTo } from '../store/own-files.js'
+import { refusalText } from './system-refusal.js'
 
 const OWNER_ONLY = 0o600
 
@@ -86,8 +87,9 @@ function told<T>(path: string, work: () => T): T {
     return work()
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw standsThere(path)
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new LatchkeyError('output_failed', `${path} can't be written: ${reason}`, { cause: error })
+    throw new LatchkeyError('output_failed', `${path} can't be written: ${refusalText(error)}`, {
+      cause: error,
+    })
   }
 }
 

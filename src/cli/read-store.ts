@@ -4,6 +4,7 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { openDatabase } from '../store/dialect.js'
 import { pendingMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
+import { assertDatabase } from './assert-database.js'
 
 /**
  * Reads the configured database file itself, beside a running daemon or with none.
@@ -13,6 +14,7 @@ export async function readStore<T>(
   { database: { file } }: Config,
   read: (db: Kysely<Database>) => Promise<T>,
 ): Promise<T> {
+  assertDatabase(file, 'read')
   const db = openDatabase(file, { readOnly: true })
   try {
     await pendingMigrations(db)

@@ -1,11 +1,10 @@
-import { existsSync } from 'node:fs'
 import type { Config } from '../config/types.js'
 import type { Policy } from '../entitlements/policy.js'
-import { LatchkeyError } from '../errors.js'
 import { type RebuildJson, rebuildJson } from '../handlers/rebuild-json.js'
 import { openWriter } from '../ingest/writer.js'
 import { policyInForce } from '../store/policy.js'
 import { openStore } from '../store/store.js'
+import { assertDatabase } from './assert-database.js'
 import type { CliContext } from './context.js'
 
 /** `configured`: from then on the configured policy is in force. `in force`: it stays the one it is. */
@@ -20,7 +19,7 @@ export async function rebuildHere(
   { now }: CliContext,
   show: ShowRebuild,
 ): Promise<RebuildJson> {
-  if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  assertDatabase(file, 'write')
   const store = await openStore(file, configured, now, (place) => openWriter(place, now))
   try {
     const policy: Policy = under === 'configured' ? configured : await policyInForce(store.reader)

@@ -1,14 +1,13 @@
-import { existsSync } from 'node:fs'
 import type { Config } from '../config/types.js'
 import { openCopy } from '../daemon/open-copy.js'
 import { endpointsOf } from '../daemon/replays.js'
-import { LatchkeyError } from '../errors.js'
 import { type ReplaySummaryJson, replaySummaryJson } from '../handlers/replay-json.js'
 import { createRehearse } from '../ingest/rehearse.js'
 import { createWorkRate, type WorkRate } from '../ingest/work-rate.js'
 import { openWriter } from '../ingest/writer.js'
 import { startBackup } from '../store/start-backup.js'
 import { openStore } from '../store/store.js'
+import { assertDatabase } from './assert-database.js'
 import type { DaemonOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { type EventFilterOptions, eventFilterOf } from './event-options.js'
@@ -27,7 +26,7 @@ export async function replayHere(
   show: ShowReplay,
 ): Promise<ReplaySummaryJson> {
   const { file } = config.database
-  if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  assertDatabase(file, 'write')
   const open = (place: string) => openWriter(place, now)
   const store = await openStore(file, config.policy, now, open)
   try {

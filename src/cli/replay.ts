@@ -27,7 +27,7 @@ export function replayCommand(program: Command, context: CliContext): void {
 }
 
 function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
-  const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable } = summary
+  const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable, altered } = summary
   const lines = [
     `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
     ...(recovered > 0 ? [`${recovered} could not be used before`] : []),
@@ -35,6 +35,11 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
     ...(duplicates > 0 ? [`${duplicates} left alone: another event has their id`] : []),
     ...(skipped > 0 ? [`${skipped} left alone: their endpoint is for another environment now`] : []),
     ...(notReplayable > 0 ? [`${notReplayable} taken as they stand: their bodies were removed`] : []),
+    ...(altered > 0
+      ? [
+          `${altered} taken as they stand: their bodies were altered in the database (latchkey doctor --thorough)`,
+        ]
+      : []),
   ]
   return `${lines.join('\n')}\n${differenceText(summary, { conditional })}${callsText(summary)}`
 }

@@ -1,11 +1,15 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/types.js'
+import { recordErasuresOf } from '../ingest/settle-erasures.js'
 import { openWriter } from '../ingest/writer.js'
-import { erasureFileOf } from '../store/erasure-file.js'
-import { type Restored, restore } from '../store/restore.js'
+import { countUnreadable, erasureFileOf } from '../store/erasure-file.js'
+import { type ErasedAgain, type Restored, restore } from '../store/restore.js'
 import { withByteProgress } from './byte-progress.js'
 import { jsonLine, loadNamedConfig, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+
+const MAY_LACK =
+  'whoever was erased since the backup may be back: no whole list of them stood beside the database; erase them again'
 
 /** Puts a backup in the place of the configured database, and says what was there. */
 export async function runRestore(from: string, options: SharedOptions, context: CliContext): Promise<void> {
@@ -15,26 +19,33 @@ export async function runRestore(from: string, options: SharedOptions, context: 
     restore(database.file, backup, {
       now: context.now(),
       onProgress,
-      bringUpToDate: (part, place) => eraseAgain(part, place, context.now),
+      bringUpToDate: (part, place, before) => eraseAgain(part, erasureFileOf(place), before, context.now),
     }),
   )
   context.out(options.json ? jsonLine({ ...restored, from: backup }) : describe(restored, backup, products))
 }
 
-/** Erasures are written down beside the database, and so outlast it. */
-async function eraseAgain(part: string, place: string, clock: () => number): Promise<number> {
-  const writer = openWriter(part, clock, erasureFileOf(place))
+/** Erasures are written down beside the database, and so outlast it; the one that was there knows them too. */
+async function eraseAgain(
+  part: string,
+  list: string,
+  before: string | null,
+  clock: () => number,
+): Promise<ErasedAgain> {
+  const isListWhole = countUnreadable(list) === 0
+  const isKnown = before !== null && (await recordErasuresOf(before, list))
+  const writer = openWriter(part, clock, list)
   try {
-    const count = await writer.settleErasures()
+    const erasedAgain = await writer.settleErasures()
     await writer.finishErasures()
-    return count
+    return { erasedAgain, mayLackErasures: !isListWhole && !isKnown }
   } finally {
     await writer.close()
   }
 }
 
 function describe(
-  { file, keptAs, migrated, membershipsKept, erasedAgain }: Restored,
+  { file, keptAs, migrated, membershipsKept, erasedAgain, mayLackErasures }: Restored,
   backup: string,
   products: Config['products'],
 ): string {
@@ -44,6 +55,7 @@ function describe(
     ...(erasedAgain === 0
       ? []
       : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
+    ...(mayLackErasures ? [MAY_LACK] : []),
     keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
     'whoever follows the change log begins anew: cursors from before are unknown now',
     ...(products.some(({ targets }) => targets.length > 0) ? followLines(membershipsKept) : []),

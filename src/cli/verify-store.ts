@@ -17,9 +17,9 @@ export async function verifyStore(
   { out, now }: CliContext,
 ): Promise<void> {
   let count = 0
-  if (json) out('{"differences":[')
   await readStore(config, async (db) => {
-    for await (const difference of stateDifferences(db, await policyInForce(db), now())) {
+    if (json) out('{"differences":[')
+    for await (const difference of stateDifferences(db, await policyInForce(db), now)) {
       const { environment, kind, id } = difference
       if (!json) out(`${environment}  ${kind}  ${id}\n`)
       else out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)

@@ -27,6 +27,13 @@ export interface BodyRemoval {
   readonly at: number
 }
 
+/** The same of an event, with what came. */
+export interface RemovedOriginal extends BodyRemoval {
+  /** Lower-case hex. */
+  readonly sha256: string
+  readonly bytes: number
+}
+
 /** One event as it is stored. Instants are epoch milliseconds. */
 export interface StoredEvent {
   /** The `evt_` id, `man_` for what was done by hand, or `sha256:<hex>` of a body without a usable id. */
@@ -48,17 +55,19 @@ export interface StoredEvent {
   /** How many other bodies came under this id. */
   readonly conflicts: number
   readonly normalizerVersion: number
-  /** Lower-case hex. */
+  /** Of the bytes that are there, in lower-case hex; of those that came, where none are. */
   readonly bodySha256: string
-  /** As it came, like its hash, whatever is left of it. */
+  /** Of the same bytes. */
   readonly bodyBytes: number
-  /** Null: it is there, byte for byte. */
-  readonly bodyRemoved: BodyRemoval | null
+  /** Null: the body is there, byte for byte. */
+  readonly bodyRemoved: RemovedOriginal | null
 }
 
 /** Another body that came under the id of a stored event, and changed nothing. */
 export interface OtherBody {
+  /** As it came, by which it is asked for, whatever is left of it; lower-case hex. */
   readonly sha256: string
+  /** As it came, like its hash. */
   readonly bytes: number
   readonly endpoint: string
   /** Epoch milliseconds. */

@@ -1,4 +1,10 @@
-import type { BodyRemoval, OtherBody, StoredEvent, StoredEventDetail } from '../entitlements/stored-event.js'
+import type {
+  BodyRemoval,
+  OtherBody,
+  RemovedOriginal,
+  StoredEvent,
+  StoredEventDetail,
+} from '../entitlements/stored-event.js'
 import type { NormalizedEvent } from '../provider/event.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 
@@ -22,7 +28,7 @@ export function storedEventJson(event: StoredEvent) {
     normalizerVersion: event.normalizerVersion,
     bodySha256: event.bodySha256,
     bodyBytes: event.bodyBytes,
-    bodyRemoved: removalJson(event.bodyRemoved),
+    bodyRemoved: originalJson(event.bodyRemoved),
   }
 }
 
@@ -49,6 +55,10 @@ function normalizedJson(event: NormalizedEvent) {
 
 function otherBodyJson({ sha256, bytes, endpoint, receivedAt, deliveries, removed }: OtherBody) {
   return { sha256, bytes, endpoint, receivedAt: iso(receivedAt), deliveries, removed: removalJson(removed) }
+}
+
+function originalJson(removed: RemovedOriginal | null) {
+  return removed && { why: removed.why, at: iso(removed.at), sha256: removed.sha256, bytes: removed.bytes }
 }
 
 function removalJson(removed: BodyRemoval | null) {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { LatchkeyError } from '../errors.js'
 import { invalidParameter, readParameter } from './query.js'
 import type { RawHandler } from './raw-handler.js'
@@ -24,9 +23,9 @@ export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
       const isStored = sha256 !== null && (await readEvent({ environment, eventId })) !== null
       throw isStored ? noSuchBody() : eventNotFound()
     }
-    const { bytes, removed } = body
+    const { bytes, sha256: hash } = body
     if (bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
-    sendTaggedBytes(res, removed === null ? body.sha256 : sha256Of(bytes), bytes, {
+    sendTaggedBytes(res, hash, bytes, {
       'Content-Type': 'application/octet-stream',
       'Content-Disposition': `attachment; filename="${fileNameOf(eventId)}"`,
     })
@@ -35,11 +34,6 @@ export function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
 
 function noSuchBody(): LatchkeyError {
   return new LatchkeyError('event_not_found', 'The event has no body with this SHA-256.')
-}
-
-/** Of what is left of a body. */
-function sha256Of(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }
 
 /** An id may hold anything that is no control character; a file's name in a header may not. */

@@ -29,7 +29,10 @@ export interface StoredEventQuestions {
   }) => Promise<{ readonly items: readonly StoredEvent[]; readonly next: number | null }>
   /** Null where no such event is stored. */
   readonly readEvent: (question: OneEvent) => Promise<StoredEventDetail | null>
-  /** `sha256`: which of the bodies that came under the id; null: the one that stands. */
+  /**
+   * `sha256`: which of the bodies that came under the id; null: the one that stands. It answers with the hash of the
+   * bytes that it gives. Rejects with `body_altered` where they are not the ones that came, though nobody removed any.
+   */
   readonly readEventBody: (question: OneEvent & { readonly sha256: string | null }) => Promise<{
     readonly sha256: string
     readonly bytes: Buffer | null

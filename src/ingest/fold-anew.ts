@@ -48,10 +48,11 @@ export function foldStored(
   return events.length === 0 ? null : foldSource(key, events, policy)
 }
 
-/** As text, since text is what is stored: the same events and policy always give the same. */
+/** State and memory as text, since text is what is stored: the same events and policy always give the same. */
 function standsAs(standing: StandingSource | null, folded: FoldedSource | null): boolean {
   if (standing === null || folded === null) return standing === folded
   const { state, memory } = folded
+  if (standing.customer_id !== state.customerId || standing.newest_at !== state.newestAt) return false
   return standing.state === JSON.stringify(state) && standing.memory === (memory && JSON.stringify(memory))
 }
 

@@ -16,13 +16,15 @@ export interface ReadAgain {
 
 export interface ReadAgainAll {
   readonly read: readonly ReadAgain[]
-  /** Not read: done by hand, so that nothing but its event was ever there, or with a body that was removed. */
+  /** Not read: done by hand, so that nothing but its event was ever there, or with a body that is not there as it came. */
   readonly standing: readonly StandingEvent[]
   /** Left as they stand. */
   readonly duplicates: number
   readonly skipped: number
   /** Those of `standing` whose body was removed. */
   readonly notReplayable: number
+  /** Those of `standing` whose body is not the one that came. */
+  readonly altered: number
 }
 
 /** Whoever signs nothing sends no headers. */
@@ -39,19 +41,21 @@ export async function readAgain(
   const standing: StandingEvent[] = []
   let skipped = 0
   let notReplayable = 0
-  for await (const { row, body, receivedAt } of loadStandingEvents(db, seqs)) {
+  let altered = 0
+  for await (const { row, body, isAltered, receivedAt } of loadStandingEvents(db, seqs)) {
     if (row.headers === NO_HEADERS) standing.push(row)
     else if ((endpoints[row.endpoint] ?? environment) !== environment) skipped += 1
     else if (body === null) {
       standing.push(row)
-      notReplayable += 1
+      if (isAltered) altered += 1
+      else notReplayable += 1
     } else {
       const normalized = normalise(body, { environment, receivedAt })
       read.push({ row, normalized, eventId: ownIdOf(normalized) ?? `sha256:${row.body_sha256}` })
     }
   }
   const own = await withIdsOfTheirOwn(db, environment, read)
-  return { read: own, standing, skipped, notReplayable, duplicates: read.length - own.length }
+  return { read: own, standing, skipped, notReplayable, altered, duplicates: read.length - own.length }
 }
 
 /** Leaves out the events whose id is another's: of two that say the same id, the one that has it or came first. */

@@ -41,7 +41,7 @@ export async function replayBatch(
   seqs: readonly number[],
   { environment, endpoints, policy, now }: ReplayTerms,
 ): Promise<ReplayedBatch> {
-  const { read, standing, duplicates, skipped, notReplayable } = await readAgain(
+  const { read, standing, duplicates, skipped, notReplayable, altered } = await readAgain(
     trx,
     environment,
     seqs,
@@ -84,6 +84,7 @@ export async function replayBatch(
       duplicates,
       skipped,
       notReplayable,
+      altered,
     },
   }
 }

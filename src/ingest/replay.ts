@@ -30,6 +30,7 @@ const NOTHING_READ: ReplayCounts = {
   duplicates: 0,
   skipped: 0,
   notReplayable: 0,
+  altered: 0,
 }
 
 export interface ReplayDeps {
@@ -119,7 +120,8 @@ async function begin(trx: Transaction<Database>, order: ReplayOrder): Promise<Re
   const { filter, endpoints } = order
   const progress: ReplayProgress =
     interrupted !== null && !order.isAnew && isSameReplay(interrupted, order)
-      ? { ...interrupted, newest }
+      ? // A program from before some of these were counted may have begun it.
+        { ...interrupted, newest, counts: { ...NOTHING_READ, ...interrupted.counts } }
       : {
           filter,
           endpoints,
@@ -168,6 +170,7 @@ function added(a: ReplayCounts, b: ReplayCounts): ReplayCounts {
     duplicates: a.duplicates + b.duplicates,
     skipped: a.skipped + b.skipped,
     notReplayable: a.notReplayable + b.notReplayable,
+    altered: a.altered + b.altered,
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
-import { appendErasures, type RecordedErasure, readErasures } from '../store/erasure-file.js'
+import { openDatabase } from '../store/dialect.js'
+import { appendErasures, erasureKey, type RecordedErasure, readErasures } from '../store/erasure-file.js'
 import { addFingerprints, type ErasedIds, loadErasedIds } from '../store/erasures.js'
 import { keepFingerprintKey } from '../store/fingerprint-key.js'
 import { loadErasureActs } from '../store/manual-events.js'
@@ -51,6 +52,30 @@ export async function settleErasures(
   return missing.length
 }
 
+/**
+ * Writes down the erasures that a database knows which another is about to replace.
+ * @returns whether it could be read
+ */
+export async function recordErasuresOf(databaseFile: string, file: string): Promise<boolean> {
+  const acts = await erasureActsIn(databaseFile)
+  if (acts !== null) append(file, acts)
+  return acts !== null
+}
+
+/** Null where they can't be read: whatever is wrong with that database, what takes its place must not fail for it. */
+async function erasureActsIn(databaseFile: string): Promise<readonly RecordedErasure[] | null> {
+  try {
+    const db = openDatabase(databaseFile, { readOnly: true })
+    try {
+      return await loadErasureActs(db)
+    } finally {
+      await db.destroy()
+    }
+  } catch {
+    return null
+  }
+}
+
 function isMissingIn(erased: ErasedIds): (erasure: RecordedErasure) => boolean {
   return ({ environment, customerId }) => erased.get(environment)?.ids.has(customerId) !== true
 }
@@ -67,11 +92,14 @@ function isUnknownIn(erased: ErasedIds): (erasure: RecordedErasure) => boolean {
 }
 
 async function record(db: Kysely<Database>, file: string): Promise<void> {
-  const recorded = new Set(readErasures(file).map(keyOf))
-  const acts = await loadErasureActs(db)
+  append(file, await loadErasureActs(db))
+}
+
+function append(file: string, acts: readonly RecordedErasure[]): void {
+  const recorded = new Set(readErasures(file).map(erasureKey))
   appendErasures(
     file,
-    acts.filter((erasure) => !recorded.has(keyOf(erasure))),
+    acts.filter((erasure) => !recorded.has(erasureKey(erasure))),
   )
 }
 
@@ -79,8 +107,4 @@ function toDelivery(erasure: RecordedErasure): RecordedDelivery {
   const { environment, at } = erasure
   const body = Buffer.from(JSON.stringify({ ...erasureEvent(erasure), createdAt: at }))
   return { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt: at }
-}
-
-function keyOf({ environment, customerId }: RecordedErasure): string {
-  return `${environment} ${customerId}`
 }

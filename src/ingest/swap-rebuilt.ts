@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { isDecisive } from '../entitlements/reading.js'
+import { isLatchkeyError } from '../errors.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import { loadAffectedCustomers, replaceWithNextState } from '../store/next-state.js'
 import { savePolicy } from '../store/policy.js'
@@ -28,8 +29,7 @@ export async function swapRebuilt(
   now: number,
   counter: DifferenceCounter,
 ): Promise<void> {
-  // What the clock has changed is told as that, not as the rebuild's.
-  await refreshAllDue(trx, now)
+  await tellDue(trx, now)
   const affected = await loadAffectedCustomers(trx)
   await replaceWithNextState(trx)
   await clearRebuild(trx)
@@ -46,5 +46,17 @@ export async function swapRebuilt(
       // Questions go on being answered, from what stood before.
       await turn()
     }
+  }
+}
+
+/**
+ * What the clock has changed is told as that, not as the rebuild's; but for what follows from a state that can't be read
+ * before it is replaced.
+ */
+async function tellDue(trx: Transaction<Database>, now: number): Promise<void> {
+  try {
+    await refreshAllDue(trx, now)
+  } catch (error) {
+    if (!isLatchkeyError(error, 'store_unavailable')) throw error
   }
 }

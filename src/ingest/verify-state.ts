@@ -1,7 +1,8 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import { entitlementsOf } from '../entitlements/entitlement.js'
 import { afterErasures } from '../entitlements/erasures.js'
 import type { Policy } from '../entitlements/policy.js'
+import { isLatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { loadEntitlements } from '../store/entitlements.js'
@@ -23,11 +24,14 @@ export interface StateDifference {
 /** Read in one transaction: bounds the memory. */
 const EVENTS_AT_ONCE = 1_000
 
-/** Compares what stands with what all stored events come to under the policy in force. Changes nothing. */
+/**
+ * Compares what stands with what all stored events come to under the policy in force. Changes nothing.
+ * @param clock epoch milliseconds, asked all along: a daemon beside it goes on writing down what time changes
+ */
 export async function* stateDifferences(
   db: Kysely<Database>,
   policy: Policy,
-  now: number,
+  clock: () => number,
 ): AsyncGenerator<StateDifference> {
   const stepFrom = (place: WalkPlace): Promise<SourceStep | null> =>
     db.transaction().execute((trx) => loadNextSources(trx, place, EVENTS_AT_ONCE))
@@ -40,36 +44,69 @@ export async function* stateDifferences(
     }
     step = await stepFrom(step.place)
   }
-  yield* entitlementDifferences(db, 'live', now)
-  yield* entitlementDifferences(db, 'sandbox', now)
+  yield* entitlementDifferences(db, 'live', clock)
+  yield* entitlementDifferences(db, 'sandbox', clock)
 }
 
 /** What is written down of each customer, against the customer's sources. */
 function entitlementDifferences(
   db: Kysely<Database>,
   environment: Environment,
-  now: number,
+  clock: () => number,
 ): AsyncGenerator<StateDifference> {
   return eachCustomers(db, environment, async (trx, customerIds) => {
-    const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-    const acts = await loadActsOn(trx, environment, customerIds)
-    const stored = await loadEntitlements(trx, environment, customerIds)
-    return customerIds.flatMap((customerId) => {
-      const written = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
-      const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
-      const own = (sources.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
-      const is = new Map(
-        entitlementsOf(own, blocks, { now }).map((entitlement) => [entitlement.productId, entitlement]),
-      )
-      return [...new Set([...written.keys(), ...is.keys()])].flatMap((productId) => {
-        const record = written.get(productId)
-        // The clock has changed it since; that is written down within the minute.
-        if (record?.nextChangeAt != null && record.nextChangeAt <= now) return []
-        const differs = isChange(record ?? NEVER_GRANTED, is.get(productId) ?? NEVER_GRANTED)
-        return differs
-          ? [{ environment, kind: 'entitlement' as const, id: `${customerId} ${productId}` }]
-          : []
-      })
+    try {
+      return await compareAccess(trx, environment, customerIds, clock)
+    } catch (error) {
+      if (!isUnreadable(error)) throw error
+      const found: StateDifference[] = []
+      for (const id of customerIds) found.push(...(await compareReadable(trx, environment, id, clock)))
+      return found
+    }
+  })
+}
+
+/** Nothing of somebody with a source that can't be read: that one is named already. */
+async function compareReadable(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerId: string,
+  clock: () => number,
+): Promise<readonly StateDifference[]> {
+  try {
+    return await compareAccess(trx, environment, [customerId], clock)
+  } catch (error) {
+    if (isUnreadable(error)) return []
+    throw error
+  }
+}
+
+const isUnreadable = (error: unknown): boolean => isLatchkeyError(error, 'store_unavailable')
+
+async function compareAccess(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+  clock: () => number,
+): Promise<readonly StateDifference[]> {
+  const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
+  const acts = await loadActsOn(trx, environment, customerIds)
+  const stored = await loadEntitlements(trx, environment, customerIds)
+  // Not before they are read: what they say was written at some time until now.
+  const now = clock()
+  return customerIds.flatMap((customerId) => {
+    const written = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
+    const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
+    const own = (sources.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
+    const is = new Map(
+      entitlementsOf(own, blocks, { now }).map((entitlement) => [entitlement.productId, entitlement]),
+    )
+    return [...new Set([...written.keys(), ...is.keys()])].flatMap((productId) => {
+      const record = written.get(productId)
+      // The clock has changed it since; that is written down within the minute.
+      if (record?.nextChangeAt != null && record.nextChangeAt <= now) return []
+      const differs = isChange(record ?? NEVER_GRANTED, is.get(productId) ?? NEVER_GRANTED)
+      return differs ? [{ environment, kind: 'entitlement' as const, id: `${customerId} ${productId}` }] : []
     })
   })
 }

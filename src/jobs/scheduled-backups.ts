@@ -7,6 +7,9 @@ const EVERY_MINUTE = '* * * * *'
 /** After one that failed: soon, yet not so often that a full disk or a large database keeps the machine busy. */
 const RETRY_AFTER_MS = 10 * 60_000
 
+const SPARED =
+  'these backups know more events than the database: they stay until it knows as many, or somebody removes them'
+
 export interface ScheduledBackupsDeps {
   /** The age, in milliseconds, at which the newest backup is followed by another. */
   readonly everyMs: number
@@ -14,7 +17,7 @@ export interface ScheduledBackupsDeps {
     /** Throws where its folder can't be read, which fails the backup. */
     readonly newestAt: (now: number) => number | null
     readonly fileOf: (at: number) => string
-    readonly prune: (now: number) => number
+    readonly prune: (now: number) => { readonly removed: number; readonly spared: readonly string[] }
   }
   /** Begins to write one to a file; `done` rejects where it fails or is stopped. */
   readonly startBackup: (file: string) => {
@@ -49,7 +52,9 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
       const { file, bytes } = await underWay.done
       failedAt = null
       report(at)
-      log.info({ file, bytes, removed: backups.prune(at) }, 'made a backup')
+      const { removed, spared } = backups.prune(at)
+      log.info({ file, bytes, removed }, 'made a backup')
+      if (spared.length > 0) log.warn({ files: spared }, SPARED)
     } catch (error) {
       failedAt = at
       if (!isStopping) log.error({ err: error }, 'the backup failed: it is tried again in ten minutes')

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { eventsEverStoredIn } from './events-ever-stored.js'
 import { removePartsOf } from './part-file.js'
 import { readTimeInName, timeInName } from './time-in-name.js'
 
@@ -19,10 +20,16 @@ export interface BackupFolder {
   /** Its path, of the one begun at that time. */
   fileOf(at: number): string
   /**
-   * Removes all but the newest few, and what was begun and never ended; answers how many backups it removed. Those from
-   * beyond the instant go first.
+   * Removes all but the newest few, and what was begun and never ended. Those from beyond the instant go first. One that
+   * knows more events than the newest is spared: that one is of another database, or of one that lost some.
    */
-  prune(now: number): number
+  prune(now: number): Pruned
+}
+
+export interface Pruned {
+  readonly removed: number
+  /** The paths of those that would have been next. */
+  readonly spared: readonly string[]
 }
 
 /** `keep`: how many backups are left. Nothing else in the folder is touched. */
@@ -46,9 +53,13 @@ export function createBackupFolder(folder: string, keep: number): BackupFolder {
         if (begun !== undefined) removePartsOf(join(folder, begun))
       }
       const ahead = newestFirst().filter((at) => at > now)
-      const old = [...begunBy(now), ...ahead].slice(keep)
-      for (const at of old) rmSync(fileOf(at))
-      return old.length
+      const inOrder = [...begunBy(now), ...ahead].map(fileOf)
+      const known = eventsEverStoredIn(inOrder[0] ?? '')
+      const old = inOrder.slice(keep)
+      const spared = old.filter((file) => known !== null && (eventsEverStoredIn(file) ?? 0) > known)
+      const removed = old.filter((file) => !spared.includes(file))
+      for (const file of removed) rmSync(file)
+      return { removed: removed.length, spared }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { failureText, isLatchkeyError, LatchkeyError } from '../errors.js'
 import { ensurePrivateFile } from './private-file.js'
@@ -27,12 +27,14 @@ const SYNCHRONOUS_FULL = 2
 /**
  * Opens the database as a bare connection, as a thread needs it that makes no queries: what makes them loads long.
  *
- * @throws {LatchkeyError} `store_missing` when only reading and there is no file; `store_unavailable`
- * where the file can't be written durably. SQLite's own errors pass through.
+ * @throws {LatchkeyError} `store_missing` when only reading and there is no file, or where there is none beside a log;
+ * `store_unavailable` where the file can't be written durably. SQLite's own errors pass through.
  */
 export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
-  if (!readOnly) ensurePrivateFile(file)
-  else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  if (!readOnly) {
+    assertNoStrayLog(file)
+    ensurePrivateFile(file)
+  } else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
   const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   try {
     sqlite.pragma('foreign_keys = ON')
@@ -42,6 +44,18 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
     throw isStoreBroken(error) ? damaged(file, error) : error
   }
   return sqlite
+}
+
+/** SQLite would throw away a log beside a database that is missing or empty, with all that it alone holds. */
+function assertNoStrayLog(file: string): void {
+  const log = `${file}-wal`
+  if (sizeOf(file) > 0 || sizeOf(log) === 0) return
+  const todo = `Put the database back, or a backup in its place (latchkey restore); to begin anew, move the log away.`
+  throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /** What to say of a file whose content can't be right, or whose disk fails: also one that is full. */

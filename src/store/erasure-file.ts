@@ -18,6 +18,11 @@ export interface RecordedErasure {
   readonly fingerprints: readonly Fingerprints[]
 }
 
+/** One text for one erased customer of one environment. */
+export function erasureKey({ environment, customerId }: RecordedErasure): string {
+  return `${environment} ${customerId}`
+}
+
 /** It stays where it is when a backup takes the database's place. */
 export function erasureFileOf(databaseFile: string): string {
   return `${databaseFile}.erasures`
@@ -28,6 +33,14 @@ export function readErasures(file: string): readonly RecordedErasure[] {
   if (!existsSync(file)) return []
   const lines = readFileSync(file, 'utf8').split('\n')
   return lines.slice(0, -1).flatMap(parsed)
+}
+
+/** How many lines of it tell of nobody: cut off by a crash, or damaged; null: there is no such file. */
+export function countUnreadable(file: string): number | null {
+  if (!existsSync(file)) return null
+  const lines = readFileSync(file, 'utf8').split('\n')
+  const isCutOff = lines.at(-1) !== ''
+  return lines.slice(0, -1).filter((line) => parsed(line).length === 0).length + (isCutOff ? 1 : 0)
 }
 
 /** Resolved to the disk when it returns. */
@@ -55,6 +68,7 @@ function parsed(line: string): RecordedErasure[] {
   try {
     const read = JSON.parse(line) as Omit<RecordedErasure, 'fingerprints'> & Partial<RecordedErasure>
     const { environment, customerId, eventId, at, actor, reason, fingerprints = [] } = read
+    if (typeof customerId !== 'string' || typeof at !== 'number') return []
     return [{ environment, customerId, eventId, at, actor, reason, fingerprints }]
   } catch {
     return []

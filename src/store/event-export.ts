@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { EventFilter } from '../entitlements/stored-event.js'
+import { isAltered } from './body-as-it-came.js'
 import { newestSeq, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, SignedHeaders } from './events.js'
 import type { Database, EventConflictsTable } from './schema.js'
@@ -11,6 +12,8 @@ const BODIES_AT_ONCE = 16
 export interface ExportedDelivery extends Omit<DeliveredEvent, 'bodySha256' | 'removed'> {
   /** The exact bytes; null: they are not there as they were signed, so that nobody could check them any more. */
   readonly body: Buffer | null
+  /** Whether that is so though nobody has removed or rewritten them. */
+  readonly isAltered: boolean
 }
 
 /**
@@ -66,6 +69,7 @@ const COLUMNS = [
   'endpoint',
   'headers',
   'body',
+  'body_sha256',
   'received_at',
   'body_removed',
 ] as const
@@ -75,12 +79,14 @@ function toDelivery(row: DeliveryRow): ExportedDelivery {
   const headers = JSON.parse(row.headers) as SignedHeaders | null
   // Nobody signed what was done by hand: rewritten, it is as good as before.
   const isAsSigned = headers === null || row.body_removed === null
+  const isOther = isAltered(row)
   return {
     environment: row.environment,
     eventId: row.event_id,
     endpoint: row.endpoint,
     receivedAt: row.received_at,
     headers,
-    body: isAsSigned ? row.body : null,
+    body: isAsSigned && !isOther ? row.body : null,
+    isAltered: isOther,
   }
 }

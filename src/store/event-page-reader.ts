@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { EventFilter, StoredEvent } from '../entitlements/stored-event.js'
-import { selectSummaries, toStoredEvent } from './event-rows.js'
+import { selectSummaries, toStoredEvents } from './event-rows.js'
 import { isMeant, walkEvents } from './event-walk.js'
 import type { Database } from './schema.js'
 
@@ -37,7 +37,8 @@ export function createEventPageReader(
     if (found.length === 0) return { items: [], next }
     const rows = await selectSummaries(db).where('seq', 'in', found).orderBy('seq', 'desc').execute()
     // Asked again: an event may have stopped waiting since it was found.
-    return { items: rows.filter((row) => isMeant(row, filter)).map(toStoredEvent), next }
+    const meant = rows.filter((row) => isMeant(row, filter))
+    return { items: await toStoredEvents(db, meant), next }
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type OtherBody, REASON_TEXT, type StoredEventDetail } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { removalIn, selectSummaries, toStoredEvent } from './event-rows.js'
+import { removalIn, selectSummaries, toStoredEvents } from './event-rows.js'
 import type { SignedHeaders } from './events.js'
 import type { Database } from './schema.js'
 
@@ -24,8 +24,10 @@ export function createEventReader(db: Kysely<Database>): ReadEvent {
       .where('events.event_id', '=', query.eventId)
       .executeTakeFirst()
     if (row === undefined) return null
+    const [event] = await toStoredEvents(db, [row])
+    if (event === undefined) return null
     return {
-      ...toStoredEvent(row),
+      ...event,
       reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
       normalized: row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent),
       headers: JSON.parse(row.headers) as SignedHeaders | null,

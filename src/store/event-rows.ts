@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, type Kysely, type Selectable, sql } from 'kysely'
-import type { BodyRemoval, StoredEvent } from '../entitlements/stored-event.js'
+import type { BodyRemoval, RemovedOriginal, StoredEvent } from '../entitlements/stored-event.js'
+import { sha256Of } from './body-as-it-came.js'
 import type { Database, EventsTable } from './schema.js'
 
 /** All that tells of an event, without its bytes: of these only the length is read. */
@@ -40,13 +41,34 @@ export function selectSummaries(db: Kysely<Database>) {
 
 type SummaryRow = Omit<
   Selectable<EventsTable>,
-  'seq' | 'headers' | 'body' | 'body_bytes' | 'normalized' | 'payment_id'
+  'headers' | 'body' | 'body_bytes' | 'normalized' | 'payment_id'
 > & {
   readonly body_bytes: number
   readonly conflicts: number | string | bigint | null
 }
 
-export function toStoredEvent(row: SummaryRow): StoredEvent {
+/** In the same order. Of a rewritten body the bytes are read, one body in memory at a time. */
+export async function toStoredEvents(
+  db: Kysely<Database>,
+  rows: readonly SummaryRow[],
+): Promise<readonly StoredEvent[]> {
+  const events: StoredEvent[] = []
+  for (const row of rows) events.push({ ...toStoredEvent(row), ...(await loadLeft(db, row)) })
+  return events
+}
+
+/** What is left of a rewritten body; null: it is as it came, or there is nothing left. */
+async function loadLeft(
+  db: Kysely<Database>,
+  { seq, body_removed: removed }: SummaryRow,
+): Promise<Pick<StoredEvent, 'bodySha256' | 'bodyBytes'> | null> {
+  if (removed !== 'redacted') return null
+  const row = await db.selectFrom('events').select('body').where('seq', '=', seq).executeTakeFirst()
+  const left = row?.body ?? null
+  return left && { bodySha256: sha256Of(left), bodyBytes: left.length }
+}
+
+function toStoredEvent(row: SummaryRow): StoredEvent {
   const { source_kind: kind, source_id: id } = row
   return {
     id: row.event_id,
@@ -67,8 +89,13 @@ export function toStoredEvent(row: SummaryRow): StoredEvent {
     normalizerVersion: row.normalizer_version,
     bodySha256: row.body_sha256,
     bodyBytes: row.body_bytes,
-    bodyRemoved: removalIn(row),
+    bodyRemoved: originalIn(row),
   }
+}
+
+function originalIn(row: SummaryRow): RemovedOriginal | null {
+  const removal = removalIn(row)
+  return removal && { ...removal, sha256: row.body_sha256, bytes: row.body_bytes }
 }
 
 /** Null: the body is there as it came. */

@@ -29,8 +29,16 @@ export function lockStore(file: string): StoreLock {
   } catch (error) {
     lock.close()
     if (!(error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY')) throw error
-    throw new LatchkeyError('store_in_use', `Another process is using ${file}.`, { cause: error })
+    throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
   }
   const isInPlace = watchPlace(lockFile)
   return { isHeld: isInPlace, release: () => void lock.close() }
+}
+
+/** Whoever has the lock does not say what it is: a daemon stays, a command ends by itself. */
+function inUse(file: string): string {
+  return (
+    `Another process is using ${file}. If it is a daemon, stop it first, or go through it with --url where the command ` +
+    'takes that; if it is another command, wait until it has ended.'
+  )
 }

@@ -21,6 +21,8 @@ export interface ReplayCounts {
   readonly skipped: number
   /** Folded as they stand: their body was removed, so that they can't be read again. */
   readonly notReplayable: number
+  /** Folded as they stand: their body is not the one that came, since something has altered it in the database. */
+  readonly altered: number
 }
 
 /** What a replay is about: two that are alike do the same. */

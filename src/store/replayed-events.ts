@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { isAltered } from './body-as-it-came.js'
 import { bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
 import type { Database } from './schema.js'
@@ -20,6 +21,8 @@ export interface StandingBody {
   readonly row: StandingEvent
   /** Null: it is not there as it came, so that it can't be read again. */
   readonly body: Buffer | null
+  /** Whether that is so though nobody has removed it. */
+  readonly isAltered: boolean
   readonly receivedAt: number
 }
 
@@ -44,8 +47,9 @@ export async function* loadStandingEvents(
       .where('seq', 'in', seqs.slice(i, i + BODIES_AT_ONCE))
       .orderBy('seq')
       .execute()
-    for (const { body, received_at: receivedAt, body_removed: removed, ...row } of rows) {
-      yield { row, body: removed === null ? body : null, receivedAt }
+    for (const { body, received_at: receivedAt, body_removed, ...row } of rows) {
+      const isOther = isAltered({ ...row, body, body_removed })
+      yield { row, body: body_removed === null && !isOther ? body : null, isAltered: isOther, receivedAt }
     }
   }
 }

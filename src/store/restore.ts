@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
 import { startChangeLogEpoch } from './change-cursor.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
@@ -17,11 +17,22 @@ export interface RestoreOptions {
   /** Epoch milliseconds: names what is kept. */
   readonly now: number
   readonly onProgress?: OnProgress
-  /** Does to the copy, whose schema is up to date, what was done to the store that it replaces and must outlast it. */
-  readonly bringUpToDate: (part: string, file: string) => Promise<number>
+  /**
+   * Does to the copy, whose schema is up to date, what was done to the store that it replaces and must outlast it.
+   * `before`: where the database is that stands there; null: there is none.
+   */
+  readonly bringUpToDate: (part: string, file: string, before: string | null) => Promise<ErasedAgain>
 }
 
-export interface Restored {
+/** What is known of erasures made since the backup. */
+export interface ErasedAgain {
+  /** How many people had been erased since, and are so again. */
+  readonly erasedAgain: number
+  /** There may be more: neither the list beside the database nor the database itself told of all for certain. */
+  readonly mayLackErasures: boolean
+}
+
+export interface Restored extends ErasedAgain {
   readonly file: string
   /** Where the database is that stood there before; null: there was none. */
   readonly keptAs: string | null
@@ -32,8 +43,6 @@ export interface Restored {
    * be read to its end. What is not taken over counts as let in by staff.
    */
   readonly membershipsKept: number | null
-  /** How many people had been erased since, and are so again. */
-  readonly erasedAgain: number
 }
 
 /**
@@ -48,7 +57,10 @@ export async function restore(
   backup: string,
   { now, onProgress, bringUpToDate }: RestoreOptions,
 ): Promise<Restored> {
-  if (!existsSync(backup)) throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
+  // Unlike `existsSync`, it tells a backup that may not be reached from none.
+  if (statSync(backup, { throwIfNoEntry: false }) === undefined) {
+    throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
+  }
   const file = existsSync(path) ? realpathSync(path) : path
   if (isSameFile(file, backup)) {
     throw new LatchkeyError('usage', `${backup} is the database itself: name a backup of it.`)
@@ -61,12 +73,13 @@ export async function restore(
     await copyDatabase(backup, part, onProgress)
     assertIntact(part, backup)
     const migrated = await makeReady(part, backup)
-    const membershipsKept = await keepMemberships(part, file)
-    const erasedAgain = await bringUpToDate(part, file)
+    const before = existsSync(file) ? (keptBefore(file) ?? file) : null
+    const membershipsKept = before === null ? null : await keepMemberships(part, before)
+    const erased = await bringUpToDate(part, file, before)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
-    return { file, keptAs, migrated, membershipsKept, erasedAgain }
+    return { file, keptAs, migrated, membershipsKept, ...erased }
   } finally {
     removePartsOf(file)
     lock.release()
@@ -94,11 +107,10 @@ async function makeReady(part: string, backup: string): Promise<readonly string[
 }
 
 /** What is known of the platforms outlasts the database, too: the backup is older than it. */
-async function keepMemberships(part: string, file: string): Promise<number | null> {
-  if (!existsSync(file)) return null
+async function keepMemberships(part: string, before: string): Promise<number | null> {
   const db = openDatabase(part, { readOnly: false })
   try {
-    return await takeOverMemberships(db, keptBefore(file) ?? file)
+    return await takeOverMemberships(db, before)
   } finally {
     await db.destroy()
   }

@@ -5,7 +5,7 @@ import { ENVIRONMENTS } from './environments.js'
 import type { StoredSourceKey } from './keys.js'
 import type { Database } from './schema.js'
 import type { StoredSourceEvent } from './stored-sources.js'
-import { loadWholeSources, type WholeSource } from './whole-sources.js'
+import { loadWholeSources, type StandingSource, type WholeSource } from './whole-sources.js'
 
 /**
  * How far a walk through all sources is. First come those that stand, in the order in which they came to be: their
@@ -16,7 +16,8 @@ export type WalkPlace =
   | { readonly among: 'standing'; readonly afterSeq: number }
   | { readonly among: 'events'; readonly after: StoredSourceKey | null }
 
-export const WALK_START: WalkPlace = { among: 'standing', afterSeq: 0 }
+/** Before whatever number a row may have. */
+export const WALK_START: WalkPlace = { among: 'standing', afterSeq: Number.MIN_SAFE_INTEGER }
 
 export interface SourceStep {
   readonly sources: ReadonlyMap<Environment, readonly WholeSource[]>
@@ -42,11 +43,9 @@ export async function loadNextSources(
   return loadMissing(db, place.among === 'events' ? place.after : null, rowsAtOnce * KEYS_PER_ROW)
 }
 
-interface SourceRow extends StoredSourceKey {
+interface SourceRow extends StoredSourceKey, StandingSource {
   readonly seq: number
   readonly count: number | string | bigint
-  readonly state: string
-  readonly memory: string | null
   /** In JSON, one after the other. */
   readonly events: string | null
   /** What became of each, in their order: the disposition and the reason, if any, with a colon between. */
@@ -90,10 +89,12 @@ async function loadRows(
 ): Promise<readonly SourceRow[]> {
   const { rows } = await sql<SourceRow>`
     select seq, max(environment) as environment, max(kind) as kind, max(source_id) as id,
-      max(state) as state, max(memory) as memory, count(*) as count,
+      max(customer_id) as customer_id, max(state) as state, max(memory) as memory, max(newest_at) as newest_at,
+      count(*) as count,
       string_agg(event, ',') as events, string_agg(outcome, ',') as outcomes
     from (
-      select s.seq, s.environment, s.kind, s.source_id, s.state, s.memory, e.normalized as event,
+      select s.seq, s.environment, s.kind, s.source_id, s.customer_id, s.state, s.memory, s.newest_at,
+        e.normalized as event,
         case when e.normalized is not null then e.disposition || coalesce(':' || e.reason, '') end as outcome
       from sources s left join events e
         on e.environment = s.environment and e.source_kind = s.kind and e.source_id = s.source_id
@@ -104,11 +105,20 @@ async function loadRows(
   return rows
 }
 
-function toSource({ kind, id, events, outcomes, state, memory }: SourceRow): WholeSource {
+function toSource({
+  kind,
+  id,
+  events,
+  outcomes,
+  customer_id,
+  state,
+  memory,
+  newest_at,
+}: SourceRow): WholeSource {
   return {
     key: { kind, id },
     events: events === null || outcomes === null ? [] : toEvents(events, outcomes),
-    standing: { state, memory },
+    standing: { customer_id, state, memory, newest_at },
   }
 }
 

@@ -2,12 +2,15 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { FoldedSource, SourceMemory } from '../entitlements/fold-source.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
+import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { BatchMemory } from './batch-memory.js'
 import { bulkLookup, bulkUpsert, type Row } from './bulk.js'
 import { sourceKey, storedSourceKey } from './keys.js'
 import { markTouched } from './rebuild-progress.js'
 import type { Database, SourcesTable } from './schema.js'
+
+const UNREADABLE = 'The state of a source can’t be read: `latchkey rebuild` folds it anew from its events.'
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
@@ -126,6 +129,20 @@ export async function deleteSources(
   )
 }
 
-function parseState(state: string): SourceState {
-  return JSON.parse(state) as SourceState
+/**
+ * As this program writes them, only damage makes one unreadable.
+ * @throws {LatchkeyError} `store_unavailable`
+ */
+function parseState(text: string): SourceState {
+  const state = parsed(text)
+  if (Array.isArray(state?.intervals)) return state as SourceState
+  throw new LatchkeyError('store_unavailable', UNREADABLE)
+}
+
+function parsed(text: string): Partial<SourceState> | null {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { type Kysely, sql } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
@@ -19,6 +20,10 @@ export interface Closable {
 }
 
 export interface Store<Writer extends Closable> {
+  /** Where the database is, whatever links lead there. */
+  readonly file: string
+  /** There was none. */
+  readonly isNew: boolean
   /** The one that writes. */
   readonly writer: Writer
   /** A connection of its own: never waits for a write, and sees every commit. */
@@ -56,6 +61,7 @@ export async function openStore<Writer extends Closable>(
     lock.release()
   }
   try {
+    const isNew = !existsSync(file)
     await prepare(file, configured)
     const writer = openWriter(file)
     opened.push(writer.close)
@@ -65,6 +71,8 @@ export async function openStore<Writer extends Closable>(
     const isInPlace = watchPlace(file)
     const isLogInPlace = watchFiles([`${file}-wal`, `${file}-shm`])
     return {
+      file,
+      isNew,
       writer,
       reader,
       readAccess: createAccessReader(reader, clock),

@@ -2,6 +2,7 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { isAltered } from './body-as-it-came.js'
 import type { Database, EventConflictsTable } from './schema.js'
 
 /** A stored event with its bytes, and whose it is. */
@@ -13,6 +14,8 @@ export interface StoredBody {
   readonly isByHand: boolean
   /** Null: it is there no more. */
   readonly body: Buffer | null
+  /** Whether the body is not the one that came, though nobody has removed or rewritten it. */
+  readonly isAltered: boolean
   /** Null where quarantined. */
   readonly event: NormalizedEvent | null
   /** The customer whom the event names, else the one whose source it belongs to. */
@@ -46,6 +49,8 @@ export async function loadStoredBodies(
       'events.event_id',
       'events.headers',
       'events.body',
+      'events.body_sha256',
+      'events.body_removed',
       'events.normalized',
       'events.customer_id',
       'sources.customer_id as source_customer_id',
@@ -59,6 +64,7 @@ export async function loadStoredBodies(
     eventId: row.event_id,
     isByHand: row.headers === 'null',
     body: row.body,
+    isAltered: isAltered(row),
     event: row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent),
     customerId: row.customer_id ?? row.source_customer_id,
   }))
@@ -88,6 +94,8 @@ type ConflictKey = Pick<Selectable<EventConflictsTable>, 'environment' | 'event_
 /** Another body that came under the id of a stored event. */
 export interface StoredConflict extends ConflictKey {
   readonly body: Buffer
+  /** Whether it is not the one that came, though nobody has rewritten it. */
+  readonly isAltered: boolean
 }
 
 /** Those under any of these ids that are still there. */
@@ -98,11 +106,13 @@ export async function loadConflictBodies(
 ): Promise<readonly StoredConflict[]> {
   const rows = await db
     .selectFrom('event_conflicts')
-    .select(['environment', 'event_id', 'body_sha256', 'body'])
+    .select(['environment', 'event_id', 'body_sha256', 'body', 'body_removed'])
     .where('environment', '=', environment)
     .where('event_id', 'in', eventIds)
     .execute()
-  return rows.flatMap(({ body, ...key }) => (body === null ? [] : [{ ...key, body }]))
+  return rows.flatMap(({ body, body_removed, ...key }) =>
+    body === null ? [] : [{ ...key, body, isAltered: isAltered({ ...key, body, body_removed }) }],
+  )
 }
 
 export async function rewriteConflict(

@@ -6,8 +6,8 @@ import { sourceKey } from './keys.js'
 import type { Database, SourcesTable } from './schema.js'
 import { loadEventsOfSources, type StoredSourceEvent } from './stored-sources.js'
 
-/** A source as it stands, in the text that is stored. */
-export type StandingSource = Pick<SourcesTable, 'state' | 'memory'>
+/** A source as it stands, as it is stored. */
+export type StandingSource = Pick<SourcesTable, 'customer_id' | 'state' | 'memory' | 'newest_at'>
 
 /** All that is stored of one source. */
 export interface WholeSource {
@@ -18,10 +18,12 @@ export interface WholeSource {
   readonly standing: StandingSource | null
 }
 
+type SourceKeyColumns = Pick<SourcesTable, 'kind' | 'source_id'>
+
 const selectStanding = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<Pick<SourcesTable, 'kind' | 'source_id' | 'state' | 'memory'>>`
-    select kind, source_id, state, memory from sources where ${isTold}`,
+  (isTold) => sql<SourceKeyColumns & StandingSource>`
+    select kind, source_id, customer_id, state, memory, newest_at from sources where ${isTold}`,
 )
 
 /** In the order of the keys; of a key that nothing is stored of, a source without anything. */
@@ -35,7 +37,7 @@ export async function loadWholeSources(
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
   const standing = new Map(
-    rows.map(({ kind, source_id: id, state, memory }) => [sourceKey({ kind, id }), { state, memory }]),
+    rows.map(({ kind, source_id: id, ...source }) => [sourceKey({ kind, id }), source]),
   )
   const events = await loadEventsOfSources(db, environment, keys)
   return keys.map((key) => ({

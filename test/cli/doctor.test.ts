@@ -1,12 +1,12 @@
-import { chmodSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import type { Kysely } from 'kysely'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
 import type { Finding } from '../../src/cli/doctor/finding.js'
 import { doctorCommand } from '../../src/cli/doctor.js'
 import { runCli } from '../../src/cli/program.js'
-import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import { createBackupFolder } from '../../src/store/backup-folder.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { insertEvents, type NewEvent } from '../../src/store/events.js'
@@ -183,6 +183,33 @@ describe('the database', () => {
     }
   })
 
+  it('fails where the system lets nobody tell whether there is one, and looks at the rest', async () => {
+    const file = temporaryFile()
+    mkdirSync(dirname(file), { mode: 0o700 })
+    // A link to itself: like a folder that may not be entered, it is no proof that nothing is there.
+    symlinkSync(basename(file), file)
+    const { exitCode, out, err } = await doctor({
+      config: writeConfig({ database: { url: `sqlite:${file}` } }),
+    })
+    expect({ exitCode, err }).toEqual({
+      exitCode: 1,
+      err: expect.stringMatching(/^error: \d checks failed\n$/),
+    })
+    expect(out).toContain(`what is in ${dirname(file)} can’t be looked at, `)
+    expect(out).toMatch(/\nFAIL {2}database .* can’t be read, .* \(ELOOP\): check database.url\n/)
+    expect(out).toMatch(/\nok {4}sync /)
+  })
+
+  it.runIf(process.getuid?.() !== 0)('fails where it is another user’s, and looks at the rest', async () => {
+    const who = await patient()
+    chmodSync(dirname(who.file), 0)
+    onTestFinished(() => chmodSync(dirname(who.file), 0o700))
+    const { exitCode, out } = await doctor(who)
+    expect(exitCode).toBe(1)
+    expect(out.match(/^FAIL .*: run this as the user whom it belongs to$/gm)).toHaveLength(3)
+    expect(out).toMatch(/\nok {4}sync /)
+  })
+
   it('fails where it is no database at all', async () => {
     const file = temporaryFile()
     mkdirSync(dirname(file), { mode: 0o700 })
@@ -239,11 +266,21 @@ describe('an endpoint', () => {
   it.each<[string, Record<string, unknown>, string, number]>([
     ['without a secret that still counts', ending(-DAY, 0), 'fail', 1],
     ['of which the last secret ends soon', ending(-DAY, 13 * DAY), 'warn', 0],
-    ['with a secret that has ended beside one that lasts', ending(-DAY, 365 * DAY), 'warn', 0],
+    ['with a secret that has ended beside one that lasts', ending(-DAY, 365 * DAY), 'ok', 0],
     ['with secrets that last', ending(15 * DAY, 365 * DAY), 'ok', 0],
   ])('%s', async (_name, config, level, exitCode) => {
     const findings = [{ level, detail: expect.stringMatching(/^live, /) }]
     expect(await found(await patient(config), 'endpoint v3')).toMatchObject({ exitCode, findings })
+  })
+
+  // It may be to prove an import still, for which it has to stay in the config.
+  it.each([
+    [[-DAY, 365 * DAY], '1 of 2 secrets has ended, and still proves imports'],
+    [[-2 * DAY, -DAY, 365 * DAY], '2 of 3 secrets have ended, and still prove imports'],
+  ])('is told with the secrets that have ended, which are nothing to do about', async (ends, text) => {
+    expect((await found(await patient(ending(...ends)), 'endpoint v3')).findings).toEqual([
+      { level: 'ok', what: 'endpoint v3', detail: `live, ${text}`, todo: null },
+    ])
   })
 
   it('shows the last delivery and the usual interval', async () => {
@@ -313,7 +350,9 @@ describe('events', () => {
     await store(who, newEvent(paymentEvent()))
     const other = newEvent(paymentEvent(), { body: 'another' })
     await who.db.transaction().execute((trx) => recordDuplicates(trx, [other]))
-    expect((await found(who, 'conflicts')).findings).toMatchObject([{ level: 'warn' }])
+    expect((await found(who, 'conflicts')).findings).toMatchObject([
+      { level: 'warn', todo: expect.stringContaining('`latchkey events list --json`') },
+    ])
   })
 })
 
@@ -327,15 +366,43 @@ describe('the rest', () => {
     })
   })
 
-  it.each([
-    ['latchkey policy apply', DOCUMENTED_POLICY],
-    ['latchkey rebuild', { ...DOCUMENTED_POLICY, canceled: 'period_end' as const }],
-  ])('says to go on with an interrupted rebuild by `%s`', async (command, policy) => {
+  const PERIOD_END = { ...DOCUMENTED_POLICY, canceled: 'period_end' } as const
+  const LAPSING = { ...DOCUMENTED_POLICY, lapseAfter: DAY }
+
+  // The configured policy is the documented one. Either command goes on with a rebuild under its own policy alone.
+  it.each<[string, string, Policy, Policy]>([
+    [
+      'under the policy in force, which is configured',
+      'go on with it: `latchkey rebuild`',
+      DOCUMENTED_POLICY,
+      DOCUMENTED_POLICY,
+    ],
+    [
+      'under the policy in force, which is not configured',
+      'go on with it: `latchkey rebuild`',
+      PERIOD_END,
+      PERIOD_END,
+    ],
+    [
+      'under the configured policy, which is not in force',
+      'go on with it: `latchkey policy apply`',
+      DOCUMENTED_POLICY,
+      PERIOD_END,
+    ],
+    [
+      'under another policy',
+      'its policy is configured no more: begin anew with `latchkey rebuild`',
+      LAPSING,
+      PERIOD_END,
+    ],
+  ])('says how to go on with a rebuild that was interrupted %s', async (_under, todo, policy, inForce) => {
     const who = await patient()
-    const progress = { policy, place: WALK_START, folded: 7 }
-    await who.db.transaction().execute((trx) => saveRebuildProgress(trx, progress))
+    await who.db.transaction().execute(async (trx) => {
+      await savePolicy(trx, inForce)
+      await saveRebuildProgress(trx, { policy, place: WALK_START, folded: 7 })
+    })
     expect((await found(who, 'rebuild')).findings).toMatchObject([
-      { level: 'warn', detail: 'interrupted, 7 sources folded', todo: `go on with it: \`${command}\`` },
+      { level: 'warn', detail: 'interrupted, 7 sources folded', todo },
     ])
   })
 
@@ -349,6 +416,24 @@ describe('the rest', () => {
     mkdirSync(folder)
     if (age !== null) writeFileSync(createBackupFolder(folder, 7).fileOf(NOW - age), '')
     expect(await found(who, 'backup')).toMatchObject({ exitCode, findings: [{ level }] })
+  })
+
+  it('warns where the newest backup knows more events than the database, and else says nothing of it', async () => {
+    const folder = dirname(temporaryFile())
+    const who = await patient({ backup: { folder } })
+    expect((await found(who, 'lost')).findings).toEqual([])
+    const newest = await temporaryStore(createBackupFolder(folder, 7).fileOf(NOW))
+    await newest.transaction().execute((trx) => insertEvents(trx, [newEvent(paymentEvent())]))
+    await newest.destroy()
+    expect((await found(who, 'lost')).findings).toMatchObject([
+      {
+        level: 'warn',
+        detail: expect.stringContaining('knows 1 event, the database 0'),
+        todo: expect.any(String),
+      },
+    ])
+    await store(who, newEvent(paymentEvent()))
+    expect((await found(who, 'lost')).findings).toEqual([])
   })
 
   it('says where no backup can be made, and goes on', async () => {

@@ -5,6 +5,7 @@ import { eventsExportCommand } from '../../src/cli/events-export.js'
 import { runCli } from '../../src/cli/program.js'
 import { temporaryFolder } from '../config/config-file.js'
 import { byHand } from '../entitlements/manual-events.js'
+import { alterStopped } from '../setup/alter-body.js'
 import { temporaryFile } from '../store/temporary-store.js'
 import { NOW } from './run-cli.js'
 import { BEGUN, BROKEN, configFor, configWith, events, HELD, linesOf, OTHER, PAID } from './stored-events.js'
@@ -68,9 +69,26 @@ describe('latchkey events export', () => {
     expect(refused.err).toContain('--force')
     expect(readFileSync(file, 'utf8')).toBe('precious')
     const forced = await events(config, 'export', '--output', file, '--force', '--json')
-    expect(JSON.parse(forced.out)).toEqual({ file, lines: 5, leftOut: 0 })
+    expect(JSON.parse(forced.out)).toEqual({ file, lines: 5, leftOut: 0, altered: 0 })
     expect(linesOf(readFileSync(file, 'utf8'))).toHaveLength(5)
     expect(readdirSync(folder)).toEqual(['events.jsonl'])
+  })
+
+  it('leaves out bodies that were altered in the database, and says how many', async () => {
+    const file = temporaryFile()
+    const config = await configWith(undefined, file)
+    await alterStopped(file, 'evt_2', PAID)
+    const { exitCode, out, err } = await events(config, 'export')
+    expect(exitCode).toBe(0)
+    expect(linesOf(out).map((line) => JSON.parse(line).bodyBase64)).toEqual(
+      [PAID, OTHER, HELD, BROKEN].map((body) => Buffer.from(body).toString('base64')),
+    )
+    expect(err).toBe(
+      'left out: one body is not what came any more, but altered in the database: see latchkey doctor --thorough\n',
+    )
+    const output = join(temporaryFolder(), 'events.jsonl')
+    const told = await events(config, 'export', '--output', output, '--json')
+    expect(JSON.parse(told.out)).toEqual({ file: output, lines: 4, leftOut: 1, altered: 1 })
   })
 
   it('makes no file where nothing can have been meant', async () => {

@@ -1,9 +1,12 @@
-import { readFileSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryFolder } from '../config/config-file.js'
 import { pay } from '../entitlements/explained.js'
 import { bodyOf, deliveryOf } from '../ingest/wire.js'
+import { alterStopped, rewriteStopped } from '../setup/alter-body.js'
+import { temporaryFile } from '../store/temporary-store.js'
 import { BEGUN, configWith, events, idsIn, OTHER, PAID } from './stored-events.js'
 
 describe('latchkey events show', () => {
@@ -78,6 +81,35 @@ describe('latchkey events body', () => {
     expect((await events(config, 'body', 'evt_9', '--sha256', sha256)).err).toContain(
       'no event evt_9 is stored',
     )
+  })
+
+  it('writes none that were altered in the database, and no file', async () => {
+    const file = temporaryFile()
+    const config = await configWith(undefined, file)
+    await alterStopped(file, 'evt_2', PAID)
+    const folder = temporaryFolder()
+    const refused = await events(config, 'body', 'evt_2', '--output', join(folder, 'evt_2.body'), '--json')
+    expect({ ...refused, err: JSON.parse(refused.err) }).toMatchObject({
+      exitCode: 1,
+      out: '',
+      err: { error: { code: 'body_altered', message: expect.stringContaining('evt_2') } },
+    })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('tells the hash of what is left of a rewritten one, and the one of what came beside it', async () => {
+    const file = temporaryFile()
+    const config = await configWith(undefined, file)
+    await rewriteStopped(file, 'evt_2', '{"left":"of it"}')
+    const left = createHash('sha256').update('{"left":"of it"}').digest('hex')
+    const came = createHash('sha256').update(BEGUN).digest('hex')
+    const body = JSON.parse((await events(config, 'body', 'evt_2', '--json')).out)
+    expect(body).toMatchObject({ id: 'evt_2', sha256: left })
+    const { out } = await events(config, 'show', 'evt_2')
+    expect(out).toContain(
+      `\n  body         16 bytes, sha256 ${left}, which was rewritten without what it told`,
+    )
+    expect(out).toContain(`\n  as it came   ${BEGUN.length} bytes, sha256 ${came}\n`)
   })
 
   it('writes them to a private file, and answers in JSON if asked', async () => {

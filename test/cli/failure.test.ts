@@ -42,7 +42,7 @@ describe('a failure', () => {
   it('of the system is told in a line', () => {
     const { exitCode, err } = report(failureOf(() => statSync('/nowhere/config.json')))
     expect(exitCode).toBe(1)
-    expect(err).toBe("error: ENOENT: no such file or directory, stat '/nowhere/config.json'\n")
+    expect(err).toBe("error: /nowhere/config.json can't be used: no such file or directory (ENOENT)\n")
   })
 
   it('of SQLite is told in a line, with its code', () => {

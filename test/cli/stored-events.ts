@@ -29,8 +29,10 @@ const DELIVERIES = [
 ]
 
 /** A config whose database has taken these in, one after the other, in live. */
-export async function configWith(incoming: readonly (Delivery | ManualAct)[] = DELIVERIES): Promise<string> {
-  const file = temporaryFile()
+export async function configWith(
+  incoming: readonly (Delivery | ManualAct)[] = DELIVERIES,
+  file = temporaryFile(),
+): Promise<string> {
   const db = await temporaryStore(file)
   const writeBatch = createBatchWriter({ db, policy: () => DOCUMENTED_POLICY, clock: () => NOW })
   for (const one of incoming) await writeBatch([one])

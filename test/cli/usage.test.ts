@@ -79,6 +79,10 @@ describe('the command line', () => {
       'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n',
     ],
     [
+      ['grant', 'cus_1', 'pro_1', '--reason', 'case 17', '--until', 'yesterday'],
+      'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z, and no duration, such as 30d.\n',
+    ],
+    [
       ['sync', 'status', '--state', 'odd'],
       'Allowed choices are settled, due, retrying, waiting, parked, unconfirmed.\n',
     ],

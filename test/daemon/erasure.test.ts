@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
@@ -234,6 +235,31 @@ describe('an erasure', () => {
         ],
       },
     })
+  })
+
+  it('tells the hash and the length of what is left of a body, and names those of what came', async () => {
+    const daemon = await runErasingDaemon()
+    await tell(daemon)
+    const [came] = await storedUnder(daemon, 'evt_settled')
+    await erase(daemon, 'cus_ada')
+    const [row] = await storedUnder(daemon, 'evt_settled')
+    const sha256 = createHash('sha256').update(String(row?.body)).digest('hex')
+    const told = {
+      bodySha256: sha256,
+      bodyBytes: row?.body?.length,
+      bodyRemoved: { why: 'redacted', sha256: came?.body_sha256, bytes: came?.body?.length },
+    }
+    expect(sha256).not.toBe(came?.body_sha256)
+    expect((await call(daemon, 'GET', '/events/evt_settled')).json).toMatchObject(told)
+    const { json } = await call(daemon, 'GET', '/events')
+    const listed = { ...told, bodyRemoved: expect.objectContaining(told.bodyRemoved) }
+    expect(json.items).toContainEqual(expect.objectContaining(listed))
+    for (const hash of [sha256, came?.body_sha256]) {
+      expect(await call(daemon, 'GET', `/events/evt_settled/body?sha256=${hash}`)).toMatchObject({
+        status: 200,
+        json: { id: 'evt_settled' },
+      })
+    }
   })
 
   it('is made once, however often it is asked for', async () => {

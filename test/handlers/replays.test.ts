@@ -7,7 +7,16 @@ import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 const REPORT: RehearsalReport = {
-  counts: { read: 4, changed: 0, recovered: 0, quarantined: 0, duplicates: 0, skipped: 0, notReplayable: 0 },
+  counts: {
+    read: 4,
+    changed: 0,
+    recovered: 0,
+    quarantined: 0,
+    duplicates: 0,
+    skipped: 0,
+    notReplayable: 0,
+    altered: 0,
+  },
   access: { gains: 0, losses: 0, otherwise: 0, sample: [] },
   calls: { gives: 0, takes: 0, sample: [] },
 }

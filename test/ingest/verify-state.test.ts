@@ -1,22 +1,31 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
+import { createRefreshDue } from '../../src/ingest/refresh-due.js'
 import { type StateDifference, stateDifferences } from '../../src/ingest/verify-state.js'
+import { minute, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { deliveries } from './rebuild-histories.js'
 import { NOW, type RebuildStore, storeUnder } from './rebuild-store.js'
-import { deliveryOf } from './wire.js'
+import { bodyOf, deliveryOf } from './wire.js'
 
 async function differences({ db }: RebuildStore, policy = DOCUMENTED_POLICY): Promise<StateDifference[]> {
   const found: StateDifference[] = []
-  for await (const difference of stateDifferences(db, policy, NOW)) found.push(difference)
+  for await (const difference of stateDifferences(db, policy, () => NOW)) found.push(difference)
   return found
 }
 
-const data = { id: 'pay_1', customer: 'cus_1', product: 'pro_1', method: 'CARD' }
-const GRANT = deliveryOf(
-  JSON.stringify({ id: 'evt_1', type: 'payment.authorized', createdAt: '2026-01-01T00:00:00Z', data }),
-)
+const grantOf = (n: number) =>
+  deliveryOf(
+    JSON.stringify({
+      id: `evt_${n}`,
+      type: 'payment.authorized',
+      createdAt: '2026-01-01T00:00:00Z',
+      data: { id: `pay_${n}`, customer: `cus_${n}`, product: 'pro_1', method: 'CARD' },
+    }),
+  )
+const GRANT = grantOf(1)
+const OTHER_GRANT = grantOf(2)
 
 it('finds nothing in what was taken in, whatever it was', async () => {
   await fc.assert(
@@ -44,6 +53,72 @@ it('names a source that stands otherwise, and a rebuild mends it', async () => {
   await store.rebuild(DOCUMENTED_POLICY)
   expect(await differences(store)).toEqual([])
 })
+
+it.each([
+  ['somebody else', 'cus_9', ['cus_1 pro_1', 'cus_9 pro_1']],
+  ['nobody', null, ['cus_1 pro_1']],
+])(
+  'names a source that is written down as of %s, and a rebuild mends it',
+  async (_whose, customer, access) => {
+    const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])
+    await store.db.updateTable('sources').set({ customer_id: customer }).execute()
+    expect(await differences(store)).toEqual([
+      { environment: 'live', kind: 'source', id: 'payment pay_1' },
+      ...access.map((id) => ({ environment: 'live', kind: 'entitlement', id })),
+    ])
+    expect(await store.rebuild(DOCUMENTED_POLICY)).toMatchObject({ gains: 0, losses: 0, otherwise: 0 })
+    expect(await differences(store)).toEqual([])
+    const { customer_id: whose } = await store.db
+      .selectFrom('sources')
+      .select('customer_id')
+      .executeTakeFirstOrThrow()
+    expect(whose).toBe('cus_1')
+  },
+)
+
+it('takes for right what a daemon writes down meanwhile, as time goes on', async () => {
+  const policy: Policy = { ...DOCUMENTED_POLICY, canceled: 'period_end' }
+  const ofCycle = { subscriptionId: 'sub_1', expiresAt: minute(10) }
+  let now = minute(5)
+  const clock = () => now
+  const created = subscriptionEvent({ type: 'subscription.created', createdAt: minute(1), ...ofCycle })
+  const canceled = subscriptionEvent({ type: 'subscription.canceled', createdAt: minute(2), ...ofCycle })
+  const told = [created, canceled].map((event) => deliveryOf(bodyOf(event)))
+  const store = await storeUnder(policy, told, { clock })
+  await store.db.updateTable('events').set({ disposition: 'ignored' }).execute()
+  const kinds: string[] = []
+  for await (const { kind } of stateDifferences(store.db, policy, clock)) {
+    kinds.push(kind)
+    now = minute(10)
+    await createRefreshDue({ db: store.db, clock })()
+  }
+  expect(kinds).toEqual(['disposition', 'disposition'])
+  expect(await store.db.selectFrom('entitlements').select('active').execute()).toEqual([{ active: 0 }])
+})
+
+it.each(['garbage', '{}'])(
+  'names a source whose state is %s, and a rebuild mends it, also where its end has come meanwhile',
+  async (state) => {
+    const store = await storeUnder(DOCUMENTED_POLICY, [GRANT, OTHER_GRANT])
+    await store.db.updateTable('sources').set({ state }).where('source_id', '=', 'pay_1').execute()
+    await store.db.updateTable('entitlements').set({ next_change_at: NOW, active: 0 }).execute()
+    await store.db
+      .updateTable('entitlements')
+      .set({ next_change_at: null })
+      .where('customer_id', '=', 'cus_2')
+      .execute()
+    expect(await differences(store)).toEqual([
+      { environment: 'live', kind: 'source', id: 'payment pay_1' },
+      { environment: 'live', kind: 'entitlement', id: 'cus_2 pro_1' },
+    ])
+    await store.rebuild(DOCUMENTED_POLICY)
+    expect(await differences(store)).toEqual([])
+    expect(await store.db.selectFrom('entitlements').select('active').execute()).toEqual([
+      { active: 1 },
+      { active: 1 },
+    ])
+  },
+)
 
 it('names a source without an event, one that is missing, and a disposition that is wrong', async () => {
   const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])

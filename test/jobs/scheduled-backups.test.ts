@@ -158,7 +158,7 @@ it('tries a failed one again after ten minutes, and not at every minute', async 
   const begun: number[] = []
   const schedule = startScheduledBackups({
     everyMs: HOUR_MS,
-    backups: { newestAt: () => null, fileOf: String, prune: () => 0 },
+    backups: { newestAt: () => null, fileOf: String, prune: () => ({ removed: 0, spared: [] }) },
     startBackup: () => {
       begun.push(Date.now())
       return { done: Promise.reject(new Error('The disk is full.')), stop: () => {} }

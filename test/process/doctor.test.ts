@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { Finding } from '../../src/cli/doctor/finding.js'
 import { signBody } from '../../src/provider/signature.js'
 import { lockStore } from '../../src/store/lock.js'
+import { alterStopped } from '../setup/alter-body.js'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
 import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'
@@ -31,8 +32,12 @@ async function stop(daemon: ServedDaemon): Promise<void> {
   expect(await daemon.exit).toMatchObject({ code: 0 })
 }
 
+function command(folder: string, ...args: readonly string[]): Promise<ProgramExit> {
+  return runProgram(latchkey(...args), { folder })
+}
+
 function doctor(folder: string, ...args: readonly string[]): Promise<ProgramExit> {
-  return runProgram(latchkey('doctor', ...args), { folder })
+  return command(folder, 'doctor', ...args)
 }
 
 /** The same in this process, for what was seen of the built program once. */
@@ -129,6 +134,24 @@ describe('the doctor', () => {
     )
     expect(stdout).toMatch(/\nok {4}sync +no targets configured\n$/)
     expect(stderr).toMatch(/^error: \d+ checks? failed\n$/)
+  })
+
+  it('compares every body with its hash where it is to be thorough, and says which is another', async () => {
+    const { folder, daemon } = await served()
+    await stop(daemon)
+    for (const id of ['evt_7_paid', 'evt_3_paid']) await alterStopped(databaseIn(folder), id, '{}')
+    expect(await here(folder, 'doctor')).toMatchObject({ code: 0 })
+    const { code, stdout, stderr } = await doctor(folder, '--thorough')
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: 1 check failed\n' })
+    expect(stdout).toMatch(
+      /^FAIL {2}bodies +2 of 50 altered in the database, the first that of evt_\d_paid in live: .*`latchkey restore`/m,
+    )
+    const replay = await command(folder, 'replay')
+    expect(replay).toMatchObject({ code: 0, stderr: '' })
+    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 taken as they stand: .* altered /)
+    expect(replay.stdout).toMatch(/\nnobody’s access has changed\n$/)
+    const body = await command(folder, 'events', 'body', 'evt_7_paid')
+    expect(body).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('evt_7_paid') })
   })
 
   it('changes no byte of a stopped database', async () => {

@@ -67,6 +67,13 @@ async function expectWhole(folder: string, ids: readonly string[]): Promise<void
   expect(await run(folder, 'rebuild', '--verify')).toMatchObject({ code: 0 })
 }
 
+/** What the doctor says of one thing. */
+async function foundBy(folder: string, what: string): Promise<readonly object[]> {
+  const { stdout } = await run(folder, 'doctor', '--json')
+  const { findings } = JSON.parse(stdout) as { readonly findings: readonly { readonly what: string }[] }
+  return findings.filter((finding) => finding.what === what)
+}
+
 /** A folder with the config, and a daemon that has taken in both. */
 async function served(env: Readonly<Record<string, string>> = {}) {
   const folder = configuredFolder()
@@ -246,6 +253,34 @@ describe('what comes back after an erasure', () => {
       const late = { id: 'evt_late', type: 'some.thing', createdAt: ADA.at, data: { to: email } }
       expect((await deliver(next.url, [{ id: late.id, body: JSON.stringify(late) }])).refused).toEqual([])
       await expectErased(folder, ADA)
+    },
+    TIMEOUT_MS,
+  )
+
+  it.each([
+    ['missing', (list: string) => rmSync(list)],
+    ['damaged', (list: string) => writeFileSync(list, 'garbage\n')],
+  ])(
+    'from a backup, where the list of erasures is %s, is told by the database that was there, or is said to be back',
+    async (_how, harm) => {
+      const { folder, daemon } = await served()
+      expect(await run(folder, 'backup', 'before.db')).toMatchObject({ code: 0 })
+      await answerOf(folder, 'erase', ADA.customerId, '--yes')
+      daemon.signal('SIGTERM')
+      await daemon.exit
+      const list = `${databaseIn(folder)}.erasures`
+      harm(list)
+      expect(await foundBy(folder, 'erasure list')).toMatchObject([{ level: 'warn' }])
+      expect(await answerOf(folder, 'restore', 'before.db')).toMatchObject({
+        erasedAgain: 1,
+        mayLackErasures: false,
+      })
+      expect(foundIn(databaseIn(folder), ADA.words)).toEqual([])
+
+      harm(list)
+      writeFileSync(databaseIn(folder), 'damaged')
+      const { stdout } = await built(folder, 'restore', 'before.db')
+      expect(stdout).toContain('whoever was erased since the backup may be back')
     },
     TIMEOUT_MS,
   )

@@ -87,7 +87,9 @@ describe('a second daemon on the same database', () => {
     expect(JSON.parse(second.stderr)).toEqual({
       error: {
         code: 'store_in_use',
-        message: `Another process is using ${join(folder, 'data', 'latchkey.db')}.`,
+        message: expect.stringMatching(
+          `^Another process is using ${join(folder, 'data', 'latchkey.db')}. If it is a daemon, stop it first, or `,
+        ),
         issues: [],
       },
     })

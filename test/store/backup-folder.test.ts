@@ -1,8 +1,10 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createBackupFolder } from '../../src/store/backup-folder.js'
-import { temporaryFile } from './temporary-store.js'
+import { insertEvents } from '../../src/store/events.js'
+import { newEvent, paymentEvent } from './sample-events.js'
+import { temporaryFile, temporaryStore } from './temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const HOUR_MS = 3_600_000
@@ -12,6 +14,14 @@ function folderWith(...names: readonly string[]): string {
   mkdirSync(folder, { recursive: true })
   for (const name of names) writeFileSync(join(folder, name), '')
   return folder
+}
+
+/** A database with that many events, in one file. */
+async function storeOf(file: string, count: number): Promise<void> {
+  const db = await temporaryStore(file)
+  const events = Array.from({ length: count }, (_, n) => newEvent(paymentEvent({ id: `evt_${n}` })))
+  await db.transaction().execute((trx) => insertEvents(trx, events))
+  await db.destroy()
 }
 
 describe('a folder of backups', () => {
@@ -35,7 +45,7 @@ describe('a folder of backups', () => {
   it('is empty where it is not there yet', () => {
     const backups = createBackupFolder(temporaryFile(), 7)
     expect(backups.newestAt(NOON)).toBeNull()
-    expect(backups.prune(NOON)).toBe(0)
+    expect(backups.prune(NOON)).toEqual({ removed: 0, spared: [] })
   })
 
   it('takes those from the future for the oldest, since the clock was set back', () => {
@@ -43,8 +53,22 @@ describe('a folder of backups', () => {
     const backups = createBackupFolder(folder, 1)
     for (const at of [NOON, NOON + HOUR_MS, NOON - HOUR_MS]) writeFileSync(backups.fileOf(at), '')
     expect(backups.newestAt(NOON)).toBe(NOON)
-    expect(backups.prune(NOON)).toBe(2)
+    expect(backups.prune(NOON)).toEqual({ removed: 2, spared: [] })
     expect(readdirSync(folder)).toEqual(['latchkey-20260301T120000.000Z.db'])
+  })
+
+  it('spares those that know more events than the newest, as where the database was lost and began anew', async () => {
+    const backups = createBackupFolder(folderWith(), 1)
+    const [full, half, fresh] = [NOON, NOON + HOUR_MS, NOON + 2 * HOUR_MS].map(backups.fileOf) as [
+      string,
+      string,
+      string,
+    ]
+    await storeOf(full, 3)
+    await storeOf(half, 1)
+    await storeOf(fresh, 1)
+    expect(backups.prune(NOON + 9 * HOUR_MS)).toEqual({ removed: 1, spared: [full] })
+    expect([full, half, fresh].map((file) => existsSync(file))).toEqual([true, false, true])
   })
 
   it('keeps the newest few, and everything that is not its own', () => {
@@ -53,7 +77,7 @@ describe('a folder of backups', () => {
     for (const hours of [3, 0, 2, 1]) writeFileSync(backups.fileOf(NOON + hours * HOUR_MS), '')
     const begun = `${backups.fileOf(NOON)}.0123456789ab.part`
     for (const name of [begun, `${begun}-journal`]) writeFileSync(name, '')
-    expect(backups.prune(NOON + 9 * HOUR_MS)).toBe(2)
+    expect(backups.prune(NOON + 9 * HOUR_MS)).toEqual({ removed: 2, spared: [] })
     expect(readdirSync(folder).sort()).toEqual([
       'latchkey-20260301T140000.000Z.db',
       'latchkey-20260301T150000.000Z.db',

@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { appendErasures, erasureFileOf, readErasures } from '../../src/store/erasure-file.js'
+import { appendErasures, countUnreadable, erasureFileOf, readErasures } from '../../src/store/erasure-file.js'
 import { temporaryFile } from './temporary-store.js'
 
 const erasure = (n: number) =>
@@ -42,4 +42,14 @@ it('reads the lines of a program that kept no fingerprints', () => {
   appendFileSync(file, `${JSON.stringify(earlier)}\n`)
   expect(fingerprints).toHaveLength(1)
   expect(readErasures(file)).toEqual([erasure(2), { ...earlier, fingerprints: [] }])
+})
+
+it('counts the lines that tell of nobody, a cut off one among them', () => {
+  const file = erasureFileOf(temporaryFile())
+  expect(countUnreadable(file)).toBeNull()
+  appendErasures(file, [erasure(1)])
+  expect(countUnreadable(file)).toBe(0)
+  appendFileSync(file, 'garbage\n7\n{"customerId":')
+  expect(countUnreadable(file)).toBe(3)
+  expect(readErasures(file)).toEqual([erasure(1)])
 })

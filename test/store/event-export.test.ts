@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type ExportedDelivery, exportDeliveries } from '../../src/store/event-export.js'
 import { insertEvents } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
+import { alterBody } from '../setup/alter-body.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { deliverAgain, everyEvent, numberedEvents, storeOf } from './stored-events.js'
 
@@ -24,9 +25,21 @@ describe('an export', () => {
     const exported = await collect(db)
     expect(exported).toEqual(
       [EVENT, OTHER, NEXT].map(({ environment, eventId, endpoint, receivedAt, headers, body }) => {
-        return { environment, eventId, endpoint, receivedAt, headers, body }
+        return { environment, eventId, endpoint, receivedAt, headers, body, isAltered: false }
       }),
     )
+  })
+
+  it('tells of no bytes that are not the ones that came, and says so', async () => {
+    const db = await storeOf([EVENT, NEXT])
+    await deliverAgain(db, OTHER)
+    await alterBody(db, 'evt_1', '{"altered":"body"}')
+    await alterBody(db, 'evt_1', null, 'event_conflicts')
+    expect(await collect(db)).toMatchObject([
+      { eventId: 'evt_1', body: null, isAltered: true },
+      { eventId: 'evt_1', body: null, isAltered: true },
+      { eventId: 'evt_2', body: NEXT.body, isAltered: false },
+    ])
   })
 
   it('goes through more events than one step, all of them once', async () => {

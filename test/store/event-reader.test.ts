@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { QUARANTINE_REASONS } from '../../src/provider/event.js'
 import { createEventBodyReader } from '../../src/store/event-body-reader.js'
+import { createEventPageReader } from '../../src/store/event-page-reader.js'
 import { createEventReader } from '../../src/store/event-reader.js'
+import { alterBody } from '../setup/alter-body.js'
 import { NOON, newEvent, paymentEvent } from './sample-events.js'
-import { deliverAgain, quarantined, storeOf } from './stored-events.js'
+import { deliverAgain, everyEvent, quarantined, storeOf } from './stored-events.js'
 
 const EVENT = newEvent(paymentEvent())
 const OTHER = newEvent(paymentEvent(), { body: '{"other":"body"}', endpoint: 'v2', receivedAt: NOON + 9_000 })
@@ -76,6 +79,40 @@ describe('the bytes of an event', () => {
       removed: null,
     })
   })
+
+  it('have the hash of what is left where a body was rewritten, and are found by that one too', async () => {
+    const left = Buffer.from('{"left":"of it"}')
+    const removed = { why: 'redacted', at: NOON + 5_000 } as const
+    const { bodySha256: sha256, body } = EVENT
+    const bytes = body?.length ?? 0
+    const db = await storeOf([{ ...EVENT, body: left, removed: { ...removed, bytes } }])
+    const leftSha256 = createHash('sha256').update(left).digest('hex')
+    const given = { sha256: leftSha256, bytes: left, removed }
+    for (const asked of [null, sha256, leftSha256]) {
+      expect(await createEventBodyReader(db)({ ...ABOUT, sha256: asked })).toEqual(given)
+    }
+    const told = {
+      bodySha256: leftSha256,
+      bodyBytes: left.length,
+      bodyRemoved: { ...removed, sha256, bytes },
+    }
+    expect(await createEventReader(db)(ABOUT)).toMatchObject(told)
+    const readPage = createEventPageReader(db)
+    const { items } = await readPage({ filter: everyEvent(), before: null, limit: 1 })
+    expect(items).toMatchObject([told])
+  })
+
+  it.each(['{"altered":"body"}', null])(
+    'are not given where they are not the ones that came: %s',
+    async (body) => {
+      const db = await storeOf([EVENT])
+      await alterBody(db, 'evt_1', body)
+      await expect(createEventBodyReader(db)({ ...ABOUT, sha256: null })).rejects.toMatchObject({
+        code: 'body_altered',
+        message: expect.stringContaining('evt_1'),
+      })
+    },
+  )
 
   it('are none for an unknown event, and for a hash that never came under its id', async () => {
     const read = createEventBodyReader(await storeOf([EVENT, quarantined('?')]))

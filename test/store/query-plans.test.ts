@@ -7,6 +7,7 @@ import {
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { loadAccount } from '../../src/store/account.js'
+import { compareBodies } from '../../src/store/altered-bodies.js'
 import { latestCursor, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
@@ -187,6 +188,14 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     const few = 'SEARCH events USING INDEX events_waiting (environment=? AND disposition=?'
     expect(await planOf((db) => step(db, null))).toEqual([`${few})`])
     expect(await planOf((db) => step(db, 1_000))).toEqual([`${few} AND seq<?)`])
+  })
+
+  it('a step through all bodies, and through the others under their ids', async () => {
+    const key = '(environment,event_id,body_sha256)>(?,?,?)'
+    expect(await planOf(compareBodies)).toEqual([
+      'SEARCH events USING INTEGER PRIMARY KEY (rowid>?)',
+      `SEARCH event_conflicts USING INDEX sqlite_autoindex_event_conflicts_1 (${key})`,
+    ])
   })
 
   it('the newest change is read from the end of the log', async () => {

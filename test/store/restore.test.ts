@@ -21,7 +21,8 @@ import { loadSyncSettings } from '../../src/store/sync-settings.js'
 import { cutInHalf, damage, filledStore, rowsIn } from './filled-store.js'
 import { open, temporaryFile } from './temporary-store.js'
 
-const AT = { now: Date.UTC(2026, 2, 1, 12), bringUpToDate: async () => 0 }
+const NOBODY_ERASED = { erasedAgain: 0, mayLackErasures: false }
+const AT = { now: Date.UTC(2026, 2, 1, 12), bringUpToDate: async () => NOBODY_ERASED }
 const KEPT = '.before-restore-20260301T120000.000Z'
 
 /** A backup with that many rows, in a folder of its own. */
@@ -64,7 +65,7 @@ describe('restoring', () => {
       keptAs: `${file}${KEPT}`,
       migrated: [],
       membershipsKept: 0,
-      erasedAgain: 0,
+      ...NOBODY_ERASED,
     })
     expect(rowsIn(file)).toBe(3)
     expect(rowsIn(`${file}${KEPT}`)).toBe(7)
@@ -98,7 +99,7 @@ describe('restoring', () => {
       keptAs: null,
       migrated: [],
       membershipsKept: null,
-      erasedAgain: 0,
+      ...NOBODY_ERASED,
     })
     expect(rowsIn(file)).toBe(3)
   })

@@ -1,7 +1,10 @@
+import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
 import { isExplained } from '../../errors.js'
 import { createBackupFolder } from '../../store/backup-folder.js'
-import { durationText } from './amounts.js'
+import { eventsEverStored, eventsEverStoredIn } from '../../store/events-ever-stored.js'
+import type { Database } from '../../store/schema.js'
+import { counted, durationText } from './amounts.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 /** A backup takes its time, and one that failed is tried again. */
@@ -21,6 +24,24 @@ export function checkBackup({ backup }: Config, now: number): readonly Finding[]
   const age = now - newestAt
   const detail = `the newest is ${durationText(age)} old, and one is due every ${durationText(everyMs)}`
   return [age > LATE * everyMs ? fail('backup', detail, todo) : ok('backup', detail)]
+}
+
+/** Whether the newest backup knows of events that the database does not; told only where it does. */
+export async function checkLost(
+  db: Kysely<Database>,
+  { backup }: Config,
+  now: number,
+): Promise<readonly Finding[]> {
+  if (backup === null) return []
+  const folder = createBackupFolder(backup.folder, backup.keep)
+  const newestAt = orRefusal(() => folder.newestAt(now))
+  if (newestAt === null || newestAt instanceof Error) return []
+  const file = folder.fileOf(newestAt)
+  const known = eventsEverStoredIn(file) ?? 0
+  const stored = await eventsEverStored(db)
+  if (known <= stored) return []
+  const detail = `${file} knows ${counted(known, 'event')}, the database ${stored}`
+  return [warn('lost', detail, 'if an older or a new database took its place by mistake: latchkey restore')]
 }
 
 /** What the system said where the folder can't be read, or is none; anything else is a bug. */

@@ -28,12 +28,15 @@ function checkSecretsOf({ name, environment, secrets }: Endpoint, now: number): 
     const detail = `${environment}, the last secret ends at ${instantText(last)}`
     return warn(what, detail, `add its successor to endpoints.${name}.secrets before`)
   }
-  const expired = ends.filter((end) => end <= now).length
-  if (expired > 0) {
-    const detail = `${environment}, ${expired} of ${counted(secrets.length, 'secret')} past notAfter`
-    return warn(what, detail, `remove what has ended from endpoints.${name}.secrets`)
-  }
-  return ok(what, `${environment}, ${counted(secrets.length, 'secret')}`)
+  return ok(what, `${environment}, ${endedText(ends, now)}`)
+}
+
+/** One that has ended is kept for what it signed, which may be to be imported still. */
+function endedText(ends: readonly number[], now: number): string {
+  const all = counted(ends.length, 'secret')
+  const ended = ends.filter((end) => end <= now).length
+  if (ended === 0) return all
+  return `${ended} of ${all} ${ended === 1 ? 'has ended, and still proves' : 'have ended, and still prove'} imports`
 }
 
 /** Of each endpoint: when the last event came, and whether it is time for the next. */

@@ -26,10 +26,15 @@ function checkQuarantined(quarantined: readonly WaitingReason[]): Finding {
   return warn('quarantined', countsText(quarantined), showing(quarantined))
 }
 
+/** No filter finds them: what is listed counts them. */
+const FIND_CONFLICTS =
+  'ask the sender which is right; the daemon’s log names the ids, and in `latchkey events list --json`, of either ' +
+  'environment, they are the items whose `conflicts` is over 0'
+
 function checkConflicts(count: number): Finding {
   if (count === 0) return ok('conflicts', 'none')
   const detail = `${count} other ${count === 1 ? 'body' : 'bodies'} came under ids of stored events, which stand`
-  return warn('conflicts', detail, 'ask the sender which is right; the daemon’s log names the ids')
+  return warn('conflicts', detail, FIND_CONFLICTS)
 }
 
 /** `live 2 customer_unknown, sandbox 1 not_json`. */

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { readConfigText } from '../../config/load.js'
 import type { Config } from '../../config/types.js'
+import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const OTHERS = 0o077
@@ -17,8 +18,7 @@ export function checkFiles(config: Config): readonly Finding[] {
   const found = [
     checkConfigFile(path, holdsSecret(config, text)),
     ...secretFiles(path, text).map(checkSecretFile),
-    checkFolder(dirname(database.file)),
-    ...SIDE_FILES.map((suffix) => checkDataFile(`${database.file}${suffix}`)),
+    ...checkDatabaseFiles(database.file),
   ].filter((finding) => finding !== null)
   return found.length > 0 ? found : [ok('files', 'nobody else may read or write them')]
 }
@@ -36,6 +36,18 @@ function checkConfigFile(path: string, isSecret: boolean): Finding | null {
 function checkSecretFile(path: string): Finding | null {
   const mode = openModeOf(path)
   return mode === null ? null : openTo(mayWrite(mode) ? 'fail' : 'warn', 'open', path, mode, 600)
+}
+
+/** Who may not look into the folder is told that once, and not that all is well. */
+function checkDatabaseFiles(file: string): readonly (Finding | null)[] {
+  const folder = dirname(file)
+  try {
+    return [checkFolder(folder), ...SIDE_FILES.map((suffix) => checkDataFile(`${file}${suffix}`))]
+  } catch (error) {
+    if (!isSystemRefusal(error)) throw error
+    const todo = isOfAnotherUser(error) ? AS_ITS_USER : 'check database.url'
+    return [fail('files', `what is in ${folder} can’t be looked at, ${refusalText(error)}`, todo)]
+  }
 }
 
 function checkFolder(path: string): Finding | null {

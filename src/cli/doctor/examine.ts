@@ -5,12 +5,16 @@ import { createDeliveryWatch } from '../../ingest/delivery-watch.js'
 import { isStoreBroken, isStoreBusy } from '../../store/connection.js'
 import { openDatabase } from '../../store/dialect.js'
 import type { Database } from '../../store/schema.js'
-import { checkBackup } from './check-backup.js'
+import { assertDatabase } from '../assert-database.js'
+import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
+import { checkBackup, checkLost } from './check-backup.js'
+import { checkBodies } from './check-bodies.js'
 import { checkClock } from './check-clock.js'
 import { checkConfig, checkTargets } from './check-config.js'
 import { checkDaemon } from './check-daemon.js'
 import { checkDisk, checkLog } from './check-disk.js'
 import { checkDeliveries, checkRefusals, checkSecrets } from './check-endpoints.js'
+import { checkErasureList } from './check-erasure-list.js'
 import { checkEvents } from './check-events.js'
 import { checkFiles } from './check-files.js'
 import { checkPolicy } from './check-policy.js'
@@ -21,7 +25,7 @@ import type { DaemonFacts } from './daemon-facts.js'
 import { type Finding, fail } from './finding.js'
 
 export interface Examination extends LoadedConfig {
-  /** Compares the indexes with their tables too. */
+  /** Compares the indexes with their tables too, and every body with its hash. */
   readonly thorough: boolean
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -64,7 +68,7 @@ type Check = () => Promise<readonly Finding[]>
 
 function storeChecks(
   db: Kysely<Database>,
-  { config, clock }: Examination,
+  { config, thorough, clock }: Examination,
   facts: DaemonFacts | null,
 ): readonly (readonly [what: string, check: Check])[] {
   const readGaps = createDeliveryWatch({ db, clock })
@@ -73,19 +77,27 @@ function storeChecks(
     ['clock', () => checkClock(db, facts, clock())],
     ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps())],
     ['events', () => checkEvents(db, clock())],
+    ...(thorough ? ([['bodies', () => checkBodies(db)]] as const) : []),
     ['policy', () => checkPolicy(db, config)],
+    ['lost', () => checkLost(db, config, clock())],
     ['privacy', () => checkPrivacy(db, config, clock())],
+    ['erasure list', () => checkErasureList(db, config.database.file)],
     ['sync', () => checkSync(db, config, clock())],
   ]
 }
 
 function openStored(file: string): Kysely<Database> | Finding {
   try {
+    assertDatabase(file, 'read')
     return openDatabase(file, { readOnly: true })
   } catch (error) {
     if (isLatchkeyError(error, 'store_missing')) {
       const todo = 'check database.url; where there never was one, `latchkey serve` makes it'
       return fail('database', `there is none at ${file}`, todo)
+    }
+    if (isLatchkeyError(error, 'store_unavailable') && isSystemRefusal(error.cause)) {
+      const todo = isOfAnotherUser(error.cause) ? AS_ITS_USER : 'check database.url'
+      return fail('database', `${file} can’t be read, ${refusalText(error.cause)}`, todo)
     }
     return unreadable('database', error)
   }
