@@ -3,6 +3,7 @@ import type { EventFilter } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
 import { nearestName } from '../handlers/nearest-name.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
+import { CANONICAL_TYPE_OF_V2 } from '../provider/event-types.js'
 import { SAMPLE_TYPES } from '../provider/sample-event.js'
 import type { CliContext } from './context.js'
 import { readEventPage } from './read-events.js'
@@ -21,8 +22,15 @@ export async function explainNothingFound(
   await assertKnownEndpoint(filter, config)
   const { environment, type } = filter
   if (type !== null && !(await isStored({ environment, type }, config))) {
-    err(`note: no event of the type ${JSON.stringify(type)} is stored${meant(type, SAMPLE_TYPES.v3)}\n`)
+    const question = canonicalName(type) ?? meant(type, SAMPLE_TYPES.v3)
+    err(`note: no event of the type ${JSON.stringify(type)} is stored${question}\n`)
   }
+}
+
+/** The hint for a legacy name, whose events are stored under that of today; null for any other. */
+function canonicalName(type: string): string | null {
+  const canonical = new Map<string, string>(Object.entries(CANONICAL_TYPE_OF_V2)).get(type)
+  return canonical === undefined ? null : ` by that name: it is ${canonical} here, of either generation`
 }
 
 /**

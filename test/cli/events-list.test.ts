@@ -54,6 +54,11 @@ describe('latchkey events list', () => {
     expect(others).toMatchObject({ out: 'no such event is stored\n', err: '' })
   })
 
+  it('says under which name the events of a legacy type are stored', async () => {
+    const { err } = await events(await configWith(), 'list', '--type', 'CHECKOUT_SUCCESS')
+    expect(err).toContain('"CHECKOUT_SUCCESS" is stored by that name: it is checkout.succeeded here')
+  })
+
   it('refuses an endpoint that there is not, and through which nothing came', async () => {
     const config = await configWith()
     const { exitCode, out, err } = await events(config, 'list', '--endpoint', 'liv')
