@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { ManualEvent, Normalized } from '../provider/event.js'
 import { parseManualEvent } from '../provider/manual-event.js'
 import { normalise } from '../provider/normalise.js'
+import { sha256Of } from '../store/body-as-it-came.js'
 import type { DeliveredEvent } from '../store/events.js'
 import type { ManualAct, RecordedDelivery } from './delivery.js'
 
@@ -16,7 +16,7 @@ export const MANUAL_ENDPOINT = 'manual'
 export function prepare(delivery: RecordedDelivery): PreparedDelivery {
   const normalized =
     delivery.headers === null ? readRecord(delivery.body) : normalise(delivery.body, delivery)
-  const bodySha256 = createHash('sha256').update(delivery.body).digest('hex')
+  const bodySha256 = sha256Of(delivery.body)
   return {
     ...delivery,
     normalized,
@@ -42,7 +42,7 @@ export function prepareAct(
     environment,
     endpoint: MANUAL_ENDPOINT,
     body,
-    bodySha256: createHash('sha256').update(body).digest('hex'),
+    bodySha256: sha256Of(body),
     headers: null,
     receivedAt: now,
     eventId: event.id,

@@ -13,7 +13,7 @@ export function isAltered({ body, body_sha256: sha256, body_removed: removed }: 
   return removed === null && (body === null || sha256Of(body) !== sha256)
 }
 
-/** In lower-case hex. */
+/** As it is stored beside every body, in lower-case hex. */
 export function sha256Of(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }

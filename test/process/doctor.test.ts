@@ -144,7 +144,7 @@ describe('the doctor', () => {
     const { code, stdout, stderr } = await doctor(folder, '--thorough')
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: 1 check failed\n' })
     expect(stdout).toMatch(
-      /^FAIL {2}bodies +2 of 50 altered in the database, the first that of evt_\d_paid in live: .*`latchkey restore`/m,
+      /^FAIL {2}body hashes +2 of 50 altered in the database, the first that of evt_\d_paid in live: .*`latchkey restore`/m,
     )
     const replay = await command(folder, 'replay')
     expect(replay).toMatchObject({ code: 0, stderr: '' })

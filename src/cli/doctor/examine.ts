@@ -8,7 +8,7 @@ import type { Database } from '../../store/schema.js'
 import { assertDatabase } from '../assert-database.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { checkBackup, checkLost } from './check-backup.js'
-import { checkBodies } from './check-bodies.js'
+import { checkBodyHashes } from './check-body-hashes.js'
 import { checkClock } from './check-clock.js'
 import { checkConfig, checkTargets } from './check-config.js'
 import { checkDaemon } from './check-daemon.js'
@@ -77,7 +77,7 @@ function storeChecks(
     ['clock', () => checkClock(db, facts, clock())],
     ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps())],
     ['events', () => checkEvents(db, clock())],
-    ...(thorough ? ([['bodies', () => checkBodies(db)]] as const) : []),
+    ...(thorough ? ([['body hashes', () => checkBodyHashes(db)]] as const) : []),
     ['policy', () => checkPolicy(db, config)],
     ['lost', () => checkLost(db, config, clock())],
     ['privacy', () => checkPrivacy(db, config, clock())],

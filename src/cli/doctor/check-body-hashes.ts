@@ -7,10 +7,10 @@ const MEND =
   'look at the disk; to mend it, `latchkey events export`, `latchkey restore` a backup from before, `latchkey import`'
 
 /** Whether what was delivered is stored byte for byte, as its hashes tell. Reads every body. */
-export async function checkBodies(db: Kysely<Database>): Promise<readonly Finding[]> {
+export async function checkBodyHashes(db: Kysely<Database>): Promise<readonly Finding[]> {
   const { compared, altered, first } = await compareBodies(db)
-  if (first === null) return [ok('bodies', `none altered, of ${compared}`)]
+  if (first === null) return [ok('body hashes', `none altered, of ${compared}`)]
   const { environment, eventId } = first
   const detail = `${altered} of ${compared} altered in the database, the first that of ${eventId} in ${environment}`
-  return [fail('bodies', detail, MEND)]
+  return [fail('body hashes', detail, MEND)]
 }
