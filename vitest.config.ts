@@ -6,9 +6,9 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/setup/build.ts'],
     reporters: ['default', new TotalsReporter()],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
-    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 100_000 } },
     // Modules keep no state, so that files can share a process: to load all of them anew for each took half the run.
     isolate: false,
     // Tests of processes, of stalled senders and of failing disks mostly wait: three keep two cores busy.

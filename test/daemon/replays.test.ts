@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ReplayJson } from '../../src/handlers/replay-json.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
 import { misread } from '../setup/misread.js'
 import { ask, NOW, type RunningDaemon, runDaemon, send, sharedDaemon } from './running-daemon.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
@@ -57,14 +58,11 @@ async function replayed(daemon: RunningDaemon, body: unknown, query = ''): Promi
   expect(started.status).toBe(202)
   const { id } = (await started.json()) as ReplayJson
   expect(started.headers.get('location')).toBe(`/replays/${id}`)
-  return vi.waitFor(
-    async () => {
-      const status = (await (await call(daemon, 'GET', `/replays/${id}`)).json()) as ReplayJson
-      expect(status.state).not.toBe('running')
-      return status
-    },
-    { timeout: 10_000 },
-  )
+  return eventually(async () => {
+    const status = (await (await call(daemon, 'GET', `/replays/${id}`)).json()) as ReplayJson
+    expect(status.state).not.toBe('running')
+    return status
+  })
 }
 
 async function get(daemon: RunningDaemon, path: string): Promise<unknown> {
@@ -144,7 +142,7 @@ describe('a replay', () => {
     expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([])
 
     expect((await replayed(daemon, {})).summary).toMatchObject({ ...GAINED, calls: null })
-    await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), 10_000)
+    await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
   })
 
   it('leaves alone what has the id of another event, and what came through an endpoint that has moved', async () => {

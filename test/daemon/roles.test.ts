@@ -1,11 +1,9 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
 import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { PRODUCT, wireEvent } from './wire-events.js'
-
-/** Long enough for whatever happens in the background; it is over as soon as it has happened. */
-const SOON = { timeout: 15_000 }
 
 const configFor = ({ url }: { readonly url: string }) => ({
   products: {
@@ -31,12 +29,15 @@ it('a payment gives a role, its refund takes it back, and both are told in metri
   const { discord, daemon } = await withDiscord()
   discord.guild.join(accountId(1))
   expect(await pay(daemon, 1)).toBe(200)
-  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
   expect(await pay(daemon, 1, 'payment.refunded')).toBe(200)
-  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([]), SOON)
-  const metrics = await (await ask(daemon, '/metrics')).text()
-  expect(metrics).toContain('latchkey_sync_calls_total{platform="discord",result="given"} 1')
-  expect(metrics).toContain('latchkey_sync_calls_total{platform="discord",result="taken"} 1')
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([]))
+  const metrics = await eventually(async () => {
+    const text = await (await ask(daemon, '/metrics')).text()
+    expect(text).toContain('latchkey_sync_calls_total{platform="discord",result="given"} 1')
+    expect(text).toContain('latchkey_sync_calls_total{platform="discord",result="taken"} 1')
+    return text
+  })
   expect(metrics).not.toContain(accountId(1))
   expect(JSON.stringify(daemon.logged())).not.toContain(accountId(1))
 })
@@ -47,7 +48,7 @@ it('while the platform hangs, deliveries are acknowledged, and the daemon stops'
   const numbers = Array.from({ length: 50 }, (_, i) => i + 1)
   discord.guild.join(...numbers.map(accountId))
   expect(await pay(daemon, 1)).toBe(200)
-  await vi.waitFor(() => expect(discord.calls.length).toBeGreaterThan(0), SOON)
+  await eventually(() => expect(discord.calls.length).toBeGreaterThan(0))
   const statuses = await Promise.all(numbers.slice(1).map((n) => pay(daemon, n)))
   expect(new Set(statuses)).toEqual(new Set([200]))
   expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([])
@@ -64,7 +65,7 @@ it('what could not be done before it stopped is made up for after a restart', as
   await discord.setState('up')
   const again = await daemon.restart()
   again.setNow(NOW + 3_600_000)
-  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
 })
 
 it('a platform that only a config read later names is followed from then on', async () => {
@@ -73,7 +74,7 @@ it('a platform that only a config read later names is followed from then on', as
   discord.guild.join(accountId(1))
   await pay(daemon, 1)
   await daemon.readAgain(configFor(discord))
-  await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]), SOON)
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
 })
 
 it('of two configs read one right after the other the last one counts', async () => {

@@ -17,9 +17,6 @@ import { migratedFile } from '../store/migrated-file.js'
 import { SOURCE_COLUMNS } from '../store/source-columns.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
-/** Hundreds of stores, on a machine that may have other work. */
-const TIMEOUT_MS = 120_000
-
 const NOW = Date.UTC(2030, 0, 1)
 
 /** Everything that must not depend on the order of arrival, read from the tables themselves. */
@@ -88,30 +85,26 @@ function normalisedOf(deliveries: readonly Delivery[]): NormalizedEvent[] {
   })
 }
 
-it(
-  'ends in one state, whatever the order, the duplicates and the batches',
-  async () => {
-    const cases = mixedHistory.chain((events) => {
-      const deliveries = events.map((event) => deliveryOf(bodyOf(event)))
-      return fc.record({
-        deliveries: fc.constant(deliveries),
-        other: redelivered(deliveries),
-        policy: policies,
-      })
+it('ends in one state, whatever the order, the duplicates and the batches', async () => {
+  const cases = mixedHistory.chain((events) => {
+    const deliveries = events.map((event) => deliveryOf(bodyOf(event)))
+    return fc.record({
+      deliveries: fc.constant(deliveries),
+      other: redelivered(deliveries),
+      policy: policies,
     })
-    await fc.assert(
-      fc.asyncProperty(cases, async ({ deliveries, other, policy }) => {
-        const inOrder = await stateAfter(
-          deliveries.map((delivery) => [delivery]),
-          policy,
-        )
-        expect(await stateAfter(other, policy)).toEqual(inOrder)
-      }),
-      { numRuns: 60 },
-    )
-  },
-  TIMEOUT_MS,
-)
+  })
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ deliveries, other, policy }) => {
+      const inOrder = await stateAfter(
+        deliveries.map((delivery) => [delivery]),
+        policy,
+      )
+      expect(await stateAfter(other, policy)).toEqual(inOrder)
+    }),
+    { numRuns: 60 },
+  )
+})
 
 /** Each event tells of the person too, and some of the people are erased at some time. */
 const withErasures = fc
@@ -134,69 +127,61 @@ const withErasures = fc
     return [...told, ...acts]
   })
 
-it(
-  'ends in one state with people erased along the way, whenever that arrives',
-  async () => {
-    const cases = withErasures.chain((deliveries) =>
-      fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
-    )
-    await fc.assert(
-      fc.asyncProperty(cases, async ({ deliveries, other, policy }) => {
-        const inOrder = await stateAfter(
-          deliveries.map((delivery) => [delivery]),
-          policy,
-        )
-        for (const { body, body_removed: why, normalized } of inOrder.bodiesOfErased) {
-          expect({ body, why }).toEqual({ body: null, why: 'erased' })
-          expect(normalized).not.toMatch(/example\.com|Some Body|"ref"/)
-        }
-        expect(
-          JSON.stringify(inOrder.customers.filter(({ customer_id: id }) => isErased(inOrder, id))),
-        ).not.toMatch(/example\.com|Some Body|"ref"/)
-        expect(await stateAfter(other, policy)).toEqual(inOrder)
-      }),
-      { numRuns: 40 },
-    )
-  },
-  TIMEOUT_MS,
-)
+it('ends in one state with people erased along the way, whenever that arrives', async () => {
+  const cases = withErasures.chain((deliveries) =>
+    fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
+  )
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ deliveries, other, policy }) => {
+      const inOrder = await stateAfter(
+        deliveries.map((delivery) => [delivery]),
+        policy,
+      )
+      for (const { body, body_removed: why, normalized } of inOrder.bodiesOfErased) {
+        expect({ body, why }).toEqual({ body: null, why: 'erased' })
+        expect(normalized).not.toMatch(/example\.com|Some Body|"ref"/)
+      }
+      expect(
+        JSON.stringify(inOrder.customers.filter(({ customer_id: id }) => isErased(inOrder, id))),
+      ).not.toMatch(/example\.com|Some Body|"ref"/)
+      expect(await stateAfter(other, policy)).toEqual(inOrder)
+    }),
+    { numRuns: 40 },
+  )
+})
 
 function isErased({ erased }: Awaited<ReturnType<typeof stateAfter>>, customerId: string): boolean {
   return erased.some(({ customer_id: id }) => id === customerId)
 }
 
-it(
-  'stores the entitlements that the plain reading of the rules finds',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(mixedHistory, policies, async (events, policy) => {
-        const deliveries = events.map((event) => deliveryOf(bodyOf(event)))
-        const normalised = normalisedOf(deliveries)
-        const { entitlements, events: stored } = await stateAfter([deliveries], policy)
-        expect(
-          entitlements.map(({ customer_id: customerId, product_id: productId, active, ...rest }) => ({
-            customerId,
-            productId,
-            active: active === 1,
-            status: rest.status,
-            since: rest.since,
-            until: rest.until,
-          })),
-        ).toEqual(
-          plainEntitlements(plainSources(normalised, policy), NOW).map(({ pastDue: _, ...rest }) => rest),
-        )
-        const held = stored.filter(
-          ({ disposition, reason }) => disposition === 'held' && reason !== 'source_unknown',
-        )
-        expect(Object.fromEntries(held.map(({ event_id, reason }) => [event_id, reason]))).toEqual(
-          heldOf(normalised, policy),
-        )
-      }),
-      { numRuns: 150 },
-    )
-  },
-  TIMEOUT_MS,
-)
+it('stores the entitlements that the plain reading of the rules finds', async () => {
+  await fc.assert(
+    fc.asyncProperty(mixedHistory, policies, async (events, policy) => {
+      const deliveries = events.map((event) => deliveryOf(bodyOf(event)))
+      const normalised = normalisedOf(deliveries)
+      const { entitlements, events: stored } = await stateAfter([deliveries], policy)
+      expect(
+        entitlements.map(({ customer_id: customerId, product_id: productId, active, ...rest }) => ({
+          customerId,
+          productId,
+          active: active === 1,
+          status: rest.status,
+          since: rest.since,
+          until: rest.until,
+        })),
+      ).toEqual(
+        plainEntitlements(plainSources(normalised, policy), NOW).map(({ pastDue: _, ...rest }) => rest),
+      )
+      const held = stored.filter(
+        ({ disposition, reason }) => disposition === 'held' && reason !== 'source_unknown',
+      )
+      expect(Object.fromEntries(held.map(({ event_id, reason }) => [event_id, reason]))).toEqual(
+        heldOf(normalised, policy),
+      )
+    }),
+    { numRuns: 150 },
+  )
+})
 
 it('keeps the first body of an id, whatever comes under it later', async () => {
   const first = { id: 'evt_1', type: 'payment.authorized', createdAt: '2026-01-01T00:00:00Z' }

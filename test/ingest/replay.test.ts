@@ -9,115 +9,96 @@ import { storeUnder } from './rebuild-store.js'
 import { allOf, orderOf, replayAll, replayStore, standing } from './replay-store.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
-/** Hundreds of stores, on a machine that may have other work. */
-const TIMEOUT_MS = 120_000
+it('ends where taking everything in with the program of today would have ended', async () => {
+  await fc.assert(
+    fc.asyncProperty(misreadDeliveries, policies, async (misread, policy) => {
+      const store = await replayStore(policy)
+      await takeInMisread(store, misread)
+      await replayAll(store.replay)
+      const anew = await storeUnder(
+        policy,
+        misread.map(({ delivery }) => delivery),
+      )
+      expect(await standing(store.db)).toEqual(await standing(anew.db))
+      await Promise.all([store.close(), anew.close()])
+    }),
+    { numRuns: 50 },
+  )
+})
 
-it(
-  'ends where taking everything in with the program of today would have ended',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(misreadDeliveries, policies, async (misread, policy) => {
-        const store = await replayStore(policy)
-        await takeInMisread(store, misread)
-        await replayAll(store.replay)
-        const anew = await storeUnder(
-          policy,
-          misread.map(({ delivery }) => delivery),
-        )
-        expect(await standing(store.db)).toEqual(await standing(anew.db))
-        await Promise.all([store.close(), anew.close()])
-      }),
-      { numRuns: 50 },
-    )
-  },
-  TIMEOUT_MS,
-)
+it('changes no row and no line of the change log where everything stands as today’s program has it', async () => {
+  await fc.assert(
+    fc.asyncProperty(misreadDeliveries, policies, async (misread, policy) => {
+      const store = await replayStore(policy)
+      await takeInMisread(store, misread)
+      await replayAll(store.replay)
+      const replayed = await allOf(store.db)
+      const { counts, access } = await store.replay(orderOf())
+      expect(counts).toMatchObject({ changed: 0, recovered: 0 })
+      expect(access).toEqual({ gains: 0, losses: 0, otherwise: 0, sample: [] })
+      await replayAll(store.replay)
+      expect(await allOf(store.db)).toEqual(replayed)
+      await store.close()
+    }),
+    { numRuns: 25 },
+  )
+})
 
-it(
-  'changes no row and no line of the change log where everything stands as today’s program has it',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(misreadDeliveries, policies, async (misread, policy) => {
-        const store = await replayStore(policy)
-        await takeInMisread(store, misread)
-        await replayAll(store.replay)
-        const replayed = await allOf(store.db)
-        const { counts, access } = await store.replay(orderOf())
-        expect(counts).toMatchObject({ changed: 0, recovered: 0 })
-        expect(access).toEqual({ gains: 0, losses: 0, otherwise: 0, sample: [] })
-        await replayAll(store.replay)
-        expect(await allOf(store.db)).toEqual(replayed)
-        await store.close()
-      }),
-      { numRuns: 25 },
-    )
-  },
-  TIMEOUT_MS,
-)
+it('goes on after an interruption at any batch, whatever is taken in between', async () => {
+  await fc.assert(
+    fc.asyncProperty(misreadDeliveries, policies, fc.nat(12), async (misread, policy, batches) => {
+      const [last, ...early] = misread
+      const first = await replayStore(policy)
+      await takeInMisread(first, early)
+      let asked = 0
+      const interrupted = await first.replay(orderOf(), { isStopping: () => asked++ === batches }).then(
+        () => null,
+        (error: { code: string }) => error.code,
+      )
+      if (interrupted !== null) expect(interrupted).toBe('replay_interrupted')
+      if (last) await first.writeBatch([last.delivery])
+      await first.close()
 
-it(
-  'goes on after an interruption at any batch, whatever is taken in between',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(misreadDeliveries, policies, fc.nat(12), async (misread, policy, batches) => {
-        const [last, ...early] = misread
-        const first = await replayStore(policy)
-        await takeInMisread(first, early)
-        let asked = 0
-        const interrupted = await first.replay(orderOf(), { isStopping: () => asked++ === batches }).then(
-          () => null,
-          (error: { code: string }) => error.code,
-        )
-        if (interrupted !== null) expect(interrupted).toBe('replay_interrupted')
-        if (last) await first.writeBatch([last.delivery])
-        await first.close()
+      const again = await replayStore(policy, { file: first.file })
+      await replayAll(again.replay)
+      const anew = await storeUnder(
+        policy,
+        [...early, ...(last ? [last] : [])].map(({ delivery }) => delivery),
+      )
+      expect(await standing(again.db)).toEqual(await standing(anew.db))
+      await Promise.all([again.close(), anew.close()])
+    }),
+    { numRuns: 40 },
+  )
+})
 
-        const again = await replayStore(policy, { file: first.file })
-        await replayAll(again.replay)
-        const anew = await storeUnder(
-          policy,
-          [...early, ...(last ? [last] : [])].map(({ delivery }) => delivery),
-        )
-        expect(await standing(again.db)).toEqual(await standing(anew.db))
-        await Promise.all([again.close(), anew.close()])
-      }),
-      { numRuns: 40 },
-    )
-  },
-  TIMEOUT_MS,
-)
-
-it(
-  'loses nothing of what is taken in while it runs',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(misreadDeliveries, policies, fc.nat(), async (misread, policy, cut) => {
-        const early = misread.slice(0, cut % (misread.length + 1))
-        const late = misread.slice(early.length).map(({ delivery }) => delivery)
-        const store = await replayStore(policy)
-        await takeInMisread(store, early)
-        const written: Promise<unknown>[] = []
-        await store.replay(orderOf(), {
-          onProgress: () => {
-            const next = late.shift()
-            if (next) written.push(store.writeBatch([next]))
-          },
-        })
-        await Promise.all(written)
-        for (const delivery of late) await store.writeBatch([delivery])
-        await replayAll(store.replay)
-        const anew = await storeUnder(
-          policy,
-          misread.map(({ delivery }) => delivery),
-        )
-        expect(await standing(store.db)).toEqual(await standing(anew.db))
-        await Promise.all([store.close(), anew.close()])
-      }),
-      { numRuns: 40 },
-    )
-  },
-  TIMEOUT_MS,
-)
+it('loses nothing of what is taken in while it runs', async () => {
+  await fc.assert(
+    fc.asyncProperty(misreadDeliveries, policies, fc.nat(), async (misread, policy, cut) => {
+      const early = misread.slice(0, cut % (misread.length + 1))
+      const late = misread.slice(early.length).map(({ delivery }) => delivery)
+      const store = await replayStore(policy)
+      await takeInMisread(store, early)
+      const written: Promise<unknown>[] = []
+      await store.replay(orderOf(), {
+        onProgress: () => {
+          const next = late.shift()
+          if (next) written.push(store.writeBatch([next]))
+        },
+      })
+      await Promise.all(written)
+      for (const delivery of late) await store.writeBatch([delivery])
+      await replayAll(store.replay)
+      const anew = await storeUnder(
+        policy,
+        misread.map(({ delivery }) => delivery),
+      )
+      expect(await standing(store.db)).toEqual(await standing(anew.db))
+      await Promise.all([store.close(), anew.close()])
+    }),
+    { numRuns: 40 },
+  )
+})
 
 /** A store with seven events, of which a replay of everything has read the first three. */
 async function interruptedStore() {

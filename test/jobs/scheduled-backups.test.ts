@@ -8,6 +8,7 @@ import { startScheduledBackups } from '../../src/jobs/scheduled-backups.js'
 import { createLogger } from '../../src/log.js'
 import { createBackupFolder } from '../../src/store/backup-folder.js'
 import { startBackup } from '../../src/store/start-backup.js'
+import { eventually } from '../setup/eventually.js'
 import { filledStore, rowsIn } from '../store/filled-store.js'
 import { temporaryFile } from '../store/temporary-store.js'
 
@@ -61,7 +62,7 @@ const NAME_OF_NOON = 'latchkey-20260301T120000.000Z.db'
 it('makes the first backup at once, says so, and tells its time in metrics', async () => {
   const backups = await scheduled({ now: NOON })
   expect(await backups.metrics()).not.toContain('latchkey_last_backup')
-  await vi.waitUntil(() => backups.logged().length > 0)
+  await eventually(() => expect(backups.logged()).not.toEqual([]))
   expect(backups.logged()).toMatchObject([{ msg: 'made a backup', file: join(backups.folder, NAME_OF_NOON) }])
   expect(backups.names()).toEqual([NAME_OF_NOON])
   expect(rowsIn(join(backups.folder, NAME_OF_NOON))).toBe(3)
@@ -70,7 +71,7 @@ it('makes the first backup at once, says so, and tells its time in metrics', asy
 
 it('makes none after a restart before the newest is old enough, and tells of that one', async () => {
   const first = await scheduled({ now: NOON })
-  await vi.waitUntil(() => first.logged().length > 0)
+  await eventually(() => expect(first.logged()).not.toEqual([]))
   await first.stop()
   const second = await scheduled({ ...first, now: NOON + HOUR_MS - 1 })
   await second.stop()
@@ -80,10 +81,10 @@ it('makes none after a restart before the newest is old enough, and tells of tha
 
 it('makes the next once the newest is old enough, and keeps as many as it may', async () => {
   const first = await scheduled({ now: NOON })
-  await vi.waitUntil(() => first.logged().length > 0)
+  await eventually(() => expect(first.logged()).not.toEqual([]))
   await first.stop()
   const second = await scheduled({ ...first, now: NOON + HOUR_MS, keep: 1 })
-  await vi.waitUntil(() => second.logged().length > 0)
+  await eventually(() => expect(second.logged()).not.toEqual([]))
   expect(second.logged()).toMatchObject([{ msg: 'made a backup', removed: 1 }])
   expect(second.names()).toEqual(['latchkey-20260301T130000.000Z.db'])
 })
@@ -93,7 +94,7 @@ it('makes one where the newest is from the future, since the clock was set back,
   mkdirSync(folder)
   writeFileSync(join(folder, 'latchkey-20270101T000000.000Z.db'), '')
   const first = await scheduled({ now: NOON, folder, keep: 1 })
-  await vi.waitUntil(() => first.logged().length > 0)
+  await eventually(() => expect(first.logged()).not.toEqual([]))
   await first.stop()
   expect(first.names()).toEqual([NAME_OF_NOON])
   const second = await scheduled({ ...first, now: NOON + HOUR_MS - 1 })
@@ -103,11 +104,11 @@ it('makes one where the newest is from the future, since the clock was set back,
 
 it('says why one failed, and leaves the older ones alone', async () => {
   const first = await scheduled({ now: NOON })
-  await vi.waitUntil(() => first.logged().length > 0)
+  await eventually(() => expect(first.logged()).not.toEqual([]))
   await first.stop()
   const missing = `${first.file}.gone`
   const second = await scheduled({ now: NOON + HOUR_MS, file: missing, folder: first.folder, keep: 1 })
-  await vi.waitUntil(() => second.logged().length > 0)
+  await eventually(() => expect(second.logged()).not.toEqual([]))
   expect(second.logged()).toMatchObject([
     { level: 50, msg: expect.stringContaining('failed'), err: { message: expect.stringContaining(missing) } },
   ])

@@ -9,9 +9,6 @@ import { type CustomerStory, customerStory, deliver } from './load.js'
 import { ask, configuredFolder, entitlementsOf, kill, type ServedDaemon, serve } from './served.js'
 import { foldedState, storedEvents } from './stored-state.js'
 
-/** Starts of many processes: generous, for a machine that has other work too. */
-const TIMEOUT_MS = 120_000
-
 /** A few in every run; many by hand. */
 const KILLS = Number(process.env.FAULT_ROUNDS ?? 2)
 
@@ -53,48 +50,44 @@ async function backedUpFolder(before: readonly CustomerStory[], since: readonly 
   return folder
 }
 
-it(
-  'restores on another machine what was backed up under load: all that was acknowledged before, and its state',
-  async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    const acknowledged: string[] = []
-    let stories = 0
-    async function deliverMore(): Promise<void> {
-      const load = await deliver(daemon.url, eventsOf(storiesOf(stories, 40)))
-      expect(load.refused).toEqual([])
-      acknowledged.push(...load.acknowledged)
-      stories += 40
-    }
-    await deliverMore()
-    const before = [...acknowledged]
-    let isBackedUp = false
-    const backingUp = command(folder, 'backup', 'backups/monday.db', '--json').finally(() => {
-      isBackedUp = true
-    })
-    while (!isBackedUp) await deliverMore()
-    expect(acknowledged.length).toBeGreaterThan(before.length)
-    const file = join(folder, 'backups', 'monday.db')
-    const { code, stdout, stderr } = await backingUp
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(JSON.parse(stdout)).toEqual({ file, bytes: statSync(file).size })
-    expect(statSync(file).mode & 0o777).toBe(0o600)
-    await stop(daemon)
+it('restores on another machine what was backed up under load: all that was acknowledged before, and its state', async () => {
+  const folder = configuredFolder()
+  const daemon = await serve(folder)
+  const acknowledged: string[] = []
+  let stories = 0
+  async function deliverMore(): Promise<void> {
+    const load = await deliver(daemon.url, eventsOf(storiesOf(stories, 40)))
+    expect(load.refused).toEqual([])
+    acknowledged.push(...load.acknowledged)
+    stories += 40
+  }
+  await deliverMore()
+  const before = [...acknowledged]
+  let isBackedUp = false
+  const backingUp = command(folder, 'backup', 'backups/monday.db', '--json').finally(() => {
+    isBackedUp = true
+  })
+  while (!isBackedUp) await deliverMore()
+  expect(acknowledged.length).toBeGreaterThan(before.length)
+  const file = join(folder, 'backups', 'monday.db')
+  const { code, stdout, stderr } = await backingUp
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(JSON.parse(stdout)).toEqual({ file, bytes: statSync(file).size })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  await stop(daemon)
 
-    const elsewhere = configuredFolder()
-    const restored = await command(elsewhere, 'restore', file)
-    expect(restored).toMatchObject({ code: 0, stderr: '' })
-    expect(restored.stdout).toContain('there was no database before\n')
-    const next = await serve(elsewhere)
-    await expectNothingLost(elsewhere, before)
-    await deliver(next.url, eventsOf(storiesOf(0, stories)))
-    expect(await foldedState(elsewhere)).toEqual(await foldedState(folder))
-    for (const { customerId, outcome } of storiesOf(0, 4)) {
-      expect(await entitlementsOf(next, customerId)).toEqual([outcome])
-    }
-  },
-  TIMEOUT_MS,
-)
+  const elsewhere = configuredFolder()
+  const restored = await command(elsewhere, 'restore', file)
+  expect(restored).toMatchObject({ code: 0, stderr: '' })
+  expect(restored.stdout).toContain('there was no database before\n')
+  const next = await serve(elsewhere)
+  await expectNothingLost(elsewhere, before)
+  await deliver(next.url, eventsOf(storiesOf(0, stories)))
+  expect(await foldedState(elsewhere)).toEqual(await foldedState(folder))
+  for (const { customerId, outcome } of storiesOf(0, 4)) {
+    expect(await entitlementsOf(next, customerId)).toEqual([outcome])
+  }
+})
 
 it('goes back to a backup, and keeps what was there beside it, each for its owner alone', async () => {
   const folder = await backedUpFolder(storiesOf(0, 2), storiesOf(2, 2))
@@ -172,42 +165,34 @@ async function killed(folder: string, after: number, ...args: string[]): Promise
 
 const moments = (): readonly number[] => fc.sample(fc.noBias(fc.integer({ min: 100, max: 400 })), KILLS)
 
-it(
-  'makes the whole backup after others to the same file were killed, and leaves nothing of those',
-  async () => {
-    const folder = await backedUpFolder(storiesOf(0, 100), [])
-    for (const after of moments()) await killed(folder, after, 'backup', 'backups/next.db', '--force')
-    expect(await here(folder, 'backup', 'backups/next.db', '--force')).toMatchObject({ code: 0 })
-    expect(readdirSync(join(folder, 'backups'))).toEqual(['next.db'])
-    const elsewhere = configuredFolder()
-    await here(elsewhere, 'restore', join(folder, 'backups', 'next.db'))
-    expect(await foldedState(elsewhere)).toEqual(await foldedState(folder))
-  },
-  TIMEOUT_MS,
-)
+it('makes the whole backup after others to the same file were killed, and leaves nothing of those', async () => {
+  const folder = await backedUpFolder(storiesOf(0, 100), [])
+  for (const after of moments()) await killed(folder, after, 'backup', 'backups/next.db', '--force')
+  expect(await here(folder, 'backup', 'backups/next.db', '--force')).toMatchObject({ code: 0 })
+  expect(readdirSync(join(folder, 'backups'))).toEqual(['next.db'])
+  const elsewhere = configuredFolder()
+  await here(elsewhere, 'restore', join(folder, 'backups', 'next.db'))
+  expect(await foldedState(elsewhere)).toEqual(await foldedState(folder))
+})
 
-it(
-  'stands whole after a restore was killed, as before it or as after it, and the next one ends it',
-  async () => {
-    const folder = await backedUpFolder(storiesOf(0, 60), storiesOf(60, 60))
-    const database = join(folder, 'data', 'latchkey.db')
-    const old = await idsIn(folder)
-    const backedUp = old.slice(0, eventsOf(storiesOf(0, 60)).length)
-    expect(await here(folder, 'backup', 'whole.db')).toMatchObject({ code: 0 })
-    for (const [n, after] of moments().entries()) {
-      await killed(folder, after, 'restore', n % 2 === 0 ? 'backup.db' : 'whole.db')
-      // Under two names it is half-way, and no daemon would open it.
-      if (statSync(database).nlink === 1) expect([old, backedUp]).toContainEqual(await idsIn(folder))
-    }
-    expect(await here(folder, 'restore', 'backup.db')).toMatchObject({ code: 0 })
-    expect(await idsIn(folder)).toEqual(backedUp)
-    await expectNothingLost(folder, backedUp)
+it('stands whole after a restore was killed, as before it or as after it, and the next one ends it', async () => {
+  const folder = await backedUpFolder(storiesOf(0, 60), storiesOf(60, 60))
+  const database = join(folder, 'data', 'latchkey.db')
+  const old = await idsIn(folder)
+  const backedUp = old.slice(0, eventsOf(storiesOf(0, 60)).length)
+  expect(await here(folder, 'backup', 'whole.db')).toMatchObject({ code: 0 })
+  for (const [n, after] of moments().entries()) {
+    await killed(folder, after, 'restore', n % 2 === 0 ? 'backup.db' : 'whole.db')
+    // Under two names it is half-way, and no daemon would open it.
+    if (statSync(database).nlink === 1) expect([old, backedUp]).toContainEqual(await idsIn(folder))
+  }
+  expect(await here(folder, 'restore', 'backup.db')).toMatchObject({ code: 0 })
+  expect(await idsIn(folder)).toEqual(backedUp)
+  await expectNothingLost(folder, backedUp)
 
-    const data = readdirSync(join(folder, 'data'))
-    expect(data.filter((name) => name.includes('.part'))).toEqual([])
-    const [first = ''] = data.filter((name) => /\.before-restore-[^-]*$/.test(name)).sort()
-    expect(await here(folder, 'restore', join('data', first))).toMatchObject({ code: 0 })
-    expect(await idsIn(folder)).toEqual(old)
-  },
-  TIMEOUT_MS,
-)
+  const data = readdirSync(join(folder, 'data'))
+  expect(data.filter((name) => name.includes('.part'))).toEqual([])
+  const [first = ''] = data.filter((name) => /\.before-restore-[^-]*$/.test(name)).sort()
+  expect(await here(folder, 'restore', join('data', first))).toMatchObject({ code: 0 })
+  expect(await idsIn(folder)).toEqual(old)
+})

@@ -22,9 +22,6 @@ const moment: fc.Arbitrary<Moment> = fc.record({
 /** A few in every run; many by hand. */
 const RUNS = Number(process.env.FAULT_ROUNDS ?? 2)
 
-/** Many starts of a process: generous, for a machine that has other work too. */
-const TIMEOUT_MS = 120_000
-
 /** Two crashes on the way through the events, which come in an order of their own. */
 const crashes = fc.record({
   order: fc.shuffledSubarray(
@@ -47,36 +44,32 @@ async function crashUnder(folder: string, events: readonly SentEvent[], { acknow
   return load.acknowledged
 }
 
-it(
-  'loses nothing that it acknowledged, and leaves nothing half-done, killed at any moment',
-  async () => {
-    const property = fc.asyncProperty(crashes, async ({ order, moments }) => {
-      const folder = configuredFolder()
-      const events = order.map((i) => EVENTS[i] as SentEvent)
-      const acknowledged: string[] = []
-      for (const at of moments) {
-        const left = events.filter(({ id }) => !acknowledged.includes(id))
-        acknowledged.push(...(await crashUnder(folder, left, at)))
-      }
+it('loses nothing that it acknowledged, and leaves nothing half-done, killed at any moment', async () => {
+  const property = fc.asyncProperty(crashes, async ({ order, moments }) => {
+    const folder = configuredFolder()
+    const events = order.map((i) => EVENTS[i] as SentEvent)
+    const acknowledged: string[] = []
+    for (const at of moments) {
+      const left = events.filter(({ id }) => !acknowledged.includes(id))
+      acknowledged.push(...(await crashUnder(folder, left, at)))
+    }
 
-      const daemon = await serve(folder)
-      const stored = await storedEvents(folder)
-      const ids = stored.map(({ event_id }) => event_id)
-      expect(new Set(ids).size).toBe(ids.length)
-      expect(ids).toEqual(expect.arrayContaining(acknowledged))
-      expect(await foldedState(folder)).toEqual(await foldedAnew(folder))
+    const daemon = await serve(folder)
+    const stored = await storedEvents(folder)
+    const ids = stored.map(({ event_id }) => event_id)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids).toEqual(expect.arrayContaining(acknowledged))
+    expect(await foldedState(folder)).toEqual(await foldedAnew(folder))
 
-      const again = await deliver(daemon.url, events)
-      expect([...again.acknowledged].sort()).toEqual(EVENTS.map(({ id }) => id).sort())
-      expect(again.dispositions.filter((disposition) => disposition === 'duplicate')).toHaveLength(ids.length)
-      expect(await storedEvents(folder)).toHaveLength(EVENTS.length)
-      for (const { customerId, outcome } of STORIES) {
-        expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
-      }
-      await kill(daemon)
-    })
-    // Fast-check tells seed and counterexample on failure; a smaller one would need the same crash again.
-    await fc.assert(property, { numRuns: RUNS, endOnFailure: true })
-  },
-  TIMEOUT_MS,
-)
+    const again = await deliver(daemon.url, events)
+    expect([...again.acknowledged].sort()).toEqual(EVENTS.map(({ id }) => id).sort())
+    expect(again.dispositions.filter((disposition) => disposition === 'duplicate')).toHaveLength(ids.length)
+    expect(await storedEvents(folder)).toHaveLength(EVENTS.length)
+    for (const { customerId, outcome } of STORIES) {
+      expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
+    }
+    await kill(daemon)
+  })
+  // Fast-check tells seed and counterexample on failure; a smaller one would need the same crash again.
+  await fc.assert(property, { numRuns: RUNS, endOnFailure: true })
+})

@@ -1,17 +1,14 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { accountId, GOLD_ROLE_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
 import { startReceiver, status } from '../sync/webhook/receiver.js'
 import { command, followedFolder, serveFollowed } from './followed.js'
 import { deliver } from './load.js'
 import { PRODUCT } from './members.js'
 import { kill, readStore } from './served.js'
-
-/** Generous, for a machine that has other work too. */
-const TIMEOUT_MS = 120_000
-const SOON = { timeout: 60_000, interval: 50 }
 
 const ACCOUNT = accountId(7)
 const WORDS = [ACCOUNT, 'ada.lovelace@example.com', 'Ada Augusta Lovelace', 'countess_of_lovelace']
@@ -43,49 +40,41 @@ function filesWithWords(folder: string): readonly string[] {
   })
 }
 
-it(
-  'an erased member is in no byte of any file once the role is taken, through kills and with a message that waits',
-  async () => {
-    const discord = await startDiscord()
-    discord.guild.join(ACCOUNT)
-    const receiver = await startReceiver()
-    receiver.answerWith(status(503))
-    const removals = { atMost: 20, percent: 100 }
-    const folder = followedFolder(discord, { receiver, removals })
-    let daemon = await serveFollowed(folder)
-    expect((await deliver(daemon.url, [PAID])).refused).toEqual([])
-    await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([ACCOUNT]), SOON)
-    await vi.waitFor(() => expect(receiver.received).not.toEqual([]), SOON)
-    expect(filesWithWords(folder)).not.toEqual([])
+it('an erased member is in no byte of any file once the role is taken, through kills and with a message that waits', async () => {
+  const discord = await startDiscord()
+  discord.guild.join(ACCOUNT)
+  const receiver = await startReceiver()
+  receiver.answerWith(status(503))
+  const removals = { atMost: 20, percent: 100 }
+  const folder = followedFolder(discord, { receiver, removals })
+  let daemon = await serveFollowed(folder)
+  expect((await deliver(daemon.url, [PAID])).refused).toEqual([])
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([ACCOUNT]))
+  await eventually(() => expect(receiver.received).not.toEqual([]))
+  expect(filesWithWords(folder)).not.toEqual([])
 
-    // The role is still to be taken: by its account alone the person is known, and that is due.
-    await discord.setState('refuse')
-    expect(await command(folder, 'erase', 'cus_ada', '--yes')).toMatchObject({ code: 0 })
-    await kill(daemon)
-    daemon = await serveFollowed(folder)
-    await kill(daemon)
-    await discord.setState('up')
-    daemon = await serveFollowed(folder)
-    await vi.waitFor(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([]), SOON)
-    await vi.waitFor(
-      async () =>
-        expect(await readStore(folder, (db) => db.selectFrom('memberships').selectAll().execute())).toEqual(
-          [],
-        ),
-      SOON,
-    )
-    await kill(daemon)
+  // The role is still to be taken: by its account alone the person is known, and that is due.
+  await discord.setState('refuse')
+  expect(await command(folder, 'erase', 'cus_ada', '--yes')).toMatchObject({ code: 0 })
+  await kill(daemon)
+  daemon = await serveFollowed(folder)
+  await kill(daemon)
+  await discord.setState('up')
+  daemon = await serveFollowed(folder)
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([]))
+  await eventually(async () =>
+    expect(await readStore(folder, (db) => db.selectFrom('memberships').selectAll().execute())).toEqual([]),
+  )
+  await kill(daemon)
 
-    daemon = await serveFollowed(folder)
-    expect((await deliver(daemon.url, [PAID, NAMELESS])).refused).toEqual([])
-    await vi.waitFor(() => expect(filesWithWords(folder)).toEqual([]), SOON)
-    const waiting = await readStore(folder, (db) => db.selectFrom('messages').selectAll().execute())
-    expect(waiting).toMatchObject([{ customer_id: 'cus_ada' }, { customer_id: 'cus_ada' }])
-    expect(await command(folder, 'backup', 'after.db')).toMatchObject({ code: 0 })
-    daemon.signal('SIGTERM')
-    await daemon.exit
-    expect(filesWithWords(folder)).toEqual([])
-    expect(readdirSync(folder)).toContain('after.db')
-  },
-  TIMEOUT_MS,
-)
+  daemon = await serveFollowed(folder)
+  expect((await deliver(daemon.url, [PAID, NAMELESS])).refused).toEqual([])
+  await eventually(() => expect(filesWithWords(folder)).toEqual([]))
+  const waiting = await readStore(folder, (db) => db.selectFrom('messages').selectAll().execute())
+  expect(waiting).toMatchObject([{ customer_id: 'cus_ada' }, { customer_id: 'cus_ada' }])
+  expect(await command(folder, 'backup', 'after.db')).toMatchObject({ code: 0 })
+  daemon.signal('SIGTERM')
+  await daemon.exit
+  expect(filesWithWords(folder)).toEqual([])
+  expect(readdirSync(folder)).toContain('after.db')
+})

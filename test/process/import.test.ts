@@ -2,17 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { createWriteStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { exportLine } from '../../src/ingest/export-line.js'
 import { signBody } from '../../src/provider/signature.js'
+import { eventually } from '../setup/eventually.js'
 import { latchkey, type ProgramExit, runProgram, startProgram } from '../setup/program.js'
 import { runHere } from './in-process.js'
 import { customerStory, deliver, type SentEvent } from './load.js'
 import { API_KEY, CONFIG, configuredFolder, entitlementsOf, keyEntry, kill, SECRET, serve } from './served.js'
 import { foldedAnew, foldedState, storedEvents } from './stored-state.js'
-
-/** Starts of many processes: generous, for a machine that has other work too. */
-const TIMEOUT_MS = 120_000
 
 /** Of the text of an export: some tens of lines. */
 const HELD_BACK = 20_000
@@ -120,7 +118,7 @@ it.each([
     // The end is held back, so that it can't be done before it is killed; who reads may be gone by then.
     const feed = createWriteStream(join(folder, 'events.fifo')).on('error', () => {})
     feed.write(lines.slice(0, -HELD_BACK))
-    await vi.waitUntil(async () => (await storedEvents(folder)).length > 0, { interval: 2, timeout: 30_000 })
+    await eventually(async () => expect(await storedEvents(folder)).not.toEqual([]), { intervalMs: 2 })
     if (victim === 'daemon' && daemon !== null) await kill(daemon)
     else importing.signal('SIGKILL')
     feed.end()
@@ -139,5 +137,4 @@ it.each([
     expect((await storedEvents(folder)).map(({ event_id }) => event_id)).toHaveLength(total)
     expect(await foldedState(folder)).toEqual(await foldedAnew(folder))
   },
-  TIMEOUT_MS,
 )

@@ -1,16 +1,14 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { subscriptionHistory } from '../entitlements/histories.js'
 import { bodyOf } from '../ingest/wire.js'
+import { eventually } from '../setup/eventually.js'
 import { freePort, latchkey, runProgram } from '../setup/program.js'
 import { deliver, type SentEvent } from './load.js'
 import { startSender } from './sender.js'
 import { ask, configuredFolder, kill, type ServedDaemon, serve } from './served.js'
 import { foldedState } from './stored-state.js'
-
-/** Starts of many processes: generous, for a machine that has other work too. */
-const TIMEOUT_MS = 120_000
 
 /** Subscriptions as the provider tells them, each with customers of its own. */
 const EVENTS: readonly SentEvent[] = fc
@@ -64,56 +62,49 @@ async function command(folder: string, ...args: string[]): Promise<string> {
   return stdout
 }
 
-const until = (condition: () => boolean) => vi.waitUntil(condition, { interval: 2, timeout: TIMEOUT_MS })
+const reaches = (count: () => number, least: number) =>
+  eventually(() => expect(count()).toBeGreaterThanOrEqual(least), { intervalMs: 2 })
 
-it(
-  'ends as if it had never been down, once the sender has caught up after outages',
-  async () => {
-    const expected = await undisturbed()
-    expect(new Set(expected.folded.entitlements.map(({ status }) => status)).size).toBeGreaterThan(3)
+it('ends as if it had never been down, once the sender has caught up after outages', async () => {
+  const expected = await undisturbed()
+  expect(new Set(expected.folded.entitlements.map(({ status }) => status)).size).toBeGreaterThan(3)
 
-    const folder = configuredFolder()
-    const port = { LATCHKEY_PORT: String(await freePort()) }
-    const deliveries = disordered(1)
-    let daemon = await serve(folder, port)
-    const sender = startSender(daemon, deliveries)
-    for (const share of [0.3, 0.6]) {
-      await until(() => sender.acknowledged() >= share * deliveries.length)
-      await kill(daemon)
-      const before = sender.failed()
-      await until(() => sender.failed() >= before + 30)
-      daemon = await serve(folder, port)
-    }
-    await sender.done
-    expect(sender.acknowledged()).toBe(deliveries.length)
-    expect(await stateOf(folder, daemon)).toEqual(expected)
-  },
-  TIMEOUT_MS,
-)
+  const folder = configuredFolder()
+  const port = { LATCHKEY_PORT: String(await freePort()) }
+  const deliveries = disordered(1)
+  let daemon = await serve(folder, port)
+  const sender = startSender(daemon, deliveries)
+  for (const share of [0.3, 0.6]) {
+    await reaches(sender.acknowledged, share * deliveries.length)
+    await kill(daemon)
+    const before = sender.failed()
+    await reaches(sender.failed, before + 30)
+    daemon = await serve(folder, port)
+  }
+  await sender.done
+  expect(sender.acknowledged()).toBe(deliveries.length)
+  expect(await stateOf(folder, daemon)).toEqual(expected)
+})
 
-it(
-  'ends as if nothing was lost, once a backup is restored and an export of all is imported',
-  async () => {
-    const expected = await undisturbed()
+it('ends as if nothing was lost, once a backup is restored and an export of all is imported', async () => {
+  const expected = await undisturbed()
 
-    const lost = configuredFolder()
-    const first = await serve(lost)
-    const deliveries = disordered(2)
-    const sender = startSender(first, deliveries)
-    await until(() => sender.acknowledged() >= 0.4 * deliveries.length)
-    await command(lost, 'backup', 'backup.db')
-    await sender.done
-    await command(lost, 'events', 'export', '--output', 'events.jsonl')
-    await kill(first)
+  const lost = configuredFolder()
+  const first = await serve(lost)
+  const deliveries = disordered(2)
+  const sender = startSender(first, deliveries)
+  await reaches(sender.acknowledged, 0.4 * deliveries.length)
+  await command(lost, 'backup', 'backup.db')
+  await sender.done
+  await command(lost, 'events', 'export', '--output', 'events.jsonl')
+  await kill(first)
 
-    const folder = configuredFolder()
-    await command(folder, 'restore', join(lost, 'backup.db'))
-    const daemon = await serve(folder)
-    const imported = JSON.parse(await command(folder, 'import', join(lost, 'events.jsonl'), '--json'))
-    expect(imported).toMatchObject({ lines: EVENTS.length, refused: 0 })
-    expect(imported.duplicates).toBeGreaterThan(0)
-    expect(imported.applied).toBeGreaterThan(0)
-    expect(await stateOf(folder, daemon)).toEqual(expected)
-  },
-  TIMEOUT_MS,
-)
+  const folder = configuredFolder()
+  await command(folder, 'restore', join(lost, 'backup.db'))
+  const daemon = await serve(folder)
+  const imported = JSON.parse(await command(folder, 'import', join(lost, 'events.jsonl'), '--json'))
+  expect(imported).toMatchObject({ lines: EVENTS.length, refused: 0 })
+  expect(imported.duplicates).toBeGreaterThan(0)
+  expect(imported.applied).toBeGreaterThan(0)
+  expect(await stateOf(folder, daemon)).toEqual(expected)
+})

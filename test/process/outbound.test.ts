@@ -1,4 +1,5 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
+import { eventually } from '../setup/eventually.js'
 import { type ReceivedMessage, SECRET, startReceiver, status } from '../sync/webhook/receiver.js'
 import { customerStory, deliver } from './load.js'
 import { CONFIG, configuredFolder, kill, serve } from './served.js'
@@ -32,24 +33,21 @@ it('tells every change of access at least once through kills and outages, in ord
         )
       ).refused,
     ).toEqual([])
-    await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(before + 10), { timeout: 10_000 })
+    await eventually(() => expect(receiver.received.length).toBeGreaterThan(before + 10))
     await kill(daemon)
     daemon = await serve(folder)
   }
   receiver.answerWith(status(204))
-  await vi.waitFor(
-    () => {
-      const last = new Map(
-        receiver.received.map((message) => [toldBy(message).customerId, toldBy(message).after]),
-      )
-      expect(last.size).toBe(CUSTOMERS)
-      for (const { customerId, outcome } of stories) {
-        const { active, status } = outcome
-        expect(last.get(customerId)).toMatchObject({ active, status })
-      }
-    },
-    { timeout: 60_000 },
-  )
+  await eventually(() => {
+    const last = new Map(
+      receiver.received.map((message) => [toldBy(message).customerId, toldBy(message).after]),
+    )
+    expect(last.size).toBe(CUSTOMERS)
+    for (const { customerId, outcome } of stories) {
+      const { active, status } = outcome
+      expect(last.get(customerId)).toMatchObject({ active, status })
+    }
+  })
   expect(receiver.refused).toEqual([])
   const bodies = new Map<string, unknown>()
   for (const { id, payload } of receiver.received) {
@@ -65,4 +63,4 @@ it('tells every change of access at least once through kills and outages, in ord
     expect(cursors).toEqual(cursors.toSorted((a, b) => a - b))
   }
   expect(daemon.stdout() + daemon.stderr()).not.toContain(SECRET.slice(6))
-}, 120_000)
+})

@@ -53,7 +53,7 @@ it('takes the place of nothing that the program itself lives on, whatever it is 
   expect(filesIn(folder)).toEqual(before)
   expect(readFileSync(join(folder, 'config.json'), 'utf8')).toBe(config)
   expect(await runHere(folder, ['events', 'show', EVENT_ID])).toMatchObject({ code: 0 })
-}, 60_000)
+})
 
 it('is told of the database by the built program too, and replaces what is no part of it', async () => {
   const folder = await servedFolder()
@@ -74,4 +74,4 @@ it('is told of the database by the built program too, and replaces what is no pa
     expect(await run('latchkey.db')).toMatchObject({ code: 0, stderr: '' })
   }
   expect(JSON.parse(readFileSync(join(folder, 'latchkey.db'), 'utf8'))).toMatchObject({ id: EVENT_ID })
-}, 60_000)
+})

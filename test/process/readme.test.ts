@@ -9,9 +9,6 @@ import { customerStory, deliver } from './load.js'
 import { blocks, installedCheckout, namedFiles, README } from './readme.js'
 import { CONFIG, configuredFolder, entitlementsOf, serve } from './served.js'
 
-/** Every command is a process of its own, under npm: generous, for a machine that has other work too. */
-const TIMEOUT_MS = 120_000
-
 const INSTALL = 'npm ci && '
 const DEFAULT_PORT = '4680'
 const MADE_BY_THE_FIRST_START = ['config.json', 'data/first-key.txt']
@@ -26,78 +23,74 @@ function shapeOf(value: unknown): unknown {
 }
 
 describe('the commands of the README', () => {
-  it(
-    'do what it says, one after the other, in a checkout that needs no network',
-    async () => {
-      const [
-        start,
-        grant,
-        takeBack,
-        query,
-        checkConfig,
-        policy,
-        doctor,
-        look,
-        byHand,
-        createKey,
-        test,
-        ...more
-      ] = blocks('sh')
-      expect([start, test, more]).toEqual([`${INSTALL}npm start`, `${INSTALL}npm test`, []])
+  it('do what it says, one after the other, in a checkout that needs no network', async () => {
+    const [
+      start,
+      grant,
+      takeBack,
+      query,
+      checkConfig,
+      policy,
+      doctor,
+      look,
+      byHand,
+      createKey,
+      test,
+      ...more
+    ] = blocks('sh')
+    expect([start, test, more]).toEqual([`${INSTALL}npm start`, `${INSTALL}npm test`, []])
 
-      const folder = installedCheckout()
-      const port = String(await freePort())
-      const env = { LATCHKEY_PORT: port, npm_config_offline: 'true', npm_config_update_notifier: 'false' }
-      async function run(block = ''): Promise<string> {
-        const script = block.replaceAll(DEFAULT_PORT, port)
-        const { code, stdout, stderr } = await runProgram(['sh', '-ec', script], { folder, env })
-        expect({ block, code, ...(code === 0 ? {} : { stdout, stderr }) }).toEqual({ block, code: 0 })
-        return stdout
-      }
+    const folder = installedCheckout()
+    const port = String(await freePort())
+    const env = { LATCHKEY_PORT: port, npm_config_offline: 'true', npm_config_update_notifier: 'false' }
+    async function run(block = ''): Promise<string> {
+      const script = block.replaceAll(DEFAULT_PORT, port)
+      const { code, stdout, stderr } = await runProgram(['sh', '-ec', script], { folder, env })
+      expect({ block, code, ...(code === 0 ? {} : { stdout, stderr }) }).toEqual({ block, code: 0 })
+      return stdout
+    }
 
-      const daemon = await serve(folder, env, ['npm', 'start'])
-      expect(daemon.url).toBe(`http://127.0.0.1:${port}`)
-      for (const name of MADE_BY_THE_FIRST_START) expect(existsSync(join(folder, name))).toBe(true)
+    const daemon = await serve(folder, env, ['npm', 'start'])
+    expect(daemon.url).toBe(`http://127.0.0.1:${port}`)
+    for (const name of MADE_BY_THE_FIRST_START) expect(existsSync(join(folder, name))).toBe(true)
 
-      expect(await run(grant)).toMatch(/^payment\.authorized .* applied\npro_1 {2}active {2}since \d.*\n$/)
-      expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}until \d.*\n$/)
-      if (HAS_CURL) {
-        const answer = JSON.parse(await run(query))
-        expect(answer).toMatchObject({
-          customerId: 'cus_1',
-          environment: 'sandbox',
-          entitlements: [{ productId: 'pro_1', active: false, status: 'refunded' }],
-        })
-        expect(shapeOf(answer)).toEqual(shapeOf(JSON.parse(blocks('json').at(-1) ?? '')))
-      }
-      expect(await run(checkConfig)).toBe(`ok: ${join(folder, 'config.json')}\n`)
+    expect(await run(grant)).toMatch(/^payment\.authorized .* applied\npro_1 {2}active {2}since \d.*\n$/)
+    expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}until \d.*\n$/)
+    if (HAS_CURL) {
+      const answer = JSON.parse(await run(query))
+      expect(answer).toMatchObject({
+        customerId: 'cus_1',
+        environment: 'sandbox',
+        entitlements: [{ productId: 'pro_1', active: false, status: 'refunded' }],
+      })
+      expect(shapeOf(answer)).toEqual(shapeOf(JSON.parse(blocks('json').at(-1) ?? '')))
+    }
+    expect(await run(checkConfig)).toBe(`ok: ${join(folder, 'config.json')}\n`)
 
-      expect(await run(policy)).toMatch(/^nobody’s access would change\n/)
+    expect(await run(policy)).toMatch(/^nobody’s access would change\n/)
 
-      expect(await run(doctor)).toMatch(/^ok .*\n/)
+    expect(await run(doctor)).toMatch(/^ok .*\n/)
 
-      expect(await run(look)).toBe(
-        `no such event is stored\nwrote 2 lines to ${join(folder, 'events.jsonl')}\n`,
-      )
+    expect(await run(look)).toBe(
+      `no such event is stored\nwrote 2 lines to ${join(folder, 'events.jsonl')}\n`,
+    )
 
-      const acts = (await run(byHand)).matchAll(/^done: man_\w+\n(.*)$/gm)
-      expect([...acts].map(([, line]) => line)).toEqual([
-        expect.stringMatching(/^pro_1 {2}ending {2}until \d/),
-        'pro_1  blocked',
-        expect.stringMatching(/^pro_1 {2}ending {2}/),
-        expect.stringMatching(/^pro_1 {2}revoked {2}/),
-        expect.stringMatching(/^pro_1 {2}revoked {2}/),
-      ])
+    const acts = (await run(byHand)).matchAll(/^done: man_\w+\n(.*)$/gm)
+    expect([...acts].map(([, line]) => line)).toEqual([
+      expect.stringMatching(/^pro_1 {2}ending {2}until \d/),
+      'pro_1  blocked',
+      expect.stringMatching(/^pro_1 {2}ending {2}/),
+      expect.stringMatching(/^pro_1 {2}revoked {2}/),
+      expect.stringMatching(/^pro_1 {2}revoked {2}/),
+    ])
 
-      const [, key = ''] = /^API key "my-app" \(shown only now\): (lk_\S+)\n/.exec(await run(createKey)) ?? []
-      process.kill(daemon.pid, 'SIGHUP')
-      await daemon.until(/read the config again/)
-      expect(await entitlementsOf(daemon, 'cus_1', key)).toEqual([
-        { productId: 'pro_1', active: false, status: 'refunded' },
-      ])
-    },
-    TIMEOUT_MS,
-  )
+    const [, key = ''] = /^API key "my-app" \(shown only now\): (lk_\S+)\n/.exec(await run(createKey)) ?? []
+    process.kill(daemon.pid, 'SIGHUP')
+    await daemon.until(/read the config again/)
+    expect(await entitlementsOf(daemon, 'cus_1', key)).toEqual([
+      { productId: 'pro_1', active: false, status: 'refunded' },
+    ])
+  })
 
   it('test it as the project itself is tested', () => {
     const commands = readFileSync(join(ROOT, '.ci', 'run'), 'utf8')

@@ -74,7 +74,7 @@ it('ends as if it had run once, killed in the middle and given the same command 
   for (const { customerId, outcome } of STORIES.slice(0, 20)) {
     expect(await entitlementsOf(second, customerId)).toEqual([outcome])
   }
-}, 60_000)
+})
 
 it('replays through the daemon or without one, on trial or in earnest, and says what that does', async () => {
   const [story] = STORIES

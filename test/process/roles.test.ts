@@ -1,6 +1,7 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { accountId, GOLD_ROLE_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
 import { startReceiver } from '../sync/webhook/receiver.js'
 import { command, followedFolder, secretsSeen, serveFollowed, stateOf, toldBy } from './followed.js'
 import { deliver, type SentEvent } from './load.js'
@@ -22,7 +23,6 @@ import { cursorsLogged, cursorsTold } from './told-changes.js'
 
 /** Generous, for a machine that has other work too. */
 const TIMEOUT_MS = 300_000
-const SOON = { timeout: 120_000, interval: 20 }
 
 /** 2,500 changes in every run; by hand 320 members, and 20,000. */
 const MEMBERS = createMembers(Number(process.env.ROLES_MEMBERS ?? 40))
@@ -81,7 +81,7 @@ async function startFollowing(members: readonly Member[], folder: (discord: Loca
   const followed = folder(discord)
   const daemon = await serveFollowed(followed)
   await takeIn(daemon, members.filter(begins).map(firstPayment))
-  await vi.waitFor(() => expect(holders(discord)).toEqual(rightHolders(members, begins)), SOON)
+  await eventually(() => expect(holders(discord)).toEqual(rightHolders(members, begins)))
   return { discord, folder: followed, daemon }
 }
 
@@ -104,7 +104,7 @@ it(
     for (const outage of OUTAGES) {
       await discord.setState(outage.state)
       await takeInRound(daemon, ++round)
-      await vi.waitUntil(() => hasMet(outage, discord, daemon), SOON)
+      await eventually(async () => expect(await hasMet(outage, discord, daemon)).toBe(true))
       const times: number[] = []
       while (round % CHANGES_AN_OUTAGE > 0 && round <= CHANGES) {
         times.push(await takeInRound(daemon, ++round))
@@ -120,10 +120,8 @@ it(
     const upFrom = discord.calls.length
     const changedBefore = discord.auditLog.length
     await discord.setState('up')
-    await vi.waitUntil(() => discord.auditLog.length > changedBefore + MEMBERS.length / 8, {
-      ...SOON,
-      interval: 1,
-    })
+    const someAre = changedBefore + MEMBERS.length / 8
+    await eventually(() => expect(discord.auditLog.length).toBeGreaterThan(someAre), { intervalMs: 1 })
     await kill(daemon)
     const killedAt = discord.calls.length
     const right = [...rightHolders(MEMBERS, hasAccessInTheEnd), moderator]
@@ -135,7 +133,7 @@ it(
       targets: [{ memberships: { due: 0, retrying: 0, parked: 0, unconfirmed: 0 } }],
       webhook: { messages: [] },
     }
-    await vi.waitFor(async () => expect(await stateOf(daemon)).toMatchObject(settled), SOON)
+    await eventually(async () => expect(await stateOf(daemon)).toMatchObject(settled))
     expect(holders(discord)).toEqual(right)
     await expectAccess(daemon, round)
     const status = await command(folder, 'sync', 'status', '--json')
@@ -179,14 +177,11 @@ it(
     )
     await discord.setState('up')
     const everybody = accountsOf(members).toSorted()
-    await vi.waitFor(() => expect(holders(discord)).toEqual(everybody), SOON)
+    await eventually(() => expect(holders(discord)).toEqual(everybody))
     await kill(begun.daemon)
     const daemon = await serveFollowed(folder)
     const memberships = { due: 0, retrying: 0, parked: 0, unconfirmed: 18 }
-    await vi.waitFor(
-      async () => expect(await stateOf(daemon)).toMatchObject({ targets: [{ memberships }] }),
-      SOON,
-    )
+    await eventually(async () => expect(await stateOf(daemon)).toMatchObject({ targets: [{ memberships }] }))
     expect(holders(discord)).toEqual(everybody)
 
     const plan = JSON.parse((await command(folder, 'sync', 'plan', '--json', '--all')).stdout)

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
@@ -8,7 +8,6 @@ import { runHere } from './in-process.js'
 import { CONFIG, configuredFolder, keyEntry, kill, type ServedDaemon, serve } from './served.js'
 
 const TARGET = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
-const TIMEOUT = { timeout: 20_000 }
 const KEY = 'lk_operator_key'
 const OPERATED = {
   ...CONFIG,
@@ -68,7 +67,7 @@ async function grantTo(daemon: ServedDaemon, discord: LocalDiscord, count: numbe
 
 /** Waits until `GET /sync` says so. */
 const becomes = (daemon: ServedDaemon, state: object) =>
-  vi.waitFor(async () => expect((await ask(daemon, 'GET', '/sync')).json).toMatchObject(state), TIMEOUT)
+  eventually(async () => expect((await ask(daemon, 'GET', '/sync')).json).toMatchObject(state))
 
 const holders = (discord: LocalDiscord) => discord.guild.holders(GOLD_ROLE_ID)
 
@@ -78,7 +77,7 @@ describe('latchkey sync', () => {
     const folder = followedFolder(discord)
     const daemon = await serve(folder)
     await grantTo(daemon, discord, 3)
-    await vi.waitFor(() => expect(holders(discord)).toHaveLength(3), TIMEOUT)
+    await eventually(() => expect(holders(discord)).toHaveLength(3))
     const memberships = { settled: 3, due: 0, parked: 0 }
     const target = { environment: 'live', target: TARGET, state: 'ok', memberships }
     await becomes(daemon, { targets: [target] })
@@ -121,7 +120,7 @@ describe('latchkey sync', () => {
     daemon.signal('SIGTERM')
     expect((await daemon.exit).code).toBe(0)
     expect(daemon.stdout() + daemon.stderr()).not.toContain(BOT_TOKEN)
-  }, 120_000)
+  })
 
   it('is paused and resumed, by the daemon or without one, and tells the stopped database’s state', async () => {
     const discord = await startDiscord()
@@ -153,8 +152,8 @@ describe('latchkey sync', () => {
     expect(told(await built(folder, 'sync', 'resume', '--json')).json).toEqual({ paused: false })
     expect(holders(discord)).toEqual([])
     await serve(folder)
-    await vi.waitFor(() => expect(holders(discord)).toEqual([accountId(1)]), TIMEOUT)
-  }, 120_000)
+    await eventually(() => expect(holders(discord)).toEqual([accountId(1)]))
+  })
 
   it('says what somebody has to do on the platform, and goes on once it is done', async () => {
     const discord = await startDiscord()
@@ -167,7 +166,7 @@ describe('latchkey sync', () => {
       about: TARGET,
       reason: expect.stringContaining("Put the bot's own role above"),
     })
-    await vi.waitFor(() => expect(daemon.logged()).toContainEqual(warning), TIMEOUT)
+    await eventually(() => expect(daemon.logged()).toContainEqual(warning))
     expect((await run(folder, 'sync', 'status')).stdout).toMatch(
       new RegExp(`^${TARGET}: Put the bot's own role above .* \\(checked .* ago\\)$`, 'm'),
     )
@@ -195,7 +194,7 @@ describe('latchkey sync', () => {
     })
     expect(holders(discord)).toEqual([accountId(1)])
     expect((await run(folder, 'doctor')).stdout).toMatch(/^ok {4}sync {2}/m)
-  }, 120_000)
+  })
 
   it('shows what the outbound webhook could not tell, and sends it again', async () => {
     const receiver = await startReceiver()
@@ -220,7 +219,7 @@ describe('latchkey sync', () => {
     })
     await eventually(() => expect(receiver.received).toHaveLength(2))
     expect(await answerOf(folder, 'sync', 'plan')).toMatchObject({ code: 1, error: { code: 'sync_off' } })
-  }, 120_000)
+  })
 
   it('takes back what was given after the backup that was restored, and leaves what staff gave', async () => {
     const discord = await startDiscord()
@@ -230,7 +229,7 @@ describe('latchkey sync', () => {
     discord.guild.give(accountId(9), GOLD_ROLE_ID)
     expect((await built(folder, 'backup', 'early.db')).code).toBe(0)
     await grantTo(daemon, discord, 2)
-    await vi.waitFor(() => expect(holders(discord)).toHaveLength(3), TIMEOUT)
+    await eventually(() => expect(holders(discord)).toHaveLength(3))
     await kill(daemon)
 
     const restored = await built(folder, 'restore', 'early.db')
@@ -244,8 +243,8 @@ describe('latchkey sync', () => {
     expect(plan.calls).toMatchObject([{ action: 'take', customerId: 'cus_2', accountId: accountId(2) }])
     expect(holders(discord)).toHaveLength(3)
     await built(folder, 'sync', 'resume')
-    await vi.waitFor(() => expect(holders(discord)).toEqual([accountId(1), accountId(9)]), TIMEOUT)
-  }, 120_000)
+    await eventually(() => expect(holders(discord)).toEqual([accountId(1), accountId(9)]))
+  })
 
   it('takes a choice of what to retry only with --retry', async () => {
     const folder = configuredFolder()

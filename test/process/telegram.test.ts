@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { BOT_TOKEN, startTelegram } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
 import { CONFIG, configuredFolder, keyEntry, kill, type ServedDaemon, serve } from './served.js'
@@ -29,7 +29,7 @@ it('the daemon ends in order while Telegram is polled, and has shown the token n
   telegram.fail({ method: 'deleteWebhook', answer: 'close' })
   const env = { TELEGRAM_BOT_TOKEN: BOT_TOKEN, DEBUG: '*' }
   const daemon = await serve(folder, env)
-  await vi.waitFor(() => expect(telegram.updates.waiting()).toEqual([]), { timeout: 10_000 })
+  await eventually(() => expect(telegram.updates.waiting()).toEqual([]))
   await eventually(() => expect(telegram.updates.isPolled()).toBe(true))
   daemon.signal('SIGTERM')
   const { code, stdout, stderr } = await daemon.exit
@@ -51,15 +51,15 @@ it('whoever is being removed when the daemon is killed, and is banned by then, i
   await act(daemon, 'PUT', '/customers/cus_1/identities', { messengerId: String(USER) })
   await act(daemon, 'POST', '/customers/cus_1/grants', { productId: 'pro_gold', reason: 'a test' })
   group.askToJoin(USER)
-  await vi.waitFor(() => expect(group.members()).toEqual([USER]), { timeout: 10_000 })
+  await eventually(() => expect(group.members()).toEqual([USER]))
 
   telegram.fail({ method: 'unbanChatMember', answer: 'silence' })
   await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_gold')
-  await vi.waitFor(() => expect(telegram.calls('unbanChatMember')).toHaveLength(1), { timeout: 10_000 })
+  await eventually(() => expect(telegram.calls('unbanChatMember')).toHaveLength(1))
   await kill(daemon)
   expect(group.banned()).toEqual([USER])
 
   await serve(folder)
-  await vi.waitFor(() => expect(group.banned()).toEqual([]), { timeout: 10_000 })
+  await eventually(() => expect(group.banned()).toEqual([]))
   expect(group.members()).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ACTING_KEYS, act, runActingDaemon } from '../../daemon/acting.js'
 import type { RunningDaemon } from '../../daemon/running-daemon.js'
 import { BotApiError, badRequest } from '../../platforms/telegram-errors.js'
@@ -58,11 +58,11 @@ async function inviteUrl(daemon: RunningDaemon): Promise<string> {
 }
 
 async function caughtUp(server: LocalTelegram): Promise<void> {
-  await vi.waitFor(() => expect(server.updates.waiting()).toEqual([]), { timeout: 10_000 })
+  await eventually(() => expect(server.updates.waiting()).toEqual([]))
 }
 
 async function membersAre(group: LocalGroup, userIds: readonly number[]): Promise<void> {
-  await vi.waitFor(() => expect(group.members()).toEqual(userIds), { timeout: 10_000 })
+  await eventually(() => expect(group.members()).toEqual(userIds))
 }
 
 describe('the members of a group', () => {
@@ -133,7 +133,7 @@ describe('the members of a group', () => {
     await link(daemon, USER)
     await grant(daemon)
     const isLookedFor = () => server.calls('getChatMember').some(({ payload }) => payload.user_id === USER)
-    await vi.waitFor(() => expect(isLookedFor()).toBe(true), { timeout: 10_000 })
+    await eventually(() => expect(isLookedFor()).toBe(true))
     await revoke(daemon)
     await grant(daemon, 'cus_2')
     await link(daemon, OTHER, 'cus_2')
@@ -164,13 +164,10 @@ describe('the members of a group', () => {
     await revoke(daemon)
     await eventually(() => expect(server.calls('banChatMember').length).toBeGreaterThan(0))
     server.isDown = false
-    await vi.waitFor(
-      () => {
-        daemon.setNow(Date.now())
-        expect(group.members()).toEqual([])
-      },
-      { timeout: 20_000 },
-    )
+    await eventually(() => {
+      daemon.setNow(Date.now())
+      expect(group.members()).toEqual([])
+    })
     await eventually(() => expect(group.banned()).toEqual([]))
   })
 })

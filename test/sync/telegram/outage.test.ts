@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { act, runActingDaemon } from '../../daemon/acting.js'
 import type { RunningDaemon } from '../../daemon/running-daemon.js'
 import { BOT_TOKEN, startTelegram } from '../../platforms/telegram-server.js'
@@ -38,7 +38,7 @@ it('ends with exactly the right members after an outage and a limit in which acc
     group.askToJoin(userId)
   }
   for (const userId of users(0, 40)) await join(userId)
-  await vi.waitFor(() => expect(group.members()).toEqual(users(0, 40)), { timeout: 20_000 })
+  await eventually(() => expect(group.members()).toEqual(users(0, 40)))
 
   server.isDown = true
   for (const userId of users(0, 20)) await revoke(userId)
@@ -50,7 +50,7 @@ it('ends with exactly the right members after an outage and a limit in which acc
   server.isDown = false
   server.limit(1)
 
-  await vi.waitFor(() => expect(group.members()).toEqual(users(20, 60)), { timeout: 30_000 })
+  await eventually(() => expect(group.members()).toEqual(users(20, 60)))
   await eventually(() => expect(group.banned()).toEqual([]))
   expect(group.pending()).toEqual([])
   const calls = [...server.calls(), ...server.calls('getUpdates')]

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { LINKED, NOT_LINKED } from '../../../src/sync/adapters/telegram/start-message.js'
 import { BotApiError } from '../../platforms/telegram-errors.js'
 import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
@@ -21,7 +21,7 @@ async function polling(options: ConnectOptions = {}) {
 
 /** Everything that happened so far has been handled, and Telegram knows. */
 async function caughtUp(server: LocalTelegram): Promise<void> {
-  await vi.waitFor(() => expect(server.updates.waiting()).toEqual([]), { timeout: 10_000 })
+  await eventually(() => expect(server.updates.waiting()).toEqual([]))
 }
 
 describe('somebody who asks to join', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Messenger } from '../../../src/handlers/join-links.js'
 import { LINKED } from '../../../src/sync/adapters/telegram/start-message.js'
 import { FREE_PORT, openFront } from '../../handlers/daemon-front.js'
@@ -58,7 +58,7 @@ describe('updates that are delivered', () => {
     const { server, telegram } = await delivered()
     server.fail({ method: 'setWebhook', answer: 'close', times: 2 })
     telegram.start()
-    await vi.waitFor(() => expect(server.updates.webhook()).not.toBeNull(), { timeout: 5_000 })
+    await eventually(() => expect(server.updates.webhook()).not.toBeNull())
     expect(server.calls('setWebhook').map(({ status }) => status)).toEqual([0, 0, 200])
   })
 

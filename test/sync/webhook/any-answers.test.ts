@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { loadDueMessages } from '../../../src/store/messages.js'
+import { eventually } from '../../setup/eventually.js'
 import { outboundStore, pass } from './outbound-store.js'
 import { startReceiver, status } from './receiver.js'
 
@@ -29,13 +30,13 @@ it('tells every customer’s changes in order, each until it is taken, whatever 
       const outbound = await store.tell(receiver)
       for (const productId of PRODUCTS)
         await store.change(...CUSTOMERS.map((customerId) => ({ customerId, productId })))
-      await vi.waitFor(
+      await eventually(
         async () => {
           // Time passes only while nothing is under way: a signature is good for minutes.
           if ((await loadDueMessages(store.db, Date.now(), 1)).length === 0) pass(outbound, HOUR)
           expect(taken).toHaveLength(CUSTOMERS.length * PRODUCTS.length)
         },
-        { timeout: 20_000, interval: 120 },
+        { intervalMs: 120 },
       )
       await outbound.stop()
       for (const customer of CUSTOMERS) {

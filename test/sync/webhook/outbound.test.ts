@@ -11,7 +11,7 @@ const told = ({ received }: Receiver) =>
   received.map(({ payload }) => `${payload.data.customerId}/${payload.data.productId}`)
 
 const arrive = (receiver: Receiver, count: number) =>
-  vi.waitFor(() => expect(receiver.received).toHaveLength(count), { timeout: 10_000 })
+  eventually(() => expect(receiver.received).toHaveLength(count))
 
 describe('the outbound webhook', () => {
   it('posts a change as the change log has it, signed as the library verifies', async () => {
