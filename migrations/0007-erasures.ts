@@ -11,6 +11,7 @@ export function erasures({ text, integer, keyedTableOptions }: ColumnTypes): Mig
         .addColumn('customer_id', text, (column) => column.notNull())
         .addColumn('event_id', text, (column) => column.notNull())
         .addColumn('erased_at', integer, (column) => column.notNull())
+        .addColumn('was_known', integer, (column) => column.notNull())
         .addColumn('known_by', text)
         .addColumn('fingerprints', text)
         .addColumn('swept_to', integer, (column) => column.notNull())

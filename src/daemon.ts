@@ -30,6 +30,7 @@ import { createEventPageReader } from './store/event-page-reader.js'
 import { createEventReader } from './store/event-reader.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
+import { loadRebuildProgress } from './store/rebuild-progress.js'
 import { openStore } from './store/store.js'
 
 const POLICY_DIFFERS =
@@ -105,6 +106,7 @@ export async function startDaemon(
     const aside: KeptAnswers['aside'] = (change) => keptAnswers.aside(change).finally(() => wakeFollowing())
     const rebuilds = createRebuildJobs({
       rebuild: (policy, options) => aside(() => writer.rebuild(policy, options)),
+      loadProgress: () => loadRebuildProgress(store.reader),
       log,
     })
     started.add('rebuilds', rebuilds.stop)

@@ -50,8 +50,10 @@ async function erase(
   }
 }
 
-function describe({ customerId, environment, eventId, erasedAt }: ErasureJson): string {
-  return `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
+function describe({ customerId, environment, eventId, erasedAt, wasKnown }: ErasureJson): string {
+  const erased = `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
+  if (wasKnown) return erased
+  return `${erased}No purchase and no detail of theirs was stored: see that the id and the environment are the ones meant.\n`
 }
 
 /** One line that overwrites itself; nothing where no person looks. */

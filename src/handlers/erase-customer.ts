@@ -48,12 +48,13 @@ function authorize(req: IncomingMessage, { authenticate, environments }: EraseDe
 
 /** How an erasure stands, as it goes over the wire. */
 export function erasureJson(erasure: Awaited<ReturnType<Erase>>) {
-  const { customerId, environment, eventId, erasedAt, reached, total, finishedAt } = erasure
+  const { customerId, environment, eventId, erasedAt, wasKnown, reached, total, finishedAt } = erasure
   return {
     customerId,
     environment,
     eventId,
     erasedAt: iso(erasedAt),
+    wasKnown,
     finishedAt: isoOrNull(finishedAt),
     progress: { reached, total },
   }

@@ -54,7 +54,7 @@ function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHa
     if (req.method === 'POST') {
       sendJson(res, 202, rebuildJson(rebuilds.start(await policyInForce())), ACCEPTED)
     } else {
-      sendJson(res, 200, rebuildJson(rebuilds.status()), NOT_STORED)
+      sendJson(res, 200, rebuildJson(await rebuilds.status()), NOT_STORED)
     }
   }
 }

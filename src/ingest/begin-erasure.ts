@@ -2,6 +2,7 @@ import type { Transaction } from 'kysely'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { fingerprintOf } from '../provider/fingerprints.js'
 import type { ErasedPeople } from '../provider/known-people.js'
+import { loadCustomers } from '../store/customers.js'
 import { saveErasure } from '../store/erasures.js'
 import { newestSeq } from '../store/event-walk.js'
 import { fingerprintKey } from '../store/fingerprint-key.js'
@@ -32,9 +33,20 @@ export async function beginErasure(
   const key = await fingerprintKey(trx)
   const fingerprints = { key, known: knownBy.map((word) => fingerprintOf(key, word)) }
   const erasure = { environment, customerId, eventId, erasedAt: createdAt, knownBy, fingerprints, sweepEnd }
-  await saveErasure(trx, erasure)
+  // The erasure is stored by now, and is an event of theirs too.
+  const wasKnown = seqs.length > 1 || (await hasDetails(trx, environment, customerId))
+  await saveErasure(trx, { ...erasure, wasKnown })
   // What was given to their platform accounts is to be taken back, or stays another's.
   await markAccountHolders(trx, environment, [customerId])
   await forgetPerson(trx, environment, customerId)
   await scrubStored(trx, environment, seqs, people, now)
+}
+
+async function hasDetails(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerId: string,
+): Promise<boolean> {
+  const customer = (await loadCustomers(trx, environment, [customerId])).get(customerId)
+  return customer !== undefined && Object.keys(customer.facts).length > 0
 }

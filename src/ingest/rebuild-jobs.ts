@@ -2,12 +2,15 @@ import type { Logger } from 'pino'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { isSamePolicy } from '../store/policy.js'
+import type { RebuildProgress } from '../store/rebuild-progress.js'
 import type { DifferenceSummary } from './access-difference.js'
 import type { Rebuild } from './rebuild.js'
 
-/** How the last rebuild of this process stands. */
+/** How the last rebuild stands. */
 export type RebuildStatus =
   | { readonly state: 'none' }
+  /** Before this process was started: given again, it goes on. */
+  | { readonly state: 'interrupted'; readonly folded: number }
   | { readonly state: 'running'; readonly folded: number; readonly total: number }
   | { readonly state: 'done'; readonly summary: DifferenceSummary }
   | { readonly state: 'failed'; readonly reason: string }
@@ -18,13 +21,19 @@ export interface RebuildJobs {
    * @throws {LatchkeyError} `rebuild_running`: another one is
    */
   start(policy: Policy): RebuildStatus
-  status(): RebuildStatus
+  status(): Promise<RebuildStatus>
   /** Resolves once none runs; what one has found is kept, for the next to go on from. */
   stop(): Promise<void>
 }
 
+export interface RebuildJobsDeps {
+  readonly rebuild: Rebuild
+  readonly loadProgress: () => Promise<Pick<RebuildProgress, 'folded'> | null>
+  readonly log: Logger
+}
+
 /** Runs one rebuild at a time, beside everything else. */
-export function createRebuildJobs({ rebuild, log }: { rebuild: Rebuild; log: Logger }): RebuildJobs {
+export function createRebuildJobs({ rebuild, loadProgress, log }: RebuildJobsDeps): RebuildJobs {
   let status: RebuildStatus = { state: 'none' }
   let running: { readonly policy: Policy; readonly ended: Promise<void> } | null = null
   let isStopping = false
@@ -59,7 +68,11 @@ export function createRebuildJobs({ rebuild, log }: { rebuild: Rebuild; log: Log
       }
       return status
     },
-    status: () => status,
+    async status() {
+      const interrupted = await loadProgress()
+      if (status.state !== 'none' || interrupted === null) return status
+      return { state: 'interrupted', folded: interrupted.folded }
+    },
     async stop() {
       isStopping = true
       await running?.ended

@@ -1,9 +1,9 @@
 import type { Transaction } from 'kysely'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
 import { afterErasures } from '../entitlements/erasures.js'
-import type { Entitlement } from '../entitlements/model.js'
+import type { Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
+import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
@@ -36,11 +36,10 @@ export async function saveAccess(
 
   for (const customerId of customerIds) {
     const before = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
-    const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
-    const own = (sources.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
-    const after = entitlementsOf(own, blocks, { now }).map((entitlement) =>
-      toRecord(customerId, entitlement, now),
-    )
+    const after = accessFrom(sources.get(customerId) ?? [], acts.get(customerId) ?? NO_ACTS, {
+      customerId,
+      now,
+    })
     const note = (productId: string, was: AccessSnapshot, is: AccessSnapshot): void => {
       if (!isChange(was, is)) return
       const cause = causeOf(customerId, productId)
@@ -57,7 +56,7 @@ export async function saveAccess(
     for (const record of after) {
       const was = before.get(record.productId)
       before.delete(record.productId)
-      if (was === undefined || differs(was, record)) saved.push(record)
+      if (differs(was, record)) saved.push(record)
       note(record.productId, was ?? NEVER_GRANTED, record)
     }
     for (const record of before.values()) {
@@ -68,6 +67,16 @@ export async function saveAccess(
   await saveEntitlements(trx, environment, saved)
   await deleteEntitlements(trx, environment, gone)
   await appendChanges(trx, changes)
+}
+
+/** What is to be written down of a customer who has these sources, and to whom this was done by hand. */
+export function accessFrom(
+  sources: readonly SourceState[],
+  { blocks, erasures }: ActsOnCustomer,
+  { customerId, now }: { readonly customerId: string; readonly now: number },
+): readonly EntitlementRecord[] {
+  const own = sources.map((source) => afterErasures(source, erasures))
+  return entitlementsOf(own, blocks, { now }).map((entitlement) => toRecord(customerId, entitlement, now))
 }
 
 function toRecord(customerId: string, entitlement: Entitlement, now: number): EntitlementRecord {
@@ -87,11 +96,13 @@ export function snapshot({ active, status, since, until }: AccessSnapshot): Acce
   return { active, status, since, until }
 }
 
-/** What the change log is for; the beginning of access moves only together with one of these. */
+/** What the change log is for: a beginning of access that moves alone is not told. */
 export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
   return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 
-function differs(a: EntitlementRecord, b: EntitlementRecord): boolean {
+/** Whether one is to be written down in the place of the other; undefined: nothing is. */
+export function differs(a: EntitlementRecord | undefined, b: EntitlementRecord | undefined): boolean {
+  if (a === undefined || b === undefined) return a !== b
   return isChange(a, b) || a.since !== b.since || a.nextChangeAt !== b.nextChangeAt
 }

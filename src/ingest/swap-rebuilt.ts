@@ -1,9 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
-import { isDecisive } from '../entitlements/reading.js'
 import { isLatchkeyError } from '../errors.js'
-import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import { loadAffectedCustomers, replaceWithNextState } from '../store/next-state.js'
 import { savePolicy } from '../store/policy.js'
 import { clearRebuild } from '../store/rebuild-progress.js'
@@ -12,11 +10,10 @@ import { setSourcelessDispositions } from '../store/sourceless-events.js'
 import type { DifferenceCounter } from './access-difference.js'
 import { refreshAllDue } from './refresh-due.js'
 import { rewriteAccess } from './rewrite-access.js'
+import { sourcelessTypes } from './sourceless-types.js'
 
 /** How many customers are settled by one set of statements. */
 const CUSTOMERS_PER_STEP = 500
-
-const SOURCE_EVENT_TYPES = [...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]
 
 /**
  * Puts what a rebuild has found in the place of what stands, with the policy it was found under, and appends
@@ -34,11 +31,7 @@ export async function swapRebuilt(
   await replaceWithNextState(trx)
   await clearRebuild(trx)
   await savePolicy(trx, policy)
-  await setSourcelessDispositions(
-    trx,
-    SOURCE_EVENT_TYPES.filter((type) => isDecisive(type, policy)),
-    SOURCE_EVENT_TYPES.filter((type) => !isDecisive(type, policy)),
-  )
+  await setSourcelessDispositions(trx, sourcelessTypes(policy))
   for (const [environment, customerIds] of affected) {
     for (let i = 0; i < customerIds.length; i += CUSTOMERS_PER_STEP) {
       const some = customerIds.slice(i, i + CUSTOMERS_PER_STEP)

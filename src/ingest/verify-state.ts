@@ -1,17 +1,18 @@
 import type { Kysely, Transaction } from 'kysely'
-import { entitlementsOf } from '../entitlements/entitlement.js'
-import { afterErasures } from '../entitlements/erasures.js'
 import type { Policy } from '../entitlements/policy.js'
 import { isLatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { loadEntitlements } from '../store/entitlements.js'
+import { ENVIRONMENTS } from '../store/environments.js'
 import type { Database } from '../store/schema.js'
 import { loadNextSources, type SourceStep, WALK_START, type WalkPlace } from '../store/source-walk.js'
+import { loadSourcelessOtherwise } from '../store/sourceless-events.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { eachCustomers } from './each-customer.js'
 import { foldWhole } from './fold-anew.js'
-import { isChange, NEVER_GRANTED } from './save-access.js'
+import { accessFrom, differs } from './save-access.js'
+import { sourcelessTypes } from './sourceless-types.js'
 
 /** Something that does not stand as folding everything from nothing would have it. */
 export interface StateDifference {
@@ -44,8 +45,15 @@ export async function* stateDifferences(
     }
     step = await stepFrom(step.place)
   }
-  yield* entitlementDifferences(db, 'live', clock)
-  yield* entitlementDifferences(db, 'sandbox', clock)
+  yield* sourcelessDifferences(db, policy)
+  for (const environment of ENVIRONMENTS) yield* entitlementDifferences(db, environment, clock)
+}
+
+/** What is said of events that belong to no source. */
+async function* sourcelessDifferences(db: Kysely<Database>, policy: Policy): AsyncGenerator<StateDifference> {
+  for (const { environment, eventId } of await loadSourcelessOtherwise(db, sourcelessTypes(policy))) {
+    yield { environment, kind: 'disposition', id: eventId }
+  }
 }
 
 /** What is written down of each customer, against the customer's sources. */
@@ -96,17 +104,15 @@ async function compareAccess(
   const now = clock()
   return customerIds.flatMap((customerId) => {
     const written = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
-    const { blocks, erasures } = acts.get(customerId) ?? NO_ACTS
-    const own = (sources.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
-    const is = new Map(
-      entitlementsOf(own, blocks, { now }).map((entitlement) => [entitlement.productId, entitlement]),
-    )
+    const own = sources.get(customerId) ?? []
+    const access = accessFrom(own, acts.get(customerId) ?? NO_ACTS, { customerId, now })
+    const is = new Map(access.map((record) => [record.productId, record]))
     return [...new Set([...written.keys(), ...is.keys()])].flatMap((productId) => {
       const record = written.get(productId)
       // The clock has changed it since; that is written down within the minute.
       if (record?.nextChangeAt != null && record.nextChangeAt <= now) return []
-      const differs = isChange(record ?? NEVER_GRANTED, is.get(productId) ?? NEVER_GRANTED)
-      return differs ? [{ environment, kind: 'entitlement' as const, id: `${customerId} ${productId}` }] : []
+      if (!differs(record, is.get(productId))) return []
+      return [{ environment, kind: 'entitlement' as const, id: `${customerId} ${productId}` }]
     })
   })
 }

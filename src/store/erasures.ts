@@ -10,6 +10,8 @@ export interface ErasureRecord {
   /** The act by which they were. */
   readonly eventId: string
   readonly erasedAt: number
+  /** Whether a purchase, an act or a detail of theirs was stored: if not, the id may not be the one that was meant. */
+  readonly wasKnown: boolean
   /** Stored events have been looked through so far, of so many: only the ratio tells. */
   readonly reached: number
   readonly total: number
@@ -74,6 +76,7 @@ const RECORD_COLUMNS = [
   'customer_id',
   'event_id',
   'erased_at',
+  'was_known',
   'swept_to',
   'sweep_end',
   'finished_at',
@@ -97,6 +100,7 @@ export async function loadErasure(
     customerId: row.customer_id,
     eventId: row.event_id,
     erasedAt: row.erased_at,
+    wasKnown: row.was_known === 1,
     reached: row.swept_to,
     total: row.sweep_end,
     finishedAt: row.finished_at,
@@ -107,7 +111,7 @@ export async function loadErasure(
 export async function saveErasure(
   trx: Transaction<Database>,
   erasure: Omit<UnfinishedErasure, 'sweptTo'> &
-    Pick<ErasureRecord, 'eventId' | 'erasedAt'> & { readonly fingerprints: Fingerprints },
+    Pick<ErasureRecord, 'eventId' | 'erasedAt' | 'wasKnown'> & { readonly fingerprints: Fingerprints },
 ): Promise<void> {
   await trx
     .insertInto('erasures')
@@ -116,6 +120,7 @@ export async function saveErasure(
       customer_id: erasure.customerId,
       event_id: erasure.eventId,
       erased_at: erasure.erasedAt,
+      was_known: erasure.wasKnown ? 1 : 0,
       known_by: JSON.stringify(erasure.knownBy),
       fingerprints: JSON.stringify([erasure.fingerprints]),
       swept_to: 0,

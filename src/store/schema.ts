@@ -197,6 +197,8 @@ export interface ErasuresTable {
   customer_id: string
   event_id: string
   erased_at: number
+  /** 1: a purchase, an act or a detail of theirs was stored by then. */
+  was_known: 0 | 1
   /** What else tells of them (JSON): needed while events are looked through, and gone with the end of that. */
   known_by: string | null
   /** The same in a form that tells nothing (JSON): by these, what comes later is known. */

@@ -398,6 +398,25 @@ describe('an erasure', () => {
     expect(foundIn(daemon.databaseFile, WORDS)).toEqual([])
   })
 
+  it('tells whether anything of theirs was stored, as often as it is asked', async () => {
+    const daemon = await runErasingDaemon()
+    await tell(daemon)
+    const updated = {
+      id: 'evt_updated',
+      type: 'customer.updated',
+      created_at: time(40),
+      data: { object: 'customer', id: 'cus_eve', email: 'eve@example.com' },
+    }
+    await sendAll(daemon, JSON.stringify(updated))
+    const seen = { cus_ada: true, cus_eve: true, cus_adda: false }
+    for (const round of [1, 2]) {
+      for (const [customerId, wasKnown] of Object.entries(seen)) {
+        const { json } = await erase(daemon, customerId)
+        expect({ round, customerId, wasKnown: json.wasKnown }).toEqual({ round, customerId, wasKnown })
+      }
+    }
+  })
+
   it('lets no account be linked any more', async () => {
     const daemon = await runErasingDaemon()
     await erase(daemon, 'cus_ada')

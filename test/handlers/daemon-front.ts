@@ -167,6 +167,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       customerId,
       eventId: 'man_1',
       erasedAt: NOW,
+      wasKnown: true,
       reached: 1,
       total: 1,
       finishedAt: NOW,
@@ -195,7 +196,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       ends: [],
     }),
     rebuilds: {
-      rebuilds: { start: () => ({ state: 'none' }), status: () => ({ state: 'none' }) },
+      rebuilds: { start: () => ({ state: 'none' }), status: async () => ({ state: 'none' }) },
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },

@@ -76,6 +76,52 @@ it.each([
   },
 )
 
+it.each([{ since: NOW - 1 }, { next_change_at: NOW + 1 }, { until: NOW + 1 }])(
+  'names access that is written down with %o, and a rebuild mends it',
+  async (otherwise) => {
+    const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])
+    const stored = () => store.db.selectFrom('entitlements').selectAll().execute()
+    const right = await stored()
+    await store.db.updateTable('entitlements').set(otherwise).execute()
+    expect(await differences(store)).toEqual([
+      { environment: 'live', kind: 'entitlement', id: 'cus_1 pro_1' },
+    ])
+    await store.rebuild(DOCUMENTED_POLICY)
+    expect(await stored()).toEqual(right)
+  },
+)
+
+it('names access that is not written down, or that nothing gives, and a rebuild mends it', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])
+  await store.db
+    .updateTable('entitlements')
+    .set({ product_id: 'pro_9', active: 0, status: 'expired' })
+    .execute()
+  expect(await differences(store)).toEqual([
+    { environment: 'live', kind: 'entitlement', id: 'cus_1 pro_9' },
+    { environment: 'live', kind: 'entitlement', id: 'cus_1 pro_1' },
+  ])
+  await store.rebuild(DOCUMENTED_POLICY)
+  expect(await differences(store)).toEqual([])
+})
+
+it.each([
+  ['payment.authorized', 'ignored', 'held'],
+  ['checkout.initiated', 'held', 'ignored'],
+] as const)(
+  'names an event without a source, %s, that is said to be %s, and a rebuild mends it',
+  async (type, wrong, right) => {
+    const sourceless = JSON.stringify({ id: 'evt_1', type, createdAt: '2026-01-01T00:00:00Z', data: {} })
+    const store = await storeUnder(DOCUMENTED_POLICY, [deliveryOf(sourceless)])
+    const dispositions = () => store.db.selectFrom('events').select('disposition').execute()
+    expect(await dispositions()).toEqual([{ disposition: right }])
+    await store.db.updateTable('events').set({ disposition: wrong }).execute()
+    expect(await differences(store)).toEqual([{ environment: 'live', kind: 'disposition', id: 'evt_1' }])
+    await store.rebuild(DOCUMENTED_POLICY)
+    expect(await dispositions()).toEqual([{ disposition: right }])
+  },
+)
+
 it('takes for right what a daemon writes down meanwhile, as time goes on', async () => {
   const policy: Policy = { ...DOCUMENTED_POLICY, canceled: 'period_end' }
   const ofCycle = { subscriptionId: 'sub_1', expiresAt: minute(10) }

@@ -1,11 +1,22 @@
 import { expect, it } from 'vitest'
 import { latchkey, runProgram, startProgram } from '../setup/program.js'
 import { customerStory, deliver } from './load.js'
-import { CONFIG, configuredFolder, kill, readStore, rewriteConfig, serve } from './served.js'
+import {
+  API_KEY,
+  ask,
+  CONFIG,
+  configuredFolder,
+  keyEntry,
+  kill,
+  readStore,
+  rewriteConfig,
+  serve,
+} from './served.js'
 
 const STORIES = Array.from({ length: 1_000 }, (_, n) => customerStory(n))
 const NOTHING_GRANTS = {
   ...CONFIG,
+  api: { keys: [{ ...keyEntry('operator', API_KEY), scopes: ['read', 'admin'] }] },
   policy: { grantOn: { card: [], crypto: [], unknown: [] }, paidCycle: 'informs' },
 }
 const WITHOUT_DAEMON = latchkey('policy', 'apply', '--json')
@@ -45,6 +56,11 @@ it('ends as if it had run once, killed in the middle and given the same command 
   expect(await count(folder, 'next_sources')).toBeGreaterThan(0)
   expect(await told(folder)).toEqual([])
 
+  const between = await serve(folder)
+  const interrupted = await (await ask(between, '/rebuild')).json()
+  expect(interrupted).toEqual({ state: 'interrupted', folded: expect.any(Number) })
+  await kill(between)
+
   const again = await runProgram(WITHOUT_DAEMON, { folder })
   expect({ code: again.code, stderr: again.stderr }).toEqual({ code: 0, stderr: '' })
   const lost = STORIES.filter(({ outcome }) => outcome.active)
@@ -53,4 +69,4 @@ it('ends as if it had run once, killed in the middle and given the same command 
   for (const table of ['next_sources', 'next_dispositions', 'rebuild_marks'] as const)
     expect(await count(folder, table)).toBe(0)
   expect(await runProgram(latchkey('rebuild', '--verify'), { folder })).toMatchObject({ code: 0 })
-}, 60_000)
+})

@@ -229,6 +229,7 @@ async function erased(db: Kysely<Database>, customerId: string): Promise<void> {
       customer_id: customerId,
       event_id: 'man_1',
       erased_at: NOON,
+      was_known: 1,
       known_by: null,
       swept_to: 0,
       sweep_end: 0,

@@ -41,6 +41,7 @@ async function storeWith({
       ...erased,
       eventId: 'man_1',
       erasedAt: NOW - erasureAge,
+      wasKnown: true,
       knownBy: [],
       fingerprints: { key: 'k', known: [] },
       sweepEnd: 1,
