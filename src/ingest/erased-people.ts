@@ -1,6 +1,6 @@
 import type { Environment } from '../provider/event.js'
 import { createErasedPeople, type ErasedPeople } from '../provider/known-people.js'
-import type { ErasedIds } from '../store/erasures.js'
+import type { ErasedIds } from '../store/erased-ids.js'
 import type { PreparedDelivery } from './prepare.js'
 
 /** Everybody of one environment who is erased, as what arrives is held against them; null: nobody is. */

@@ -4,16 +4,15 @@ import type { Environment } from '../provider/event.js'
 import { createErasedPeople, type ErasedPeople } from '../provider/known-people.js'
 import { compactIfQuick } from '../store/compact.js'
 import { emptyLog } from '../store/empty-log.js'
+import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
+import type { Database } from '../store/schema.js'
+import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import {
-  type ErasedIds,
-  loadErasedIds,
   loadUnfinishedErasures,
   saveFinished,
   saveSwept,
   type UnfinishedErasure,
-} from '../store/erasures.js'
-import type { Database } from '../store/schema.js'
-import { loadSeqsBeyond } from '../store/stored-bodies.js'
+} from '../store/unfinished-erasures.js'
 import { scrubStored } from './scrub-stored.js'
 import type { WorkOptions } from './work-options.js'
 

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { openDatabase } from '../store/dialect.js'
+import { addFingerprints, type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import { appendErasures, erasureKey, type RecordedErasure, readErasures } from '../store/erasure-file.js'
-import { addFingerprints, type ErasedIds, loadErasedIds } from '../store/erasures.js'
 import { keepFingerprintKey } from '../store/fingerprint-key.js'
 import { loadErasureActs } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'

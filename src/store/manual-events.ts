@@ -1,8 +1,8 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
+import { fingerprintsIn } from './erased-ids.js'
 import type { RecordedErasure } from './erasure-file.js'
-import { fingerprintsIn } from './erasures.js'
 import type { Database } from './schema.js'
 
 /** The type in these very words: SQLite finds the index of these few events by them. */

@@ -1,7 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
-import { reopenErasures } from './erasures.js'
 import {
   loadMemberships,
   type Membership,
@@ -12,6 +11,7 @@ import {
 import type { TargetRef } from './membership-lists.js'
 import { isGone, isOver } from './membership-steps.js'
 import type { Database } from './schema.js'
+import { reopenErasures } from './unfinished-erasures.js'
 
 /** `isGone` of a row. */
 const IS_GONE = sql<boolean>`(desired = 0 and given = 1 and applied = 'unknown'
