@@ -14,6 +14,7 @@ import type {
   StoredSourceEvent,
 } from './explanation.js'
 import type { SourceKey, SourceView } from './model.js'
+import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import type { Instant } from './source-view.js'
 
@@ -51,7 +52,15 @@ export function explain(
   const blocks = blocksOn(productId, account.blocks, instant).map(explainBlock)
   const erased = erasures.map((erasure) => explainErasure(customerId, erasure))
   const ends = entitlement.sources.flatMap((view) => comingEnds(view, erasures))
-  const told = { customerId, environment, asOf, entitlement, sources, held, erasures: erased }
+  const told = {
+    customerId,
+    environment,
+    asOf,
+    entitlement,
+    sources,
+    held: held.sort(compareByTime),
+    erasures: erased,
+  }
   return { ...told, productId, summary: summaryOf({ ...told, isKnown }), blocks, ends }
 }
 

@@ -71,15 +71,15 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     }
   })
 
-  it('lists what waits: events of nobody that name the product, and of the customer that name no source', async () => {
+  it('lists what waits, whatever came first: events of nobody that name the product, and of the customer that name no source', async () => {
     const daemon = await runDaemon()
-    await send(daemon, wireEvent('payment.authorized', { id: 'evt_1', customer: null }))
     await send(daemon, wireEvent('payment.authorized', { id: 'evt_2', payment: null }))
+    await send(daemon, wireEvent('payment.authorized', { id: 'evt_1', customer: null }))
     await send(daemon, wireEvent('payment.authorized', { id: 'evt_3', customer: 'cus_2', payment: null }))
     const { held, sources, summary } = await explained(daemon)
     expect(held).toMatchObject([
-      { id: 'evt_2', source: null, reason: 'source_unknown' },
       { id: 'evt_1', source: { kind: 'payment', id: 'pay_1' }, reason: 'customer_unknown' },
+      { id: 'evt_2', source: null, reason: 'source_unknown' },
     ])
     expect(sources).toEqual([])
     expect(summary).toBe('cus_1 has never had access to pro_gold. 2 events wait.')

@@ -187,7 +187,7 @@ describe('the summary', () => {
     ])
   })
 
-  it('says that events wait, and lists them', () => {
+  it('says that events wait, and lists them in the order in which they happened', () => {
     const waiting = {
       event: pay('evt_1', 'payment.succeeded', null, 0, { subscriptionId: null }),
       receivedAt: START,
@@ -195,17 +195,17 @@ describe('the summary', () => {
       source: null,
       reason: 'source_unknown',
     } as const
-    const bare = once('evt_2', 'checkout.succeeded', 0, { railProof: null })
+    const bare = once('evt_2', 'checkout.succeeded', 1, { railProof: null })
     const { summary, held } = explainAt(10, [[PAYMENT, [bare]]], { holds: [waiting] })
     expect(summary).toBe('cus_1 has never had access to pro_a. 2 events wait.')
     expect(held).toMatchObject([
-      { id: 'evt_2', source: PAYMENT, reason: 'rail_unknown' },
       {
         id: 'evt_1',
         source: null,
         reason: 'source_unknown',
         sentence: 'Success: waits, since it names neither a payment nor a subscription.',
       },
+      { id: 'evt_2', source: PAYMENT, reason: 'rail_unknown' },
     ])
   })
 
