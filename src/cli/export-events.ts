@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { exportLine } from '../ingest/export-line.js'
+import { exportable, exportLine } from '../ingest/export-line.js'
 import { exportDeliveries } from '../store/event-export.js'
 import { jsonLine, loadNamedConfig, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -21,39 +21,51 @@ export async function exportEvents(options: EventsExportOptions, context: CliCon
   const output =
     file === null ? toStandardOutput(context) : openOutputFile(file, { replace: !!options.force, config })
   const progress = createProgress(file === null ? false : context.isTerminal, context)
-  let deliveries = 0
-  let removed = 0
-  let altered = 0
+  const counts = { lines: 0, readings: 0, removed: 0, altered: 0 }
   try {
     await readStore(config, async (db) => {
-      const show = (reached: number, newest: number) => progress.show(deliveries, reached, newest)
+      const show = (reached: number, newest: number) => progress.show(counts.lines, reached, newest)
       for await (const delivery of exportDeliveries(db, filter, show)) {
-        const { body, isAltered } = delivery
-        if (body !== null) {
-          output.write(exportLine({ ...delivery, body }))
-          deliveries += 1
-        } else if (isAltered) altered += 1
-        else removed += 1
+        const told = exportable(delivery)
+        if (told !== null) {
+          output.write(exportLine(told))
+          counts.lines += 1
+          if (told.reading) counts.readings += 1
+        } else if (delivery.isAltered) counts.altered += 1
+        else counts.removed += 1
       }
     })
-    if (deliveries + removed + altered === 0) await explainNothingFound(filter, config, context)
+    if (counts.lines + counts.removed + counts.altered === 0)
+      await explainNothingFound(filter, config, context)
     output.finish()
   } finally {
     progress.clear()
     output.discard()
   }
-  if (!(options.json && file !== null)) context.err(leftOutText(removed, altered))
+  if (!(options.json && file !== null)) context.err(readingsText(counts.readings) + leftOutText(counts))
   if (file === null) return
-  const lines = deliveries === 1 ? 'one line' : `${deliveries} lines`
+  const { lines, readings, removed, altered } = counts
   context.out(
     options.json
-      ? jsonLine({ file, lines: deliveries, leftOut: removed + altered, altered })
-      : `wrote ${lines} to ${file}\n`,
+      ? jsonLine({ file, lines, readings, leftOut: removed + altered, altered })
+      : `wrote ${lines === 1 ? 'one line' : `${lines} lines`} to ${file}\n`,
   )
 }
 
-function leftOutText(removed: number, altered: number): string {
-  const gone = 'not there any more as signed, being old, or about somebody who was erased'
+interface Counts {
+  readonly removed: number
+  readonly altered: number
+}
+
+function readingsText(readings: number): string {
+  if (readings === 0) return ''
+  const [events, whose] =
+    readings === 1 ? ['one event', 'its bytes are'] : [`${readings} events`, 'their bytes are']
+  return `without a signature: ${events} as read, since ${whose} not there any more as signed: import them with --with-manual\n`
+}
+
+function leftOutText({ removed, altered }: Counts): string {
+  const gone = 'not there any more, and could not be read, or came second under its id'
   const changed = 'not what came any more, but altered in the database: see latchkey doctor --thorough'
   return leftOutLine(removed, gone) + leftOutLine(altered, changed)
 }

@@ -26,6 +26,9 @@ export interface ImportTally {
 /** What becomes of a line that is never sent. */
 export const TOO_LONG = refuseLine('line_too_long', `it has more than ${MAX_LINE_BYTES} bytes`)
 
+const LEFT_OUT =
+  'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n'
+
 export function createImportTally(): ImportTally {
   const counts = {
     applied: 0,
@@ -57,7 +60,7 @@ export function createImportTally(): ImportTally {
     text() {
       const told = Object.entries(counts).filter(([, count]) => count > 0)
       const parts = told.map(([outcome, count]) => `${count} ${outcome.replace('_', ' ')}`)
-      const hint = counts.left_out > 0 ? 'left out is what was done by hand: --with-manual takes it\n' : ''
+      const hint = counts.left_out > 0 ? LEFT_OUT : ''
       return `${[`${total()} ${total() === 1 ? 'line' : 'lines'}`, ...parts].join(', ')}\n${hint}`
     },
   }

@@ -18,7 +18,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
         'take in what "events export" wrote: signatures are checked, what is stored already is recognised',
       )
       .argument('<file>', 'lines of JSON, gzip or not; "-" reads standard input')
-      .option('--with-manual', 'take also what was done by hand, which nobody signed')
+      .option('--with-manual', 'take also what nobody signed: done by hand, or told as it was read')
       .option('--dry-run', 'only check every line')
       .addOption(environmentOption('refuse events of the other environment (default: take both)'))
       .action(async (file: string, options: ImportOptions) => {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { API_SCOPES } from '../handlers/api-key.js'
+import { MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 
 export const environmentSchema = z.enum(['live', 'sandbox'])
 
@@ -8,8 +9,6 @@ const KEY_HASH = /^sha256:[0-9a-fA-F]{64}$/
 
 /** The provider's own tolerance, and the default. */
 const TOLERANCE_SECONDS = 300
-/** A longer one would leave captured deliveries usable for more than a day. */
-const MAX_TOLERANCE_SECONDS = 86_400
 
 /** A signing secret as text. Its literal text is the HMAC key, so it is never trimmed. */
 const secretTextSchema = z.string().regex(/\S/, 'is empty')

@@ -46,13 +46,15 @@ function leftOf(
   now: number,
 ): PreparedDelivery | null {
   const { body, headers, normalized } = delivery
-  if (body === null) return null
   const event = normalized.ok ? normalized.event : null
   const customerId = event?.customerId ?? owner
   const isTheirs = customerId !== null && people.isErased(customerId)
-  if (headers === null) {
+  if (headers === null || body === null) {
     const left = event && withoutErasedIn(event, customerId, isTheirs, people)
-    return left === null || isSame(left, event) ? null : rewritten(delivery, body, left, now)
+    if (left === null || isSame(left, event)) return null
+    return body === null
+      ? { ...delivery, normalized: { ok: true, event: left } }
+      : rewritten(delivery, body, left, now)
   }
   const withheld = withholdErased(body, customerId, people, normalized.ok ? readAgainJson : parseJsonBody)
   if (withheld === null) return null
@@ -60,7 +62,7 @@ function leftOf(
   return {
     ...delivery,
     body: withheld.body,
-    removed: { why: withheld.why, at: now, bytes: body.byteLength },
+    removed: { why: withheld.why, at: now, bytes: delivery.removed?.bytes ?? body.byteLength },
     normalized:
       event === null
         ? normalized

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Endpoint } from '../provider/endpoint.js'
+import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { MAX_AHEAD_MS } from '../provider/envelope.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
@@ -8,8 +8,11 @@ import {
   type DistinctHeaders,
   EVENT_HEADER,
   type LastingRefusal,
+  SIGNATURE_HEADER,
+  TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
+import { parseToldEvent } from '../provider/told-event.js'
 import type { RecordedDelivery } from './delivery.js'
 import { MANUAL_ENDPOINT } from './prepare.js'
 
@@ -22,6 +25,7 @@ export type LineRefusal =
   | 'secret_expired'
   | 'other_environment'
   | 'received_at_in_future'
+  | 'received_at_unlikely'
 
 export interface RefusedLine {
   readonly outcome: 'refused'
@@ -56,6 +60,21 @@ const deliveryLine = z.object({
   ...received,
 })
 
+const readingLine = z.object({
+  kind: z.literal('reading'),
+  environment: z.enum(['live', 'sandbox']),
+  endpoint: z.string().refine((name) => name !== MANUAL_ENDPOINT, 'is no endpoint'),
+  headers: z.record(z.string(), z.string()),
+  event: z.unknown(),
+  bodyRemoved: z.object({
+    why: z.enum(['expired', 'erased', 'redacted']),
+    at: instant,
+    bytes: z.int().nonnegative(),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/, 'is not a hash'),
+  }),
+  ...received,
+})
+
 const manualLine = z.object({
   kind: z.literal('manual'),
   environment: z.enum(['live', 'sandbox']),
@@ -64,8 +83,8 @@ const manualLine = z.object({
 
 /**
  * Reads what `exportLine` wrote, and checks all that is said to have been signed. The place that a delivery had in
- * time is taken from the line, unless that is yet to come at `now` (epoch milliseconds): no signature covers it, and an
- * event may be dated no further ahead than its receipt allows. Its environment is the one that its endpoint has today.
+ * time is taken from the line, since no signature covers it: unless it is yet to come at `now` (epoch milliseconds), or
+ * nowhere near the signed time, since an event may be dated no further ahead than its receipt allows. Its environment is the one that its endpoint has today.
  */
 export function readImportLine(
   line: string,
@@ -78,13 +97,21 @@ export function readImportLine(
   } catch {
     return refuseLine('line_invalid', 'is not JSON')
   }
-  const isManual = isJsonObject(value) && value.kind === 'manual'
-  const parsed = (isManual ? manualLine : deliveryLine).safeParse(value)
+  const parsed = lineOf(value).safeParse(value)
   if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
-  if (parsed.data.receivedAt > now + MAX_AHEAD_MS) {
+  const { data } = parsed
+  if (data.receivedAt > now + MAX_AHEAD_MS) {
     return refuseLine('received_at_in_future', 'it is said to have been received more than a day from now')
   }
-  return 'environment' in parsed.data ? readManual(parsed.data) : readDelivery(parsed.data, endpointNamed)
+  if (data.kind === 'manual') return readManual(data)
+  return data.kind === 'reading' ? readReading(data) : readDelivery(data, endpointNamed)
+}
+
+/** The kind of line that something is, or is nearest to. */
+function lineOf(value: unknown): typeof manualLine | typeof readingLine | typeof deliveryLine {
+  const kind = isJsonObject(value) ? value.kind : undefined
+  if (kind === 'manual') return manualLine
+  return kind === 'reading' ? readingLine : deliveryLine
 }
 
 export function refuseLine(reason: LineRefusal, detail: string): RefusedLine {
@@ -99,6 +126,29 @@ function readManual({ environment, bodyBase64: body, receivedAt }: z.infer<typeo
   return { outcome: 'read', delivery }
 }
 
+function readReading({
+  environment,
+  endpoint,
+  headers: told,
+  event: toldEvent,
+  bodyRemoved: { sha256: bodySha256, ...removed },
+  bodyBase64: body,
+  receivedAt,
+}: z.infer<typeof readingLine>): ReadLine {
+  const event = parseToldEvent(toldEvent)
+  if (event === null || event.createdAt > receivedAt + MAX_AHEAD_MS) {
+    return refuseLine('line_invalid', 'event is none that a delivery can be read as')
+  }
+  const values = distinct(told)
+  const headers = {
+    event: values[EVENT_HEADER]?.join(', ') ?? null,
+    timestamp: values[TIMESTAMP_HEADER]?.join(', ') ?? '',
+    signature: values[SIGNATURE_HEADER]?.join(', ') ?? '',
+  }
+  const reading = { event, bodySha256, removed }
+  return { outcome: 'read', delivery: { environment, endpoint, headers, body, receivedAt, reading } }
+}
+
 function readDelivery(
   { endpoint: name, headers: told, bodyBase64: body, receivedAt }: z.infer<typeof deliveryLine>,
   endpointNamed: (name: string) => Endpoint | undefined,
@@ -109,6 +159,13 @@ function readDelivery(
   const check = verifySignatureAsOf({ body, headers, endpoint })
   if (!check.ok) return refuseSignature(check)
   const { timestamp, signature } = check
+  // No endpoint takes what was signed longer before, or after, it is received.
+  if (Math.abs(receivedAt - Number(timestamp) * 1_000) > MAX_TOLERANCE_SECONDS * 1_000) {
+    return refuseLine(
+      'received_at_unlikely',
+      'it is said to have been received over a day from its signed time',
+    )
+  }
   const event = headers[EVENT_HEADER]?.join(', ') ?? null
   const { environment } = endpoint
   return {

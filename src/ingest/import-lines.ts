@@ -7,11 +7,11 @@ import { type ReadLine, type RefusedLine, readImportLine, refuseLine } from './i
 export interface ImportRules {
   /** Lines of others are refused. */
   readonly environments: readonly Environment[]
-  /** Whether to take what was done by hand, of which no signature tells who did it. */
+  /** Whether to take what nobody signed: what was done by hand, and what is told as it was read. */
   readonly withManual: boolean
 }
 
-/** What became of a line. `left_out`: done by hand, and not asked for; `checked`: a dry run found nothing wrong. */
+/** What became of a line. `left_out`: signed by nobody, and not asked for; `checked`: a dry run found nothing wrong. */
 export type LineOutcome = { readonly outcome: Disposition | 'left_out' | 'checked' } | RefusedLine
 
 /**
@@ -55,8 +55,9 @@ function checkLine(
 ): ReadLine | { readonly outcome: 'left_out' } {
   const read = readImportLine(line, endpointNamed, clock())
   if (read.outcome === 'refused') return read
-  const { environment, headers } = read.delivery
+  const { environment, headers, reading } = read.delivery
   if (!environments.includes(environment))
     return refuseLine('other_environment', `it belongs to ${environment}`)
-  return headers === null && !withManual ? { outcome: 'left_out' } : read
+  const isSigned = headers !== null && reading === undefined
+  return isSigned || withManual ? read : { outcome: 'left_out' }
 }

@@ -3,7 +3,7 @@ import { parseManualEvent } from '../provider/manual-event.js'
 import { normalise } from '../provider/normalise.js'
 import { sha256Of } from '../store/body-as-it-came.js'
 import type { DeliveredEvent } from '../store/events.js'
-import type { ManualAct, RecordedDelivery } from './delivery.js'
+import type { ManualAct, RecordedDelivery, ToldReading } from './delivery.js'
 
 /** A delivery, read: everything that can be known of it without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
@@ -13,7 +13,8 @@ export interface PreparedDelivery extends DeliveredEvent {
 /** The endpoint that is written down for what was done by hand: it came through none. */
 export const MANUAL_ENDPOINT = 'manual'
 
-export function prepare(delivery: RecordedDelivery): PreparedDelivery {
+export function prepare({ reading, ...delivery }: RecordedDelivery): PreparedDelivery {
+  if (reading !== undefined) return prepareReading(delivery, reading)
   const normalized =
     delivery.headers === null ? readRecord(delivery.body) : normalise(delivery.body, delivery)
   const bodySha256 = sha256Of(delivery.body)
@@ -22,6 +23,20 @@ export function prepare(delivery: RecordedDelivery): PreparedDelivery {
     normalized,
     bodySha256,
     eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}`,
+  }
+}
+
+/** Its bytes can't be read again: they are kept as they are told. */
+function prepareReading(
+  { body, ...delivery }: Omit<RecordedDelivery, 'reading'>,
+  { event, ...came }: ToldReading,
+): PreparedDelivery {
+  return {
+    ...delivery,
+    ...came,
+    body: body.byteLength === 0 ? null : body,
+    eventId: event.id,
+    normalized: { ok: true, event },
   }
 }
 

@@ -7,6 +7,9 @@ export interface SigningSecret {
   readonly notAfter: number | null
 }
 
+/** A longer one would leave captured deliveries usable for more than a day. */
+export const MAX_TOLERANCE_SECONDS = 86_400
+
 /** A configured webhook destination. Everything it receives belongs to its environment. */
 export interface Endpoint {
   readonly name: string

@@ -1,9 +1,11 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { EventFilter } from '../entitlements/stored-event.js'
+import type { NormalizedEvent } from '../provider/event.js'
 import { isAltered } from './body-as-it-came.js'
+import { removalIn } from './event-rows.js'
 import { newestSeq, walkEvents } from './event-walk.js'
-import type { DeliveredEvent, SignedHeaders } from './events.js'
-import type { Database, EventConflictsTable } from './schema.js'
+import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
+import type { Database, EventConflictsTable, EventsTable } from './schema.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
@@ -14,6 +16,18 @@ export interface ExportedDelivery extends Omit<DeliveredEvent, 'bodySha256' | 'r
   readonly body: Buffer | null
   /** Whether that is so though nobody has removed or rewritten them. */
   readonly isAltered: boolean
+  /** What the event was read as, where that is all that can be told of it. */
+  readonly reading: ExportedReading | null
+}
+
+/** An event whose bytes were removed or rewritten. */
+export interface ExportedReading {
+  readonly event: NormalizedEvent
+  /** What is left of the body; null: nothing. */
+  readonly left: Buffer | null
+  /** Of what came, in lower-case hex. */
+  readonly bodySha256: string
+  readonly removed: RemovedBody
 }
 
 /**
@@ -41,9 +55,14 @@ async function* loadDeliveries(
   db: Kysely<Database>,
   seqs: readonly number[],
 ): AsyncGenerator<ExportedDelivery> {
-  const rows = await db.selectFrom('events').select(COLUMNS).where('seq', 'in', seqs).orderBy('seq').execute()
+  const rows = await db
+    .selectFrom('events')
+    .select([...COLUMNS, 'normalized', 'body_removed_at', 'body_bytes'])
+    .where('seq', 'in', seqs)
+    .orderBy('seq')
+    .execute()
   for (const row of rows) {
-    yield toDelivery(row)
+    yield { ...toDelivery(row), reading: readingIn(row) }
     yield* loadOtherDeliveries(db, row)
   }
 }
@@ -88,5 +107,19 @@ function toDelivery(row: DeliveryRow): ExportedDelivery {
     headers,
     body: isAsSigned && !isOther ? row.body : null,
     isAltered: isOther,
+    reading: null,
+  }
+}
+
+type ReadRow = DeliveryRow & Pick<Selectable<EventsTable>, 'normalized' | 'body_removed_at' | 'body_bytes'>
+
+function readingIn(row: ReadRow): ExportedReading | null {
+  const removal = removalIn(row)
+  if (row.headers === 'null' || removal === null || row.normalized === null) return null
+  return {
+    event: JSON.parse(row.normalized) as NormalizedEvent,
+    left: row.body,
+    bodySha256: row.body_sha256,
+    removed: { ...removal, bytes: row.body_bytes ?? 0 },
   }
 }

@@ -69,7 +69,7 @@ describe('latchkey events export', () => {
     expect(refused.err).toContain('--force')
     expect(readFileSync(file, 'utf8')).toBe('precious')
     const forced = await events(config, 'export', '--output', file, '--force', '--json')
-    expect(JSON.parse(forced.out)).toEqual({ file, lines: 5, leftOut: 0, altered: 0 })
+    expect(JSON.parse(forced.out)).toEqual({ file, lines: 5, readings: 0, leftOut: 0, altered: 0 })
     expect(linesOf(readFileSync(file, 'utf8'))).toHaveLength(5)
     expect(readdirSync(folder)).toEqual(['events.jsonl'])
   })
@@ -88,7 +88,7 @@ describe('latchkey events export', () => {
     )
     const output = join(temporaryFolder(), 'events.jsonl')
     const told = await events(config, 'export', '--output', output, '--json')
-    expect(JSON.parse(told.out)).toEqual({ file: output, lines: 4, leftOut: 1, altered: 1 })
+    expect(JSON.parse(told.out)).toEqual({ file: output, lines: 4, readings: 0, leftOut: 1, altered: 1 })
   })
 
   it('makes no file where nothing can have been meant', async () => {

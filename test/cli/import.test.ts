@@ -78,7 +78,7 @@ describe('latchkey import', () => {
       exitCode: 0,
       out:
         '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
-        'left out is what was done by hand: --with-manual takes it\n',
+        'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n',
       err: '',
     })
     const again = await run(['import', file, '--with-manual', '--json'])
@@ -182,9 +182,29 @@ describe('latchkey import', () => {
   it('takes what came before a packed file breaks off, and fails', async () => {
     const { run, write } = importing()
     const packed = gzipSync(linesOf(PAID, BEGUN))
-    const { exitCode, out, err } = await run(['import', write(packed.subarray(0, -8))])
+    const file = write(packed.subarray(0, -8))
+    const { exitCode, out, err } = await run(['import', file])
     expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' })
-    expect(err).toMatch(/^stopped after 2 lines, 2 applied\nerror: .*events\.jsonl can't be read: /)
+    const why = 'events\\.jsonl is a gzip file that ends too early: the rest of it is missing'
+    const taken = 'the lines before that are taken in'
+    expect(err).toMatch(new RegExp(`^stopped after 2 lines, 2 applied\nerror: .*${why}; ${taken}\n$`))
+    expect((await run(['import', file, '--dry-run'])).err).toMatch(/; the lines before that are checked\n$/)
+
+    const inJson = await run(['import', file, '--json'])
+    expect(JSON.parse(inJson.out)).toMatchObject({ lines: 2, applied: 0, duplicates: 2 })
+    expect(JSON.parse(inJson.err)).toMatchObject({
+      error: { code: 'input_failed', message: expect.stringMatching(new RegExp(`${why}; ${taken}$`)) },
+    })
+  })
+
+  it('says no more than what is wrong where a packed file breaks off within its first line', async () => {
+    const { run, write } = importing()
+    const file = write(gzipSync(linesOf(PAID)).subarray(0, 30))
+    const { out, err } = await run(['import', file, '--json'])
+    expect(out).toBe('')
+    expect(JSON.parse(err).error.message).toMatch(
+      / is a gzip file that ends too early: the rest of it is missing$/,
+    )
   })
 
   it('fails where there is no such file', async () => {

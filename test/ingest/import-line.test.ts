@@ -2,13 +2,18 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { exportLine } from '../../src/ingest/export-line.js'
 import { readImportLine } from '../../src/ingest/import-line.js'
+import type { Environment, NormalizedEvent } from '../../src/provider/event.js'
+import { normalise } from '../../src/provider/normalise.js'
+import { buildSampleEvent, SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { signBody } from '../../src/provider/signature.js'
+import { sha256Of } from '../../src/store/body-as-it-came.js'
 import { byHand } from '../entitlements/manual-events.js'
 import { deliveryLine, endpointNamed, manualLine, SIGNED_AT, TIMESTAMP } from './exported-lines.js'
 
 const BODY = '{"id":"evt_1"}'
 /** The next day. */
 const NOW = Date.UTC(2026, 2, 2, 12)
+const DAY_MS = 86_400_000
 const FOUR_DIGIT_YEARS = { min: 0, max: Date.UTC(9999, 11, 31) }
 
 const signedDelivery = fc
@@ -16,10 +21,11 @@ const signedDelivery = fc
     secret: fc.constantFrom('live', 'sandbox'),
     body: fc.uint8Array({ maxLength: 300 }),
     event: fc.option(fc.string()),
-    seconds: fc.nat(2 ** 31),
-    receivedAt: fc.integer(FOUR_DIGIT_YEARS),
+    seconds: fc.integer({ min: DAY_MS / 1_000, max: 2 ** 31 }),
+    later: fc.integer({ min: -DAY_MS, max: DAY_MS }),
   })
-  .map(({ secret: endpoint, body: bytes, event, seconds, receivedAt }) => {
+  .map(({ secret: endpoint, body: bytes, event, seconds, later }) => {
+    const receivedAt = seconds * 1_000 + later
     const body = Buffer.from(bytes)
     const timestamp = String(seconds)
     const signature = signBody(`whsec_${endpoint}`, timestamp, body)
@@ -40,6 +46,75 @@ const byHandDelivery = fc
     return { endpoint: 'manual', environment, body, headers: null, receivedAt }
   })
 
+/** What can't be read again, of every documented type. */
+const readDelivery = fc
+  .record({
+    type: fc.constantFrom(...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3),
+    environment: fc.constantFrom('live' as const, 'sandbox' as const),
+    event: fc.option(fc.string()),
+    why: fc.constantFrom('expired' as const, 'erased' as const, 'redacted' as const),
+    left: fc.uint8Array({ maxLength: 300 }),
+    bytes: fc.nat(),
+    at: fc.integer(FOUR_DIGIT_YEARS),
+    receivedAt: fc.integer({ ...FOUR_DIGIT_YEARS, min: SIGNED_AT }),
+  })
+  .map(({ type, environment, event, why, left, bytes, at, receivedAt }) => {
+    const { body } = buildSampleEvent({ ...SAMPLE, type, environment })
+    return {
+      endpoint: 'gone',
+      environment,
+      headers: { event, timestamp: TIMESTAMP, signature: 'v1=00' },
+      body: Buffer.from(left),
+      receivedAt,
+      reading: {
+        event: readingOf(body, environment),
+        bodySha256: sha256Of(Buffer.from(body)),
+        removed: { why, at, bytes },
+      },
+    }
+  })
+
+const SAMPLE = {
+  eventId: 'evt_1',
+  createdAt: SIGNED_AT,
+  customerId: 'cus_1',
+  productId: 'pro_1',
+  paymentId: 'pay_1',
+  subscriptionId: 'sub_1',
+  rail: 'card',
+} as const
+
+function readingOf(body: string, environment: Environment): NormalizedEvent {
+  const read = normalise(Buffer.from(body), { environment, receivedAt: SIGNED_AT })
+  if (!read.ok) throw new Error(`a sample that can't be read: ${read.reason}`)
+  return read.event
+}
+
+const readingLine = (told: Readonly<Record<string, unknown>> = {}): string => {
+  const event = readingOf(
+    buildSampleEvent({ ...SAMPLE, type: 'payment.refunded', environment: 'live' }).body,
+    'live',
+  )
+  const delivery = {
+    environment: 'live' as const,
+    eventId: 'evt_1',
+    endpoint: 'live',
+    headers: { event: null, timestamp: TIMESTAMP, signature: 'v1=00' },
+    receivedAt: SIGNED_AT,
+    reading: {
+      event,
+      left: null,
+      bodySha256: sha256Of(Buffer.from(BODY)),
+      removed: { why: 'erased' as const, at: SIGNED_AT, bytes: 7 },
+    },
+  }
+  const { event: read, ...line } = JSON.parse(exportLine(delivery))
+  return JSON.stringify({ ...line, event: { ...read, ...(told.event as object) }, ...without(told, 'event') })
+}
+
+const without = (told: Readonly<Record<string, unknown>>, name: string) =>
+  Object.fromEntries(Object.entries(told).filter(([key]) => key !== name))
+
 describe('a line of an export', () => {
   it('is read as what it was written of', () => {
     fc.assert(
@@ -51,6 +126,55 @@ describe('a line of an export', () => {
         })
       }),
     )
+  })
+
+  it('of what was read, and can not be read again, is taken as that', () => {
+    fc.assert(
+      fc.property(readDelivery, ({ reading, body, ...delivery }) => {
+        const left = body.byteLength === 0 ? null : body
+        const line = exportLine({ ...delivery, eventId: 'evt_1', reading: { ...reading, left } })
+        expect(readImportLine(line, endpointNamed, FOUR_DIGIT_YEARS.max)).toEqual({
+          outcome: 'read',
+          delivery: { ...delivery, body, reading },
+        })
+      }),
+    )
+  })
+
+  it.each([
+    ['no environment', { environment: undefined }],
+    ['the endpoint of what is done by hand', { endpoint: 'manual' }],
+    ['no event', { event: { subject: undefined } }],
+    ['what was done by hand', { event: { subject: 'manual', type: 'manual.granted' } }],
+    ['a field that no event has', { event: { note: 1 } }],
+    ['a type of another subject', { event: { type: 'subscription.created' } }],
+    ['an id of what is done by hand', { event: { id: 'man_1' } }],
+    ['an id that can be none', { event: { id: '' } }],
+    ['a time that is none', { event: { createdAt: 0.5 } }],
+    ['a time over a day after its receipt', { event: { createdAt: SIGNED_AT + DAY_MS + 1 } }],
+    ['no word of what came', { bodyRemoved: undefined }],
+    [
+      'a hash that is none',
+      { bodyRemoved: { why: 'erased', at: '2026-03-01T12:00:00Z', bytes: 7, sha256: 'x' } },
+    ],
+  ])('of what was read is refused with %s', (_, told) => {
+    expect(readImportLine(readingLine(), endpointNamed, NOW)).toMatchObject({ outcome: 'read' })
+    expect(readImportLine(readingLine(told), endpointNamed, NOW)).toMatchObject({
+      outcome: 'refused',
+      reason: 'line_invalid',
+    })
+  })
+
+  it.each([-DAY_MS, DAY_MS])('was received a day from its signed time at most: %i ms', (later) => {
+    const lineOf = (receivedAt: number) =>
+      deliveryLine(BODY, { receivedAt: new Date(receivedAt).toISOString() })
+    const read = (receivedAt: number) => readImportLine(lineOf(receivedAt), endpointNamed, NOW + 9 * DAY_MS)
+    expect(read(SIGNED_AT + later)).toMatchObject({ outcome: 'read' })
+    expect(read(SIGNED_AT + later + Math.sign(later))).toEqual({
+      outcome: 'refused',
+      reason: 'received_at_unlikely',
+      detail: 'it is said to have been received over a day from its signed time',
+    })
   })
 
   it('may name its headers as the wire does', () => {
@@ -73,8 +197,6 @@ describe('a line of an export', () => {
   })
 
   const known = JSON.parse(deliveryLine(BODY)).headers as Record<string, string>
-  const without = (name: string) => Object.fromEntries(Object.entries(known).filter(([key]) => key !== name))
-
   it.each([
     ['no JSON', '{"endpoint":', 'line_invalid', 'is not JSON'],
     ['no object', '[]', 'line_invalid', ''],
@@ -104,13 +226,13 @@ describe('a line of an export', () => {
     ['an unknown endpoint', deliveryLine(BODY, { endpoint: 'gone' }), 'endpoint_not_found', ''],
     [
       'no signature',
-      deliveryLine(BODY, { headers: without('x-webhook-signature') }),
+      deliveryLine(BODY, { headers: without(known, 'x-webhook-signature') }),
       'signature_missing',
       '',
     ],
     [
       'no timestamp',
-      deliveryLine(BODY, { headers: without('x-webhook-timestamp') }),
+      deliveryLine(BODY, { headers: without(known, 'x-webhook-timestamp') }),
       'timestamp_invalid',
       '',
     ],
@@ -136,9 +258,9 @@ describe('a line of an export', () => {
       (receivedAt: string) => manualLine(byHand('manual.granted', 0), { receivedAt }),
     ],
   ])('of %s was received a day from now at most, since nobody signed when', (_, lineReceived) => {
-    const read = (receivedAt: string) => readImportLine(lineReceived(receivedAt), endpointNamed, NOW)
-    expect(read('2026-03-03T12:00:00.000Z')).toMatchObject({ outcome: 'read' })
-    expect(read('2026-03-03T12:00:00.001Z')).toEqual({
+    const read = (receivedAt: string) => readImportLine(lineReceived(receivedAt), endpointNamed, SIGNED_AT)
+    expect(read('2026-03-02T12:00:00.000Z')).toMatchObject({ outcome: 'read' })
+    expect(read('2026-03-02T12:00:00.001Z')).toEqual({
       outcome: 'refused',
       reason: 'received_at_in_future',
       detail: 'it is said to have been received more than a day from now',

@@ -25,7 +25,7 @@ describe('an export', () => {
     const exported = await collect(db)
     expect(exported).toEqual(
       [EVENT, OTHER, NEXT].map(({ environment, eventId, endpoint, receivedAt, headers, body }) => {
-        return { environment, eventId, endpoint, receivedAt, headers, body, isAltered: false }
+        return { environment, eventId, endpoint, receivedAt, headers, body, isAltered: false, reading: null }
       }),
     )
   })
