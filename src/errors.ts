@@ -108,10 +108,11 @@ export function isExplained(error: unknown): boolean {
   return 'syscall' in error || (isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code))
 }
 
-/** What to say of a failure: a line where it is explained, else its stack. */
+/** What to say of a failure in a line: of a bug its kind too. Its stack is for the log, and tells a user nothing. */
 export function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (!isExplained(error)) return error.stack ?? error.message
+  if (isLatchkeyError(error)) return error.message
+  if (!isExplained(error)) return String(error)
   return 'code' in error && isSqliteCode(error.code) ? `${error.message} (${error.code})` : error.message
 }
 

@@ -9,7 +9,7 @@ import { readStore } from './read-store.js'
 /**
  * Compares what is stored with what its events say, and tells each difference as it is found, in either form: in a
  * damaged store there may be one for every event.
- * @throws {LatchkeyError} `rebuild_differs`
+ * @throws {LatchkeyError} `rebuild_differs`, `store_unavailable`
  */
 export async function verifyStore(
   config: Config,
@@ -17,19 +17,26 @@ export async function verifyStore(
   { out, now }: CliContext,
 ): Promise<void> {
   let count = 0
+  let needsReplay = false
   await readStore(config, async (db) => {
     if (json) out('{"differences":[')
-    for await (const difference of stateDifferences(db, await policyInForce(db), now)) {
-      const { environment, kind, id } = difference
-      if (!json) out(`${environment}  ${kind}  ${id}\n`)
-      else out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)
-      count += 1
+    try {
+      for await (const difference of stateDifferences(db, await policyInForce(db), now)) {
+        const { environment, kind, id } = difference
+        if (!json) out(`${environment}  ${kind}  ${id}\n`)
+        else out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)
+        count += 1
+        needsReplay ||= kind === 'link' || kind === 'place'
+      }
+    } finally {
+      // Those found before a failure are JSON too.
+      if (json) out(']}\n')
     }
   })
-  if (json) out(']}\n')
   if (count > 0) {
     const counted = count === 1 ? 'one thing stands' : `${count} things stand`
-    throw new LatchkeyError('rebuild_differs', `${counted} otherwise than the stored events say`)
+    const mend = `latchkey ${needsReplay ? 'replay, and then latchkey rebuild, mend' : 'rebuild mends'} that`
+    throw new LatchkeyError('rebuild_differs', `${counted} otherwise than the stored events say: ${mend}`)
   }
   if (!json) out('everything stands as the stored events say\n')
 }

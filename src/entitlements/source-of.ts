@@ -20,10 +20,11 @@ export function linkOf(event: NormalizedEvent): PaymentLink | null {
   return { paymentId, subscriptionId, linkedAt: createdAt, linkedBy: id }
 }
 
-/** Where events disagree, the newest link counts. */
+/** Where events disagree, the newest link counts; of one event, what it is read to say now. */
 export function isNewerLink(a: PaymentLink, b: PaymentLink | undefined): boolean {
   if (b === undefined) return true
-  return (a.linkedAt - b.linkedAt || compareText(a.linkedBy, b.linkedBy)) > 0
+  const order = a.linkedAt - b.linkedAt || compareText(a.linkedBy, b.linkedBy)
+  return order > 0 || (order === 0 && a.subscriptionId !== b.subscriptionId)
 }
 
 /**

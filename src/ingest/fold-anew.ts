@@ -26,11 +26,15 @@ export async function foldAnew(
   return foldWhole(await loadWholeSources(db, environment, keys), policy)
 }
 
-/** The same of sources that are loaded already. */
+/**
+ * The same of sources that are loaded already.
+ * @throws {LatchkeyError} `store_unavailable` where an event of one can't be read
+ */
 export function foldWhole(whole: readonly WholeSource[], policy: Policy): FoldedAnew {
   const sources: NextSource[] = []
   const dispositions: NextDisposition[] = []
-  for (const { key, events, standing } of whole) {
+  for (const { key, events, standing, unreadable } of whole) {
+    if (unreadable !== null) throw unreadable
     const folded = foldStored(key, events, policy)
     if (!standsAs(standing, folded)) sources.push({ key, folded })
     addChanged(dispositions, key, folded, events, policy)

@@ -13,6 +13,7 @@ import { markTouched } from '../store/rebuild-progress.js'
 import type { ReplayCounts } from '../store/replay-progress.js'
 import { rewriteEvents, type StandingEvent, saysTheSame } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
+import { eventInFormIfReadable } from '../store/stored-form.js'
 import { assignSources } from './assign-sources.js'
 import { markDeletions } from './mark-deletions.js'
 import { type ReadAgain, readAgain } from './read-again.js'
@@ -142,8 +143,9 @@ function eventIn({ normalized }: ReadAgain): NormalizedEvent | null {
   return normalized.ok ? normalized.event : null
 }
 
+/** Null too where it can't be read: what it said then, nobody knows. */
 function eventOf({ normalized }: StandingEvent): NormalizedEvent | null {
-  return normalized === null ? null : (JSON.parse(normalized) as NormalizedEvent)
+  return normalized === null ? null : eventInFormIfReadable(normalized)
 }
 
 function sourceIn({ source_kind: kind, source_id: id }: StandingEvent): SourceKey | null {

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor } from '../store/changes.js'
 import { newestSeq, walkEvents } from '../store/event-walk.js'
@@ -12,6 +12,7 @@ import {
   type ReplayProgress,
   saveReplayProgress,
 } from '../store/replay-progress.js'
+import { loadUnreadable } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
 import type { DifferenceSummary } from './access-difference.js'
 import { type ReplayTerms, replayBatch } from './replay-batch.js'
@@ -78,21 +79,35 @@ export function createReplay({ db, clock, batchSize = EVENTS_PER_BATCH }: Replay
       })
     }
 
-    await goOn()
     const { filter } = order
+    const { environment } = filter
+    const readAll = (
+      seqs: readonly number[],
+      reached: number,
+      counted = (counts: ReplayCounts) => counts,
+    ): Promise<void> =>
+      commit(async (trx, terms) => {
+        const { counts, isDoubted } = await replayBatch(trx, seqs, { ...terms, environment })
+        return readUpTo(progress, reached, counted(counts), { environment, isDoubted })
+      })
+    const readBatch = async (seqs: readonly number[]): Promise<void> => {
+      const reached = seqs.at(-1) ?? progress.reached
+      try {
+        await readAll(seqs, reached)
+      } catch (error) {
+        if (!isLatchkeyError(error, 'store_unavailable')) throw error
+        // Sources are folded from what all of their events were read as, and of one it can't be read.
+        await readAll(await unreadableEvents(db, filter, progress.newest), progress.reached, countedAhead)
+        await readAll(seqs, reached)
+      }
+    }
+
+    await goOn()
     const walk = walkEvents(db, filter, { order: 'oldest first', beyond: progress.reached })
     for await (const { matching, last } of walk) {
       const meant = matching.filter((seq) => seq <= progress.newest)
       for (let i = 0; i < meant.length; i += batchSize) {
-        const seqs = meant.slice(i, i + batchSize)
-        await commit(async (trx, terms) => {
-          const { environment } = filter
-          const batch = await replayBatch(trx, seqs, { ...terms, environment })
-          return readUpTo(progress, seqs.at(-1) ?? progress.reached, batch.counts, {
-            environment,
-            ...batch,
-          })
-        })
+        await readBatch(meant.slice(i, i + batchSize))
         await goOn()
       }
       progress = { ...progress, reached: Math.min(last, progress.newest) }
@@ -100,17 +115,35 @@ export function createReplay({ db, clock, batchSize = EVENTS_PER_BATCH }: Replay
       if (last >= progress.newest) break
     }
     for (;;) {
-      const [environment] = progress.doubted
-      if (environment === undefined) break
-      await commit((trx, terms) => settleDoubts(trx, progress, { ...terms, environment }, batchSize))
+      const [doubted] = progress.doubted
+      if (doubted === undefined) break
+      await commit((trx, terms) => settleDoubts(trx, progress, { ...terms, environment: doubted }, batchSize))
       await goOn()
     }
     return db.transaction().execute(async (trx) => {
-      const access = await replayEffects(trx, filter.environment, progress.changesAfter)
+      const access = await replayEffects(trx, environment, progress.changesAfter)
       await clearReplayProgress(trx)
       return { counts: progress.counts, access }
     })
   }
+}
+
+/** Those that are meant, all of them, and can be read again but not as they stand. */
+async function unreadableEvents(
+  db: Kysely<Database>,
+  filter: ReplayOrder['filter'],
+  newest: number,
+): Promise<readonly number[]> {
+  const found: number[] = []
+  for await (const { matching } of walkEvents(db, filter, { order: 'oldest first', beyond: 0 })) {
+    found.push(...(await loadUnreadable(db, matching)))
+  }
+  return found.filter((seq) => seq <= newest)
+}
+
+/** Of what is read ahead of its turn: then it is read again, and counted. */
+function countedAhead({ changed, recovered }: ReplayCounts): ReplayCounts {
+  return { ...NOTHING_READ, changed, recovered }
 }
 
 /** Goes on with what was interrupted, if it meant the same to the same program; its doubts are settled in any case. */

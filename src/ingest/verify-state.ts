@@ -13,12 +13,13 @@ import { eachCustomers } from './each-customer.js'
 import { foldWhole } from './fold-anew.js'
 import { accessFrom, differs } from './save-access.js'
 import { sourcelessTypes } from './sourceless-types.js'
+import { findMisplaced } from './verify-links.js'
 
 /** Something that does not stand as folding everything from nothing would have it. */
 export interface StateDifference {
   readonly environment: Environment
-  readonly kind: 'source' | 'disposition' | 'entitlement'
-  /** `subscription sub_1`, an event's id, or `cus_1 pro_1`. */
+  readonly kind: 'source' | 'link' | 'place' | 'disposition' | 'entitlement'
+  /** `subscription sub_1`, the payment's id of a `link`, an event's id, or `cus_1 pro_1`. */
   readonly id: string
 }
 
@@ -26,20 +27,27 @@ export interface StateDifference {
 const EVENTS_AT_ONCE = 1_000
 
 /**
- * Compares what stands with what all stored events come to under the policy in force. Changes nothing.
+ * Compares what stands with what all stored events come to under the policy in force. Changes nothing. A source with an
+ * event that can't be read stands otherwise, whatever it is.
  * @param clock epoch milliseconds, asked all along: a daemon beside it goes on writing down what time changes
+ * @throws {LatchkeyError} `store_unavailable` where something done by hand can't be read
  */
 export async function* stateDifferences(
   db: Kysely<Database>,
   policy: Policy,
   clock: () => number,
 ): AsyncGenerator<StateDifference> {
-  const stepFrom = (place: WalkPlace): Promise<SourceStep | null> =>
-    db.transaction().execute((trx) => loadNextSources(trx, place, EVENTS_AT_ONCE))
+  const stepFrom = (place: WalkPlace): Promise<CheckedStep | null> =>
+    db.transaction().execute((trx) => checkNextSources(trx, place))
   let step = await stepFrom(WALK_START)
   while (step !== null) {
+    yield* step.misplaced
     for (const [environment, whole] of step.sources) {
-      const { sources, dispositions } = foldWhole(whole, policy)
+      for (const { key, unreadable } of whole) {
+        if (unreadable !== null) yield { environment, kind: 'source', id: `${key.kind} ${key.id}` }
+      }
+      const readable = whole.filter(({ unreadable }) => unreadable === null)
+      const { sources, dispositions } = foldWhole(readable, policy)
       for (const { key } of sources) yield { environment, kind: 'source', id: `${key.kind} ${key.id}` }
       for (const { eventId } of dispositions) yield { environment, kind: 'disposition', id: eventId }
     }
@@ -47,6 +55,23 @@ export async function* stateDifferences(
   }
   yield* sourcelessDifferences(db, policy)
   for (const environment of ENVIRONMENTS) yield* entitlementDifferences(db, environment, clock)
+}
+
+interface CheckedStep extends SourceStep {
+  readonly misplaced: readonly StateDifference[]
+}
+
+/** In one transaction: a delivery between would put events elsewhere. */
+async function checkNextSources(trx: Transaction<Database>, place: WalkPlace): Promise<CheckedStep | null> {
+  const step = await loadNextSources(trx, place, EVENTS_AT_ONCE)
+  if (step === null) return null
+  const misplaced: StateDifference[] = []
+  for (const [environment, whole] of step.sources) {
+    const { paymentIds, eventIds } = await findMisplaced(trx, environment, whole)
+    for (const id of paymentIds) misplaced.push({ environment, kind: 'link', id })
+    for (const id of eventIds) misplaced.push({ environment, kind: 'place', id })
+  }
+  return { ...step, misplaced }
 }
 
 /** What is said of events that belong to no source. */
@@ -84,8 +109,10 @@ async function compareReadable(
   try {
     return await compareAccess(trx, environment, [customerId], clock)
   } catch (error) {
-    if (isUnreadable(error)) return []
-    throw error
+    if (!isUnreadable(error)) throw error
+    // What was done by hand may belong to no source: then nothing has named it.
+    await loadActsOn(trx, environment, [customerId])
+    return []
   }
 }
 

@@ -11,6 +11,7 @@ import { loadCustomers } from './customers.js'
 import { sourceKey } from './keys.js'
 import type { Database, EventsTable } from './schema.js'
 import { loadSourcesOfCustomers } from './sources.js'
+import { eventInForm } from './stored-form.js'
 
 /** How many of the newest held events are looked through for those that may be the customer's. */
 const HOLDS_SEEN = 1000
@@ -51,9 +52,9 @@ function mayBeAbout(event: NormalizedEvent, customerId: string, productId: strin
 const selectEvents = bulkLookup(
   ['environment', 'source_kind', 'source_id'],
   (isTold) => sql<
-    Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'received_at' | 'disposition'>
+    Pick<EventsTable, 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'received_at' | 'disposition'>
   >`
-    select source_kind, source_id, normalized, received_at, disposition from events
+    select source_kind, source_id, event_id, normalized, received_at, disposition from events
     where ${isTold}`,
 )
 
@@ -83,7 +84,7 @@ async function loadHolds(
 ): Promise<readonly StoredHold[]> {
   const rows = await db
     .selectFrom('events')
-    .select(['source_kind', 'source_id', 'normalized', 'received_at', 'disposition', 'reason'])
+    .select(['source_kind', 'source_id', 'event_id', 'normalized', 'received_at', 'disposition', 'reason'])
     .where('environment', '=', environment)
     // Both values in literals: only so does SQLite read the index of the few events that wait.
     .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
@@ -101,6 +102,7 @@ async function loadHolds(
 interface EventRow {
   readonly source_kind: SourceKey['kind'] | null
   readonly source_id: string | null
+  readonly event_id: string
   readonly normalized: string | null
   readonly received_at: number
   readonly disposition: StoredSourceEvent['disposition'] | 'quarantined'
@@ -110,8 +112,8 @@ function sourceIn({ source_kind: kind, source_id: id }: EventRow): SourceKey | n
   return kind === null || id === null ? null : { kind, id }
 }
 
-function storedEvent({ normalized, received_at, disposition }: EventRow): StoredSourceEvent | null {
-  const event = normalized === null ? null : (JSON.parse(normalized) as NormalizedEvent)
+function storedEvent({ event_id, normalized, received_at, disposition }: EventRow): StoredSourceEvent | null {
+  const event = normalized === null ? null : eventInForm(normalized, event_id)
   if (event === null || disposition === 'quarantined' || !isFoldable(event)) return null
   return { event, receivedAt: received_at, disposition }
 }

@@ -6,6 +6,7 @@ import { removalIn } from './event-rows.js'
 import { newestSeq, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
 import type { Database, EventConflictsTable, EventsTable } from './schema.js'
+import { eventInForm } from './stored-form.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
@@ -117,7 +118,7 @@ function readingIn(row: ReadRow): ExportedReading | null {
   const removal = removalIn(row)
   if (row.headers === 'null' || removal === null || row.normalized === null) return null
   return {
-    event: JSON.parse(row.normalized) as NormalizedEvent,
+    event: eventInForm(row.normalized, row.event_id),
     left: row.body,
     bodySha256: row.body_sha256,
     removed: { ...removal, bytes: row.body_bytes ?? 0 },

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 import { type OtherBody, REASON_TEXT, type StoredEventDetail } from '../entitlements/stored-event.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import { removalIn, selectSummaries, toStoredEvents } from './event-rows.js'
 import type { SignedHeaders } from './events.js'
 import type { Database } from './schema.js'
+import { eventInForm } from './stored-form.js'
 
 /** A sender that signs something else at each attempt must not make an answer without end. */
 const OTHER_BODIES_SHOWN = 100
@@ -29,7 +30,7 @@ export function createEventReader(db: Kysely<Database>): ReadEvent {
     return {
       ...event,
       reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
-      normalized: row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent),
+      normalized: row.normalized === null ? null : eventInForm(row.normalized, query.eventId),
       headers: JSON.parse(row.headers) as SignedHeaders | null,
       otherBodies: await loadOtherBodies(db, query),
     }

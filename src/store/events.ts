@@ -7,6 +7,7 @@ import { bulkInsert, bulkLookup, bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
 import { paymentKey, sourceKey } from './keys.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
+import { eventInForm } from './stored-form.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
 export interface SignedHeaders {
@@ -128,8 +129,8 @@ export async function loadKnownPayments(
 
 const selectSourceEvents = bulkLookup(
   ['environment', 'source_kind', 'source_id'],
-  (isTold) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'normalized'>>`
-    select source_kind, source_id, normalized from events
+  (isTold) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'event_id' | 'normalized'>>`
+    select source_kind, source_id, event_id, normalized from events
     where ${isTold}`,
 )
 
@@ -144,9 +145,9 @@ export async function loadSourceEvents(
     db,
     sources.map(({ kind, id }) => [environment, kind, id]),
   )
-  for (const { source_kind: kind, source_id: id, normalized } of rows) {
+  for (const { source_kind: kind, source_id: id, event_id: eventId, normalized } of rows) {
     if (kind === null || id === null || normalized === null) continue
-    found.get(sourceKey({ kind, id }))?.push(JSON.parse(normalized) as NormalizedEvent)
+    found.get(sourceKey({ kind, id }))?.push(eventInForm(normalized, eventId))
   }
   return found
 }

@@ -2,10 +2,12 @@ import { type Kysely, sql } from 'kysely'
 import { type Block, foldBlocks } from '../entitlements/blocks.js'
 import { afterErasures, foldErasures } from '../entitlements/erasures.js'
 import type { SourceState } from '../entitlements/model.js'
-import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './change-cursor.js'
 import type { Database } from './schema.js'
+import { parseState } from './sources.js'
+import { eventInForm } from './stored-form.js'
 
 /** What an answer about one customer is worked out from. */
 export interface Grounds {
@@ -20,6 +22,7 @@ export interface Grounds {
 interface GroundRow {
   readonly kind: 'source' | 'manual' | 'cursor' | 'epoch'
   readonly customer_id: string | null
+  readonly event_id: string | null
   readonly content: string | null
 }
 
@@ -27,16 +30,16 @@ interface GroundRow {
 const selectGrounds = bulkStatement(
   (keys) => sql<GroundRow>`
     with asked (environment, customer_id) as (${keys})
-    select 'source' as kind, sources.customer_id, sources.state as content from asked
+    select 'source' as kind, sources.customer_id, null as event_id, sources.state as content from asked
     join sources on sources.environment = asked.environment and sources.customer_id = asked.customer_id
     union all
-    select 'manual', events.customer_id, events.normalized from asked
+    select 'manual', events.customer_id, events.event_id, events.normalized from asked
     join events on events.environment = asked.environment and events.customer_id = asked.customer_id
     where events.type like 'manual.%'
     union all
-    select 'cursor', null, cast(max(cursor) as text) from changes
+    select 'cursor', null, null, cast(max(cursor) as text) from changes
     union all
-    select 'epoch', null, value from settings where key = ${sql.lit(EPOCH_SETTING)}`,
+    select 'epoch', null, null, value from settings where key = ${sql.lit(EPOCH_SETTING)}`,
 )
 
 /** By customer id. */
@@ -53,15 +56,15 @@ export async function loadGrounds(
   )
   let cursor: number | null = null
   let epoch = NO_EPOCH
-  for (const { kind, customer_id: customerId, content } of rows) {
+  for (const { kind, customer_id: customerId, event_id: eventId, content } of rows) {
     // The first of several: a change that commits in between is then told twice, never missed.
     if (kind === 'cursor') cursor ??= Number(content)
     else if (kind === 'epoch') epoch = content ?? epoch
     else if (content !== null && customerId !== null) {
-      const read = JSON.parse(content) as SourceState | NormalizedEvent
-      if (!('subject' in read)) sources.get(customerId)?.push(read)
+      const event = eventId === null ? null : eventInForm(content, eventId)
+      if (event === null) sources.get(customerId)?.push(parseState(content))
       // A provider's event may bear any type; what was done by hand is known by its subject.
-      else if (read.subject === 'manual') events.get(customerId)?.push(read)
+      else if (event.subject === 'manual') events.get(customerId)?.push(event)
     }
   }
   return new Map(

@@ -1,15 +1,16 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
 import { fingerprintsIn } from './erased-ids.js'
 import type { RecordedErasure } from './erasure-file.js'
 import type { Database } from './schema.js'
+import { eventInForm } from './stored-form.js'
 
 /** The type in these very words: SQLite finds the index of these few events by them. */
 const selectManualEvents = bulkLookup(
   ['environment', 'customer_id'],
-  (isTold) => sql<{ normalized: string }>`
-    select normalized from events where ${isTold} and type like 'manual.%'`,
+  (isTold) => sql<{ event_id: string; normalized: string }>`
+    select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
 )
 
 /** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */
@@ -23,8 +24,8 @@ export async function loadManualEvents(
     db,
     [...found.keys()].map((id) => [environment, id]),
   )
-  for (const { normalized } of rows) {
-    const event = JSON.parse(normalized) as NormalizedEvent
+  for (const { event_id: eventId, normalized } of rows) {
+    const event = eventInForm(normalized, eventId)
     // A provider's event may bear any type; what was done by hand is known by its subject.
     if (event.subject === 'manual') found.get(event.customerId)?.push(event)
   }
@@ -43,7 +44,7 @@ export async function loadManualEvent(
     .where('environment', '=', environment)
     .where('event_id', '=', eventId)
     .executeTakeFirst()
-  const event = row?.normalized == null ? null : (JSON.parse(row.normalized) as NormalizedEvent)
+  const event = row?.normalized == null ? null : eventInForm(row.normalized, eventId)
   return event?.subject === 'manual' ? event : null
 }
 
@@ -57,11 +58,11 @@ export async function loadErasureActs(db: Kysely<Database>): Promise<readonly Re
         .onRef('events.event_id', '=', 'erasures.event_id'),
     )
     .select(['erasures.environment', 'erasures.customer_id', 'erasures.erased_at', 'erasures.fingerprints'])
-    .select('events.normalized')
+    .select(['events.event_id', 'events.normalized'])
     .orderBy('erasures.erased_at')
     .execute()
   return rows.flatMap(({ environment, customer_id: customerId, erased_at: at, ...row }) => {
-    const event = JSON.parse(String(row.normalized)) as NormalizedEvent
+    const event = eventInForm(String(row.normalized), row.event_id)
     if (event.subject !== 'manual') return []
     const { id: eventId, actor, reason } = event
     const fingerprints = fingerprintsIn(row.fingerprints)

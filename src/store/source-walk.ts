@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from './environments.js'
 import type { StoredSourceKey } from './keys.js'
 import type { Database } from './schema.js'
+import { eventsInForms } from './stored-form.js'
 import type { StoredSourceEvent } from './stored-sources.js'
 import { loadWholeSources, type StandingSource, type WholeSource } from './whole-sources.js'
 
@@ -65,15 +66,11 @@ async function loadStanding(
   if (last === undefined) return null
   const place: WalkPlace = { among: 'standing', afterSeq: last.seq }
   if (isCut && rows.length === 1) {
-    const { environment, kind, id } = last
-    return {
-      sources: new Map([[environment, await loadWholeSources(db, environment, [{ kind, id }])]]),
-      place,
-    }
+    return { sources: new Map([[last.environment, [await loadByItself(db, last)]]]), place }
   }
   const sources = new Map<Environment, WholeSource[]>()
   for (const row of whole) {
-    const source = toSource(row)
+    const source = toSource(row) ?? (await loadByItself(db, row))
     const known = sources.get(row.environment)
     if (known) known.push(source)
     else sources.set(row.environment, [source])
@@ -105,30 +102,41 @@ async function loadRows(
   return rows
 }
 
+/** Null where not all of its events can be read. */
 function toSource({
   kind,
   id,
-  events,
+  events: forms,
   outcomes,
   customer_id,
   state,
   memory,
   newest_at,
-}: SourceRow): WholeSource {
-  return {
-    key: { kind, id },
-    events: events === null || outcomes === null ? [] : toEvents(events, outcomes),
-    standing: { customer_id, state, memory, newest_at },
-  }
+}: SourceRow): WholeSource | null {
+  const events = forms === null || outcomes === null ? [] : toEvents(forms, outcomes)
+  if (events === null) return null
+  const standing = { customer_id, state, memory, newest_at }
+  return { key: { kind, id }, events, standing, unreadable: null }
 }
 
 /** As one text, since many small ones take longer to parse. */
-function toEvents(events: string, outcomes: string): StoredSourceEvent[] {
+function toEvents(forms: string, outcomes: string): StoredSourceEvent[] | null {
   const told = outcomes.split(',')
-  return (JSON.parse(`[${events}]`) as NormalizedEvent[]).map((event, i) => {
+  const events = eventsInForms(forms, told.length)
+  if (events === null) return null
+  return events.map((event, i) => {
     const [disposition, reason = null] = told[i]?.split(':') ?? []
     return { event, disposition, reason } as StoredSourceEvent
   })
+}
+
+/** Its events one by one: one that can't be read is known by its id. */
+async function loadByItself(
+  db: Kysely<Database>,
+  { environment, kind, id }: StoredSourceKey,
+): Promise<WholeSource> {
+  const [source] = await loadWholeSources(db, environment, [{ kind, id }])
+  return source as WholeSource
 }
 
 /** Of which nothing stands, among the sources of the next events. */

@@ -34,8 +34,7 @@ export async function loadSources(
   }
   for (const row of await selectSources(db, unknown)) {
     const state = parseState(row.state)
-    const memory = row.memory === null ? null : (JSON.parse(row.memory) as SourceMemory)
-    found.set(sourceKey(state), { state, memory })
+    found.set(sourceKey(state), { state, memory: parseMemory(row.memory) })
   }
   return found
 }
@@ -133,13 +132,21 @@ export async function deleteSources(
  * As this program writes them, only damage makes one unreadable.
  * @throws {LatchkeyError} `store_unavailable`
  */
-function parseState(text: string): SourceState {
-  const state = parsed(text)
+export function parseState(text: string): SourceState {
+  const state = parsed<SourceState>(text)
   if (Array.isArray(state?.intervals)) return state as SourceState
   throw new LatchkeyError('store_unavailable', UNREADABLE)
 }
 
-function parsed(text: string): Partial<SourceState> | null {
+/** @throws {LatchkeyError} `store_unavailable` */
+function parseMemory(text: string | null): SourceMemory | null {
+  if (text === null) return null
+  const memory = parsed<SourceMemory>(text)
+  if (memory !== null) return memory as SourceMemory
+  throw new LatchkeyError('store_unavailable', UNREADABLE)
+}
+
+function parsed<Value>(text: string): Partial<Value> | null {
   try {
     return JSON.parse(text)
   } catch {

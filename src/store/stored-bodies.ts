@@ -4,6 +4,7 @@ import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { isAltered } from './body-as-it-came.js'
 import type { Database, EventConflictsTable } from './schema.js'
+import { eventInForm } from './stored-form.js'
 
 /** A stored event with its bytes, and whose it is. */
 export interface StoredBody {
@@ -65,7 +66,7 @@ export async function loadStoredBodies(
     isByHand: row.headers === 'null',
     body: row.body,
     isAltered: isAltered(row),
-    event: row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent),
+    event: row.normalized === null ? null : eventInForm(row.normalized, row.event_id),
     customerId: row.customer_id ?? row.source_customer_id,
   }))
 }

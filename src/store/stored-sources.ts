@@ -4,6 +4,7 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
 import { sourceKey } from './keys.js'
 import type { Database, EventsTable } from './schema.js'
+import { eventInForm } from './stored-form.js'
 
 /** A stored event of a source, and what became of it. */
 export interface StoredSourceEvent {
@@ -23,12 +24,17 @@ export async function countSources(db: Kysely<Database>): Promise<number> {
 
 const selectEvents = bulkLookup(
   ['environment', 'source_kind', 'source_id'],
-  (isTold) => sql<Pick<EventsTable, 'source_kind' | 'source_id' | 'normalized' | 'disposition' | 'reason'>>`
-    select source_kind, source_id, normalized, disposition, reason from events
+  (isTold) => sql<
+    Pick<EventsTable, 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'disposition' | 'reason'>
+  >`
+    select source_kind, source_id, event_id, normalized, disposition, reason from events
     where ${isTold}`,
 )
 
-/** By `sourceKey`, in no order; a source of which no event is stored has an empty list. */
+/**
+ * By `sourceKey`, in no order; a source of which no event is stored has an empty list.
+ * @throws {LatchkeyError} `store_unavailable` where what one was read as can't be read
+ */
 export async function loadEventsOfSources(
   db: Kysely<Database>,
   environment: Environment,
@@ -39,9 +45,9 @@ export async function loadEventsOfSources(
     db,
     sources.map(({ kind, id }) => [environment, kind, id]),
   )
-  for (const { source_kind: kind, source_id: id, normalized, disposition, reason } of rows) {
+  for (const { source_kind: kind, source_id: id, event_id, normalized, disposition, reason } of rows) {
     if (kind === null || id === null || normalized === null) continue
-    const event = JSON.parse(normalized) as NormalizedEvent
+    const event = eventInForm(normalized, event_id)
     found.get(sourceKey({ kind, id }))?.push({ event, disposition, reason })
   }
   return found

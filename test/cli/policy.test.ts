@@ -126,7 +126,7 @@ describe('rebuild', () => {
     expect(await cli(['rebuild', '--verify', '--config', config])).toEqual({
       exitCode: 1,
       out: 'live  entitlement  cus_of_pay_a pro_1\n',
-      err: 'error: one thing stands otherwise than the stored events say\n',
+      err: 'error: one thing stands otherwise than the stored events say: latchkey rebuild mends that\n',
     })
     expect((await cli(['rebuild', '--config', config])).out).toContain('refunded -> active\n')
     expect(await cli(['rebuild', '--verify', '--config', config])).toMatchObject({ exitCode: 0 })

@@ -1,11 +1,14 @@
 import fc from 'fast-check'
+import type { Kysely } from 'kysely'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ReplayOrder } from '../../src/ingest/replay.js'
-import { paymentEvent } from '../entitlements/events.js'
+import { type StateDifference, stateDifferences } from '../../src/ingest/verify-state.js'
+import type { Database } from '../../src/store/schema.js'
+import { paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { misreadDeliveries, takeInMisread } from './older-readings.js'
-import { storeUnder } from './rebuild-store.js'
+import { NOW, storeUnder } from './rebuild-store.js'
 import { allOf, orderOf, replayAll, replayStore, standing } from './replay-store.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
@@ -144,3 +147,51 @@ it('settles what an interrupted replay had taken back, though the next one means
   const anew = await storeUnder(DOCUMENTED_POLICY, [newer, ...between, older])
   expect(await standing(store.db)).toEqual(await standing(anew.db))
 })
+
+const LINKED = [
+  paymentEvent({ id: 'evt_1', type: 'payment.authorized', paymentId: 'pay_1' }),
+  subscriptionEvent({ id: 'evt_2', type: 'subscription.created', paymentId: 'pay_1' }),
+]
+const LINK = { environment: 'live', kind: 'link', id: 'pay_1' }
+const PLACE = { environment: 'live', kind: 'place', id: 'evt_1' }
+
+it.each<[string, readonly object[], (db: Kysely<Database>) => Promise<unknown>]>([
+  ['a link that is gone', [LINK, PLACE], (db) => db.deleteFrom('payment_links').execute()],
+  [
+    'a link to another subscription',
+    [LINK, PLACE],
+    (db) => db.updateTable('payment_links').set({ subscription_id: 'sub_9' }).execute(),
+  ],
+  [
+    'a link that is older than its event',
+    [LINK],
+    (db) => db.updateTable('payment_links').set({ linked_at: 1 }).execute(),
+  ],
+  [
+    'an event with another source',
+    [PLACE],
+    (db) =>
+      db
+        .updateTable('events')
+        .set({ source_kind: 'payment', source_id: 'pay_1' })
+        .where('event_id', '=', 'evt_1')
+        .execute(),
+  ],
+])('mends %s, which verifying names', async (_, named, damage) => {
+  const store = await replayStore(DOCUMENTED_POLICY)
+  for (const event of LINKED) await store.writeBatch([deliveryOf(bodyOf(event))])
+  const right = await standing(store.db)
+  await damage(store.db)
+  const found = await verified(store.db)
+  expect(found).toEqual(expect.arrayContaining([...named]))
+  await store.replay(orderOf())
+  await store.rebuild(DOCUMENTED_POLICY)
+  expect(await verified(store.db)).toEqual([])
+  expect(await standing(store.db)).toEqual(right)
+})
+
+async function verified(db: Kysely<Database>): Promise<readonly StateDifference[]> {
+  const found: StateDifference[] = []
+  for await (const difference of stateDifferences(db, DOCUMENTED_POLICY, () => NOW)) found.push(difference)
+  return found
+}
