@@ -24,6 +24,7 @@ import { createIngestQueue } from './ingest/queue.js'
 import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
 import { startWriter } from './ingest/start-writer.js'
+import { beginErasureList } from './store/erasure-file.js'
 import { loadDeletedUnerased, loadErasure } from './store/erasures.js'
 import { createEventBodyReader } from './store/event-body-reader.js'
 import { createEventPageReader } from './store/event-page-reader.js'
@@ -111,7 +112,7 @@ export async function startDaemon(
     })
     started.add('rebuilds', rebuilds.stop)
     const replays = createReplays({
-      file: config.database.file,
+      file: store.file,
       writer,
       aside,
       config: () => current,
@@ -123,6 +124,7 @@ export async function startDaemon(
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
     tellOfStore(store, config, clock(), log)
+    if (store.isNew) beginErasureList(store.file)
     const again = await trusted(inPlace(writer.settleErasures))()
     if (again > 0)
       log.warn({ count: again }, 'erased again whom the database, an older one, did not know to be')

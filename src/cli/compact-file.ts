@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { compact } from '../store/compact.js'
 import { openDatabase } from '../store/dialect.js'
 import { emptyLog } from '../store/empty-log.js'
+import { removeLeftBehind } from '../store/left-behind.js'
 import { lockStore } from '../store/lock.js'
 import { placeOf } from '../store/place.js'
 import { assertDatabase } from './assert-database.js'
@@ -15,6 +16,7 @@ export async function compactFile(path: string) {
   const file = placeOf(path)
   const lock = lockStore(file)
   try {
+    removeLeftBehind(file)
     const before = statSync(file).size
     const db = openDatabase(file, { readOnly: false })
     try {

@@ -31,7 +31,7 @@ export async function replayHere(
   const store = await openStore(file, config.policy, now, open)
   try {
     const rehearse = createRehearse({
-      file,
+      file: store.file,
       startCopy: startBackup,
       openCopy: (copy) => openCopy(copy, open, config, now),
     })

@@ -2,14 +2,11 @@ import { resolve } from 'node:path'
 import type { Config } from '../config/types.js'
 import { recordErasuresOf } from '../ingest/settle-erasures.js'
 import { openWriter } from '../ingest/writer.js'
-import { countUnreadable, erasureFileOf } from '../store/erasure-file.js'
+import { DOUBT, erasureFileOf, readDoubt } from '../store/erasure-file.js'
 import { type ErasedAgain, type Restored, restore } from '../store/restore.js'
 import { withByteProgress } from './byte-progress.js'
 import { jsonLine, loadNamedConfig, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
-
-const MAY_LACK =
-  'whoever was erased since the backup may be back: no whole list of them stood beside the database; erase them again'
 
 /** Puts a backup in the place of the configured database, and says what was there. */
 export async function runRestore(from: string, options: SharedOptions, context: CliContext): Promise<void> {
@@ -32,13 +29,12 @@ async function eraseAgain(
   before: string | null,
   clock: () => number,
 ): Promise<ErasedAgain> {
-  const isListWhole = countUnreadable(list) === 0
-  const isKnown = before !== null && (await recordErasuresOf(before, list))
+  await recordErasuresOf(before, list, clock())
   const writer = openWriter(part, clock, list)
   try {
     const erasedAgain = await writer.settleErasures()
     await writer.finishErasures()
-    return { erasedAgain, mayLackErasures: !isListWhole && !isKnown }
+    return { erasedAgain, mayLackErasures: readDoubt(list) !== null }
   } finally {
     await writer.close()
   }
@@ -55,12 +51,19 @@ function describe(
     ...(erasedAgain === 0
       ? []
       : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
-    ...(mayLackErasures ? [MAY_LACK] : []),
+    ...(mayLackErasures ? [mayLackLine(erasureFileOf(file))] : []),
     keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
     'whoever follows the change log begins anew: cursors from before are unknown now',
     ...(products.some(({ targets }) => targets.length > 0) ? followLines(membershipsKept) : []),
     '',
   ].join('\n')
+}
+
+function mayLackLine(list: string): string {
+  return (
+    `whoever was erased since the backup may be back, since no whole list of them stood at ${list}: ` +
+    `erase them again, and then remove the lines with ${DOUBT} from it`
+  )
 }
 
 /** Of roles and groups. */

@@ -1,5 +1,6 @@
-import { rmSync } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
+import { diskFailed, isDiskFailure } from '../store/database-file.js'
+import { dryRunOf, removeDryRun } from '../store/left-behind.js'
 import type { BackupUnderWay } from '../store/start-backup.js'
 import { callsThatFollow, type FollowingCall, type FollowingCalls } from './following-calls.js'
 import type { Replay, ReplayOrder, ReplayReport } from './replay.js'
@@ -8,11 +9,8 @@ import { neverStopping, type WorkOptions } from './work-options.js'
 /** How soon a copy under way is given up once it is not wanted. */
 const LOOK_EVERY_MS = 200
 
-/** What SQLite keeps beside a database file. */
-const SIDE_FILES = ['', '-wal', '-shm', '-journal']
-
 export interface RehearseDeps {
-  /** The database. */
+  /** The database itself, and no link to it: its lock is this process's, which alone removes what is left there. */
   readonly file: string
   readonly startCopy: (file: string, target: string) => BackupUnderWay
   readonly openCopy: (file: string) => Rehearsal
@@ -31,7 +29,7 @@ export interface RehearsalReport extends ReplayReport {
   readonly calls: FollowingCalls
 }
 
-/** @throws {LatchkeyError} `replay_interrupted` */
+/** @throws {LatchkeyError} `replay_interrupted`; `backup_failed` where the copy can't be made, or grow */
 export type Rehearse = (order: ReplayOrder, options?: WorkOptions) => Promise<RehearsalReport>
 
 /** Calls that a report names; it counts all. */
@@ -42,9 +40,9 @@ const SAMPLE_SIZE = 20
  * would do, and neither changes nor delays anything. It needs as much free disk as the database takes. One at a time.
  */
 export function createRehearse({ file, startCopy, openCopy }: RehearseDeps): Rehearse {
-  const copy = `${file}.dry-run`
+  const copy = dryRunOf(file)
   return async (order, { onProgress, isStopping = neverStopping } = {}) => {
-    removeCopy(copy)
+    removeDryRun(file)
     try {
       await copied(startCopy(file, copy), isStopping)
       const { replay, calls, close } = openCopy(copy)
@@ -55,8 +53,10 @@ export function createRehearse({ file, startCopy, openCopy }: RehearseDeps): Reh
       } finally {
         await close()
       }
+    } catch (error) {
+      throw isDiskFailure(error) ? diskFailed(`${copy} can't be written`, error) : error
     } finally {
-      removeCopy(copy)
+      removeDryRun(file)
     }
   }
 }
@@ -79,8 +79,4 @@ async function copied(
   } finally {
     clearInterval(watch)
   }
-}
-
-function removeCopy(copy: string): void {
-  for (const suffix of SIDE_FILES) rmSync(`${copy}${suffix}`, { force: true })
 }

@@ -1,7 +1,16 @@
 import type { Kysely } from 'kysely'
 import { openDatabase } from '../store/dialect.js'
 import { addFingerprints, type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
-import { appendErasures, erasureKey, type RecordedErasure, readErasures } from '../store/erasure-file.js'
+import { loadDoubt, saveDoubt } from '../store/erasure-doubt.js'
+import {
+  appendDoubt,
+  appendErasures,
+  erasureKey,
+  isWholeList,
+  type RecordedErasure,
+  readDoubt,
+  readErasures,
+} from '../store/erasure-file.js'
 import { keepFingerprintKey } from '../store/fingerprint-key.js'
 import { loadErasureActs } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
@@ -26,8 +35,8 @@ export function recordingErasures(db: Kysely<Database>, file: string, writeBatch
 }
 
 /**
- * Makes file and database tell the same: what a crash kept from being written down is written, and what the database
- * does not know is done again, as it was.
+ * Makes file and database tell the same: what a crash kept from being written down is written, what the database does
+ * not know is done again, as it was, and both say whether some may be missing.
  * @returns how many were done again
  */
 export async function settleErasures(
@@ -36,14 +45,13 @@ export async function settleErasures(
   writeBatch: WriteBatch,
 ): Promise<number> {
   await record(db, file)
-  const recorded = readErasures(file)
-  const missing = recorded.filter(isMissingIn(await loadErasedIds(db)))
+  const missing = await loadUnsettled(db, file)
   if (missing.length > 0) {
     const [key] = missing.flatMap(({ fingerprints }) => fingerprints.map((one) => one.key))
     if (key !== undefined) await db.transaction().execute((trx) => keepFingerprintKey(trx, key))
     await writeBatch(missing.map(toDelivery))
   }
-  const unknown = recorded.filter(isUnknownIn(await loadErasedIds(db)))
+  const unknown = readErasures(file).filter(isUnknownIn(await loadErasedIds(db)))
   if (unknown.length > 0) {
     await db.transaction().execute(async (trx) => {
       for (const erasure of unknown) await addFingerprints(trx, erasure, erasure.fingerprints)
@@ -52,22 +60,43 @@ export async function settleErasures(
   return missing.length
 }
 
+/** Those on the list that a database does not know. */
+export async function loadUnsettled(db: Kysely<Database>, file: string): Promise<readonly RecordedErasure[]> {
+  // First: whoever is erased meanwhile gets into the database, and then on the list.
+  const recorded = readErasures(file)
+  return recorded.filter(isMissingIn(await loadErasedIds(db)))
+}
+
 /**
- * Writes down the erasures that a database knows which another is about to replace.
- * @returns whether it could be read
+ * Writes down the erasures that a database knows which another is about to replace; and that some may be missing, where
+ * neither that database, which can't be read or is in doubt itself, nor the list tells of all.
+ *
+ * @param databaseFile null: there is none
+ * @param now epoch milliseconds
  */
-export async function recordErasuresOf(databaseFile: string, file: string): Promise<boolean> {
-  const acts = await erasureActsIn(databaseFile)
-  if (acts !== null) append(file, acts)
-  return acts !== null
+export async function recordErasuresOf(
+  databaseFile: string | null,
+  file: string,
+  now: number,
+): Promise<void> {
+  const known = databaseFile === null ? null : await erasuresKnownTo(databaseFile)
+  const knowsAll = known !== null && known.doubt === null
+  // Ahead of any erasure: interrupted, a list that is begun here must not pass for a whole one.
+  if (!knowsAll && !isWholeList(file)) appendDoubt(file, now)
+  if (known !== null) append(file, known.acts)
+}
+
+interface KnownErasures {
+  readonly acts: readonly RecordedErasure[]
+  readonly doubt: number | null
 }
 
 /** Null where they can't be read: whatever is wrong with that database, what takes its place must not fail for it. */
-async function erasureActsIn(databaseFile: string): Promise<readonly RecordedErasure[] | null> {
+async function erasuresKnownTo(databaseFile: string): Promise<KnownErasures | null> {
   try {
     const db = openDatabase(databaseFile, { readOnly: true })
     try {
-      return await loadErasureActs(db)
+      return { acts: await loadErasureActs(db), doubt: await loadDoubt(db) }
     } finally {
       await db.destroy()
     }
@@ -92,7 +121,17 @@ function isUnknownIn(erased: ErasedIds): (erasure: RecordedErasure) => boolean {
 }
 
 async function record(db: Kysely<Database>, file: string): Promise<void> {
+  await settleDoubt(db, file)
   append(file, await loadErasureActs(db))
+}
+
+/** A whole list ends the doubt. One that is not tells of it, also where the line that did so went with the file. */
+async function settleDoubt(db: Kysely<Database>, file: string): Promise<void> {
+  const known = await loadDoubt(db)
+  const told = readDoubt(file)
+  const doubt = isWholeList(file) ? null : (told ?? known)
+  if (doubt !== known) await db.transaction().execute((trx) => saveDoubt(trx, doubt))
+  if (doubt !== null && told === null) appendDoubt(file, doubt)
 }
 
 function append(file: string, acts: readonly RecordedErasure[]): void {

@@ -17,7 +17,7 @@ async function serve(port: MessagePort, file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
   const checkpoints = await startCheckpoints(db, file)
   let now = 0
-  const writer = createWriter(db, () => now, erasureFileOf(file))
+  const writer = createWriter({ db, file, clock: () => now, erasureFile: erasureFileOf(file) })
   const perform = createPerform(writer, (response) => port.postMessage(response))
 
   async function close(): Promise<void> {

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import { isStoreBroken } from '../store/connection.js'
 import { openDatabase } from '../store/dialect.js'
 import { erasureFileOf } from '../store/erasure-file.js'
+import { dryRunOf } from '../store/left-behind.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
@@ -47,18 +49,27 @@ export interface OpenWriter extends Writer {
  */
 export function openWriter(file: string, clock: () => number, erasureFile = erasureFileOf(file)): OpenWriter {
   const db = openDatabase(file, { readOnly: false })
-  return { ...createWriter(db, clock, erasureFile), close: () => db.destroy() }
+  return { ...createWriter({ db, file, clock, erasureFile }), close: () => db.destroy() }
 }
 
-/** @param db a connection that nobody else writes through */
-export function createWriter(db: Kysely<Database>, clock: () => number, erasureFile: string): Writer {
+export interface WriterDeps {
+  /** A connection that nobody else writes through. */
+  readonly db: Kysely<Database>
+  /** The database that it leads to. */
+  readonly file: string
+  readonly clock: () => number
+  /** Where erasures are written down. */
+  readonly erasureFile: string
+}
+
+export function createWriter({ db, file, clock, erasureFile }: WriterDeps): Writer {
   const describe = createWrittenBatch()
   const commitBatch = createBatchWriter({ db, policy: policyInForce, clock })
   const writeBatch = recordingErasures(db, erasureFile, commitBatch)
   return {
     writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
     settleErasures: () => settleErasures(db, erasureFile, writeBatch),
-    finishErasures: createFinishErasures({ db, clock }),
+    finishErasures: createFinishErasures({ db, clock, isCopied: () => existsSync(dryRunOf(file)) }),
     dropBodies: createDropBodies({ db, clock }),
     refreshDue: createRefreshDue({ db, clock }),
     rebuild: createRebuild({ db, clock }),

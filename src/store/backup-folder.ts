@@ -4,7 +4,8 @@ import { eventsEverStoredIn } from './events-ever-stored.js'
 import { removePartsOf } from './part-file.js'
 import { readTimeInName, timeInName } from './time-in-name.js'
 
-const NAME = /^latchkey-(.+)\.db$/
+/** What is told in it is the time. */
+export const BACKUP_NAME = /^latchkey-(.+)\.db$/
 const BEGUN = /^(latchkey-.+\.db)\.[0-9a-f]{12}\.part/
 
 /**
@@ -38,7 +39,7 @@ export function createBackupFolder(folder: string, keep: number): BackupFolder {
   const fileOf = (at: number): string => join(folder, `latchkey-${timeInName(at)}.db`)
 
   function newestFirst(): readonly number[] {
-    const times = names().map((name) => readTimeInName(NAME.exec(name)?.[1] ?? ''))
+    const times = names().map((name) => readTimeInName(BACKUP_NAME.exec(name)?.[1] ?? ''))
     return times.filter((time) => time !== null).sort((a, b) => b - a)
   }
 

@@ -1,6 +1,7 @@
 import { constants, setPriority } from 'node:os'
 import { failureText } from '../errors.js'
 import { backUp } from './backup.js'
+import { removePartsOf } from './part-file.js'
 import type { BackupReply } from './start-backup.js'
 
 /*
@@ -12,7 +13,10 @@ const [file = '', target = ''] = process.argv.slice(2)
 setPriority(constants.priority.PRIORITY_LOW)
 // A signal to the whole group is for the daemon to act on.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-process.once('disconnect', () => process.exit(1))
+process.once('disconnect', () => {
+  removePartsOf(target)
+  process.exit(1)
+})
 process.send?.(await reply(), () => process.exit(0))
 
 async function reply(): Promise<BackupReply> {

@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import { LatchkeyError } from '../errors.js'
 import { backUpBeforeMigration } from './back-up-before-migration.js'
 import { openDatabase } from './dialect.js'
+import { removeLeftBehind } from './left-behind.js'
 import { lockStore } from './lock.js'
 import { migrate } from './migrate.js'
 import { placeOf } from './place.js'
@@ -33,6 +34,7 @@ export async function bringFileUpToDate(path: string): Promise<BroughtUpToDate> 
   const file = placeOf(path)
   const lock = lockStore(file)
   try {
+    removeLeftBehind(file)
     const db = openDatabase(file, { readOnly: false })
     try {
       return await bringUpToDate(db, file)

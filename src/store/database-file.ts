@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3'
-import { LatchkeyError } from '../errors.js'
+import { failureText, LatchkeyError } from '../errors.js'
 import { isStoreBroken, openConnection } from './connection.js'
 
 /** Told how far a copy has come, in bytes. */
@@ -12,16 +12,37 @@ const PAGES_PER_STEP = 1_000
  * Copies a database as it stands at one instant, its write-ahead log included, while others go on writing it.
  * Its log can't begin anew meanwhile: it grows by what is written.
  *
- * @throws {LatchkeyError} `store_missing`; `backup_damaged`; `backup_failed` where the copy can't be written
+ * @throws {LatchkeyError} `store_missing`; `backup_damaged`; `backup_failed` where the copy can't be written, or a disk
+ * fails
  */
 export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
   try {
     await copyInSteps(file, copy, onProgress)
   } catch (error) {
     if (!(error instanceof Sqlite.SqliteError)) throw error
-    const code = isStoreBroken(error) ? 'backup_damaged' : 'backup_failed'
-    throw new LatchkeyError(code, `${file} can't be copied: ${error.message}.`, { cause: error })
+    const what = `${file} can't be copied to ${copy}`
+    if (isDiskFailure(error)) throw diskFailed(what, error)
+    if (isStoreBroken(error)) throw damaged(file, error.message, error)
+    throw new LatchkeyError('backup_failed', `${what}: ${error.message}.`, { cause: error })
   }
+}
+
+/**
+ * Whether a disk is full or fails: SQLite names no file, and tells a limit on the size of files like the latter. By its
+ * code alone: it may come from another thread.
+ */
+export function isDiskFailure(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^SQLITE_(IOERR|FULL)(_|$)/.test(String(error.code))
+}
+
+/** `what`: what that kept from being done, the file by name. */
+export function diskFailed(what: string, cause: unknown): LatchkeyError {
+  const why = 'The disk may be full or fail, or a limit may keep a file from growing so large'
+  return new LatchkeyError('backup_failed', `${what}: ${failureText(cause)}. ${why}.`, { cause })
+}
+
+function damaged(shownAs: string, found: string, cause?: Error): LatchkeyError {
+  return new LatchkeyError('backup_damaged', `${shownAs} is damaged: ${found}.`, { cause })
 }
 
 async function copyInSteps(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
@@ -49,12 +70,14 @@ async function copyInSteps(file: string, copy: string, onProgress?: OnProgress):
 export function assertIntact(file: string, shownAs: string): void {
   const found = readIntegrity(file)
   if (found === 'ok') return
-  throw new LatchkeyError('backup_damaged', `${shownAs} is damaged: ${found}.`)
+  throw damaged(shownAs, found)
 }
 
 function readIntegrity(file: string): string {
   try {
-    return withConnection(file, (sqlite) => String(sqlite.pragma('integrity_check(1)', { simple: true })))
+    const found = withConnection(file, (sqlite) => sqlite.pragma('integrity_check(1)', { simple: true }))
+    // Its headline names nothing but the only database there is.
+    return String(found).replace(/^\*\*\* in database main \*\*\*\n/, '')
   } catch (error) {
     if (!isStoreBroken(error)) throw error
     return (error as Error).message

@@ -157,6 +157,11 @@ async function retryWaiting(
   return Number(numUpdatedRows)
 }
 
+/** Forgets all that was still to be told, parked or not. */
+export async function forgetMessages(trx: Transaction<Database>): Promise<void> {
+  await trx.deleteFrom('messages').execute()
+}
+
 const insert = bulkInsert('messages', ['cursor', 'epoch', 'environment', 'customer_id', 'queued_at'])
 
 /** Makes due the earliest message of each of these customers, unless one of theirs is due already. */

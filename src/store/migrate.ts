@@ -61,6 +61,16 @@ export async function isLatchkeySchema(db: Kysely<Database>): Promise<boolean> {
   return (await executedMigrations(db)).length > 0
 }
 
+/** When the first step of the schema ran here, in epoch milliseconds: nothing was stored before. Null: none ever did. */
+export async function schemaBegunAt(db: Kysely<Database>): Promise<number | null> {
+  const row = await db
+    .withTables<{ [MIGRATION_TABLE]: { timestamp: string } }>()
+    .selectFrom(MIGRATION_TABLE)
+    .select(({ fn }) => fn.min<string | null>('timestamp').as('first'))
+    .executeTakeFirst()
+  return row?.first == null ? null : Date.parse(row.first)
+}
+
 async function mayOpen(
   db: Kysely<Database>,
   done: readonly string[],

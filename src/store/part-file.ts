@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, rmSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { closeSync, fsyncSync, openSync } from 'node:fs'
+import { removeBeside, SIDE_FILE } from './side-files.js'
 
-/** What SQLite may keep beside a database file. */
-const SIDE_FILE = '(-wal|-shm|-journal)?'
+/** How the names of such files end, with what SQLite keeps beside them. */
+export const PART = `\\.[0-9a-f]{12}\\.part${SIDE_FILE}`
 
 /** A new name beside a file that is in the making: it gets its own name once it is whole. */
 export function partNameFor(target: string): string {
@@ -12,13 +12,7 @@ export function partNameFor(target: string): string {
 
 /** Removes all that was ever begun for this file and not ended, such as by a process that was killed. */
 export function removePartsOf(target: string): void {
-  const folder = dirname(target)
-  if (!existsSync(folder)) return
-  const name = basename(target).replaceAll(/[^\w-]/g, '\\$&')
-  const part = new RegExp(`^${name}\\.[0-9a-f]{12}\\.part${SIDE_FILE}$`)
-  for (const found of readdirSync(folder)) {
-    if (part.test(found)) rmSync(join(folder, found), { force: true })
-  }
+  removeBeside(target, PART)
 }
 
 /** Waits until a file's bytes are on the disk; or, of a folder, the names in it. */

@@ -1,10 +1,19 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { startChangeLogEpoch } from './change-cursor.js'
-import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
+import {
+  assertIntact,
+  copyDatabase,
+  diskFailed,
+  isDiskFailure,
+  makeOneFile,
+  type OnProgress,
+} from './database-file.js'
 import { openDatabase } from './dialect.js'
+import { removeLeftBehind } from './left-behind.js'
 import { lockStore } from './lock.js'
 import { takeOverMemberships } from './membership-take-over.js'
+import { forgetMessages } from './message-writes.js'
 import { isLatchkeySchema, migrate } from './migrate.js'
 import { isSameFile } from './own-files.js'
 import { partNameFor, removePartsOf, sync } from './part-file.js'
@@ -28,7 +37,7 @@ export interface RestoreOptions {
 export interface ErasedAgain {
   /** How many people had been erased since, and are so again. */
   readonly erasedAgain: number
-  /** There may be more: neither the list beside the database nor the database itself told of all for certain. */
+  /** There may be more: the restored database is in doubt, and says so until the list beside it is a whole one. */
   readonly mayLackErasures: boolean
 }
 
@@ -57,21 +66,17 @@ export async function restore(
   backup: string,
   { now, onProgress, bringUpToDate }: RestoreOptions,
 ): Promise<Restored> {
-  // Unlike `existsSync`, it tells a backup that may not be reached from none.
-  if (statSync(backup, { throwIfNoEntry: false }) === undefined) {
-    throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
-  }
+  assertFilled(backup)
   const file = existsSync(path) ? realpathSync(path) : path
   if (isSameFile(file, backup)) {
     throw new LatchkeyError('usage', `${backup} is the database itself: name a backup of it.`)
   }
   const lock = lockStore(file)
+  const part = partNameFor(file)
   try {
     removePartsOf(file)
-    const part = partNameFor(file)
     ensurePrivateFile(part)
-    await copyDatabase(backup, part, onProgress)
-    assertIntact(part, backup)
+    await copyIntact(backup, part, onProgress)
     const migrated = await makeReady(part, backup)
     const before = existsSync(file) ? (keptBefore(file) ?? file) : null
     const membershipsKept = before === null ? null : await keepMemberships(part, before)
@@ -79,10 +84,34 @@ export async function restore(
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
+    // Not before: what was left behind may be the very backup.
+    removeLeftBehind(file)
     return { file, keptAs, migrated, membershipsKept, ...erased }
+  } catch (error) {
+    throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {
     removePartsOf(file)
     lock.release()
+  }
+}
+
+function assertFilled(backup: string): void {
+  // Unlike `existsSync`, it tells a backup that may not be reached from none.
+  const found = statSync(backup, { throwIfNoEntry: false })
+  if (found === undefined) throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
+  if (found.isDirectory())
+    throw new LatchkeyError('not_a_backup', `${backup} is a folder: name a file in it.`)
+  if (!found.isFile()) throw new LatchkeyError('not_a_backup', `${backup} is no file.`)
+  if (found.size === 0) throw new LatchkeyError('not_a_backup', `${backup} is empty: take another backup.`)
+}
+
+async function copyIntact(backup: string, part: string, onProgress?: OnProgress): Promise<void> {
+  try {
+    await copyDatabase(backup, part, onProgress)
+    assertIntact(part, backup)
+  } catch (error) {
+    if (!isLatchkeyError(error, 'backup_damaged')) throw error
+    throw new LatchkeyError('backup_damaged', `${error.message} Take another backup.`, { cause: error.cause })
   }
 }
 
@@ -99,6 +128,8 @@ async function makeReady(part: string, backup: string): Promise<readonly string[
       await startChangeLogEpoch(trx)
       // The store may be older than what is given on the platforms: nothing is taken back before somebody has looked.
       await setSyncPaused(trx, true)
+      // They may have been told since, and newer ones after them, which they would contradict.
+      await forgetMessages(trx)
     })
   } finally {
     await db.destroy()

@@ -9,6 +9,7 @@ import { damaged, isStoreBroken, KEEP_UPPER_PAGES } from './connection.js'
 import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
 import { openDatabase } from './dialect.js'
 import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
+import { removeLeftBehind } from './left-behind.js'
 import { lockStore } from './lock.js'
 import { placeOf, watchFiles, watchPlace } from './place.js'
 import { settlePolicy } from './policy.js'
@@ -42,8 +43,8 @@ export interface Store<Writer extends Closable> {
 }
 
 /**
- * Opens the database for the one process that serves it, brings its schema up to date, settles the policy, and
- * then starts what writes.
+ * Opens the database for the one process that serves it, removes what killed ones left beside it, brings its schema up
+ * to date, settles the policy, and then starts what writes.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
 export async function openStore<Writer extends Closable>(
@@ -61,6 +62,7 @@ export async function openStore<Writer extends Closable>(
     lock.release()
   }
   try {
+    removeLeftBehind(file)
     const isNew = !existsSync(file)
     await prepare(file, configured)
     const writer = openWriter(file)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
 import { call, erase, eraseAsSupport, foundIn, runErasingDaemon } from './erasing.js'
@@ -417,6 +417,19 @@ describe('an erasure', () => {
     }
   })
 
+  it('is not finished while a replay is being tried on a copy of the database, which still holds the person', async () => {
+    const daemon = await runErasingDaemon()
+    await tell(daemon)
+    const copy = `${daemon.databaseFile}.dry-run`
+    writeFileSync(copy, '')
+    expect(await erase(daemon, 'cus_ada')).toMatchObject({ status: 202, json: { finishedAt: null } })
+    rmSync(copy)
+    expect(await erase(daemon, 'cus_ada')).toMatchObject({
+      status: 200,
+      json: { finishedAt: expect.any(String) },
+    })
+  })
+
   it('lets no account be linked any more', async () => {
     const daemon = await runErasingDaemon()
     await erase(daemon, 'cus_ada')
@@ -472,6 +485,13 @@ describe('a customer whom the provider deletes', () => {
       actor: 'customer.deleted',
       customerId: 'cus_ada',
     })
+    expect(next.logged()).toContainEqual(
+      expect.objectContaining({
+        eventId: erased?.event_id,
+        msg: 'erased by itself: the provider has deleted the customer',
+      }),
+    )
+    expect(next.logged().map(({ msg }) => msg)).not.toContain('done by hand')
     expect(await access(next, 'cus_ada')).toContainEqual(['pro_1', 'revoked'])
   })
 })

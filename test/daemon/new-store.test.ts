@@ -40,6 +40,8 @@ describe('a start without the database', () => {
     const said = expect.objectContaining({ level: 30, msg: 'made a new database' })
     const daemon = await runDaemon()
     expect(daemon.logged()).toContainEqual(said)
+    // Nobody is erased yet: a restore need not ask who was.
+    expect(statSync(`${daemon.databaseFile}.erasures`)).toMatchObject({ size: 0, mode: 0o100600 })
     expect((await daemon.restart()).logged()).not.toContainEqual(said)
   })
 
@@ -56,7 +58,8 @@ describe('a start without the database', () => {
   ])('warns where %s tells that there was one', async (_what, leave) => {
     const first = await runDaemon()
     await first.stop()
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${first.databaseFile}${suffix}`, { force: true })
+    for (const suffix of ['', '-wal', '-shm', '.erasures'])
+      rmSync(`${first.databaseFile}${suffix}`, { force: true })
     leave(first.databaseFile)
     const backup = { every: '1d', folder: './data/backups' }
     const { logged } = await runDaemon({ folder: first.folder, config: { backup } })

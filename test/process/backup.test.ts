@@ -155,6 +155,24 @@ it('restores nothing from a damaged backup, and what stands is served as before'
   expect(await entitlementsOf(daemon, 'cus_20')).toEqual([customerStory(20).outcome])
 })
 
+it.each([
+  ['backup', ['backup', 'next.db'], /latchkey\.db can't be copied to \S+next\.db\.\w+\.part: /],
+  ['restore', ['restore', 'backup.db'], /backup\.db can't be copied to \S+latchkey\.db\.\w+\.part: /],
+  ['replay --dry-run', ['replay', '--dry-run'], /latchkey\.db can't be copied to \S+\.dry-run\.\w+\.part: /],
+])('names the file that could not grow, and what may be the cause: %s', async (_name, args, named) => {
+  const folder = await backedUpFolder(storiesOf(0, 100), [])
+  expect(await here(folder, 'compact')).toMatchObject({ code: 0 })
+  const before = readdirSync(folder)
+  // Counted in blocks of 512 bytes, or of 1024 in some shells: less than the database by far.
+  const limited = ['sh', '-c', 'ulimit -f 100; exec "$@"', 'sh', ...latchkey(...args)]
+  const { code, stderr } = await runProgram(limited, { folder })
+  expect(stderr).toMatch(named)
+  expect(stderr).toMatch(/disk may be full or fail, or a limit/)
+  expect(code).toBe(1)
+  expect(readdirSync(folder)).toEqual(before)
+  expect(readdirSync(join(folder, 'data')).filter((name) => /part|dry-run/.test(name))).toEqual([])
+})
+
 /** Runs a command, and kills it that many milliseconds later, unless it has ended. */
 async function killed(folder: string, after: number, ...args: string[]): Promise<void> {
   const program = startProgram(latchkey(...args), { folder })

@@ -1,6 +1,14 @@
-import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { appendErasures, countUnreadable, erasureFileOf, readErasures } from '../../src/store/erasure-file.js'
+import {
+  appendDoubt,
+  appendErasures,
+  countUnreadable,
+  erasureFileOf,
+  isWholeList,
+  readDoubt,
+  readErasures,
+} from '../../src/store/erasure-file.js'
 import { temporaryFile } from './temporary-store.js'
 
 const erasure = (n: number) =>
@@ -52,4 +60,25 @@ it('counts the lines that tell of nobody, a cut off one among them', () => {
   appendFileSync(file, 'garbage\n7\n{"customerId":')
   expect(countUnreadable(file)).toBe(3)
   expect(readErasures(file)).toEqual([erasure(1)])
+})
+
+it('is whole where it is there, every line tells of an erasure, and none says that some may be missing', () => {
+  const file = erasureFileOf(temporaryFile())
+  expect([isWholeList(file), readDoubt(file)]).toEqual([false, null])
+  appendErasures(file, [erasure(1)])
+  expect([isWholeList(file), readDoubt(file)]).toEqual([true, null])
+  appendFileSync(file, 'garbage\n')
+  expect([isWholeList(file), readDoubt(file)]).toEqual([false, null])
+})
+
+it('says from when on it is whole, in a line of its own, whatever is written down after that', () => {
+  const file = erasureFileOf(temporaryFile())
+  appendDoubt(file, 2_000)
+  appendDoubt(file, 1_000)
+  appendErasures(file, [erasure(1)])
+  expect([isWholeList(file), readDoubt(file), countUnreadable(file)]).toEqual([false, 2_000, 0])
+  expect(readErasures(file)).toEqual([erasure(1)])
+  const lines = readFileSync(file, 'utf8').split('\n')
+  writeFileSync(file, lines.filter((line) => !line.includes('mayLackErasuresBefore')).join('\n'))
+  expect([isWholeList(file), readDoubt(file)]).toEqual([true, null])
 })

@@ -2,6 +2,7 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -14,6 +15,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { backUp } from '../../src/store/backup.js'
 import { changeLogEpoch } from '../../src/store/change-cursor.js'
+import { appendChanges } from '../../src/store/changes.js'
 import { lockStore } from '../../src/store/lock.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { restore } from '../../src/store/restore.js'
@@ -23,6 +25,16 @@ import { open, temporaryFile } from './temporary-store.js'
 
 const NOBODY_ERASED = { erasedAgain: 0, mayLackErasures: false }
 const AT = { now: Date.UTC(2026, 2, 1, 12), bringUpToDate: async () => NOBODY_ERASED }
+const NOTHING = { active: false, status: 'none', since: null, until: null } as const
+const CHANGE = {
+  at: 1,
+  environment: 'live',
+  customerId: 'cus_1',
+  productId: 'pro_1',
+  before: NOTHING,
+  after: { ...NOTHING, active: true, status: 'active' },
+  cause: { kind: 'clock', eventId: null },
+} as const
 const KEPT = '.before-restore-20260301T120000.000Z'
 
 /** A backup with that many rows, in a folder of its own. */
@@ -55,6 +67,30 @@ describe('restoring', () => {
     const file = temporaryFile()
     await restore(file, await backupOf(1), AT)
     expect(await loadSyncSettings(open(file, true))).toMatchObject({ paused: true })
+  })
+
+  it('forgets what was still to be told, since it may have been told since, and contradicted', async () => {
+    const source = temporaryFile()
+    await filledStore(source, 1)
+    await open(source, false)
+      .transaction()
+      .execute(async (trx) => {
+        await appendChanges(trx, [CHANGE])
+        const message = {
+          cursor: 1,
+          epoch: 'e',
+          environment: 'live',
+          customer_id: 'cus_1',
+          queued_at: 1,
+        } as const
+        await trx.insertInto('messages').values(message).execute()
+      })
+    const backup = join(dirname(source), 'backup.db')
+    await backUp(source, backup, { overwrite: false })
+    expect(await open(backup, true).selectFrom('messages').selectAll().execute()).toHaveLength(1)
+    const file = temporaryFile()
+    await restore(file, backup, AT)
+    expect(await open(file, true).selectFrom('messages').selectAll().execute()).toEqual([])
   })
 
   it('puts the backup in the place of a database, and keeps that with the log that belongs to it', async () => {
@@ -163,20 +199,29 @@ describe('a file that can not be restored', () => {
     await db.destroy()
   }
 
-  it.each<[string, string, (path: string) => unknown]>([
-    ['damaged', 'backup_damaged', damage],
-    ['cut in half', 'backup_damaged', cutInHalf],
-    ['no database', 'backup_damaged', (path) => writeFileSync(path, 'no database '.repeat(1_000))],
-    ['empty', 'not_a_backup', (path) => writeFileSync(path, '')],
-    ['a database of something else', 'not_a_backup', otherDatabase],
-    ['written by a newer version', 'schema_too_new', newerStore],
-  ])('since it is %s leaves every byte of the store', async (what, code, make) => {
+  const takeAnother = / is damaged: [^\n]+\. Take another backup\.$/
+
+  it.each<[string, string, RegExp, (path: string) => unknown]>([
+    ['damaged', 'backup_damaged', takeAnother, damage],
+    ['cut in half', 'backup_damaged', takeAnother, cutInHalf],
+    [
+      'no database',
+      'backup_damaged',
+      takeAnother,
+      (path) => writeFileSync(path, 'no database '.repeat(1_000)),
+    ],
+    ['empty', 'not_a_backup', /is empty/, (path) => writeFileSync(path, '')],
+    ['a folder', 'not_a_backup', /is a folder/, (path) => mkdirSync(path)],
+    ['a database of something else', 'not_a_backup', /of something else/, otherDatabase],
+    ['written by a newer version', 'schema_too_new', /newer/, newerStore],
+  ])('since it is %s says so, and leaves every byte of the store', async (what, code, told, make) => {
     const isMade = what === 'damaged' || what === 'cut in half'
     const backup = isMade ? await backupOf(500) : join(dirname(await backupOf(1)), 'other.db')
     await make(backup)
     const file = await killedStore(7)
     const before = contentsOf(dirname(file))
-    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code })
+    const message = expect.stringMatching(told)
+    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code, message })
     expect(contentsOf(dirname(file))).toEqual(before)
     expect(rowsIn(file)).toBe(7)
   })

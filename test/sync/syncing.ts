@@ -66,7 +66,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
   const reader = open(file, true)
   let now = NOON
   const clock = () => now
-  const { writeSync } = createWriter(db, clock, erasureFileOf(file))
+  const { writeSync } = createWriter({ db, file, clock, erasureFile: erasureFileOf(file) })
   const community = given ?? createCommunity({ clock })
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) })

@@ -37,7 +37,12 @@ export async function outboundStore(): Promise<OutboundStore> {
   await migrate(writing)
   await settleChangeLogEpoch(writing)
   const db = open(file, true)
-  const { writeSync } = createWriter(writing, Date.now, erasureFileOf(file))
+  const { writeSync } = createWriter({
+    db: writing,
+    file,
+    clock: Date.now,
+    erasureFile: erasureFileOf(file),
+  })
   const lines: string[] = []
   const log = createLogger(
     'debug',

@@ -1,0 +1,80 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { compactFile } from '../../src/cli/compact-file.js'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { backUp } from '../../src/store/backup.js'
+import { bringFileUpToDate } from '../../src/store/bring-up-to-date.js'
+import { lockStore } from '../../src/store/lock.js'
+import { restore } from '../../src/store/restore.js'
+import { openStore } from '../../src/store/store.js'
+import { filledStore, rowsIn } from './filled-store.js'
+import { temporaryFile } from './temporary-store.js'
+
+const PARTS = ['', '.dry-run', '.before-0009-messages'].flatMap((begun) =>
+  ['', '-wal', '-shm', '-journal'].map((suffix) => `${begun}.0123456789ab.part${suffix}`),
+)
+const LEFT_BEHIND = ['.dry-run', '.dry-run-wal', '.dry-run-shm', '.dry-run-journal', ...PARTS]
+
+const KEPT = [
+  '.erasures',
+  '.before-0009-messages',
+  '.before-restore-20260301T120000.000Z',
+  '.before-restore-20260301T120000.000Z-wal',
+  '.dry-run.db',
+  // A backup that somebody else is making, who takes no lock for it.
+  '.monday.0123456789ab.part',
+  'X.dry-run',
+]
+
+/** A database that nobody serves, with what killed processes left beside it, and what is kept there on purpose. */
+async function storeAfterKills(): Promise<string> {
+  const file = temporaryFile()
+  await filledStore(file, 3)
+  for (const ending of [...LEFT_BEHIND, ...KEPT]) writeFileSync(`${file}${ending}`, '')
+  return file
+}
+
+/** How the names of those that are there go on after the name of the database. */
+function beside(file: string, endings: readonly string[]): readonly string[] {
+  const names = readdirSync(dirname(file))
+  return endings.filter((ending) => names.includes(`${basename(file)}${ending}`))
+}
+
+async function serveAndClose(file: string): Promise<void> {
+  const store = await openStore(file, DOCUMENTED_POLICY, Date.now, () => ({ close: async () => {} }))
+  await store.close()
+}
+
+describe('what killed processes left beside a database', () => {
+  it.each([
+    ['by whoever opens the store to serve it', serveAndClose],
+    ['by an update of the schema', bringFileUpToDate],
+    ['where the database is written anew', compactFile],
+  ])('is removed %s, and nothing else', async (_who, open) => {
+    const file = await storeAfterKills()
+    await open(file)
+    expect(beside(file, LEFT_BEHIND)).toEqual([])
+    expect(beside(file, KEPT)).toEqual(KEPT)
+  })
+
+  it('is left to whoever has the lock, and may be at work on it', async () => {
+    const file = await storeAfterKills()
+    const lock = lockStore(file)
+    onTestFinished(() => lock.release())
+    await expect(serveAndClose(file)).rejects.toMatchObject({ code: 'store_in_use' })
+    await expect(bringFileUpToDate(file)).rejects.toMatchObject({ code: 'store_in_use' })
+    expect(beside(file, LEFT_BEHIND)).toEqual(LEFT_BEHIND)
+  })
+
+  it('is removed by a restore once it has ended: it may be all that there is to restore from', async () => {
+    const file = await storeAfterKills()
+    const other = temporaryFile()
+    await filledStore(other, 5)
+    await backUp(other, `${file}.dry-run`, { overwrite: true })
+    const bringUpToDate = async () => ({ erasedAgain: 0, mayLackErasures: false })
+    await restore(file, `${file}.dry-run`, { now: Date.UTC(2026, 3, 1, 12), bringUpToDate })
+    expect(rowsIn(file)).toBe(5)
+    expect(beside(file, LEFT_BEHIND)).toEqual([])
+  })
+})
