@@ -17,7 +17,7 @@ export function statusText(status: SyncStatusJson, now: number): string {
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...alignColumns(targets.map(targetCells)),
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
-    ...named.flatMap(callLines),
+    ...named.flatMap((one) => callLines(one, now)),
     ...(checked === null ? [] : checkLines(checked, stopped, now)),
     ...(targets.some(({ memberships }) => memberships.waiting > 0)
       ? [
@@ -41,17 +41,19 @@ function targetCells({ environment, target, memberships }: TargetJson): readonly
   return [environment, target, counts.map(([state, count]) => `${count} ${state}`).join(', ')]
 }
 
-function callLines({
-  name,
-  state,
-  until,
-  reason,
-}: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>) {
+/** A limit whose time is over stays known until an answer comes to the next call. */
+function callLines(
+  { name, state, until, reason }: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>,
+  now: number,
+): readonly string[] {
   switch (state) {
     case 'ok':
       return []
-    case 'limited':
-      return [`${name}: no call before ${until}: ${reason?.message}`]
+    case 'limited': {
+      const isOver = until === null || Date.parse(until) <= now
+      const when = isOver ? 'tried again with the next call' : `no call before ${until}`
+      return [`${name}: ${when}: ${reason?.message}`]
+    }
     case 'stopped':
       return [`${name}: stopped until \`latchkey sync run\`: ${reason?.message}`]
     default:

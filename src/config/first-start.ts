@@ -45,11 +45,16 @@ export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
   }
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
   if (isTerminal) return { key, text: firstStartText(path, url, `API key (shown only now): ${key}`, key) }
-  const keyFile = join(dirname(path), 'data', 'first-key.txt')
+  const keyFile = firstKeyFileOf(path)
   mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
   writePrivateFile(keyFile, `${key}\n`)
   const shown = relative(dirname(path), keyFile)
   return { key, text: firstStartText(path, url, `API key: in ${shown}`, `$(cat ${shown})`) }
+}
+
+/** Where the key is put down that a first start makes, without a terminal to show it on. */
+export function firstKeyFileOf(configPath: string): string {
+  return join(dirname(configPath), 'data', 'first-key.txt')
 }
 
 function createConfigFile(path: string, text: string): void {

@@ -31,10 +31,11 @@ const SYNCHRONOUS_FULL = 2
  * `store_unavailable` where the file can't be written durably. SQLite's own errors pass through.
  */
 export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
-  if (!readOnly) {
-    assertNoStrayLog(file)
-    ensurePrivateFile(file)
-  } else if (!existsSync(file)) throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  if (readOnly && !existsSync(file)) {
+    throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  }
+  assertNoStrayLog(file)
+  if (!readOnly) ensurePrivateFile(file)
   const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   try {
     sqlite.pragma('foreign_keys = ON')
@@ -46,10 +47,16 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
   return sqlite
 }
 
-/** SQLite would throw away a log beside a database that is missing or empty, with all that it alone holds. */
+/**
+ * Whether the database is missing or empty, and its log is there. SQLite, told to read only as well, would throw such a
+ * log away, with all that it alone holds.
+ */
+export function hasStrayLog(file: string): boolean {
+  return sizeOf(file) === 0 && sizeOf(`${file}-wal`) > 0
+}
+
 function assertNoStrayLog(file: string): void {
-  const log = `${file}-wal`
-  if (sizeOf(file) > 0 || sizeOf(log) === 0) return
+  if (!hasStrayLog(file)) return
   const todo = `Put the database back, or a backup in its place (latchkey restore); to begin anew, move the log away.`
   throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
 }

@@ -104,13 +104,11 @@ export async function loadDeletedUnerased(
   return rows.map((row) => ({ environment: row.environment, customerId: row.customer_id }))
 }
 
-/** Those begun before an instant that are not finished. */
-export async function countOverdueErasures(db: Kysely<Database>, before: number): Promise<number> {
-  const row = await db
-    .selectFrom('erasures')
-    .select(({ fn }) => fn.countAll().as('count'))
-    .where('finished_at', 'is', null)
-    .where('erased_at', '<', before)
-    .executeTakeFirst()
-  return Number(row?.count ?? 0)
+/** Those that are not finished: how many, and how many of them were begun before an instant. */
+export async function countUnfinishedErasures(
+  db: Kysely<Database>,
+  before: number,
+): Promise<{ readonly all: number; readonly overdue: number }> {
+  const rows = await db.selectFrom('erasures').select('erased_at').where('finished_at', 'is', null).execute()
+  return { all: rows.length, overdue: rows.filter(({ erased_at: at }) => at < before).length }
 }

@@ -74,6 +74,17 @@ export async function firstSeqSince(db: Kysely<Database>, instant: number, befor
   return low
 }
 
+/** How many arrived since an instant. Looks at every event, since imports bring older ones after newer ones. */
+export async function countArrivalsSince(db: Kysely<Database>, instant: number): Promise<number> {
+  const row = await db
+    .selectFrom('events')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('received_at', '>=', instant)
+    .where(IS_DELIVERY)
+    .executeTakeFirst()
+  return Number(row?.count ?? 0)
+}
+
 /** When the newest event arrived, and when it happened as its sender tells; null where nothing is stored. */
 export async function loadNewestTimes(
   db: Kysely<Database>,

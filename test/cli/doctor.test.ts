@@ -1,21 +1,33 @@
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname } from 'node:path'
 import type { Kysely } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
+import { bytesText } from '../../src/cli/doctor/amounts.js'
 import type { Finding } from '../../src/cli/doctor/finding.js'
 import { doctorCommand } from '../../src/cli/doctor.js'
 import { runCli } from '../../src/cli/program.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import { createBackupFolder } from '../../src/store/backup-folder.js'
+import { saveErasure } from '../../src/store/erasures.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { insertEvents, type NewEvent } from '../../src/store/events.js'
+import { lockStore } from '../../src/store/lock.js'
 import { migrate } from '../../src/store/migrate.js'
 import { savePolicy } from '../../src/store/policy.js'
 import { saveRebuildProgress } from '../../src/store/rebuild-progress.js'
 import type { Database } from '../../src/store/schema.js'
 import { WALK_START } from '../../src/store/source-walk.js'
-import { endpoint, fromFile, writeConfig } from '../config/config-file.js'
+import { endpoint, temporaryFolder, writeConfig } from '../config/config-file.js'
 import { newEvent, paymentEvent } from '../store/sample-events.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
 import type { CliRun } from './run-cli.js'
@@ -103,12 +115,14 @@ describe('latchkey doctor', () => {
       'policy',
       'erasures',
       'bodies',
+      'backup',
       'sync',
     ])
   })
 
   it('exits 1 where something fails, after all lines', async () => {
     const who = await patient()
+    chmodSync(dirname(who.file), 0o755)
     chmodSync(who.file, 0o644)
     const { exitCode, out, err } = await doctor(who)
     expect({ exitCode, err }).toEqual({ exitCode: 1, err: 'error: 1 check failed\n' })
@@ -130,47 +144,6 @@ describe('latchkey doctor', () => {
   })
 })
 
-describe('files', () => {
-  it('fail where others may read secrets in the config, and warn where there are none', async () => {
-    const who = await patient()
-    chmodSync(who.config, 0o640)
-    expect(await found(who, 'files')).toMatchObject({
-      exitCode: 1,
-      findings: [{ level: 'fail', detail: `others may read the secrets in ${who.config}, of mode 0640` }],
-    })
-    const secret = join(dirname(who.config), 'secret')
-    writeFileSync(secret, 'whsec_v3', { mode: 0o600 })
-    const text = readFileSync(who.config, 'utf8').replace('whsec_v3', fromFile('secret'))
-    writeFileSync(who.config, text)
-    expect(await found(who, 'files')).toMatchObject({ exitCode: 0, findings: [{ level: 'warn' }] })
-  })
-
-  it('warn of a secret that others may read, and fail for one that they may write', async () => {
-    const who = await patient({ endpoints: { v3: endpoint('live', fromFile('secret')) } })
-    const secret = join(dirname(who.config), 'secret')
-    writeFileSync(secret, 'whsec_v3')
-    chmodSync(secret, 0o644)
-    expect(await found(who, 'files')).toMatchObject({ exitCode: 0, findings: [{ level: 'warn' }] })
-    chmodSync(secret, 0o666)
-    expect(await found(who, 'files')).toMatchObject({
-      exitCode: 1,
-      findings: [{ level: 'fail', todo: `chmod 600 ${secret}` }],
-    })
-  })
-
-  it.each([
-    [0o755, 'warn', 0],
-    [0o777, 'fail', 1],
-  ])('a folder of mode %o: %s', async (mode, level, exitCode) => {
-    const who = await patient()
-    chmodSync(dirname(who.file), mode)
-    expect(await found(who, 'files')).toMatchObject({
-      exitCode,
-      findings: [{ level, todo: `chmod 700 ${dirname(who.file)}` }],
-    })
-  })
-})
-
 describe('the database', () => {
   it('fails where there is none, and makes none', async () => {
     const file = temporaryFile()
@@ -181,6 +154,38 @@ describe('the database', () => {
         findings: [{ level: 'fail' }],
       })
     }
+  })
+
+  it.each<[string, (file: string) => void]>([
+    ['missing', (file) => rmSync(file)],
+    ['empty', (file) => truncateSync(file)],
+  ])(
+    'fails where it is %s beside its log, which it leaves alone, and says what to do',
+    async (_how, harm) => {
+      const backups = temporaryFolder()
+      const who = await patient({ backup: { folder: backups } })
+      await who.db.destroy()
+      harm(who.file)
+      const log = `${who.file}-wal`
+      writeFileSync(log, 'what it alone holds', { mode: 0o600 })
+      const detail = `${who.file} is missing or empty, though its log is there`
+      const todo = (how: string) =>
+        `put the database back, or a backup in its place (${how}); to begin anew, move the log away`
+      expect(await found(who, 'database')).toEqual({
+        exitCode: 1,
+        findings: [{ level: 'fail', what: 'database', detail, todo: todo('`latchkey restore`') }],
+      })
+      const folder = createBackupFolder(backups, 7)
+      for (const age of [2 * HOUR, HOUR]) writeFileSync(folder.fileOf(NOW - age), '')
+      const newest = `the newest: \`latchkey restore ${folder.fileOf(NOW - HOUR)}\``
+      expect((await found(who, 'database')).findings).toMatchObject([{ todo: todo(newest) }])
+      expect(readFileSync(log, 'utf8')).toBe('what it alone holds')
+    },
+  )
+
+  it('fails where its folder is a file', async () => {
+    const config = writeConfig({ database: { url: `sqlite:${writeConfig('')}/latchkey.db` } })
+    expect(await found({ config }, 'database')).toMatchObject({ exitCode: 1, findings: [{ level: 'fail' }] })
   })
 
   it('fails where the system lets nobody tell whether there is one, and looks at the rest', async () => {
@@ -239,6 +244,35 @@ describe('the database', () => {
     const tables = who.db.withTables<{ schema_migrations: { name: string } }>()
     await tables.deleteFrom('schema_migrations').where('name', '>', '0004').execute()
     expect(await found(who, 'schema')).toMatchObject({ exitCode: 0, findings: [{ level: 'warn' }] })
+  })
+})
+
+describe('the disk', () => {
+  const begunAt = ({ db }: Patient, at: number) =>
+    db
+      .withTables<{ schema_migrations: { timestamp: string } }>()
+      .updateTable('schema_migrations')
+      .set({ timestamp: new Date(at).toISOString() })
+      .execute()
+  const disk = async (who: Patient) => (await found(who, 'disk')).findings
+
+  it('is told without what a day brings where the database is younger than that', async () => {
+    const who = await patient()
+    await begunAt(who, NOW - DAY + 1)
+    await store(who, arrived(NOW - 3 * DAY), arrived(NOW - HOUR))
+    expect(await disk(who)).toMatchObject([{ detail: expect.stringMatching(/ free, \S+ .?B used$/) }])
+  })
+
+  // After those that arrived by then, an import has brought older ones.
+  it('is told with what arrived in a day, and not with what was imported', async () => {
+    const who = await patient()
+    await begunAt(who, NOW - DAY)
+    await store(who, arrived(NOW - 2 * HOUR), arrived(NOW - HOUR))
+    await store(who, ...Array.from({ length: 6 }, (_, n) => arrived(NOW - (9 - n) * DAY)))
+    const [finding] = await disk(who)
+    expect(finding?.detail).toMatch(/ used, \S+ kB of it by what arrived since yesterday$/)
+    const used = statSync(who.file).size
+    expect(finding?.detail).toContain(`, ${bytesText(used / 4)} of it`)
   })
 })
 
@@ -356,6 +390,18 @@ describe('events', () => {
   })
 })
 
+/** As it stands once access has ended, and what is stored of them is still there. */
+const BEGUN = {
+  environment: 'live',
+  customerId: 'cus_1',
+  eventId: 'man_1',
+  erasedAt: NOW - 1,
+  wasKnown: true,
+  knownBy: [],
+  fingerprints: { key: 'k', known: [] },
+  sweepEnd: 1,
+} as const
+
 describe('the rest', () => {
   it('warns where the configured policy is not the one in force', async () => {
     const who = await patient({ policy: { canceled: 'period_end' } })
@@ -413,7 +459,7 @@ describe('the rest', () => {
   ])('a newest backup of an age of %s ms, where one is due every day', async (age, level, exitCode) => {
     const folder = dirname(temporaryFile())
     const who = await patient({ backup: { folder } })
-    mkdirSync(folder)
+    mkdirSync(folder, { mode: 0o700 })
     if (age !== null) writeFileSync(createBackupFolder(folder, 7).fileOf(NOW - age), '')
     expect(await found(who, 'backup')).toMatchObject({ exitCode, findings: [{ level }] })
   })
@@ -454,8 +500,23 @@ describe('the rest', () => {
     expect((await found(who, 'sync')).findings).toHaveLength(1)
   })
 
-  it('says nothing of backups where none are configured', async () => {
-    expect((await found(await patient(), 'backup')).findings).toEqual([])
+  it('says that no backups are made where none are configured, which is nobody’s fault', async () => {
+    const detail = 'none are scheduled; `latchkey backup` makes one'
+    expect((await found(await patient(), 'backup')).findings).toEqual([
+      { level: 'ok', what: 'backup', detail, todo: null },
+    ])
+  })
+
+  it('warns of an erasure that is not finished where nobody works on it', async () => {
+    const who = await patient()
+    await who.db.transaction().execute((trx) => saveErasure(trx, BEGUN))
+    const lock = lockStore(who.file)
+    expect((await found(who, 'erasures')).findings).toMatchObject([{ level: 'ok' }])
+    lock.release()
+    expect(await found(who, 'erasures')).toMatchObject({
+      exitCode: 0,
+      findings: [{ level: 'warn', todo: 'start the daemon, or give `latchkey erase` again' }],
+    })
   })
 
   it('finds how roles and groups stand where some are configured', async () => {

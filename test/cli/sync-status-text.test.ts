@@ -49,3 +49,20 @@ it('tells who waits for the customer from who waits for an operator', () => {
     '',
   ])
 })
+
+it.each([
+  [
+    '2026-03-02T12:00:01.000Z',
+    'discord: no call before 2026-03-02T12:00:01.000Z: Discord could not be reached.',
+  ],
+  ['2026-03-02T12:00:00.000Z', 'discord: tried again with the next call: Discord could not be reached.'],
+  ['2026-03-02T11:59:57.000Z', 'discord: tried again with the next call: Discord could not be reached.'],
+])('tells a limit until %s as a wait only while it is one', (until, line) => {
+  const reason = { code: 'platform_unreachable', message: 'Discord could not be reached.' }
+  const platforms = [{ platform: 'discord', state: 'limited', until, reason } as const]
+  expect(statusText({ ...STATUS, platforms }, NOW).split('\n')).toEqual([
+    'live  discord:1:2  5 settled',
+    line,
+    '',
+  ])
+})

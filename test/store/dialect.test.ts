@@ -89,6 +89,17 @@ describe('a database opened to read', () => {
     expect(() => statSync(dirname(file))).toThrow('ENOENT')
   })
 
+  it('leaves alone the log of a database that is empty', () => {
+    const file = temporaryFile()
+    mkdirSync(dirname(file))
+    writeFileSync(file, '')
+    writeFileSync(`${file}-wal`, 'a log')
+    expect(() => openDatabase(file, { readOnly: true })).toThrow(
+      expect.objectContaining({ code: 'store_missing' }),
+    )
+    expect(statSync(`${file}-wal`).size).toBe(5)
+  })
+
   it('sees each commit of the writer beside it', async () => {
     const file = temporaryFile()
     const [writer, reader] = [await temporaryStore(file), open(file, true)]

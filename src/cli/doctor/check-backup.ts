@@ -10,9 +10,11 @@ import { type Finding, fail, ok, warn } from './finding.js'
 /** A backup takes its time, and one that failed is tried again. */
 const LATE = 1.5
 
-/** Whether backups are made as often as the config says; nothing where it says nothing of them. */
+/** Whether backups are made as often as the config says. */
 export function checkBackup({ backup }: Config, now: number): readonly Finding[] {
-  if (backup === null) return []
+  if (backup === null) {
+    return [ok('backup', 'none are scheduled; `latchkey backup` makes one')]
+  }
   const { folder, everyMs, keep } = backup
   const newestAt = orRefusal(() => createBackupFolder(folder, keep).newestAt(now))
   if (newestAt instanceof Error) {
@@ -29,19 +31,24 @@ export function checkBackup({ backup }: Config, now: number): readonly Finding[]
 /** Whether the newest backup knows of events that the database does not; told only where it does. */
 export async function checkLost(
   db: Kysely<Database>,
-  { backup }: Config,
+  config: Config,
   now: number,
 ): Promise<readonly Finding[]> {
-  if (backup === null) return []
-  const folder = createBackupFolder(backup.folder, backup.keep)
-  const newestAt = orRefusal(() => folder.newestAt(now))
-  if (newestAt === null || newestAt instanceof Error) return []
-  const file = folder.fileOf(newestAt)
+  const file = newestBackup(config, now)
+  if (file === null) return []
   const known = eventsEverStoredIn(file) ?? 0
   const stored = await eventsEverStored(db)
   if (known <= stored) return []
   const detail = `${file} knows ${counted(known, 'event')}, the database ${stored}`
   return [warn('lost', detail, 'if an older or a new database took its place by mistake: latchkey restore')]
+}
+
+/** The path of the newest backup; null where there is none, or the folder can't be read. */
+export function newestBackup({ backup }: Config, now: number): string | null {
+  if (backup === null) return null
+  const folder = createBackupFolder(backup.folder, backup.keep)
+  const newestAt = orRefusal(() => folder.newestAt(now))
+  return newestAt === null || newestAt instanceof Error ? null : folder.fileOf(newestAt)
 }
 
 /** What the system said where the folder can't be read, or is none; anything else is a bug. */

@@ -1,7 +1,9 @@
 import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Kysely } from 'kysely'
-import { firstSeqSince, loadNewestArrivals } from '../../store/last-deliveries.js'
+import { eventsEverStored } from '../../store/events-ever-stored.js'
+import { countArrivalsSince } from '../../store/last-deliveries.js'
+import { schemaBegunAt } from '../../store/migrate.js'
 import type { Database } from '../../store/schema.js'
 import { bytesText } from './amounts.js'
 import { type Finding, fail, ok, warn } from './finding.js'
@@ -26,12 +28,15 @@ export async function checkDisk(
   const { bavail, bsize } = statfsSync(dirname(file))
   const free = bavail * bsize
   const growth = await dayGrowth(db, file, now)
-  const needed = Math.max(FREE_AT_LEAST, sizeOf(`${file}-wal`) + growth)
-  const detail = `${bytesText(free)} free, ${bytesText(sizeOf(file))} used, ${bytesText(growth)} more since yesterday`
+  const needed = Math.max(FREE_AT_LEAST, sizeOf(`${file}-wal`) + (growth ?? 0))
+  const ofDay = growth === null ? '' : `, ${bytesText(growth)} of it by what arrived since yesterday`
+  const detail = `${bytesText(free)} free, ${bytesText(sizeOf(file))} used${ofDay}`
   const todo = `make room beside ${file}: what does not fit is refused`
   if (free < needed) return [fail('disk', detail, todo)]
   return [
-    free < Math.max(FREE_BETTER, DAYS_BETTER * growth) ? warn('disk', detail, todo) : ok('disk', detail),
+    free < Math.max(FREE_BETTER, DAYS_BETTER * (growth ?? 0))
+      ? warn('disk', detail, todo)
+      : ok('disk', detail),
   ]
 }
 
@@ -43,13 +48,16 @@ export function checkLog(file: string): readonly Finding[] {
   return [warn('log', detail, 'something has the database open for long: end it, or start the daemon again')]
 }
 
-/** As many bytes as the events of the last day take, at what an event takes on average with all that follows. */
-async function dayGrowth(db: Kysely<Database>, file: string, now: number): Promise<number> {
-  const [newest] = await loadNewestArrivals(db, { limit: 1 })
-  if (newest === undefined) return 0
-  const end = newest.seq + 1
-  const events = end - (await firstSeqSince(db, now - DAY_MS, end))
-  return (sizeOf(file) / newest.seq) * events
+/**
+ * As many bytes as the events of the last day take, at what an event takes on average with all that follows. Null where
+ * the database is younger: imports have brought what is of before it, and what arrived is not of a whole day.
+ */
+async function dayGrowth(db: Kysely<Database>, file: string, now: number): Promise<number | null> {
+  const yesterday = now - DAY_MS
+  const begunAt = await schemaBegunAt(db)
+  if (begunAt === null || begunAt > yesterday) return null
+  const stored = await eventsEverStored(db)
+  return stored === 0 ? 0 : (sizeOf(file) / stored) * (await countArrivalsSince(db, yesterday))
 }
 
 function sizeOf(file: string): number {

@@ -1,84 +1,98 @@
-import { statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { firstKeyFileOf } from '../../config/first-start.js'
 import { readConfigText } from '../../config/load.js'
 import type { Config } from '../../config/types.js'
+import { BACKUP_NAME } from '../../store/backup-folder.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
-import { type Finding, fail, ok, warn } from './finding.js'
+import { type Finding, fail, ok } from './finding.js'
+import { checkAlike, checkDataFile, checkFolder, openFileAt, openTo } from './open-files.js'
 
-const OTHERS = 0o077
-const OTHERS_MAY_WRITE = 0o022
-
-/** What SQLite and the daemon keep beside the database. */
-const SIDE_FILES = ['', '-wal', '-shm', '.lock', '.erasures'] as const
+/** What SQLite and the daemon keep beside the database, and holds something. */
+const SIDE_FILES = ['', '-wal', '-shm', '.erasures'] as const
 
 /** Who may read or write what holds secrets and people's data, by the modes of the files. */
 export function checkFiles(config: Config): readonly Finding[] {
-  const { path, database } = config
+  const { path } = config
   const text = readConfigText(path)
   const found = [
     checkConfigFile(path, holdsSecret(config, text)),
     ...secretFiles(path, text).map(checkSecretFile),
-    ...checkDatabaseFiles(database.file),
+    ...checkDataFolder(config),
+    ...checkBackups(config),
   ].filter((finding) => finding !== null)
   return found.length > 0 ? found : [ok('files', 'nobody else may read or write them')]
 }
 
 function checkConfigFile(path: string, isSecret: boolean): Finding | null {
-  const mode = openModeOf(path)
-  if (mode === null) return null
-  if (mayWrite(mode)) return openTo('fail', 'write', path, mode, 600)
-  return isSecret
-    ? openTo('fail', 'read the secrets in', path, mode, 600)
-    : openTo('warn', 'read', path, mode, 600)
+  const file = openFileAt(path)
+  if (file === null) return null
+  if (file.mayWrite) return openTo('fail', 'write', file)
+  return isSecret ? openTo('fail', 'read the secrets in', file) : openTo('warn', 'read', file)
 }
 
 /** Containers often show secrets to all of their users, of which there is one. */
 function checkSecretFile(path: string): Finding | null {
-  const mode = openModeOf(path)
-  return mode === null ? null : openTo(mayWrite(mode) ? 'fail' : 'warn', 'open', path, mode, 600)
+  const file = openFileAt(path)
+  return file && openTo(file.mayWrite ? 'fail' : 'warn', 'open', file)
 }
 
-/** Who may not look into the folder is told that once, and not that all is well. */
-function checkDatabaseFiles(file: string): readonly (Finding | null)[] {
+/** The database, with what is kept beside it: what a restore or an update has replaced, and the first start's key. */
+function checkDataFolder({ path, database: { file } }: Config): readonly (Finding | null)[] {
   const folder = dirname(file)
+  const firstKey = firstKeyFileOf(path)
+  const kept = `${basename(file)}.before-`
+  const beside = lookInto(folder, 'check database.url', () => [
+    checkFolder(folder),
+    ...SIDE_FILES.map((suffix) => checkDataFile(`${file}${suffix}`)),
+    checkLockFile(`${file}.lock`),
+    checkAlike(
+      folder,
+      namesIn(folder).filter((name) => name.startsWith(kept)),
+      `${kept}*`,
+    ),
+    checkDataFile(join(folder, basename(firstKey))),
+  ])
+  if (dirname(firstKey) === folder) return beside
+  return [...beside, ...lookInto(dirname(firstKey), 'look at its disk', () => [checkDataFile(firstKey)])]
+}
+
+/** There is nothing in it to read; but whoever may write it can hold it, and keep every daemon from starting. */
+function checkLockFile(path: string): Finding | null {
+  const file = openFileAt(path)
+  return file?.mayWrite === true ? openTo('fail', 'hold', file) : null
+}
+
+function checkBackups({ backup, database }: Config): readonly (Finding | null)[] {
+  if (backup === null) return []
+  const { folder } = backup
+  return lookInto(folder, 'check backup.folder', () => [
+    folder === dirname(database.file) ? null : checkFolder(folder),
+    checkAlike(
+      folder,
+      namesIn(folder).filter((name) => BACKUP_NAME.test(name)),
+      'latchkey-*.db',
+    ),
+  ])
+}
+
+/** Who may not look into a folder is told that once, and not that all is well. */
+function lookInto(
+  folder: string,
+  todo: string,
+  check: () => readonly (Finding | null)[],
+): readonly (Finding | null)[] {
   try {
-    return [checkFolder(folder), ...SIDE_FILES.map((suffix) => checkDataFile(`${file}${suffix}`))]
+    return check()
   } catch (error) {
     if (!isSystemRefusal(error)) throw error
-    const todo = isOfAnotherUser(error) ? AS_ITS_USER : 'check database.url'
-    return [fail('files', `what is in ${folder} can’t be looked at, ${refusalText(error)}`, todo)]
+    const detail = `what is in ${folder} can’t be looked at, ${refusalText(error)}`
+    return [fail('files', detail, isOfAnotherUser(error) ? AS_ITS_USER : todo)]
   }
 }
 
-function checkFolder(path: string): Finding | null {
-  const mode = openModeOf(path)
-  if (mode === null) return null
-  return mayWrite(mode)
-    ? openTo('fail', 'replace what is in', path, mode, 700)
-    : openTo('warn', 'look into', path, mode, 700)
-}
-
-function checkDataFile(path: string): Finding | null {
-  const mode = openModeOf(path)
-  return mode === null ? null : openTo('fail', 'open', path, mode, 600)
-}
-
-function openTo(level: 'warn' | 'fail', act: string, path: string, mode: number, right: number): Finding {
-  const detail = `others may ${act} ${path}, of mode ${mode.toString(8).padStart(4, '0')}`
-  return { warn, fail }[level]('files', detail, `chmod ${right} ${path}`)
-}
-
-function mayWrite(mode: number): boolean {
-  return (mode & OTHERS_MAY_WRITE) !== 0
-}
-
-/**
- * The mode of a file that others than its owner may do something with, else null. Also where there is no such file:
- * whether there should be one is another check's question.
- */
-function openModeOf(path: string): number | null {
-  const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
-  return (mode & OTHERS) === 0 ? null : mode & 0o777
+function namesIn(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder).sort() : []
 }
 
 function secretFiles(configPath: string, text: string): readonly string[] {

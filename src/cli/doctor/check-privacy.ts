@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
-import { countOverdueErasures } from '../../store/erasures.js'
+import { countUnfinishedErasures } from '../../store/erasures.js'
 import {
   nextAgingBodyAt,
   oldestBodyAt,
@@ -17,19 +17,31 @@ const ERASURE_LONG_MS = 3_600_000
 /** The daemon removes what is due every minute. */
 const RETENTION_LATE_MS = 86_400_000
 
-/** Whether those who are to be erased are, and whether bytes go when they are old enough. */
+/**
+ * Whether those who are to be erased are, and whether bytes go when they are old enough.
+ * @param isServed whether some process works on the database
+ */
 export async function checkPrivacy(
   db: Kysely<Database>,
   { retention }: Pick<Config, 'retention'>,
+  isServed: boolean,
   now: number,
 ): Promise<readonly Finding[]> {
-  const overdue = await countOverdueErasures(db, now - ERASURE_LONG_MS)
+  const unfinished = await countUnfinishedErasures(db, now - ERASURE_LONG_MS)
   const ages = { oldestAt: await oldestBodyAt(db), nextAt: await nextAgingBodyAt(db) }
   const waiting = retention === null ? [] : checkWaiting(await readWaitingBodies(db), now)
-  return [checkErasures(overdue), checkBodies(ages, retention, now), ...waiting]
+  return [checkErasures(unfinished, isServed), checkBodies(ages, retention, now), ...waiting]
 }
 
-function checkErasures(overdue: number): Finding {
+/** Whoever is not erased to the end has no access, and is there still. */
+function checkErasures(
+  { all, overdue }: { readonly all: number; readonly overdue: number },
+  isServed: boolean,
+): Finding {
+  if (all > 0 && !isServed) {
+    const detail = `${counted(all, 'erasure')} not finished, and nothing works on ${all === 1 ? 'it' : 'them'}`
+    return warn('erasures', detail, 'start the daemon, or give `latchkey erase` again')
+  }
   if (overdue === 0) return ok('erasures', 'none is overdue')
   const todo = 'let the daemon run, and end what reads the database for long, such as a backup'
   return warn('erasures', `${counted(overdue, 'erasure')} begun over an hour ago not finished`, todo)

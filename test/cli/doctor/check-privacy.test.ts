@@ -54,7 +54,7 @@ async function storeWith({
 
 describe('the doctor', () => {
   it('finds nothing wrong where nothing is stored', async () => {
-    expect(await checkPrivacy(await temporaryStore(), RETENTION, NOW)).toMatchObject([
+    expect(await checkPrivacy(await temporaryStore(), RETENTION, true, NOW)).toMatchObject([
       { level: 'ok', what: 'erasures' },
       { level: 'ok', what: 'bodies', detail: 'none' },
     ])
@@ -65,8 +65,26 @@ describe('the doctor', () => {
     ['finished', { erasureAge: 9 * HOUR, isFinished: true }, 'ok'],
     ['begun long ago', { erasureAge: HOUR + 1 }, 'warn'],
   ])('looks at an erasure %s', async (_when, told, level) => {
-    const [erasures] = await checkPrivacy(await storeWith(told), RETENTION, NOW)
+    const [erasures] = await checkPrivacy(await storeWith(told), RETENTION, true, NOW)
     expect(erasures).toMatchObject({ level, what: 'erasures' })
+  })
+
+  it.each([
+    ['begun just now', { erasureAge: 0 }, 'warn'],
+    ['begun long ago', { erasureAge: 9 * HOUR }, 'warn'],
+    ['finished', { isFinished: true }, 'ok'],
+  ])('looks at an erasure %s, on which nobody works', async (_when, told, level) => {
+    const [erasures] = await checkPrivacy(await storeWith(told), RETENTION, false, NOW)
+    expect(erasures).toMatchObject({ level, what: 'erasures' })
+  })
+
+  it('says how many erasures wait for somebody to work on them, and how', async () => {
+    expect(await checkPrivacy(await storeWith(), RETENTION, false, NOW)).toContainEqual({
+      level: 'warn',
+      what: 'erasures',
+      detail: '1 erasure not finished, and nothing works on it',
+      todo: 'start the daemon, or give `latchkey erase` again',
+    })
   })
 
   it.each([
@@ -75,7 +93,7 @@ describe('the doctor', () => {
     ['older than that', 181 * DAY + 1, RETENTION, 'warn'],
     ['of any age, where they are kept for ever', 999 * DAY, { retention: null }, 'ok'],
   ])('looks at bodies %s', async (_how, eventAge, config, level) => {
-    const [, bodies] = await checkPrivacy(await storeWith({ eventAge }), config, NOW)
+    const [, bodies] = await checkPrivacy(await storeWith({ eventAge }), config, true, NOW)
     expect(bodies).toMatchObject({ level, what: 'bodies' })
   })
 
@@ -89,7 +107,7 @@ describe('the doctor', () => {
       const receivedAt = NOW - 400 * DAY
       const imported = paymentEvent({ type: 'payment.succeeded', paymentId: 'pay_0', createdAt: receivedAt })
       await db.transaction().execute((trx) => insertEvents(trx, [newEvent(imported, { receivedAt })]))
-      const [, bodies] = await checkPrivacy(db, config, NOW)
+      const [, bodies] = await checkPrivacy(db, config, true, NOW)
       expect(bodies).toMatchObject({ level: 'ok', what: 'bodies', detail })
       expect(await firstKeptBodyAt(db)).toBe(NOW - 5 * DAY)
     },
@@ -98,12 +116,12 @@ describe('the doctor', () => {
   it('tells of bodies that are kept beyond their age, since their events wait', async () => {
     const db = await storeWith({ eventAge: 200 * DAY, disposition: 'held' })
     await createDropBodies({ db, clock: () => NOW })(NOW - RETENTION.retention.bodiesAfterMs)
-    expect((await checkPrivacy(db, RETENTION, NOW))[2]).toMatchObject({
+    expect((await checkPrivacy(db, RETENTION, true, NOW))[2]).toMatchObject({
       level: 'warn',
       what: 'kept bodies',
       detail: '1 event older than that held or quarantined, the oldest for 200d',
     })
-    expect(await checkPrivacy(db, { retention: null }, NOW)).toHaveLength(2)
+    expect(await checkPrivacy(db, { retention: null }, true, NOW)).toHaveLength(2)
     expect(await firstKeptBodyAt(db)).toBe(NOW - 200 * DAY)
   })
 })
