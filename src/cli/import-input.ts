@@ -64,5 +64,13 @@ async function unpacked(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<B
 }
 
 function failed(name: string, error: unknown): LatchkeyError {
-  return new LatchkeyError('input_failed', `${name} can't be read: ${refusalText(error)}`, { cause: error })
+  const message = isCutOff(error)
+    ? `${name} is a gzip file that ends too early: the rest of it is missing`
+    : `${name} can't be read: ${refusalText(error)}`
+  return new LatchkeyError('input_failed', message, { cause: error })
+}
+
+/** How zlib calls an end of the input ahead of the end of what is packed in it. */
+function isCutOff(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
 }

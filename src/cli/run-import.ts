@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { importBatches, type NumberedLine } from './import-batches.js'
@@ -24,8 +24,10 @@ export async function runImport(
   try {
     await importAll(openImportInput(path, stdin), tally, options, context)
   } catch (error) {
-    if (tally.lines() > 0 && !options.json) context.err(`stopped after ${tally.text()}`)
-    throw error
+    if (tally.lines() === 0) throw error
+    if (options.json) context.out(jsonLine(tally.json()))
+    else context.err(`stopped after ${tally.text()}`)
+    throw afterLines(error, options)
   }
   context.out(options.json ? jsonLine(tally.json()) : tally.text())
   if (tally.refused() > 0) throw refusal(tally)
@@ -61,6 +63,15 @@ async function importBatch(
     const outcome = line.text === null ? TOO_LONG : outcomes.next().value
     if (outcome !== undefined) tally.add(line, outcome)
   }
+}
+
+/** What is wrong with the input undoes nothing of what was read before. */
+function afterLines(error: unknown, { dryRun }: ImportOptions): unknown {
+  if (!isLatchkeyError(error, 'input_failed')) return error
+  const done = dryRun ? 'checked' : 'taken in'
+  return new LatchkeyError('input_failed', `${error.message}; the lines before that are ${done}`, {
+    cause: error.cause,
+  })
 }
 
 function refusal(tally: ImportTally): LatchkeyError {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config/types.js'
-import { createErase, type Erase, type EraseDeps } from '../ingest/erase.js'
+import { createErase, ERASED_AFTER_DELETION, type Erase, type EraseDeps } from '../ingest/erase.js'
 import type { Writer } from '../ingest/writer.js'
 import { createFinishing } from '../jobs/finishing.js'
 import { startPrivacySchedule } from '../jobs/privacy-schedule.js'
@@ -37,7 +37,7 @@ export function createErasures(deps: ErasuresDeps): Erasures {
   async function eraseDeleted(): Promise<number> {
     const deleted = await loadDeleted()
     for (const { environment, customerId } of deleted) {
-      await begin({ environment, customerId, actor: 'customer.deleted', reason: null })
+      await begin({ environment, customerId, actor: ERASED_AFTER_DELETION, reason: null })
     }
     return deleted.length
   }

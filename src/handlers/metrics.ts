@@ -16,6 +16,8 @@ export interface RequestMetrics {
   readonly registry: Registry
   delivered(endpoint: string, disposition: Disposition): void
   rejected(endpoint: string, code: ErrorCode): void
+  /** A delivery was refused before its signature was checked. */
+  refused(code: ErrorCode): void
   /** Seconds that a rejected delivery's clock was ahead of ours; negative: behind. */
   clockSkew(endpoint: string, seconds: number): void
   /** Another body came under the id of a stored event. */
@@ -41,6 +43,12 @@ export function createMetrics(): RequestMetrics {
     name: 'latchkey_signatures_rejected_total',
     help: 'Deliveries that were not authentic, by the check that failed.',
     labelNames: ['endpoint', 'code'],
+    registers,
+  })
+  const refusals = new Counter({
+    name: 'latchkey_deliveries_refused_total',
+    help: 'Deliveries refused before their signature was checked, by why: to no endpoint, too large, not whole, compressed.',
+    labelNames: ['code'],
     registers,
   })
   const skew = new Gauge({
@@ -73,6 +81,7 @@ export function createMetrics(): RequestMetrics {
     registry,
     delivered: (endpoint, disposition) => deliveries.inc({ endpoint, disposition }),
     rejected: (endpoint, code) => rejections.inc({ endpoint, code }),
+    refused: (code) => refusals.inc({ code }),
     clockSkew: (endpoint, seconds) => skew.set({ endpoint }, seconds),
     conflict: (endpoint) => conflicts.inc({ endpoint }),
     headerMismatch: (endpoint) => mismatches.inc({ endpoint }),

@@ -2,16 +2,20 @@ import { LatchkeyError } from '../errors.js'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { EVENT_HEADER, verifySignature } from '../provider/signature.js'
+import { createFailureLimit } from './failure-limit.js'
 import type { RequestMetrics } from './metrics.js'
 import type { RawHandler } from './raw-handler.js'
 import { MAX_BODY_BYTES, readBody } from './read-body.js'
 import { createRefusal, type RefusalDeps } from './refuse-delivery.js'
+import { createUnreadRefusal } from './refuse-unread.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 
 export interface ReceiveWebhookDeps extends RefusalDeps {
   /** Asked for each delivery, since a reload may change the endpoints. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
+  /** Of these the log names those to which a delivery may be sent. */
+  readonly endpointNames: () => readonly string[]
   /** Epoch milliseconds. */
   readonly clock: () => number
   /** Resolves once the delivery and what follows from it are committed; else rejects, with `not_stored`. */
@@ -24,15 +28,25 @@ export interface ReceiveWebhookDeps extends RefusalDeps {
  * the sender takes any 2xx as final. Nothing is parsed, and nothing unauthentic gets past here.
  */
 export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'> {
-  const { endpointNamed, clock, ingest, metrics } = deps
+  const { endpointNamed, endpointNames, clock, ingest, metrics } = deps
   const refuse = createRefusal(deps)
+  const refuseUnread = createUnreadRefusal({
+    ...deps,
+    // Of its own: how many signatures of an address may fail is not for these to change.
+    failures: createFailureLimit(),
+    endpointNames: () => endpointNames().filter((name) => endpointNamed(name) !== undefined),
+  })
 
   return async (req, res, params) => {
     const endpoint = endpointNamed(params.endpoint)
-    if (endpoint === undefined) throw new LatchkeyError('endpoint_not_found', 'No such endpoint.')
+    if (endpoint === undefined) {
+      return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
+    }
     requireMethod(req, res, 'POST')
 
-    const body = await readBody(req, MAX_BODY_BYTES)
+    const body = await readBody(req, MAX_BODY_BYTES).catch((error: unknown) =>
+      refuseUnread(req, endpoint.name, error),
+    )
     const headers = req.headersDistinct
     const now = clock()
     const check = verifySignature({ body, headers, endpoint, now })

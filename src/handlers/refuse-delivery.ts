@@ -9,7 +9,7 @@ import type { RequestMetrics } from './metrics.js'
 export interface RefusalDeps {
   readonly failures: FailureLimit
   readonly clientAddress: (req: IncomingMessage) => string
-  readonly metrics: Pick<RequestMetrics, 'rejected' | 'clockSkew'>
+  readonly metrics: Pick<RequestMetrics, 'rejected' | 'refused' | 'clockSkew'>
   readonly log: Logger
 }
 

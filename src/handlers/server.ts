@@ -61,6 +61,8 @@ export function createServer({ routes, fallback }: ServerDeps): HttpServer {
     if (!routes.some((take) => take(req, res))) fallback(req, res)
   })
   server.on('clientError', answerMalformed)
+  // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.
+  server.on('connection', (socket) => void socket.remoteAddress)
 
   return {
     listen: (at) =>

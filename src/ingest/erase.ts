@@ -4,6 +4,9 @@ import type { ErasureRecord } from '../store/erasures.js'
 import type { ManualAct, Receipt } from './delivery.js'
 import { undatedAct } from './undated-act.js'
 
+/** The actor of an erasure that nobody gave: it follows the provider's event of that type, if the config says so. */
+export const ERASED_AFTER_DELETION = 'customer.deleted'
+
 export interface EraseRequest {
   readonly environment: Environment
   /** Need not be known: deliveries that name them may be still to come. */
@@ -17,7 +20,7 @@ export interface EraseRequest {
  * Erases a person: what began before ends, and what is stored tells no more who they are. Resolves once the act is
  * committed and written down beside the database, and, if that takes no longer than it may, finished. For somebody
  * who is erased already it tells how that stands.
- * @throws {LatchkeyError} `not_stored`
+ * @throws {LatchkeyError} `not_stored`; `store_unavailable` where something that is stored keeps it from being written
  */
 export type Erase = (request: EraseRequest) => Promise<ErasureRecord>
 

@@ -17,7 +17,8 @@ export type LineOutcome = { readonly outcome: Disposition | 'left_out' | 'checke
 /**
  * Takes lines of an export, in its order: where one id has several bodies, the first stands. Resolves, in that order,
  * once all that could be taken is committed.
- * @throws {LatchkeyError} `not_stored`: nothing is lost if the same lines are sent again
+ * @throws {LatchkeyError} `not_stored`: nothing is lost if the same lines are sent again; `store_unavailable` where
+ * something that is stored keeps what was done by hand from being written
  */
 export type ImportLines = (lines: readonly string[], rules: ImportRules) => Promise<readonly LineOutcome[]>
 

@@ -38,7 +38,7 @@ export interface ActResult {
  * Resolves once the act is committed, and visible in every answer.
  * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found` where nothing granted by hand
  * stands to be revoked; `customer_erased` where an account is linked to somebody of whom nothing is to be known any
- * more; `idempotency_key_conflict` where the key was used for something else
+ * more; `idempotency_key_conflict` where the key was used for something else; `not_stored`, `store_unavailable`
  */
 export type PerformAct = (request: ActRequest) => Promise<ActResult>
 

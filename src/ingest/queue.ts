@@ -39,7 +39,8 @@ const LOOK_FOR_OVERDUE_MS = 100
 export interface IngestQueue {
   /**
    * Resolves once the delivery is committed and visible to every query.
-   * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again
+   * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again; of what was done by hand also
+   * `store_unavailable`, where something that is stored keeps it from being written: again would not help
    */
   ingest(delivery: Incoming): Promise<Receipt>
   /** Resolves when nothing waits any more. */
@@ -149,12 +150,17 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       // One delivery that can't be written must not keep the others of its batch from being stored.
       for (const one of batch) await write([one])
     } else {
-      log.error(
-        { err: error, environment: batch[0]?.delivery.environment },
-        'a delivery could not be written',
-      )
-      refuse(batch, 'The delivery could not be written.')
+      for (const one of batch) refuseUnwritable(one, error)
     }
+  }
+
+  function refuseUnwritable(one: Waiting, error: unknown): void {
+    const { delivery } = one
+    const what = isByHand(delivery) ? 'what was done by hand' : 'a delivery'
+    log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
+    if (!isByHand(delivery)) refuse([one], 'The delivery could not be written.')
+    else if (!isLatchkeyError(error, 'store_unavailable')) refuse([one], 'It could not be stored.')
+    else if (unanswered.delete(one)) one.reject(error)
   }
 
   /** What goes wrong in telling changes nothing of what is committed and answered. */
@@ -167,7 +173,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   }
 
   function refuse(batch: readonly Waiting[], why: string): void {
-    for (const one of batch) if (unanswered.delete(one)) one.reject(notStored(why))
+    for (const one of batch) if (unanswered.delete(one)) one.reject(notStored(why, one.delivery))
   }
 
   function refuseOverdue(): void {
@@ -190,10 +196,10 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   return {
     ingest(delivery) {
       return new Promise((resolve, reject) => {
-        if (broken) return reject(notStored('The store has failed.'))
+        if (broken) return reject(notStored('The store has failed.', delivery))
         const bytes = 'undated' in delivery ? 0 : delivery.body.byteLength
         if (waiting.length >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
-          return reject(notStored('Too many deliveries are waiting.'))
+          return reject(notStored('Too many deliveries are waiting.', delivery))
         }
         const one = { delivery, bytes, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject }
         unanswered.add(one)
@@ -214,6 +220,11 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   }
 }
 
-function notStored(why: string): LatchkeyError {
-  return new LatchkeyError('not_stored', `${why} Send it again.`)
+function notStored(why: string, delivery: Incoming): LatchkeyError {
+  return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Give' : 'Send'} it again.`)
+}
+
+/** Whether a person gave it, as an act or in an import of one: there is no sender that sends it again. */
+function isByHand(delivery: Incoming): boolean {
+  return 'undated' in delivery || delivery.headers === null
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { ERASED_AFTER_DELETION } from './erase.js'
 import type { Remark } from './remarks.js'
 
 /** What is counted of committed deliveries, beside their dispositions. */
@@ -41,7 +42,7 @@ export function createReportRemarks({ log, count }: ReportRemarksDeps): (remarks
         )
         break
       case 'manual':
-        log.info({ eventId, type: remark.type, actor: remark.actor }, 'done by hand')
+        log.info({ eventId, type: remark.type, actor: remark.actor }, doneBy(remark))
         break
       default:
         kind satisfies never
@@ -49,4 +50,9 @@ export function createReportRemarks({ log, count }: ReportRemarksDeps): (remarks
   }
 
   return (remarks) => remarks.forEach(report)
+}
+
+function doneBy({ type, actor }: Pick<Remark & { kind: 'manual' }, 'type' | 'actor'>): string {
+  const isOfItself = type === 'manual.erased' && actor === ERASED_AFTER_DELETION
+  return isOfItself ? 'erased by itself: the provider has deleted the customer' : 'done by hand'
 }

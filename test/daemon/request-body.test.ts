@@ -1,6 +1,7 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { exchange, head, openConnection } from '../handlers/raw-connection.js'
+import { eventually } from '../setup/eventually.js'
 import { BODY, headersOf, lines, NOW_TEXT, post, RIGHT, signature } from './deliveries.js'
 import { warnings } from './observed.js'
 import type { HeaderLines } from './raw-post.js'
@@ -133,6 +134,7 @@ describe('a body that breaks off', () => {
     await expectNothingStored(daemon)
 
     expect(await (await send(daemon, BODY)).json()).toMatchObject({ disposition: 'applied' })
-    expect(warnings(daemon)).toEqual([])
+    const refused = [{ msg: 'delivery refused', code: 'body_incomplete' }]
+    await eventually(() => expect(warnings(daemon)).toMatchObject(refused))
   })
 })

@@ -29,6 +29,7 @@ function embeddedApp(): Express {
     readAccess: async (question: Parameters<typeof answerTo>[0]) => answerTo(question),
   }
   const webhook = receiveWebhook({
+    endpointNames: () => [LIVE.name],
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     clock: () => NOW,
     ingest: async () => ({ id: 'evt_1', disposition: 'applied' }),

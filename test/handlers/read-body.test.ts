@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { MAX_BODY_BYTES } from '../../src/handlers/read-body.js'
+import { eventually } from '../setup/eventually.js'
 import { openFront, signed } from './daemon-front.js'
 import { exchange, head, openConnection } from './raw-connection.js'
 
@@ -92,7 +93,8 @@ describe('a body that ends too early', () => {
     const answer = await fetch(`${url}/webhooks/v3`, { method: 'POST', headers: signed('{}'), body: '{}' })
     expect(answer.status).toBe(200)
     expect(deliveries).toHaveLength(1)
-    expect(logged).toEqual([])
+    const refused = [{ msg: 'delivery refused', code: 'body_incomplete' }]
+    await eventually(() => expect(logged).toMatchObject(refused))
   })
 
   it('reaches nobody when its sender only stops sending', async () => {

@@ -1,8 +1,9 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
+import { eventually } from '../setup/eventually.js'
 import { FREE_PORT, LIVE, NOW, NOW_SECONDS, OLD_SECRET, openFront, SECRET, signed } from './daemon-front.js'
-import { exchange, head } from './raw-connection.js'
+import { exchange, head, openConnection } from './raw-connection.js'
 
 const WITH_METRICS = { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT }
 const BODY = '{"id":"evt_1"}'
@@ -186,14 +187,80 @@ describe('an unauthentic delivery', () => {
   })
 })
 
+describe('a delivery that is refused before its signature is looked at', () => {
+  const TOO_LARGE = Buffer.alloc(1024 * 1024 + 1)
+  const post = (url: string, path: string, body: Buffer, headers = {}) =>
+    fetch(`${url}/webhooks/${path}`, { method: 'POST', body: new Uint8Array(body), headers })
+  const counted = async (metricsUrl: string) =>
+    (await (await fetch(`${metricsUrl}/metrics`)).text())
+      .split('\n')
+      .filter((line) => line.startsWith('latchkey_deliveries_refused_total{'))
+
+  it('is counted by why, and logged with what the operator can do about it', async () => {
+    const { url, metricsUrl, logged } = await openFront({ addresses: WITH_METRICS })
+    expect((await post(url, 'v3-typo', Buffer.from(BODY), signed(BODY))).status).toBe(404)
+    expect((await post(url, 'v3', TOO_LARGE)).status).toBe(413)
+    expect((await post(url, 'v3', Buffer.from(BODY), { 'content-encoding': 'gzip' })).status).toBe(415)
+    const broken = { ...signed(BODY), 'transfer-encoding': 'chunked' }
+    expect(await exchange(url, `${head('POST /webhooks/v3', broken)}no length\r\n`)).toMatch(
+      /^HTTP\/1\.1 400 /,
+    )
+
+    const refused = { level: 40, msg: 'delivery refused', address: '127.0.0.1' }
+    await eventually(() => expect(logged).toHaveLength(4))
+    expect(logged).toMatchObject([
+      {
+        ...refused,
+        code: 'endpoint_not_found',
+        hint: "its path ends with no endpoint's name: send it to /webhooks/ and one of v3",
+      },
+      { ...refused, endpoint: 'v3', code: 'body_too_large', hint: expect.any(String) },
+      { ...refused, endpoint: 'v3', code: 'encoding_not_supported', hint: expect.any(String) },
+      { ...refused, endpoint: 'v3', code: 'body_incomplete', hint: expect.any(String) },
+    ])
+    expect(JSON.stringify(logged)).not.toContain('typo')
+    expect(await counted(metricsUrl)).toEqual([
+      'latchkey_deliveries_refused_total{code="endpoint_not_found"} 1',
+      'latchkey_deliveries_refused_total{code="body_too_large"} 1',
+      'latchkey_deliveries_refused_total{code="encoding_not_supported"} 1',
+      'latchkey_deliveries_refused_total{code="body_incomplete"} 1',
+    ])
+  })
+
+  it('is logged with the address of its sender, who has gone', async () => {
+    const { url, logged } = await openFront()
+    const connection = await openConnection(url)
+    connection.send(`${head('POST /webhooks/v3', { ...signed(BODY), 'content-length': '100' })}{`)
+    connection.destroy()
+    await eventually(() => expect(logged).toMatchObject([{ code: 'body_incomplete', address: '127.0.0.1' }]))
+  })
+
+  it('is logged up to the limit of its address and once more, and answered and counted as ever', async () => {
+    const { url, metricsUrl, logged } = await openFront({ addresses: WITH_METRICS })
+    for (let attempt = 0; attempt < 40; attempt += 1) {
+      const answer = await post(url, `name-${attempt}`, Buffer.from(BODY))
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toMatchObject({ code: 'endpoint_not_found' })
+    }
+    expect(logged).toHaveLength(31)
+    expect(logged.at(-1)).toMatchObject({ msg: 'more refused deliveries of this address are not logged' })
+    expect(await counted(metricsUrl)).toEqual([
+      'latchkey_deliveries_refused_total{code="endpoint_not_found"} 40',
+    ])
+    // Nor does it count among the signatures that failed.
+    expect((await post(url, 'v3', Buffer.from('{}'), signed(BODY))).status).toBe(401)
+  })
+})
+
 describe('a request that is no delivery', () => {
   it('to an unknown endpoint is answered 404, whatever its method', async () => {
-    const { url } = await openFront()
-    for (const method of ['GET', 'POST']) {
+    const { url, logged } = await openFront()
+    for (const method of ['GET', 'PUT']) {
       const answer = await fetch(`${url}/webhooks/nobody`, { method })
       expect(answer.status).toBe(404)
       expect(await answer.json()).toMatchObject({ code: 'endpoint_not_found' })
     }
+    expect(logged).toEqual([])
   })
 
   it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('by %s is answered 405', async (method) => {

@@ -1,11 +1,13 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import type { Incoming, Receipt } from '../../src/ingest/delivery.js'
+import { LatchkeyError } from '../../src/errors.js'
+import type { Incoming, ManualAct, Receipt, RecordedDelivery } from '../../src/ingest/delivery.js'
 import { createIngestQueue } from '../../src/ingest/queue.js'
+import { undatedAct } from '../../src/ingest/undated-act.js'
 
 const MIB = 1024 * 1024
 
-function delivery(bytes: number): Incoming {
+function delivery(bytes: number): RecordedDelivery {
   return {
     endpoint: 'live',
     environment: 'live',
@@ -67,4 +69,54 @@ describe('what a batch and the queue hold', () => {
     open()
     expect(await Promise.all(sent)).toHaveLength(4_096)
   })
+})
+
+describe('what can’t be written', () => {
+  const ACT: ManualAct = {
+    environment: 'live',
+    undated: undatedAct({
+      id: 'man_1',
+      type: 'manual.blocked',
+      customerId: 'cus_1',
+      actor: 'ops',
+      reason: null,
+    }),
+  }
+  const RECORDED_ACT: Incoming = { ...delivery(10), headers: null }
+  const DAMAGE = new LatchkeyError('store_unavailable', 'evt_1 can’t be read any more.')
+
+  function queueBefore(error: unknown) {
+    const logged: Record<string, unknown>[] = []
+    const queue = createIngestQueue({
+      writeBatch: () => Promise.reject(error),
+      log: pino({}, { write: (line: string) => logged.push(JSON.parse(line)) }),
+      onWritten: () => {},
+      onBroken: () => {},
+    })
+    return { queue, logged }
+  }
+
+  it.each([ACT, RECORDED_ACT])('is to be given again where a person gave it', async (act) => {
+    const { queue, logged } = queueBefore(new Error('no such table'))
+    const message = 'It could not be stored. Give it again.'
+    await expect(queue.ingest(act)).rejects.toMatchObject({ code: 'not_stored', message })
+    expect(logged).toMatchObject([{ msg: 'what was done by hand could not be written' }])
+  })
+
+  it.each([ACT, RECORDED_ACT])('is refused for what keeps it from being stored, which lasts', async (act) => {
+    const { queue } = queueBefore(DAMAGE)
+    await expect(queue.ingest(act)).rejects.toBe(DAMAGE)
+  })
+
+  it.each([DAMAGE, new Error('no such table')])(
+    'is to be sent again where a sender sent it',
+    async (error) => {
+      const { queue, logged } = queueBefore(error)
+      const message = 'The delivery could not be written. Send it again.'
+      await expect(queue.ingest(delivery(10))).rejects.toMatchObject({ code: 'not_stored', message })
+      expect(logged).toMatchObject([
+        { msg: 'a delivery could not be written', err: { message: error.message } },
+      ])
+    },
+  )
 })
