@@ -224,7 +224,7 @@ function notStored(why: string, delivery: Incoming): LatchkeyError {
   return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Give' : 'Send'} it again.`)
 }
 
-/** Whether a person gave it, as an act or in an import of one: there is no sender that sends it again. */
+/** Whether a person gave it, as an act or in an import of what nobody signed: there is no sender that sends it again. */
 function isByHand(delivery: Incoming): boolean {
-  return 'undated' in delivery || delivery.headers === null
+  return 'undated' in delivery || delivery.headers === null || delivery.reading !== undefined
 }
