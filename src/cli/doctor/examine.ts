@@ -14,6 +14,7 @@ import { checkEvents } from './check-events.js'
 import { checkFiles } from './check-files.js'
 import { checkPolicy } from './check-policy.js'
 import { checkPrivacy } from './check-privacy.js'
+import { checkReadings } from './check-readings.js'
 import { checkIntegrity, checkSchema } from './check-schema.js'
 import { checkStoredForms } from './check-stored-forms.js'
 import { checkSync } from './check-sync.js'
@@ -72,7 +73,7 @@ function storeChecks(
     ['clock', () => checkClock(db, facts, clock())],
     ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps())],
     ['events', () => checkEvents(db, clock())],
-    ...(thorough ? thoroughChecks(db) : []),
+    ...(thorough ? thoroughChecks(db, config) : []),
     ['policy', () => checkPolicy(db, config)],
     ['lost', () => checkLost(db, config, clock())],
     ['privacy', () => checkPrivacy(db, config, isServed, clock())],
@@ -81,10 +82,11 @@ function storeChecks(
   ]
 }
 
-function thoroughChecks(db: Kysely<Database>): readonly NamedCheck[] {
+function thoroughChecks(db: Kysely<Database>, config: Examination['config']): readonly NamedCheck[] {
   return [
     ['body hashes', () => checkBodyHashes(db)],
     ['stored forms', () => checkStoredForms(db)],
+    ['readings', () => checkReadings(db, config)],
   ]
 }
 

@@ -1,0 +1,53 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { checkReadings } from '../../../src/cli/doctor/check-readings.js'
+import type { Config } from '../../../src/config/types.js'
+import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
+import { deliveries } from '../../ingest/rebuild-histories.js'
+import { storeUnder } from '../../ingest/rebuild-store.js'
+import { deliveryOf } from '../../ingest/wire.js'
+
+const CONFIG: Pick<Config, 'endpoints'> = {
+  endpoints: [{ name: 'v3', environment: 'live', secrets: [], toleranceSeconds: 300 }],
+}
+
+const paid = (n: number) =>
+  deliveryOf(
+    JSON.stringify({
+      id: `evt_${n}`,
+      type: 'payment.authorized',
+      createdAt: '2026-01-01T00:00:00Z',
+      data: { id: `pay_${n}`, customer: `cus_${n}`, product: 'pro_1', method: 'CARD' },
+    }),
+  )
+
+it('the doctor finds that what was taken in is stored as its bytes say, whatever it was', async () => {
+  await fc.assert(
+    fc.asyncProperty(deliveries, async (told) => {
+      const { db, close } = await storeUnder(DOCUMENTED_POLICY, told)
+      expect(await checkReadings(db, CONFIG)).toMatchObject([{ level: 'ok', what: 'readings' }])
+      await close()
+    }),
+    { numRuns: 20 },
+  )
+})
+
+it.each([
+  { type: 'payment.settled' },
+  { created_at: 1 },
+  { customer_id: 'cus_9' },
+  { payment_id: null },
+  { normalized: null, disposition: 'quarantined', reason: 'normalizer_failed' },
+  { normalized: '{}' },
+] as const)('the doctor names the first event that is stored with %j, and a replay', async (otherwise) => {
+  const { db } = await storeUnder(DOCUMENTED_POLICY, [paid(1), paid(2), paid(3)])
+  await db.updateTable('events').set(otherwise).where('event_id', '!=', 'evt_1').execute()
+  expect(await checkReadings(db, CONFIG)).toEqual([
+    {
+      level: 'warn',
+      what: 'readings',
+      detail: '2 of 3 events stored otherwise than the bytes say, the first evt_2 in live',
+      todo: 'see what reading them again would change: `latchkey replay --dry-run`',
+    },
+  ])
+})
