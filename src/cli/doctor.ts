@@ -15,7 +15,7 @@ export function doctorCommand(program: Command, context: CliContext): void {
     .description('look at everything, and say what to do; beside a running daemon or with none')
     .option(
       '--thorough',
-      'compare every index with its table too, and every body with its hash, and read every stored form, which takes longer',
+      'compare every index with its table too, and every body with its hash and with what is stored of it, which takes longer',
     )
     .action(async (options: DoctorOptions) => {
       const { examine } = await import('./doctor/examine.js')

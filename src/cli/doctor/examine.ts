@@ -22,7 +22,7 @@ import type { Finding } from './finding.js'
 import { openStored, unreadable } from './open-stored.js'
 
 export interface Examination extends LoadedConfig {
-  /** Compares the indexes with their tables too, and every body with its hash, and reads every stored form. */
+  /** Compares the indexes with their tables too, and every body with its hash and with what is stored of it. */
   readonly thorough: boolean
   /** Epoch milliseconds. */
   readonly clock: () => number
