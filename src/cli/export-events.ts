@@ -61,7 +61,8 @@ function readingsText(readings: number): string {
   if (readings === 0) return ''
   const [events, whose] =
     readings === 1 ? ['one event', 'its bytes are'] : [`${readings} events`, 'their bytes are']
-  return `without a signature: ${events} as read, since ${whose} not there any more as signed: import them with --with-manual\n`
+  const why = `since ${whose} not there any more as signed`
+  return `without a signature: ${events} as read, ${why}: an import takes that with --with-manual alone\n`
 }
 
 function leftOutText({ removed, altered }: Counts): string {
