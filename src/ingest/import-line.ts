@@ -84,7 +84,8 @@ const manualLine = z.object({
 /**
  * Reads what `exportLine` wrote, and checks all that is said to have been signed. The place that a delivery had in
  * time is taken from the line, since no signature covers it: unless it is yet to come at `now` (epoch milliseconds), or
- * nowhere near the signed time, since an event may be dated no further ahead than its receipt allows. Its environment is the one that its endpoint has today.
+ * nowhere near the signed time, since an event may be dated no further ahead than its receipt allows. A delivery's
+ * environment is the one that its endpoint has today; what nobody signed tells its own.
  */
 export function readImportLine(
   line: string,
