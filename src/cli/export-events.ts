@@ -13,7 +13,7 @@ export interface EventsExportOptions extends SharedOptions, EventFilterOptions {
   readonly force?: true
 }
 
-/** Writes the events that the options mean, and then says how many; those that can't be checked any more are left out. */
+/** Writes the events that the options mean, and then says how many, how many of them unsigned, and what is left out. */
 export async function exportEvents(options: EventsExportOptions, context: CliContext): Promise<void> {
   const { config } = await loadNamedConfig(options, context)
   const filter = eventFilterOf(options, config)

@@ -1,29 +1,29 @@
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from './environments.js'
 import type { Database } from './schema.js'
 
-/** The types of payment, checkout and subscription events: by these alone, one without a source waits or does not. */
-export interface SourcelessTypes {
-  /** Those that would grant or take back. */
-  readonly decisive: readonly string[]
-  readonly informing: readonly string[]
-}
+/*
+ * What becomes of an event that names no source, or none that is known, follows from its row alone: from its type, from
+ * whether it was done by hand, and from whether it could be read.
+ */
 
-/** Tells anew of the events that name no source which of them wait for one. */
+/**
+ * Tells anew of the events without a source what became of them.
+ * @param decisive the types that would grant or take back: of these, one without a source waits for it
+ */
 export async function setSourcelessDispositions(
   trx: Transaction<Database>,
-  types: SourcelessTypes,
+  decisive: readonly string[],
 ): Promise<void> {
-  for (const { of, wrong, right } of rulesFor(types)) {
+  for (const { of, right } of rulesFor(decisive)) {
     await trx
       .updateTable('events')
       .set(right)
       // All there are: named, so that the index of sources leads to these events alone.
       .where('environment', 'in', ENVIRONMENTS)
       .where('source_kind', 'is', null)
-      .where('type', 'in', of)
-      .where('disposition', '=', wrong)
+      .where(isOtherwise(of, right))
       .execute()
   }
 }
@@ -33,29 +33,36 @@ export interface SourcelessEvent {
   readonly eventId: string
 }
 
-/** Those that wait and should not, or should and don't, in the order of arrival. */
+/** Those of which something else is told than became of them, in the order of arrival. */
 export async function loadSourcelessOtherwise(
   db: Kysely<Database>,
-  types: SourcelessTypes,
+  decisive: readonly string[],
 ): Promise<readonly SourcelessEvent[]> {
-  const rules = rulesFor(types)
   const rows = await db
     .selectFrom('events')
     .select(['environment', 'event_id'])
     .where('environment', 'in', ENVIRONMENTS)
     .where('source_kind', 'is', null)
-    .where((eb) =>
-      eb.or(rules.map(({ of, wrong }) => eb.and([eb('type', 'in', of), eb('disposition', '=', wrong)]))),
-    )
+    .where((eb) => eb.or(rulesFor(decisive).map(({ of, right }) => isOtherwise(of, right))))
     .orderBy('seq')
     .execute()
   return rows.map(({ environment, event_id: eventId }) => ({ environment, eventId }))
 }
 
-function rulesFor({ decisive, informing }: SourcelessTypes) {
-  const rules = [
-    { of: decisive, wrong: 'ignored', right: { disposition: 'held', reason: 'source_unknown' } },
-    { of: informing, wrong: 'held', right: { disposition: 'ignored', reason: null } },
+function rulesFor(decisive: readonly string[]) {
+  const waits = decisive.length === 0 ? sql`1 = 0` : sql`type in (${sql.join(decisive)})`
+  return [
+    { of: sql`headers <> 'null' and ${waits}`, right: { disposition: 'held', reason: 'source_unknown' } },
+    { of: sql`headers <> 'null' and not ${waits}`, right: { disposition: 'ignored', reason: null } },
+    // Done by hand, and signed by nobody.
+    { of: sql`headers = 'null'`, right: { disposition: 'applied', reason: null } },
   ] as const
-  return rules.filter(({ of }) => of.length > 0)
+}
+
+type Rule = ReturnType<typeof rulesFor>[number]
+
+/** Of those that could be read: why others could not, their bytes alone say. */
+function isOtherwise(of: Rule['of'], { disposition, reason }: Rule['right']): RawBuilder<boolean> {
+  const isRight = sql`disposition = ${disposition} and coalesce(reason, '') = ${reason ?? ''}`
+  return sql<boolean>`(normalized is not null and ${of} and not (${isRight}))`
 }

@@ -107,7 +107,10 @@ it('names access that is not written down, or that nothing gives, and a rebuild 
 
 it.each([
   ['payment.authorized', 'ignored', 'held'],
+  ['payment.refunded', 'applied', 'held'],
   ['checkout.initiated', 'held', 'ignored'],
+  ['customer.updated', 'applied', 'ignored'],
+  ['payout.paid', 'held', 'ignored'],
 ] as const)(
   'names an event without a source, %s, that is said to be %s, and a rebuild mends it',
   async (type, wrong, right) => {
