@@ -10,6 +10,7 @@ export type Outcome =
 
 const APPLIED: Outcome = { disposition: 'applied', reason: null }
 const IGNORED: Outcome = { disposition: 'ignored', reason: null }
+const WAITS_FOR_SOURCE: Outcome = { disposition: 'held', reason: 'source_unknown' }
 
 /**
  * @param source the source that the event belongs to, if it names one
@@ -42,8 +43,24 @@ function outcomeOfPaid(
   policy: Policy,
 ): Outcome {
   const decisive = isDecisive(event.type, policy)
-  if (source === null) return decisive ? { disposition: 'held', reason: 'source_unknown' } : IGNORED
+  if (source === null) return decisive ? WAITS_FOR_SOURCE : IGNORED
   if (hold !== undefined) return { disposition: 'held', reason: hold }
   const onlyBegan = event.type === 'checkout.initiated' && !decisive
   return onlyBegan ? IGNORED : APPLIED
+}
+
+/** What `outcomeOf` says of events without a source: their type tells, and whether they were done by hand. */
+export interface SourcelessOutcomes {
+  readonly decisive: { readonly types: readonly string[]; readonly outcome: Outcome }
+  readonly byHand: Outcome
+  readonly others: Outcome
+}
+
+/** @param types of all payment, checkout and subscription events */
+export function sourcelessOutcomes(
+  types: readonly SourceEvent['type'][],
+  policy: Policy,
+): SourcelessOutcomes {
+  const decisive = types.filter((type) => isDecisive(type, policy))
+  return { decisive: { types: decisive, outcome: WAITS_FOR_SOURCE }, byHand: APPLIED, others: IGNORED }
 }

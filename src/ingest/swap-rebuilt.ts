@@ -8,9 +8,9 @@ import { clearRebuild } from '../store/rebuild-progress.js'
 import type { Database } from '../store/schema.js'
 import { setSourcelessDispositions } from '../store/sourceless-events.js'
 import type { DifferenceCounter } from './access-difference.js'
-import { decisiveTypes } from './decisive-types.js'
 import { refreshAllDue } from './refresh-due.js'
 import { rewriteAccess } from './rewrite-access.js'
+import { sourcelessOutcomesUnder } from './sourceless-outcomes.js'
 
 /** How many customers are settled by one set of statements. */
 const CUSTOMERS_PER_STEP = 500
@@ -31,7 +31,7 @@ export async function swapRebuilt(
   await replaceWithNextState(trx)
   await clearRebuild(trx)
   await savePolicy(trx, policy)
-  await setSourcelessDispositions(trx, decisiveTypes(policy))
+  await setSourcelessDispositions(trx, sourcelessOutcomesUnder(policy))
   for (const [environment, customerIds] of affected) {
     for (let i = 0; i < customerIds.length; i += CUSTOMERS_PER_STEP) {
       const some = customerIds.slice(i, i + CUSTOMERS_PER_STEP)

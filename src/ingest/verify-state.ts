@@ -9,10 +9,10 @@ import type { Database } from '../store/schema.js'
 import { loadNextSources, type SourceStep, WALK_START, type WalkPlace } from '../store/source-walk.js'
 import { loadSourcelessOtherwise } from '../store/sourceless-events.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
-import { decisiveTypes } from './decisive-types.js'
 import { eachCustomers } from './each-customer.js'
 import { foldWhole } from './fold-anew.js'
 import { accessFrom, differs } from './save-access.js'
+import { sourcelessOutcomesUnder } from './sourceless-outcomes.js'
 import { findMisplaced } from './verify-links.js'
 
 /** Something that does not stand as folding everything from nothing would have it. */
@@ -76,7 +76,7 @@ async function checkNextSources(trx: Transaction<Database>, place: WalkPlace): P
 
 /** What is said of events that belong to no source. */
 async function* sourcelessDifferences(db: Kysely<Database>, policy: Policy): AsyncGenerator<StateDifference> {
-  for (const { environment, eventId } of await loadSourcelessOtherwise(db, decisiveTypes(policy))) {
+  for (const { environment, eventId } of await loadSourcelessOtherwise(db, sourcelessOutcomesUnder(policy))) {
     yield { environment, kind: 'disposition', id: eventId }
   }
 }

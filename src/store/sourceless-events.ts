@@ -1,22 +1,15 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import type { Outcome, SourcelessOutcomes } from '../entitlements/disposition.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from './environments.js'
 import type { Database } from './schema.js'
 
-/*
- * What becomes of an event that names no source, or none that is known, follows from its row alone: from its type, from
- * whether it was done by hand, and from whether it could be read.
- */
-
-/**
- * Tells anew of the events without a source what became of them.
- * @param decisive the types that would grant or take back: of these, one without a source waits for it
- */
+/** Tells anew of the events without a source what became of them. */
 export async function setSourcelessDispositions(
   trx: Transaction<Database>,
-  decisive: readonly string[],
+  outcomes: SourcelessOutcomes,
 ): Promise<void> {
-  for (const { of, right } of rulesFor(decisive)) {
+  for (const { of, right } of rulesFor(outcomes)) {
     await trx
       .updateTable('events')
       .set(right)
@@ -36,33 +29,37 @@ export interface SourcelessEvent {
 /** Those of which something else is told than became of them, in the order of arrival. */
 export async function loadSourcelessOtherwise(
   db: Kysely<Database>,
-  decisive: readonly string[],
+  outcomes: SourcelessOutcomes,
 ): Promise<readonly SourcelessEvent[]> {
   const rows = await db
     .selectFrom('events')
     .select(['environment', 'event_id'])
     .where('environment', 'in', ENVIRONMENTS)
     .where('source_kind', 'is', null)
-    .where((eb) => eb.or(rulesFor(decisive).map(({ of, right }) => isOtherwise(of, right))))
+    .where((eb) => eb.or(rulesFor(outcomes).map(({ of, right }) => isOtherwise(of, right))))
     .orderBy('seq')
     .execute()
   return rows.map(({ environment, event_id: eventId }) => ({ environment, eventId }))
 }
 
-function rulesFor(decisive: readonly string[]) {
-  const waits = decisive.length === 0 ? sql`1 = 0` : sql`type in (${sql.join(decisive)})`
-  return [
-    { of: sql`headers <> 'null' and ${waits}`, right: { disposition: 'held', reason: 'source_unknown' } },
-    { of: sql`headers <> 'null' and not ${waits}`, right: { disposition: 'ignored', reason: null } },
-    // Done by hand, and signed by nobody.
-    { of: sql`headers = 'null'`, right: { disposition: 'applied', reason: null } },
-  ] as const
+interface Rule {
+  /** Which events, by their rows alone. */
+  readonly of: RawBuilder<unknown>
+  readonly right: Outcome
 }
 
-type Rule = ReturnType<typeof rulesFor>[number]
+function rulesFor({ decisive: { types, outcome }, byHand, others }: SourcelessOutcomes): readonly Rule[] {
+  const isDecisive = types.length === 0 ? sql`1 = 0` : sql`type in (${sql.join(types)})`
+  return [
+    { of: sql`headers <> 'null' and ${isDecisive}`, right: outcome },
+    { of: sql`headers <> 'null' and not ${isDecisive}`, right: others },
+    // Nobody signs what is done by hand.
+    { of: sql`headers = 'null'`, right: byHand },
+  ]
+}
 
 /** Of those that could be read: why others could not, their bytes alone say. */
-function isOtherwise(of: Rule['of'], { disposition, reason }: Rule['right']): RawBuilder<boolean> {
+function isOtherwise(of: Rule['of'], { disposition, reason }: Outcome): RawBuilder<boolean> {
   const isRight = sql`disposition = ${disposition} and coalesce(reason, '') = ${reason ?? ''}`
   return sql<boolean>`(normalized is not null and ${of} and not (${isRight}))`
 }
