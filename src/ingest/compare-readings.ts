@@ -10,15 +10,16 @@ import { type ReadAgain, readAgain } from './read-again.js'
 /** Bounds the memory: bodies are read a few at a time, and what they were read as is kept for so many. */
 const EVENTS_AT_ONCE = 500
 
-/** All but where the event stands, and which program has read it. */
-const READ = READ_COLUMNS.filter((column) => !/^source_|^normalizer_version$/.test(column))
+/** Where the event stands, and which program has read it. */
+const NOT_COMPARED: readonly string[] = ['source_kind', 'source_id', 'normalizer_version']
+const COMPARED = READ_COLUMNS.filter((column) => !NOT_COMPARED.includes(column))
 
 export interface ComparedReadings {
   /** How many bodies were read again. */
   readonly read: number
   /** How many of them say something else than what is stored of them. */
   readonly otherwise: number
-  /** In the order of arrival. */
+  /** One of the earliest to arrive; null: none does. */
   readonly first: { readonly environment: Environment; readonly eventId: string } | null
 }
 
@@ -60,5 +61,5 @@ function saysSomethingElse({ row, eventId, normalized }: ReadAgain): boolean {
     event: normalized.ok ? normalized.event : null,
     source: null,
   })
-  return READ.some((column) => row[column] !== said[column])
+  return COMPARED.some((column) => row[column] !== said[column])
 }

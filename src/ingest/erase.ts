@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Environment } from '../provider/event.js'
+import { MANUAL_ID_PREFIX } from '../provider/manual-event.js'
 import type { ErasureRecord } from '../store/erasures.js'
 import type { ManualAct, Receipt } from './delivery.js'
 import { undatedAct } from './undated-act.js'
@@ -49,7 +50,7 @@ export function createErase({ write, findErasure, finish }: EraseDeps): Erase {
 /** The same for the same person: two who ask at once ask for one thing. */
 function erasureId({ environment, customerId }: EraseRequest): string {
   const hash = createHash('sha256').update(`${environment} erased ${customerId}`).digest('hex')
-  return `man_${hash.slice(0, 32)}`
+  return `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
 }
 
 export function erasureEvent({

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
+import { MANUAL_ID_PREFIX } from '../provider/manual-event.js'
 import type { ManualAct, Receipt } from './delivery.js'
 import { undatedAct } from './undated-act.js'
 
@@ -115,7 +116,7 @@ function undatedEvent(request: ActRequest): ManualAct['undated'] {
 }
 
 function idOf({ environment, idempotencyKey }: ActRequest): string {
-  if (idempotencyKey === null) return `man_${randomUUID().replaceAll('-', '')}`
+  if (idempotencyKey === null) return `${MANUAL_ID_PREFIX}${randomUUID().replaceAll('-', '')}`
   const hash = createHash('sha256').update(`${environment} ${idempotencyKey}`).digest('hex')
-  return `man_${hash.slice(0, 32)}`
+  return `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
 }

@@ -13,8 +13,8 @@ export interface PreparedDelivery extends DeliveredEvent {
 /** The endpoint that is written down for what was done by hand: it came through none. */
 export const MANUAL_ENDPOINT = 'manual'
 
-export function prepare({ reading, ...delivery }: RecordedDelivery): PreparedDelivery {
-  if (reading !== undefined) return prepareReading(delivery, reading)
+export function prepare(delivery: RecordedDelivery): PreparedDelivery {
+  if (delivery.reading !== undefined) return prepareReading(delivery, delivery.reading)
   const normalized =
     delivery.headers === null ? readRecord(delivery.body) : normalise(delivery.body, delivery)
   const bodySha256 = sha256Of(delivery.body)
@@ -28,7 +28,7 @@ export function prepare({ reading, ...delivery }: RecordedDelivery): PreparedDel
 
 /** Its bytes can't be read again: they are kept as they are told. */
 function prepareReading(
-  { body, ...delivery }: Omit<RecordedDelivery, 'reading'>,
+  { body, reading: _, ...delivery }: RecordedDelivery,
   { event, ...came }: ToldReading,
 ): PreparedDelivery {
   return {

@@ -50,29 +50,29 @@ export async function saveSwept(
  * Something of them was stored until now, and went: what it leaves in unused bytes and in the write-ahead log is still
  * to be overwritten. Whoever is not erased is left alone.
  */
-export async function reopenErasures(
-  trx: Transaction<Database>,
-  erasures: readonly Pick<UnfinishedErasure, 'environment' | 'customerId'>[],
-): Promise<void> {
-  for (const { environment, customerId } of erasures) {
-    await trx
-      .updateTable('erasures')
-      .set({ finished_at: null })
-      .where('environment', '=', environment)
-      .where('customer_id', '=', customerId)
-      .execute()
-  }
+export function reopenErasures(trx: Transaction<Database>, erasures: readonly ErasedKey[]): Promise<void> {
+  return setFinishedAt(trx, erasures, null)
 }
 
-export async function saveFinished(
+export function saveFinished(
   trx: Transaction<Database>,
-  erasures: readonly Pick<UnfinishedErasure, 'environment' | 'customerId'>[],
+  erasures: readonly ErasedKey[],
   now: number,
+): Promise<void> {
+  return setFinishedAt(trx, erasures, now)
+}
+
+type ErasedKey = Pick<UnfinishedErasure, 'environment' | 'customerId'>
+
+async function setFinishedAt(
+  trx: Transaction<Database>,
+  erasures: readonly ErasedKey[],
+  at: number | null,
 ): Promise<void> {
   for (const { environment, customerId } of erasures) {
     await trx
       .updateTable('erasures')
-      .set({ finished_at: now })
+      .set({ finished_at: at })
       .where('environment', '=', environment)
       .where('customer_id', '=', customerId)
       .execute()

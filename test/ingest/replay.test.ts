@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import type { Kysely } from 'kysely'
 import { expect, it } from 'vitest'
-import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { ReplayOrder } from '../../src/ingest/replay.js'
 import { type StateDifference, stateDifferences } from '../../src/ingest/verify-state.js'
 import type { Database } from '../../src/store/schema.js'
 import { paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
-import { misreadDeliveries, takeInMisread } from './older-readings.js'
+import { type MisreadDelivery, misreadDeliveries, takeInMisread } from './older-readings.js'
 import { NOW, storeUnder } from './rebuild-store.js'
-import { allOf, orderOf, replayAll, replayStore, standing } from './replay-store.js'
+import { allOf, orderOf, type ReplayStore, replayAll, replayStore, standing } from './replay-store.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
 it('ends where taking everything in with the program of today would have ended', async () => {
@@ -18,12 +18,7 @@ it('ends where taking everything in with the program of today would have ended',
       const store = await replayStore(policy)
       await takeInMisread(store, misread)
       await replayAll(store.replay)
-      const anew = await storeUnder(
-        policy,
-        misread.map(({ delivery }) => delivery),
-      )
-      expect(await standing(store.db)).toEqual(await standing(anew.db))
-      await Promise.all([store.close(), anew.close()])
+      await expectAsAnew(store, policy, misread)
     }),
     { numRuns: 50 },
   )
@@ -92,16 +87,25 @@ it('loses nothing of what is taken in while it runs', async () => {
       await Promise.all(written)
       for (const delivery of late) await store.writeBatch([delivery])
       await replayAll(store.replay)
-      const anew = await storeUnder(
-        policy,
-        misread.map(({ delivery }) => delivery),
-      )
-      expect(await standing(store.db)).toEqual(await standing(anew.db))
-      await Promise.all([store.close(), anew.close()])
+      await expectAsAnew(store, policy, misread)
     }),
     { numRuns: 40 },
   )
 })
+
+/** It ends as one that the program of today has taken all of it into. */
+async function expectAsAnew(
+  store: ReplayStore,
+  policy: Policy,
+  misread: readonly MisreadDelivery[],
+): Promise<void> {
+  const anew = await storeUnder(
+    policy,
+    misread.map(({ delivery }) => delivery),
+  )
+  expect(await standing(store.db)).toEqual(await standing(anew.db))
+  await Promise.all([store.close(), anew.close()])
+}
 
 /** A store with seven events, of which a replay of everything has read the first three. */
 async function interruptedStore() {

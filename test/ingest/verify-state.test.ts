@@ -7,7 +7,7 @@ import { minute, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { deliveries } from './rebuild-histories.js'
 import { NOW, type RebuildStore, storeUnder } from './rebuild-store.js'
-import { bodyOf, deliveryOf } from './wire.js'
+import { bodyOf, deliveryOf, grantOf } from './wire.js'
 
 async function differences({ db }: RebuildStore, policy = DOCUMENTED_POLICY): Promise<StateDifference[]> {
   const found: StateDifference[] = []
@@ -15,15 +15,6 @@ async function differences({ db }: RebuildStore, policy = DOCUMENTED_POLICY): Pr
   return found
 }
 
-const grantOf = (n: number) =>
-  deliveryOf(
-    JSON.stringify({
-      id: `evt_${n}`,
-      type: 'payment.authorized',
-      createdAt: '2026-01-01T00:00:00Z',
-      data: { id: `pay_${n}`, customer: `cus_${n}`, product: 'pro_1', method: 'CARD' },
-    }),
-  )
 const GRANT = grantOf(1)
 const OTHER_GRANT = grantOf(2)
 

@@ -48,3 +48,15 @@ export function deliveryOf(body: string | Buffer, told: Partial<Delivery> = {}):
     ...told,
   }
 }
+
+/** A payment of the `n`th customer, which gives access to `pro_1` for good. */
+export function grantOf(n: number): Delivery {
+  return deliveryOf(
+    JSON.stringify({
+      id: `evt_${n}`,
+      type: 'payment.authorized',
+      createdAt: '2026-01-01T00:00:00Z',
+      data: { id: `pay_${n}`, customer: `cus_${n}`, product: 'pro_1', method: 'CARD' },
+    }),
+  )
+}

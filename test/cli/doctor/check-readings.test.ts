@@ -5,21 +5,11 @@ import type { Config } from '../../../src/config/types.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import { deliveries } from '../../ingest/rebuild-histories.js'
 import { storeUnder } from '../../ingest/rebuild-store.js'
-import { deliveryOf } from '../../ingest/wire.js'
+import { grantOf } from '../../ingest/wire.js'
 
 const CONFIG: Pick<Config, 'endpoints'> = {
   endpoints: [{ name: 'v3', environment: 'live', secrets: [], toleranceSeconds: 300 }],
 }
-
-const paid = (n: number) =>
-  deliveryOf(
-    JSON.stringify({
-      id: `evt_${n}`,
-      type: 'payment.authorized',
-      createdAt: '2026-01-01T00:00:00Z',
-      data: { id: `pay_${n}`, customer: `cus_${n}`, product: 'pro_1', method: 'CARD' },
-    }),
-  )
 
 it('the doctor finds that what was taken in is stored as its bytes say, whatever it was', async () => {
   await fc.assert(
@@ -40,7 +30,7 @@ it.each([
   { normalized: null, disposition: 'quarantined', reason: 'normalizer_failed' },
   { normalized: '{}' },
 ] as const)('the doctor names the first event that is stored with %j, and a replay', async (otherwise) => {
-  const { db } = await storeUnder(DOCUMENTED_POLICY, [paid(1), paid(2), paid(3)])
+  const { db } = await storeUnder(DOCUMENTED_POLICY, [grantOf(1), grantOf(2), grantOf(3)])
   await db.updateTable('events').set(otherwise).where('event_id', '!=', 'evt_1').execute()
   expect(await checkReadings(db, CONFIG)).toEqual([
     {
