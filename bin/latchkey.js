@@ -1,2 +1,12 @@
 #!/usr/bin/env node
-import '../dist/src/cli/main.js'
+// The version is looked at before anything is loaded: what is loaded does not run, or crashes, on an older Node.
+if (Number.parseInt(process.versions.node, 10) >= 22) {
+  await import('../dist/src/cli/main.js')
+} else {
+  console.error(
+    `Latchkey needs Node.js 22 or newer; this is ${process.version}.\n` +
+      'Install Node.js 22 or 24 from https://nodejs.org, or run this by `npx latchkey` in a clone after `npm ci`,\n' +
+      'which brings a Node.js of its own.',
+  )
+  process.exitCode = 2
+}

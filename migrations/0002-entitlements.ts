@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** What follows from the events: folded sources, who has access to what, and the log of its changes. */

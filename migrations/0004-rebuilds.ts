@@ -1,4 +1,5 @@
-import type { Kysely, Migration } from 'kysely'
+import type { Kysely } from 'kysely'
+import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** What a rebuild has found so far, beside the live state: only what differs from it, until the swap. */

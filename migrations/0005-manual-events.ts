@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
 
 /** Finds what was done by hand to a customer, which every answer about them asks for, among all their events. */
 export function manualEvents(): Migration {

@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** Who should be, and who is, a member of the roles and groups that follow access. */

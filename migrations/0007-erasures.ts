@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** Who was erased, how far what is stored of them has been looked through, and what retention has passed over. */

@@ -1,4 +1,5 @@
-import type { Kysely, Migration } from 'kysely'
+import type { Kysely } from 'kysely'
+import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** Links by which customers tell who they are on a messenger, and what is remembered of its groups. */

@@ -1,4 +1,5 @@
-import type { Migration, RawBuilder } from 'kysely'
+import type { RawBuilder } from 'kysely'
+import type { Migration } from 'kysely/migration'
 
 /** How one database writes what the tables are made of; a migration names only what it needs. */
 export interface ColumnTypes {

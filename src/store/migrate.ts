@@ -1,4 +1,5 @@
-import { type Kysely, type Migration, Migrator, type Transaction } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { compareText } from '../entitlements/order.js'
