@@ -1,6 +1,6 @@
 // Makes dist/ of the TypeScript sources by removing their types, which Node can do by itself: so a production
 // install, which has no compiler, builds too. Lines and columns stay where they are. `npm run types` checks the types.
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import module from 'node:module'
 import { dirname, join } from 'node:path'
 
@@ -13,15 +13,30 @@ if (module.stripTypeScriptTypes === undefined) {
   )
   process.exit(1)
 }
-rmSync(join(ROOT, 'dist'), { recursive: true, force: true })
-for (const folder of SOURCES) {
-  for (const file of readdirSync(join(ROOT, folder), { recursive: true })) {
-    if (file.endsWith('.ts')) build(join(folder, file))
-  }
+
+const built = new Set()
+for (const source of SOURCES.flatMap((folder) => filesIn(ROOT, folder))) {
+  if (source.endsWith('.ts')) build(source)
+}
+for (const old of filesIn(ROOT, 'dist')) {
+  if (!built.has(old)) rmSync(join(ROOT, old))
 }
 
 function build(source) {
-  const target = join(ROOT, 'dist', source.replace(/\.ts$/, '.js'))
+  const name = join('dist', source.replace(/\.ts$/, '.js'))
+  const target = join(ROOT, name)
+  const text = module.stripTypeScriptTypes(readFileSync(join(ROOT, source), 'utf8'))
+  built.add(name)
+  // A running daemon may be about to load it: what is the same is left alone.
+  if (existsSync(target) && readFileSync(target, 'utf8') === text) return
   mkdirSync(dirname(target), { recursive: true })
-  writeFileSync(target, module.stripTypeScriptTypes(readFileSync(join(ROOT, source), 'utf8')))
+  writeFileSync(target, text)
+}
+
+/** All files below a folder, relative to `root`. */
+function filesIn(root, folder) {
+  if (!existsSync(join(root, folder))) return []
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(folder, entry.parentPath.slice(join(root, folder).length + 1), entry.name))
 }

@@ -56,7 +56,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   errors: [],
   provider: [/^zod$/, /^node:crypto$/],
   entitlements: [],
-  migrations: [/^kysely$/],
+  migrations: [/^kysely(\/migration)?$/],
 }
 
 interface Import {

@@ -25,8 +25,8 @@ export function namedFiles(): string[] {
 const CHECKED_OUT = [
   'package.json',
   'tsconfig.json',
-  'tsconfig.build.json',
   'bin',
+  'scripts',
   'src',
   'migrations',
   'config.schema.json',
