@@ -200,7 +200,7 @@ export async function startDaemon(
         status: answered(following.questions.status),
       },
       isWriterAlive: queue.isAlive,
-      readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers),
+      readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages),
       clock,
       metrics,
       log,

@@ -4,14 +4,17 @@ import { planJson, type SyncPlanJson, type SyncStatusJson } from '../handlers/sy
 import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
 import { syncStateJson } from '../handlers/sync-status.js'
 import type { Environment } from '../provider/event.js'
-import { loadTargetRefs } from '../store/membership-lists.js'
-import { countMessages } from '../store/messages.js'
+import { findOpenFailure, loadTargetRefs } from '../store/membership-lists.js'
+import { countMessages, findOpenMessageFailure } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { loadSyncSettings } from '../store/sync-settings.js'
+import { isSyncPaused, loadSyncSettings } from '../store/sync-settings.js'
 import { originOf } from '../sync/adapters/webhook/address.js'
+import type { Outage } from '../sync/outages.js'
+import { OUTAGE_CODES } from '../sync/platform-errors.js'
 import { readPlan } from '../sync/read-plan.js'
 import { readMemberships, readStatus } from '../sync/read-status.js'
 import type { MembershipPage, MembershipQuery } from '../sync/sync.js'
+import { ADAPTER_NAMES } from '../sync/target.js'
 import { targetsOf } from '../sync/targets.js'
 import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
@@ -45,7 +48,31 @@ export async function readSyncState(
       checked: null,
     }),
     outbound: webhook === null ? null : { origin: originOf(webhook), messages: await countMessages(db) },
+    outages: await storedOutages(db, config, now),
   }
+}
+
+/** As a daemon counts it: a failure that is younger may pass by itself. */
+const OUTAGE_AFTER_MS = 60_000
+
+/** Who could not be reached when a daemon last tried; since when is stored of the webhook alone. */
+async function storedOutages(
+  db: Kysely<Database>,
+  { sync: { discord, telegram, webhook } }: Config,
+  now: number,
+): Promise<readonly Outage[]> {
+  const outages: Outage[] = []
+  if (await isSyncPaused(db)) return outages
+  for (const name of ADAPTER_NAMES) {
+    if ({ discord, telegram }[name] === null) continue
+    const failure = await findOpenFailure(db, name, OUTAGE_CODES)
+    if (failure !== null) outages.push({ name, since: null, reason: failure.message })
+  }
+  const failed = webhook === null ? null : await findOpenMessageFailure(db)
+  if (failed !== null && now - failed.since >= OUTAGE_AFTER_MS) {
+    outages.push({ name: 'webhook', since: failed.since, reason: failed.error })
+  }
+  return outages
 }
 
 /** The calls that a daemon would make. */

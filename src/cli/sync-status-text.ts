@@ -7,7 +7,7 @@ type WebhookJson = NonNullable<SyncStatusJson['webhook']>
 
 /** How roles, groups and the outbound webhook stand, and what an operator can do about it. */
 export function statusText(status: SyncStatusJson, now: number): string {
-  const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook } = status
+  const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook, unreachable } = status
   const named = [
     ...platforms.map(({ platform, ...one }) => ({ name: platform as string, ...one })),
     ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
@@ -17,6 +17,10 @@ export function statusText(status: SyncStatusJson, now: number): string {
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...alignColumns(targets.map(targetCells)),
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
+    ...unreachable.map(
+      ({ platform, since, reason }) =>
+        `${platform}: unreachable${since === null ? '' : `, first ${ago(since, now)}`}: ${reason}`,
+    ),
     ...named.flatMap((one) => callLines(one, now)),
     ...(checked === null ? [] : checkLines(checked, stopped, now)),
     ...(targets.some(({ memberships }) => memberships.waiting > 0)

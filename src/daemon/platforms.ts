@@ -1,10 +1,12 @@
 import type { Logger } from 'pino'
 import type { BotConfig, SyncConfig } from '../config/types.js'
+import type { Outages } from '../sync/outages.js'
 import type { Platform } from '../sync/platform.js'
 import type { DiscordTarget } from '../sync/target.js'
 import type { Telegram, TelegramDeps } from './telegram.js'
 
-export interface PlatformsDeps extends Omit<TelegramDeps, 'config'> {
+export interface PlatformsDeps extends Omit<TelegramDeps, 'config' | 'reach'> {
+  readonly outages: Outages
   readonly log: Logger
 }
 
@@ -28,7 +30,7 @@ interface Used<Of> {
 }
 
 export function createPlatforms(deps: PlatformsDeps): Platforms {
-  const { clock, log } = deps
+  const { clock, outages, log } = deps
   let discord: Used<Platform<DiscordTarget>> = { config: 'null', made: null }
   let telegram: Used<Telegram> = { config: 'null', made: null }
   let started: Telegram | null = null
@@ -43,12 +45,14 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
         discord = again(
           discord,
           config.discord,
-          (bot) => loadedDiscord?.createDiscordPlatform({ ...bot, clock }) ?? null,
+          (bot) =>
+            loadedDiscord?.createDiscordPlatform({ ...bot, clock, reach: outages.of('discord') }) ?? null,
         )
         telegram = again(
           telegram,
           config.telegram,
-          (bot) => loadedTelegram?.createTelegram({ ...deps, config: bot }) ?? null,
+          (bot) =>
+            loadedTelegram?.createTelegram({ ...deps, reach: outages.of('telegram'), config: bot }) ?? null,
         )
         // Each is asked about targets of its own adapter only.
         const made = [discord.made, telegram.made?.platform ?? null] as (Platform | null)[]

@@ -6,11 +6,13 @@ import { addSyncMetrics } from '../handlers/sync-metrics.js'
 import type { SyncQuestions, SyncState } from '../handlers/sync-questions.js'
 import { startSweeps } from '../jobs/sweeps.js'
 import type { Environment } from '../provider/event.js'
-import { loadTargetRefs } from '../store/membership-lists.js'
+import { countUnderWay, loadTargetRefs } from '../store/membership-lists.js'
+import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { isSyncPaused, loadSyncSettings } from '../store/sync-settings.js'
+import { isSyncPaused, loadPausedAt, loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createSync } from '../sync/create-sync.js'
+import { createOutages, type Outage } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound.js'
 import { inEach } from '../sync/retry-all.js'
 import { targetsOf } from '../sync/targets.js'
@@ -33,6 +35,8 @@ export interface FollowingDeps extends Pick<TelegramDeps, 'readAccess' | 'perfor
 /** All that follows access outside: roles, groups, and the outbound webhook. */
 export interface Following {
   readonly questions: SyncQuestions
+  /** Who is unreachable now; nobody while sync is paused, since nobody is called then. */
+  outages(): Promise<readonly Outage[]>
   /** Null: none is configured. */
   messenger(): Telegram | null
   /** Access or accounts may have changed. Cheap, and never throws. */
@@ -49,10 +53,22 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     sync: await sync.status(environments),
     outbound: await outbound.status(),
+    outages: await currentOutages(),
   })
+  const outages = createOutages({
+    waiting: async (name) => {
+      if (name !== 'webhook') return countUnderWay(db, name)
+      const pending = (await countMessages(db)).filter(({ parked }) => parked === null)
+      return pending.reduce((sum, { count }) => sum + count, 0)
+    },
+    clock,
+    log,
+  })
+  const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
   const metrics = addSyncMetrics({ registry, status })
   const platforms = createPlatforms({
     ...deps,
+    outages,
     products: () => current.products,
     accountAsked: (target, accountId) => sync.accountAsked(target, accountId),
     receptionChanged: () => void checkAnew(),
@@ -64,6 +80,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     platforms: (await platforms.prepare(current.sync))(),
     removals: () => current.sync.removals,
     onDriven: ({ adapter }, result) => metrics.driven(adapter, result),
+    outages,
     clock,
     random,
     log,
@@ -73,6 +90,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     writeSync,
     address: () => current.sync.webhook,
     isPaused: () => isSyncPaused(db),
+    reach: outages.of('webhook'),
     clock,
     random,
     log,
@@ -84,6 +102,17 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     clock,
     log,
   })
+  const hasTargets = async () => targetsOf(current.products, await loadTargetRefs(db)).length > 0
+  /** A restore pauses, whatever is configured. */
+  async function warnIfPaused(): Promise<void> {
+    if (!(await isSyncPaused(db)) || (current.sync.webhook === null && !(await hasTargets()))) return
+    const at = await loadPausedAt(db)
+    log.warn(
+      at === null ? {} : { since: new Date(at).toISOString() },
+      'sync is paused: nobody gets or loses a role or group, and no webhook is sent; run `latchkey sync resume`',
+    )
+  }
+  await warnIfPaused()
   /** As the daemon does by itself: not while sync is paused. */
   async function checkAnew(): Promise<void> {
     try {
@@ -114,7 +143,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
         await sync.resume()
         outbound.wake()
       },
-      hasTargets: async () => targetsOf(current.products, await loadTargetRefs(db)).length > 0,
+      hasTargets,
       status,
       async run(options) {
         let messages = 0
@@ -124,12 +153,14 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
         return { ...(await sync.run(options)), messages }
       },
     },
+    outages: currentOutages,
     messenger: platforms.messenger,
     wake() {
       sync.wake()
       outbound.wake()
     },
     reload(config) {
+      if (config.sync.webhook?.url !== current.sync.webhook?.url) outages.forget('webhook')
       current = config
       reloading = follow(config)
       return reloading

@@ -19,6 +19,7 @@ import { createReception } from '../sync/adapters/telegram/reception.js'
 import { createPolling, createWebhook } from '../sync/adapters/telegram/updates.js'
 import { createInvites, type Invite, type InviteRequest, type InvitesDeps } from '../sync/invites.js'
 import { type Customer, createJoinLinks, type LinkAccount, type LinkToken } from '../sync/join-links.js'
+import type { Reach } from '../sync/outages.js'
 import type { Platform } from '../sync/platform.js'
 import type { Sync, SyncedProduct } from '../sync/sync.js'
 import type { TelegramTarget } from '../sync/target.js'
@@ -42,6 +43,7 @@ export interface TelegramDeps {
   readonly clock: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  readonly reach: Reach
   readonly log: Logger
 }
 
@@ -74,9 +76,10 @@ export function createTelegram({
   receptionChanged,
   clock,
   random,
+  reach,
   log,
 }: TelegramDeps): Telegram {
-  const call = createCalls({ ...config, clock })
+  const call = createCalls({ ...config, clock, reach })
   const groups = createGroups(call, {
     load: () => loadMovedGroups(db),
     keep: (moved) => writeSync('keepMovedGroup', moved),

@@ -1,3 +1,4 @@
+import type { Outage } from '../sync/outages.js'
 import type { OutboundStatus } from '../sync/outbound.js'
 import type { CallState, MembershipView, SyncPlan, SyncStatus } from '../sync/sync.js'
 import { iso, isoOrNull } from './entitlement-json.js'
@@ -64,8 +65,14 @@ export function outboundJson({ origin, messages }: OutboundStatus) {
   }
 }
 
+/** A platform, or the receiver of the outbound webhook (`webhook`), that can't be reached or keeps failing. */
+export function outageJson({ name, since, reason }: Outage) {
+  return { platform: name, since: isoOrNull(since), reason }
+}
+
 export type SyncStatusJson = ReturnType<typeof syncStatusJson> & {
   readonly webhook: ReturnType<typeof outboundJson> | null
+  readonly unreachable: readonly ReturnType<typeof outageJson>[]
 }
 
 export function planJson({ paused, hash, calls }: SyncPlan) {

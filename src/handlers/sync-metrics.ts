@@ -81,6 +81,24 @@ export function addSyncMetrics({ registry, status }: SyncMetricsDeps): SyncMetri
       this.set({ state: 'parked' }, count(true))
     },
   })
+  new Gauge({
+    name: 'latchkey_platform_unreachable',
+    help: '1: a platform, or the receiver of the outbound webhook, has answered no call for a minute or more.',
+    labelNames: ['platform'],
+    registers,
+    async collect() {
+      this.reset()
+      const told = await read()
+      if (told === null) return
+      const called = [
+        ...told.sync.platforms.map(({ platform }) => platform),
+        ...(told.outbound === null ? [] : ['webhook' as const]),
+      ]
+      for (const platform of called) {
+        this.set({ platform }, Number(told.outages.some(({ name }) => name === platform)))
+      }
+    },
+  })
   const calls = new Counter({
     name: 'latchkey_sync_calls_total',
     help: 'Memberships that were worked on, by what came of it.',

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
+import type { Outage } from '../sync/outages.js'
 import type { OutboundStatus } from '../sync/outbound.js'
 import type { RunOptions, Sync, SyncRun, SyncStatus } from '../sync/sync.js'
 import type { Authenticate } from './authenticate.js'
@@ -22,6 +23,8 @@ export interface SyncState {
   readonly sync: SyncStatus
   /** Null: no outbound webhook is configured. */
   readonly outbound: OutboundStatus | null
+  /** Who is unreachable now. */
+  readonly outages: readonly Outage[]
 }
 
 export interface SyncRunReport extends SyncRun {

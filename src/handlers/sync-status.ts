@@ -4,7 +4,7 @@ import type { RawHandler } from './raw-handler.js'
 import { readJson } from './read-json.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
-import { outboundJson, type SyncStatusJson, syncStatusJson } from './sync-json.js'
+import { outageJson, outboundJson, type SyncStatusJson, syncStatusJson } from './sync-json.js'
 import {
   authorizeAllSync,
   authorizeSync,
@@ -46,6 +46,10 @@ export function pauseSync(deps: SyncDeps, paused: boolean): RawHandler {
   }
 }
 
-export function syncStateJson({ sync, outbound }: SyncState): SyncStatusJson {
-  return { ...syncStatusJson(sync), webhook: outbound === null ? null : outboundJson(outbound) }
+export function syncStateJson({ sync, outbound, outages }: SyncState): SyncStatusJson {
+  return {
+    ...syncStatusJson(sync),
+    webhook: outbound === null ? null : outboundJson(outbound),
+    unreachable: outages.map(outageJson),
+  }
 }

@@ -63,6 +63,61 @@ export async function loadChanges(
   return rows.map(changeOf)
 }
 
+/** The changes after a cursor, of both environments, oldest first. */
+export async function loadAllChanges(
+  db: Kysely<Database>,
+  after: number,
+  limit: number,
+): Promise<readonly Change[]> {
+  const rows = await db
+    .selectFrom('changes')
+    .selectAll()
+    .where('cursor', '>', after)
+    .orderBy('cursor')
+    .limit(limit)
+    .execute()
+  return rows.map(changeOf)
+}
+
+/** The log has no index by customer: this many of its newest rows are looked through. */
+const LOOKED_THROUGH = 10_000
+
+/** The newest change of a customer's access to one of these products, of those made between two instants. */
+export async function findRecentChange(
+  db: Kysely<Database>,
+  {
+    environment,
+    customerId,
+    productIds,
+    active,
+    from,
+    to,
+  }: {
+    readonly environment: Environment
+    readonly customerId: string
+    readonly productIds: readonly string[]
+    /** What they were given, or lost. */
+    readonly active: boolean
+    /** Epoch milliseconds, as `to`. */
+    readonly from: number
+    readonly to: number
+  },
+): Promise<Change | null> {
+  if (productIds.length === 0) return null
+  const rows = await db
+    .selectFrom('changes')
+    .selectAll()
+    .where('cursor', '>', (await latestCursor(db)) - LOOKED_THROUGH)
+    .where('at', '>=', from)
+    .where('at', '<=', to)
+    .where('environment', '=', environment)
+    .where('customer_id', '=', customerId)
+    .where('product_id', 'in', productIds)
+    .orderBy('cursor', 'desc')
+    .execute()
+  return rows.map(changeOf).find(({ after }) => after.active === active) ?? null
+}
+
 /** The newest change of all environments; 0 before the first. */
 export async function latestCursor(db: Kysely<Database>): Promise<number> {
   const row = await db

@@ -82,6 +82,39 @@ export async function nextDueAt(
   return rows[0]?.at ?? null
 }
 
+/** How many calls to a platform are to be made, or to be made again after a failure. */
+export async function countUnderWay(db: Kysely<Database>, platform: string): Promise<number> {
+  const row = await db
+    .selectFrom('memberships')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('next_attempt_at', 'is not', null)
+    .where(sql<boolean>`${IS_OF} = ${platform} and not (desired = 1 and applied = 'member')`)
+    .executeTakeFirstOrThrow()
+  return Number(row.count)
+}
+
+/** The newest failure with one of these codes of a call to a platform that is to be made again; null: none. */
+export async function findOpenFailure(
+  db: Kysely<Database>,
+  platform: string,
+  codes: readonly string[],
+): Promise<Failure | null> {
+  const row = await db
+    .selectFrom('memberships')
+    .select('last_error')
+    .where('next_attempt_at', 'is not', null)
+    .where('last_error', 'is not', null)
+    .where(sql<boolean>`${IS_OF} = ${platform}`)
+    .where(sql<string>`substr(last_error, 1, instr(last_error, ':') - 1)`, 'in', codes)
+    .orderBy('next_attempt_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return failureOf(row?.last_error ?? null)
+}
+
+/** The platform that a row's target is of. */
+const IS_OF = sql`substr(target, 1, instr(target, ':') - 1)`
+
 /** What the bound on removals is about. */
 export interface Removals {
   /** Waiting to be made, and agreed to by nobody. */

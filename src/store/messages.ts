@@ -80,6 +80,23 @@ export async function countMessages(db: Kysely<Database>): Promise<readonly Mess
   )
 }
 
+/**
+ * Since when none of the pending messages that were tried has been taken, in epoch milliseconds, and how the newest
+ * attempt failed; null: none has failed.
+ */
+export async function findOpenMessageFailure(
+  db: Kysely<Database>,
+): Promise<{ readonly since: number; readonly error: string } | null> {
+  const row = await db
+    .selectFrom('messages')
+    .select(({ fn }) => fn.min<number | null>('first_attempt_at').as('since'))
+    .where('parked', 'is', null)
+    .where('last_error', 'is not', null)
+    .executeTakeFirst()
+  const error = await lastErrorOf(db, null)
+  return row?.since == null || error === null ? null : { since: Number(row.since), error }
+}
+
 async function lastErrorOf(db: Kysely<Database>, parked: MessagesTable['parked']): Promise<string | null> {
   const row = await db
     .selectFrom('messages')

@@ -77,7 +77,7 @@ export async function restore(
     removePartsOf(file)
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
-    const migrated = await makeReady(part, backup)
+    const migrated = await makeReady(part, backup, now)
     const before = existsSync(file) ? (keptBefore(file) ?? file) : null
     const membershipsKept = before === null ? null : await keepMemberships(part, before)
     const erased = await bringUpToDate(part, file, before)
@@ -116,7 +116,7 @@ async function copyIntact(backup: string, part: string, onProgress?: OnProgress)
 }
 
 /** Everything in which any restored store must differ from its backup is done here. */
-async function makeReady(part: string, backup: string): Promise<readonly string[]> {
+async function makeReady(part: string, backup: string, now: number): Promise<readonly string[]> {
   const db = openDatabase(part, { readOnly: false })
   let migrated: readonly string[]
   try {
@@ -127,7 +127,7 @@ async function makeReady(part: string, backup: string): Promise<readonly string[
     await db.transaction().execute(async (trx) => {
       await startChangeLogEpoch(trx)
       // The store may be older than what is given on the platforms: nothing is taken back before somebody has looked.
-      await setSyncPaused(trx, true)
+      await setSyncPaused(trx, true, now)
       // They may have been told since, and newer ones after them, which they would contradict.
       await forgetMessages(trx)
     })

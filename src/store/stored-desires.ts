@@ -3,7 +3,6 @@ import type { Environment } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import type { MembershipKey } from './membership.js'
 import type { Database } from './schema.js'
-import type { SyncMark } from './sync-marks.js'
 
 interface MembershipRow {
   readonly target: string
@@ -79,26 +78,6 @@ export async function loadActiveProducts(
     found.set(row.customer_id, [...(found.get(row.customer_id) ?? []), row.product_id])
   }
   return found
-}
-
-/** Whose access has changed after a cursor, oldest change first. */
-export async function loadChangedCustomers(
-  db: Kysely<Database>,
-  after: number,
-  limit: number,
-): Promise<readonly (SyncMark & { readonly cursor: number })[]> {
-  const rows = await db
-    .selectFrom('changes')
-    .select(['cursor', 'environment', 'customer_id'])
-    .where('cursor', '>', after)
-    .orderBy('cursor')
-    .limit(limit)
-    .execute()
-  return rows.map((row) => ({
-    cursor: row.cursor,
-    environment: row.environment,
-    customerId: row.customer_id,
-  }))
 }
 
 export async function hasMemberships(db: Kysely<Database>): Promise<boolean> {

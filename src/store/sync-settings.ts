@@ -1,12 +1,13 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Database } from './schema.js'
-import { getSetting, setSetting } from './settings.js'
+import { getSetting, removeSetting, setSetting } from './settings.js'
 
 /** How far sync has taken in the change log, as `formatCursor` writes it. */
 export const CURSOR_SETTING = 'sync_cursor'
 /** Which products and targets what is desired was worked out for. */
 const TARGETS_SETTING = 'sync_targets'
 const PAUSED_SETTING = 'sync_paused'
+const PAUSED_AT_SETTING = 'sync_paused_at'
 const SWEPT_SETTING = 'sync_swept_at'
 
 export interface SyncSettings {
@@ -32,8 +33,16 @@ export async function isSyncPaused(db: Kysely<Database>): Promise<boolean> {
 }
 
 /** No call to a platform is begun while it is paused. */
-export function setSyncPaused(trx: Transaction<Database>, paused: boolean): Promise<void> {
-  return setSetting(trx, PAUSED_SETTING, paused ? '1' : '0')
+export async function setSyncPaused(trx: Transaction<Database>, paused: boolean, now: number): Promise<void> {
+  if (!paused) await removeSetting(trx, PAUSED_AT_SETTING)
+  else if (!(await isSyncPaused(trx))) await setSetting(trx, PAUSED_AT_SETTING, String(now))
+  await setSetting(trx, PAUSED_SETTING, paused ? '1' : '0')
+}
+
+/** Since when it is paused, in epoch milliseconds; null: it is not, or an older version paused it. */
+export async function loadPausedAt(db: Kysely<Database>): Promise<number | null> {
+  const at = await getSetting(db, PAUSED_AT_SETTING)
+  return at === null ? null : Number(at)
 }
 
 /** @param at when it began, in epoch milliseconds */

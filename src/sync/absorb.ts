@@ -3,21 +3,31 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
-import { latestCursor } from '../store/changes.js'
+import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
+import { loadCustomers } from '../store/customers.js'
 import { loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
+import { membershipKey } from '../store/membership.js'
 import type { Desire } from '../store/membership-writes.js'
 import type { Database } from '../store/schema.js'
 import {
   hasMemberships,
   loadActiveProducts,
-  loadChangedCustomers,
   loadDesiresOf,
   loadMembershipKeysOf,
 } from '../store/stored-desires.js'
 import { loadSyncMarks, type SyncMark } from '../store/sync-marks.js'
 import { loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import { type Account, accountOf, mappingText, planDesires, productsOfTargets } from './desired.js'
+import {
+  type Account,
+  accountOf,
+  type Grounds,
+  mappingText,
+  type ProductsOfTarget,
+  planDesires,
+  productsOfTargets,
+} from './desired.js'
+import type { MarkKind, MembershipReason, MembershipReasons } from './membership-reasons.js'
 import type { SyncedProduct } from './sync.js'
 
 /** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
@@ -29,6 +39,8 @@ export interface AbsorbDeps {
   readonly writeSync: WriteSync
   /** Asked each time, since a reload may change them. */
   readonly products: () => readonly SyncedProduct[]
+  /** Told why memberships are to be given or taken. */
+  readonly reasons: Pick<MembershipReasons, 'set'>
   /** Told after every chunk that some memberships are to be driven elsewhere. */
   readonly onAbsorbed: () => void
 }
@@ -37,9 +49,17 @@ export interface AbsorbDeps {
  * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
  * changes while it reads has its change or mark after what was read, and so is looked at again.
  */
-export function createAbsorb({ db, writeSync, products, onAbsorbed }: AbsorbDeps): () => Promise<void> {
+export function createAbsorb({
+  db,
+  writeSync,
+  products,
+  reasons,
+  onAbsorbed,
+}: AbsorbDeps): () => Promise<void> {
   /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
   let settledFor: readonly SyncedProduct[] | null = null
+  /** Why customers are marked; after a restart in the middle of it, everybody's mark counts as a link. */
+  let markedFor: MarkKind = 'link'
 
   /** Has everybody looked at where the mapping is another one, or the change log since a restore. */
   async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
@@ -48,6 +68,7 @@ export function createAbsorb({ db, writeSync, products, onAbsorbed }: AbsorbDeps
     const targets = createHash('sha256').update(mappingText(mapped)).digest('hex')
     const isSameLog = stored.cursor !== null && numberIn(epoch, stored.cursor) !== null
     if (stored.targets !== targets || !isSameLog) {
+      markedFor = stored.cursor !== null && !isSameLog ? 'restore' : 'config'
       // Before anybody is marked: what changes from here on is looked at once more.
       const cursor = formatCursor(epoch, await latestCursor(db))
       let after: SyncMark | null = null
@@ -62,17 +83,61 @@ export function createAbsorb({ db, writeSync, products, onAbsorbed }: AbsorbDeps
   async function absorbSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
     const { cursor: kept } = await loadSyncSettings(db)
     const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
-    const changed = await loadChangedCustomers(db, after, CHUNK)
+    const changed = await loadAllChanges(db, after, CHUNK)
     const marks = await loadSyncMarks(db, CHUNK)
+    if (marks.length === 0) markedFor = 'link'
     if (changed.length === 0 && marks.length === 0) return false
     const desires: Desire[] = []
     for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
-      desires.push(...(await desiresOf(db, environment, [...customerIds], mapped)))
+      const opens = productsOfTargets(mapped, environment)
+      const grounds = await groundsOf(db, environment, [...customerIds])
+      const planned = planDesires(grounds, opens)
+      desires.push(...planned)
+      await keepReasons(planned, grounds, opens, changed)
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
     await writeSync('absorb', { desires, cursor, marks })
     if (desires.length > 0) onAbsorbed()
     return changed.length === CHUNK || marks.length === CHUNK
+  }
+
+  /** Before they are written down, since they may be driven at once. */
+  async function keepReasons(
+    desires: readonly Desire[],
+    grounds: Grounds,
+    opens: ProductsOfTarget,
+    changed: readonly Change[],
+  ): Promise<void> {
+    const stored = new Map(grounds.stored.map((one) => [membershipKey(one), one.desired]))
+    const turned = desires.filter((one) => stored.get(membershipKey(one)) !== one.desired)
+    const unexplained: { readonly desire: Desire; readonly productIds: readonly string[] }[] = []
+    for (const desire of turned) {
+      const opening = opens.get(desire.target)
+      const own = changed.filter(
+        ({ environment, customerId, productId, after }) =>
+          environment === desire.environment &&
+          customerId === desire.customerId &&
+          after.active === desire.desired &&
+          opening?.has(productId) === true,
+      )
+      const cause = own.at(-1)?.cause
+      if (cause === undefined) {
+        const active = grounds.activeProducts.get(desire.customerId) ?? []
+        unexplained.push({ desire, productIds: active.filter((id) => opening?.has(id) === true) })
+      } else {
+        const productIds = [...new Set(own.map(({ productId }) => productId))]
+        reasons.set(desire, desire.desired, { productIds, cause })
+      }
+    }
+    if (unexplained.length === 0) return
+    const ids = [...new Set(unexplained.map(({ desire }) => desire.customerId))]
+    const customers = markedFor === 'link' ? await loadCustomers(db, grounds.environment, ids) : null
+    for (const { desire, productIds } of unexplained) {
+      const fact = accountOf(desire)?.fact
+      const eventId = fact === undefined ? null : (customers?.get(desire.customerId)?.facts[fact]?.by ?? null)
+      const reason: MembershipReason = { productIds, cause: { kind: markedFor, eventId } }
+      reasons.set(desire, desire.desired, reason)
+    }
   }
 
   return async () => {
@@ -94,16 +159,16 @@ function byEnvironment(customers: readonly SyncMark[]): ReadonlyMap<Environment,
   return found
 }
 
-async function desiresOf(
+async function groundsOf(
   db: Kysely<Database>,
   environment: Environment,
   customerIds: readonly string[],
-  mapped: readonly SyncedProduct[],
-): Promise<readonly Desire[]> {
+): Promise<Grounds> {
   const own = await loadAccountsOf(db, environment, customerIds)
   const former = await loadMembershipKeysOf(db, environment, customerIds)
   const accounts = distinct([...own, ...former.flatMap((key) => accountOf(key) ?? [])])
-  if (accounts.length === 0) return []
+  if (accounts.length === 0)
+    return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
   const idsOf = (fact: Account['fact']) =>
     accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
   const links = [
@@ -111,16 +176,13 @@ async function desiresOf(
     ...(await loadLinkedCustomers(db, environment, 'messengerId', idsOf('messengerId'))),
   ]
   const linked = [...new Set(links.map(({ customerId }) => customerId))]
-  return planDesires(
-    {
-      environment,
-      accounts,
-      links,
-      activeProducts: await loadActiveProducts(db, environment, linked),
-      stored: await loadDesiresOf(db, environment, [...new Set(accounts.map(({ accountId }) => accountId))]),
-    },
-    productsOfTargets(mapped, environment),
-  )
+  return {
+    environment,
+    accounts,
+    links,
+    activeProducts: await loadActiveProducts(db, environment, linked),
+    stored: await loadDesiresOf(db, environment, [...new Set(accounts.map(({ accountId }) => accountId))]),
+  }
 }
 
 function distinct(accounts: readonly Account[]): readonly Account[] {

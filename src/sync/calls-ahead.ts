@@ -3,6 +3,7 @@ import { loadTargetRefs } from '../store/membership-lists.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createAbsorb } from './absorb.js'
+import { createMembershipReasons } from './membership-reasons.js'
 import { readPlan } from './read-plan.js'
 import type { RemovalBound } from './removal-bound.js'
 import type { PlannedCall, SyncedProduct } from './sync.js'
@@ -21,7 +22,13 @@ export interface CallsAheadDeps {
 /** What would be called for a store as it stands, on one that nobody drives: takes in what has changed, and calls nobody. */
 export function createCallsAhead(deps: CallsAheadDeps): () => Promise<readonly PlannedCall[]> {
   const { db, writeSync, products, bound, clock } = deps
-  const absorb = createAbsorb({ db, writeSync, products: () => products, onAbsorbed: () => {} })
+  const absorb = createAbsorb({
+    db,
+    writeSync,
+    products: () => products,
+    reasons: createMembershipReasons(),
+    onAbsorbed: () => {},
+  })
   return async () => {
     await absorb()
     const targets = targetsOf(products, await loadTargetRefs(db))

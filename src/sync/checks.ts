@@ -15,6 +15,8 @@ export interface ChecksDeps {
   readonly gate: Gate
   /** Whether calls may be begun by themselves. */
   readonly mayCall: () => boolean
+  /** Whether a platform has failed, and was not called since for so long that a check is to find out. */
+  readonly isProbeDue: () => boolean
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
@@ -35,11 +37,20 @@ export interface Checks {
   report(): CheckReport | null
 }
 
-export function createChecks({ products, platforms, gate, mayCall, clock, log }: ChecksDeps): Checks {
+export function createChecks({
+  products,
+  platforms,
+  gate,
+  mayCall,
+  isProbeDue,
+  clock,
+  log,
+}: ChecksDeps): Checks {
   /** Epoch milliseconds; null: not before it is asked for. */
   let dueAt: number | null = 0
   let report: CheckReport | null = null
   let known: readonly CheckFinding[] = []
+  let isUnderWay = false
 
   const limitOf = (name: AdapterName): CheckFinding | null => {
     const state = gate.stateOf(name)
@@ -64,10 +75,13 @@ export function createChecks({ products, platforms, gate, mayCall, clock, log }:
     const isNew = ({ about, message }: CheckFinding) =>
       !known.some((one) => one.about === about && one.message === message)
     for (const { about, message } of found.filter(isNew)) {
-      log.warn({ about, reason: message }, 'a role or group can not follow access: somebody has to act')
+      log.warn({ about, reason: message }, 'cannot manage this role or group: action needed')
     }
-    for (const { about, message } of unknown.filter(isNew)) {
-      log.info({ about, reason: message }, 'whether roles and groups can follow access is asked again later')
+    // However often the reason changes meanwhile.
+    const isNewlyUnknown = ({ about }: CheckFinding) =>
+      !known.some((one) => one.about === about && one.isUnknown === true)
+    for (const { about, message } of unknown.filter(isNewlyUnknown)) {
+      log.info({ about, reason: message }, 'could not check roles and groups; checking again later')
     }
     known = [...problems, ...unknown]
     report = { at: clock(), problems }
@@ -77,9 +91,15 @@ export function createChecks({ products, platforms, gate, mayCall, clock, log }:
 
   function look(): void {
     const isLimited = [...platforms().keys()].some((name) => limitOf(name) !== null)
-    if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
+    const isDue = (dueAt !== null && dueAt <= clock()) || (isProbeDue() && !isUnderWay)
+    if (!isDue || !mayCall() || isLimited) return
     dueAt = null
-    check(stopOf).catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
+    isUnderWay = true
+    check(stopOf)
+      .catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
+      .finally(() => {
+        isUnderWay = false
+      })
   }
 
   return {

@@ -1,17 +1,23 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Environment } from '../provider/event.js'
+import { findRecentChange } from '../store/changes.js'
 import { ENVIRONMENTS } from '../store/environments.js'
+import type { Membership } from '../store/membership.js'
 import { loadStandingWaits, loadTargetRefs } from '../store/membership-lists.js'
 import type { Database } from '../store/schema.js'
+import { loadActiveProducts } from '../store/stored-desires.js'
 import { loadSyncSettings } from '../store/sync-settings.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createAbsorb } from './absorb.js'
 import { createChecks } from './checks.js'
+import { productsOfTargets } from './desired.js'
 import type { DriveResult } from './drive.js'
 import { createGate } from './gate.js'
 import { createLane } from './lane.js'
+import { createMembershipReasons, type MembershipReason } from './membership-reasons.js'
 import { oneAtATime } from './one-at-a-time.js'
+import type { Outages } from './outages.js'
 import type { Platform } from './platform.js'
 import { createPulse } from './pulse.js'
 import { readPlan } from './read-plan.js'
@@ -27,6 +33,9 @@ import { createTellOfBound } from './tell-of-bound.js'
 
 /** Calls that are under way at the end are waited for; those that hang are not: they are written down as begun. */
 const STOP_WITHIN_MS = 3_000
+
+/** How long after a change of access it is known at most what follows for roles and groups. */
+const TAKEN_IN_WITHIN_MS = 10 * 60_000
 
 const NOT_CONFIGURED: CallState = {
   kind: 'stopped',
@@ -46,6 +55,7 @@ export interface SyncDeps {
   readonly clock: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  readonly outages: Outages
   readonly log: Logger
   /** Told of everything that is driven. */
   readonly onDriven?: (target: SyncTarget, result: DriveResult) => void
@@ -53,7 +63,7 @@ export interface SyncDeps {
 
 /** Starts to work at once. */
 export async function createSync(deps: SyncDeps): Promise<Sync> {
-  const { db, writeSync, removals, clock, random, log } = deps
+  const { db, writeSync, removals, clock, random, outages, log } = deps
   let products = deps.products
   let platforms = byName(deps.platforms)
   let stored = await loadTargetRefs(db)
@@ -68,6 +78,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const run = createRun()
   const takeStep = createStepWriter(writeSync)
   const tellOfBound = createTellOfBound(log)
+  const reasons = createMembershipReasons()
   const lanes = ADAPTER_NAMES.map((name) =>
     createLane({
       db,
@@ -85,11 +96,12 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       takeStep,
       clock,
       random,
+      onDone: tellDone,
       log,
     }),
   )
   const absorb = oneAtATime(
-    createAbsorb({ db, writeSync, products: () => products, onAbsorbed: () => pulse.beat() }),
+    createAbsorb({ db, writeSync, products: () => products, reasons, onAbsorbed: () => pulse.beat() }),
   )
   const sweep = oneAtATime(
     createSweep({ db, writeSync, targets: () => targets, platformOf, gate, mayCall, clock, log }),
@@ -102,11 +114,13 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     platforms: () => platforms,
     gate,
     mayCall,
+    isProbeDue: () => [...platforms.keys()].some(outages.isProbeDue),
     clock,
     log,
   })
   const pulse = createPulse({
     look: () => {
+      outages.look()
       checks.look()
       return absorb()
     },
@@ -114,7 +128,10 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     nextAt: async () => {
       if (!mayCall()) return null
       const times = await Promise.all(lanes.map((lane) => lane.nextAt()))
-      return times.reduce((a, b) => (a === null || b === null ? (a ?? b) : Math.min(a, b)), null)
+      return [...times, outages.nextAt()].reduce(
+        (a, b) => (a === null || b === null ? (a ?? b) : Math.min(a, b)),
+        null,
+      )
     },
     clock,
     log,
@@ -124,6 +141,45 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   function reopen(): void {
     gate.reopen()
     checks.renew()
+  }
+
+  /** One line for each role or group that is given or taken, so that the log says when and why. */
+  async function tellDone(
+    membership: Membership,
+    action: 'given' | 'taken',
+    isRepair: boolean,
+  ): Promise<void> {
+    const { environment, customerId, target } = membership
+    const platform = targets.find((one) => one.target === target)?.adapter
+    const reason = await reasonOf(membership, isRepair).catch((error: unknown) => {
+      log.error({ err: error }, 'could not read why a membership was given or taken')
+      return null
+    })
+    log.info({ environment, customerId, platform, target, ...reason }, `membership ${action}`)
+  }
+
+  async function reasonOf(
+    membership: Membership,
+    isRepair: boolean,
+  ): Promise<MembershipReason | { readonly cause: null }> {
+    const { environment, customerId, target, desired, desiredSince } = membership
+    const known = reasons.take(membership, desired)
+    const opening = [...(productsOfTargets(products, environment).get(target) ?? [])]
+    if (isRepair) {
+      const active = (await loadActiveProducts(db, environment, [customerId])).get(customerId) ?? []
+      const productIds = active.filter((id) => opening.includes(id))
+      return { productIds, cause: { kind: 'sweep', eventId: null } }
+    }
+    if (known !== null) return known
+    const change = await findRecentChange(db, {
+      environment,
+      customerId,
+      productIds: opening,
+      active: desired,
+      from: desiredSince - TAKEN_IN_WITHIN_MS,
+      to: desiredSince,
+    })
+    return change === null ? { cause: null } : { productIds: [change.productId], cause: change.cause }
   }
 
   /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
@@ -205,7 +261,9 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     },
     reload(nextProducts, nextPlatforms) {
       products = nextProducts
+      const before = platforms
       platforms = byName(nextPlatforms)
+      for (const [name, one] of before) if (platforms.get(name) !== one) outages.forget(name)
       stored = [...stored, ...targets]
       targets = targetsOf(products, stored)
       reopen()

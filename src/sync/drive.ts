@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Failure, Membership, MembershipKey } from '../store/membership.js'
+import { type Failure, type Membership, type MembershipKey, membershipKey } from '../store/membership.js'
 import { type BeginStep, type FailedStep, type MembershipStep, needsCall } from '../store/membership-steps.js'
 import { type BackOff, backOffMs } from './back-off.js'
 import type { Gate, Scope } from './gate.js'
@@ -31,6 +31,8 @@ export interface DriveDeps {
   readonly clock: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  /** Told once what was given or taken is written down. @param isRepair it was given before, and got lost */
+  readonly onDone: (membership: Membership, action: 'given' | 'taken', isRepair: boolean) => Promise<void>
   readonly log: Logger
 }
 
@@ -45,7 +47,9 @@ type Known = FailedStep['undo']
  * call may have been made: a crash at any moment is followed by another call, never by a wrong belief.
  */
 export function createDrive(deps: DriveDeps) {
-  const { gate, takeStep, clock, random, log } = deps
+  const { gate, takeStep, clock, random, onDone, log } = deps
+  /** Sweeps try again, and meet the same: the code that was told, by membership. */
+  const toldParked = new Map<string, string>()
 
   return async (platform: Platform, membership: Membership, target: Target): Promise<DriveResult> => {
     const scope: Scope = { platform: platform.name, target: membership.target }
@@ -67,7 +71,9 @@ export function createDrive(deps: DriveDeps) {
       await takeStep(membership, step)
       if (error instanceof ActionRequiredError && error.scope !== 'call') return 'stopped'
       if (step.next.kind === 'retry') return 'failed'
-      return step.next.mayHeal && membership.desired ? 'waiting' : 'parked'
+      const result = step.next.mayHeal && membership.desired ? 'waiting' : 'parked'
+      tellParked(result, membership, scope, step.failure)
+      return result
     }
     const begin = async (action: BeginStep['action']): Promise<boolean> => {
       wasBegun = await takeStep(membership, { kind: 'begin', action })
@@ -89,6 +95,8 @@ export function createDrive(deps: DriveDeps) {
       const given = await call(() => platform.give(target, accountId))
       if ('error' in given) return fail(given.error)
       await takeStep(membership, { kind: 'gave' })
+      toldParked.delete(membershipKey(membership))
+      await onDone(membership, 'given', membership.applied === 'member')
       return 'given'
     }
     if (!needsCall(membership)) return 'overtaken'
@@ -98,7 +106,26 @@ export function createDrive(deps: DriveDeps) {
     if ('error' in taken) return fail(taken.error)
     const isGone = taken.answer === 'gone'
     await takeStep(membership, { kind: isGone ? 'gone' : 'took' })
-    return isGone ? 'unchanged' : 'taken'
+    toldParked.delete(membershipKey(membership))
+    if (isGone) return 'unchanged'
+    await onDone(membership, 'taken', false)
+    return 'taken'
+  }
+
+  function tellParked(
+    result: 'waiting' | 'parked',
+    membership: Membership,
+    { platform, target }: Scope,
+    { code, message }: Failure,
+  ): void {
+    const key = membershipKey(membership)
+    if (toldParked.get(key) === code) return
+    toldParked.set(key, code)
+    const { environment, customerId, desired } = membership
+    const action = desired ? 'give' : 'take'
+    const fields = { environment, customerId, platform, target, action, code, reason: message }
+    if (result === 'waiting') log.info(fields, 'membership waits for the customer')
+    else log.warn(fields, 'membership parked: action needed')
   }
 
   function judge(
@@ -129,7 +156,7 @@ export function createDrive(deps: DriveDeps) {
     if (isNew && notBefore !== null && notBefore - now >= LONG_WAIT_MS) {
       log.warn(
         { ...scope, width, until: new Date(notBefore).toISOString(), reason: message },
-        'the platform has asked to be left alone: no call is made before',
+        'rate limited by the platform; paused until the time given',
       )
     }
     if (width === 'call') {

@@ -7,6 +7,7 @@ import { messageBody, messageId } from './adapters/webhook/change-message.js'
 import { judgeAnswer } from './adapters/webhook/judge-answer.js'
 import { type Answer, postMessage } from './adapters/webhook/post-message.js'
 import { createGathering } from './gathering.js'
+import type { Reach } from './outages.js'
 
 export interface SendMessageDeps {
   readonly writeSync: WriteSync
@@ -16,7 +17,13 @@ export interface SendMessageDeps {
   readonly random: () => number
   /** Gives up what is under way. */
   readonly signal: AbortSignal
+  readonly reach: Reach
   readonly log: Logger
+}
+
+interface Told extends Pick<Message, 'change'> {
+  readonly origin: string
+  readonly id: string
 }
 
 /**
@@ -25,26 +32,26 @@ export interface SendMessageDeps {
  */
 export type SendMessage = (to: WebhookAddress, message: Message) => Promise<number | null>
 
-export function createSendMessage({ writeSync, clock, random, signal, log }: SendMessageDeps): SendMessage {
+export function createSendMessage(deps: SendMessageDeps): SendMessage {
+  const { writeSync, clock, random, signal, reach, log } = deps
   const settle = createGathering<MessageOutcome>((outcomes) => writeSync('settleMessages', outcomes))
-  let isRefusing = false
 
-  /** Once when it begins, and once when it ends: an outage has as many failures as there are customers. */
-  function tell({ result }: MessageOutcome, origin: string): void {
-    if (result.kind === 'retry' && !isRefusing) {
-      log.warn(
-        { origin, why: result.error },
-        'the outbound webhook was not taken: it is tried again, for three days',
-      )
-    } else if (result.kind === 'delivered' && isRefusing) {
-      log.info({ origin }, 'the outbound webhook is taken again')
-    }
-    isRefusing = result.kind !== 'delivered'
-    if (result.kind === 'parked') {
+  function tell({ result }: MessageOutcome, { origin, id, change }: Told): void {
+    const { environment, customerId, productId, cause } = change
+    const fields = { origin, id, environment, customerId, productId, cause }
+    if (result.kind === 'delivered') {
+      log.debug(fields, 'webhook delivered')
+    } else if (result.kind === 'parked') {
       log.error(
-        { origin, reason: result.reason, why: result.error },
-        'the outbound webhook gave up a change of access: see `latchkey sync status`',
+        { ...fields, reason: result.reason, why: result.error },
+        'webhook parked, and not sent again: see `latchkey sync status`',
       )
+    }
+    // Gone is an answer to this message; anything else may meet every message.
+    if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')) {
+      reach.answered()
+    } else {
+      reach.failed(result.error)
     }
   }
 
@@ -61,8 +68,8 @@ export function createSendMessage({ writeSync, clock, random, signal, log }: Sen
     }
     const { result, closedUntil } = judgeAnswer(answer, message, clock(), random())
     const outcome = { cursor, environment, customerId, result }
-    tell(outcome, originOf(to))
     await settle(outcome)
+    tell(outcome, { origin: originOf(to), id: sent.id, change: message.change })
     return closedUntil
   }
 }

@@ -11,6 +11,7 @@ import {
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { originOf, type WebhookAddress } from './adapters/webhook/address.js'
+import type { Reach } from './outages.js'
 import { createOutboundQueue } from './outbound-queue.js'
 import { createSendMessage } from './outbound-send.js'
 import { createPulse } from './pulse.js'
@@ -54,6 +55,7 @@ export interface OutboundDeps {
   readonly clock: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  readonly reach: Reach
   readonly log: Logger
 }
 

@@ -31,6 +31,18 @@ export class RetryableError extends Error {
   }
 }
 
+/** Of a platform that gave no answer of its own, or failed: any other call meets the same until it is up again. */
+export const OUTAGE_CODES = [
+  'discord_unreachable',
+  'discord_failed',
+  'telegram_unreachable',
+  'telegram_failed',
+] as const
+
+export function isOutage(error: unknown): error is RetryableError {
+  return error instanceof RetryableError && (OUTAGE_CODES as readonly string[]).includes(error.code)
+}
+
 /**
  * The same call will fail until somebody does something: `message` says who and what. With the scope `platform` no
  * further call is made before that; `target`: none for this target.

@@ -51,7 +51,7 @@ export function createPulse({ look, work, nextAt, clock, log }: PulseDeps): Puls
       .then((at) => schedule(at === null ? IDLE_MS : at - clock()))
       .catch((error: unknown) => {
         if (isStopping) return
-        log.error({ err: error }, 'sync could not go on: it is tried again in a few seconds')
+        log.error({ err: error }, 'sync failed; retrying in a few seconds')
         schedule(AFTER_FAILURE_MS)
       })
       .finally(() => underWay.delete(begun))

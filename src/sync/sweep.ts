@@ -8,7 +8,7 @@ import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { Gate } from './gate.js'
 import type { Platform } from './platform.js'
-import { ActionRequiredError, RetryableError } from './platform-errors.js'
+import { ActionRequiredError, isOutage, RetryableError } from './platform-errors.js'
 import { retryAll } from './retry-all.js'
 import type { SyncTarget } from './targets.js'
 
@@ -54,7 +54,9 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
         await compare(target, platform)
       } catch (error) {
         if (!(error instanceof RetryableError || error instanceof ActionRequiredError)) throw error
-        log.warn({ ...scope, code: error.code, reason: error.message }, 'the members could not be read')
+        // An outage has a warning of its own.
+        const level = isOutage(error) ? 'debug' : 'warn'
+        log[level]({ ...scope, code: error.code, reason: error.message }, 'the members could not be read')
         const failure = { code: error.code, message: error.message }
         if (error instanceof RetryableError) {
           gate.limited(scope, error.scope, error.notBefore, failure, clock())

@@ -20,6 +20,7 @@ const STATUS: SyncStatusJson = {
   platforms: [],
   targets: [TARGET],
   webhook: null,
+  unreachable: [],
 }
 
 it('says once why a target is stopped, though a check has found the same', () => {

@@ -111,6 +111,7 @@ export const SYNC_OFF: SyncQuestions = {
   status: async () => ({
     sync: { paused: false, platforms: [], targets: [], unconfirmed: 0, sweptAt: null, checked: null },
     outbound: null,
+    outages: [],
   }),
   memberships: async () => ({ items: [], next: null }),
   plan: async () => ({ paused: false, hash: null, calls: [] }),

@@ -31,6 +31,7 @@ const STATE: SyncState = {
       { parked: 'given_up', count: 1, oldestAt: NOON, lastError: 'answered 500' },
     ],
   },
+  outages: [{ name: 'webhook', since: NOON, reason: 'answered 500' }],
 }
 
 /** The series of one scrape. */
@@ -62,6 +63,8 @@ it('tells how far memberships and messages are, and what was done, from one read
     'latchkey_sync_paused 1',
     'latchkey_outbound_messages{state="pending"} 4',
     'latchkey_outbound_messages{state="parked"} 3',
+    'latchkey_platform_unreachable{platform="discord"} 0',
+    'latchkey_platform_unreachable{platform="webhook"} 1',
     'latchkey_sync_calls_total{platform="discord",result="given"} 2',
   ])
   expect(readings).toBe(1)

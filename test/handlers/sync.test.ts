@@ -90,6 +90,7 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
           origin: 'https://app.example',
           messages: [{ parked: 'gone', count: 2, oldestAt: NOW, lastError: 'answered 410' }],
         },
+        outages: [{ name: 'discord', since: NOW, reason: 'Discord could not be reached.' }],
       }),
       memberships: async (query) => {
         asked.push(query)
@@ -162,6 +163,7 @@ describe('the routes about what follows access', () => {
         platforms: [],
         targets: [],
         webhook: null,
+        unreachable: [],
       },
     })
   })
@@ -214,6 +216,13 @@ describe('the routes about what follows access', () => {
           },
         ],
       },
+      unreachable: [
+        {
+          platform: 'discord',
+          since: '2026-03-01T12:00:00.000Z',
+          reason: 'Discord could not be reached.',
+        },
+      ],
     })
   })
 
@@ -332,10 +341,10 @@ describe('the routes about what follows access', () => {
   })
 
   it('resume what a restore has paused, though nothing is configured', async () => {
-    const { sync, outbound } = await SYNC_OFF.status()
+    const { sync, ...rest } = await SYNC_OFF.status()
     const { ask } = await openWithSync({
       ...SYNC_OFF,
-      status: async () => ({ sync: { ...sync, paused: true }, outbound }),
+      status: async () => ({ sync: { ...sync, paused: true }, ...rest }),
     })
     expect(await ask('POST', '/sync/resume')).toEqual({ status: 200, json: { paused: false } })
   })
@@ -404,7 +413,7 @@ describe('the routes about what follows access', () => {
   it('pause where there is only an outbound webhook', async () => {
     const { sync } = await SYNC_OFF.status()
     const outbound = { origin: 'https://app.example', messages: [] }
-    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ sync, outbound }) })
+    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ sync, outbound, outages: [] }) })
     expect(await ask('POST', '/sync/pause')).toEqual({ status: 200, json: { paused: true } })
   })
 

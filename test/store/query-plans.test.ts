@@ -8,7 +8,7 @@ import {
 import { describe, expect, it } from 'vitest'
 import { loadAccount } from '../../src/store/account.js'
 import { compareBodies } from '../../src/store/altered-bodies.js'
-import { latestCursor, loadChanges } from '../../src/store/changes.js'
+import { findRecentChange, latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
   findCustomersByReferences,
@@ -50,12 +50,7 @@ import {
   loadSeqsOfCustomer,
   loadStoredBodies,
 } from '../../src/store/stored-bodies.js'
-import {
-  loadActiveProducts,
-  loadChangedCustomers,
-  loadDesiresOf,
-  loadMembershipKeysOf,
-} from '../../src/store/stored-desires.js'
+import { loadActiveProducts, loadDesiresOf, loadMembershipKeysOf } from '../../src/store/stored-desires.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -119,7 +114,19 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['messages that are due', (db) => loadDueMessages(db, NOON, 10)],
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
-    ['customers whose access has changed', (db) => loadChangedCustomers(db, 5, 10)],
+    ['changes of access', (db) => loadAllChanges(db, 5, 10)],
+    [
+      'the newest change of a product',
+      (db) =>
+        findRecentChange(db, {
+          environment: 'live',
+          customerId: 'cus_1',
+          productIds: ['pro_1', 'pro_2'],
+          active: true,
+          from: NOON - 1_000,
+          to: NOON,
+        }),
+    ],
     ['accounts of customers', (db) => loadAccountsOf(db, 'live', ['cus_1', 'cus_2'])],
     ['customers of community accounts', (db) => loadLinkedCustomers(db, 'live', 'communityId', ['1', '2'])],
     ['customers of messenger accounts', (db) => loadLinkedCustomers(db, 'live', 'messengerId', ['1', '2'])],

@@ -59,7 +59,7 @@ async function limit({ community, link, access, sync }: Syncing): Promise<void> 
 }
 
 const warnings = ({ logged }: Pick<Syncing, 'logged'>) =>
-  logged.filter(({ msg }) => String(msg).includes('somebody has to act')).map(({ reason }) => reason)
+  logged.filter(({ msg }) => String(msg).includes('action needed')).map(({ reason }) => reason)
 
 describe('a check', () => {
   it('is made at the start, and tells once of each thing that is missing', async () => {
@@ -146,7 +146,7 @@ describe('a check', () => {
       expect.objectContaining({
         level: 30,
         reason: LIMITED.message,
-        msg: 'whether roles and groups can follow access is asked again later',
+        msg: 'could not check roles and groups; checking again later',
       }),
     )
   })

@@ -71,7 +71,7 @@ describe('a limit', () => {
     const until = { scope: 'platform', notBefore: NOON + ms } as const
     community.meet(() => ({ error: new RetryableError('rate_limited', 'Slower.', until), isMade: false }))
     await sync.run()
-    const told = logged.filter(({ msg }) => String(msg).includes('asked to be left alone'))
+    const told = logged.filter(({ msg }) => String(msg).includes('rate limited by the platform'))
     expect(told).toHaveLength(times)
     for (const line of told) expect(line).toMatchObject({ level: 40, platform: 'discord', reason: 'Slower.' })
   })

@@ -11,6 +11,7 @@ import { erasureFileOf } from '../../src/store/erasure-file.js'
 import type { Database } from '../../src/store/schema.js'
 import type { WriteSync } from '../../src/store/sync-writes.js'
 import { createSync, type SyncDeps } from '../../src/sync/create-sync.js'
+import { createOutages } from '../../src/sync/outages.js'
 import type { Sync, SyncedProduct } from '../../src/sync/sync.js'
 import type { DiscordTarget, TelegramTarget } from '../../src/sync/target.js'
 import { open, temporaryFile, temporaryStore } from '../store/temporary-store.js'
@@ -82,6 +83,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
       removals: () => ({ atMost: 20, percent: 10 }),
       clock,
       random: () => 0.5,
+      outages: createOutages({ waiting: async () => 0, clock, log }),
       log,
       ...deps,
       ...more,

@@ -23,7 +23,8 @@ export async function checkSync(
     ...(status.targets.length === 0 ? [] : checkMemberships(status)),
     ...checkStops(status),
     ...checkProblems(status),
-    ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status.paused, now)]),
+    ...checkOutages(status, now),
+    ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status, now)]),
   ]
 }
 
@@ -94,9 +95,35 @@ function checkProblems({ checked, platforms, targets }: SyncStatusJson): readonl
     .map(({ about, message }) => fail(`sync ${about}`, message, 'then `latchkey sync check`'))
 }
 
+const PLATFORM_NAMES = { discord: 'Discord', telegram: 'Telegram' } as const
+
+/** The webhook's is told beside what waits for it. */
+function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): readonly Finding[] {
+  return unreachable.flatMap(({ platform, since, reason }) => {
+    if (platform === 'webhook') return []
+    const waiting = targets
+      .filter(({ target }) => target.startsWith(`${platform}:`))
+      .reduce((sum, { memberships }) => sum + memberships.due + memberships.retrying, 0)
+    const name = PLATFORM_NAMES[platform]
+    // Without a running daemon nothing tells since when, or whether it still is.
+    const state =
+      since === null
+        ? `${name} was unreachable when last tried`
+        : `${name} has been unreachable for ${durationText(Math.max(0, now - Date.parse(since)))}`
+    const detail = `${state}, ${counted(waiting, 'membership')} waiting: ${reason}`
+    return [
+      warn(
+        `sync ${platform}`,
+        detail,
+        `check the network, and whether ${name} is down; retried automatically`,
+      ),
+    ]
+  })
+}
+
 function checkWebhook(
   { messages }: NonNullable<SyncStatusJson['webhook']>,
-  paused: boolean,
+  { paused, unreachable }: SyncStatusJson,
   now: number,
 ): Finding {
   const parts = messages.map(({ state, count, oldestAt, lastError }) => {
@@ -112,6 +139,9 @@ function checkWebhook(
     )
   }
   if (paused) return warn('sync webhook', `paused, ${detail}`, 'go on: `latchkey sync resume`')
+  const isFailing = unreachable.some(({ platform }) => platform === 'webhook')
   const isLate = messages.some(({ oldestAt }) => now - Date.parse(oldestAt) > LONG_MS)
-  return isLate ? warn('sync webhook', detail, 'look at the receiver') : ok('sync webhook', detail)
+  return isFailing || isLate
+    ? warn('sync webhook', detail, 'look at the receiver')
+    : ok('sync webhook', detail)
 }

@@ -112,7 +112,7 @@ describe('the doctor, of what follows access,', () => {
 
   it('finds that it is paused, what is parked, and what waits beyond the bound', async () => {
     const { db, add, check } = await patient()
-    await db.transaction().execute((trx) => setSyncPaused(trx, true))
+    await db.transaction().execute((trx) => setSyncPaused(trx, true, NOW))
     await add(
       { applied: 'absent', parked: JSON.stringify({ code: 'member_missing', message: 'They left.' }) },
       { desired: 0, next_attempt_at: NOW },

@@ -89,6 +89,7 @@ export async function connect(
     },
     clock,
     random: () => 0,
+    reach: { answered: () => {}, failed: () => {} },
     log: createLogger(
       'trace',
       new Writable({

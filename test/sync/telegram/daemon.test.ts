@@ -204,7 +204,7 @@ describe('updates that do not come', () => {
     const { daemon, config } = await following({ updates, faults: [{ method: 'setWebhook', answer }] })
     const refused = problem('bad webhook: An HTTPS URL must be provided for webhook')
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([refused]))
-    const told = { about: 'telegram:updates', msg: expect.stringContaining('somebody has to act') }
+    const told = { about: 'telegram:updates', msg: expect.stringContaining('action needed') }
     expect(daemon.logged()).toContainEqual(expect.objectContaining(told))
 
     const telegram = { ...config.sync.telegram, updates: { ...updates, secret: 'y'.repeat(16) } }

@@ -9,6 +9,7 @@ import { erasureFileOf } from '../../../src/store/erasure-file.js'
 import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
 import type { WebhookAddress } from '../../../src/sync/adapters/webhook/address.js'
+import { createOutages } from '../../../src/sync/outages.js'
 import { createOutbound, type Outbound } from '../../../src/sync/outbound.js'
 import { open, temporaryFile } from '../../store/temporary-store.js'
 import { SECRET } from './receiver.js'
@@ -76,6 +77,7 @@ export async function outboundStore(): Promise<OutboundStore> {
         isPaused: async () => isPaused,
         clock: Date.now,
         random: () => 1,
+        reach: createOutages({ waiting: async () => 0, clock: Date.now, log }).of('webhook'),
         log,
       })
       onTestFinished(() => outbound.stop())

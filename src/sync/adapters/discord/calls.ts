@@ -1,5 +1,6 @@
 import { DefaultRestOptions, REST, RequestMethod, type ResponseLike } from '@discordjs/rest'
 import type { z } from 'zod'
+import type { Reach } from '../../outages.js'
 import type { RetryableError } from '../../platform-errors.js'
 import { bucketOf } from './bucket.js'
 import { createExchange, notDiscord } from './exchange.js'
@@ -17,6 +18,7 @@ export interface CallsDeps {
   readonly apiUrl: string | null
   /** Epoch milliseconds. */
   readonly clock: () => number
+  readonly reach?: Reach
   readonly timeoutMs?: number
 }
 
@@ -33,8 +35,8 @@ export interface Calls {
 }
 
 /** All calls to Discord go through one of these, so that they share its limits. */
-export function createCalls({ botToken, apiUrl, clock, timeoutMs = TIMEOUT_MS }: CallsDeps): Calls {
-  const pauses = createPauses(clock)
+export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOUT_MS }: CallsDeps): Calls {
+  const pauses = createPauses(clock, reach)
   const withoutToken = (text: string) => text.replaceAll(botToken, '[token]')
   const rest = new REST({
     version: '10',

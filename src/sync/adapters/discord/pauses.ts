@@ -1,3 +1,4 @@
+import type { Reach } from '../../outages.js'
 import { RetryableError } from '../../platform-errors.js'
 import { standingAt, type Wait } from '../../wait.js'
 
@@ -36,7 +37,7 @@ interface Call {
 const MAYBE_DONE: Call = { isRefused: false }
 
 /** @param clock epoch milliseconds */
-export function createPauses(clock: () => number): Pauses {
+export function createPauses(clock: () => number, reach?: Reach): Pauses {
   const pauses = new Map<string | null, Pause>()
   let failuresInRow = 0
 
@@ -80,6 +81,7 @@ export function createPauses(clock: () => number): Pauses {
         { isRefused: true },
       ),
     failed(code, message) {
+      reach?.failed(message)
       const pause = standing(null)
       // The call was under way when the pause began: the same failure, seen once more.
       if (pause) return paused(null, pause, MAYBE_DONE)
@@ -90,6 +92,7 @@ export function createPauses(clock: () => number): Pauses {
       return begin(null, { code, message, since, until: since + pauseMs })
     },
     answered() {
+      reach?.answered()
       failuresInRow = 0
     },
   }

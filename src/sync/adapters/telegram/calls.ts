@@ -1,5 +1,6 @@
 import { Api } from 'grammy'
-import { RetryableError } from '../../platform-errors.js'
+import type { Reach } from '../../outages.js'
+import { isOutage, RetryableError } from '../../platform-errors.js'
 import { failureOf, rateLimited } from './failure-of.js'
 
 /** Far above what Telegram takes to answer, and short enough to find out that it doesn't. */
@@ -11,6 +12,7 @@ export interface CallsDeps {
   readonly apiUrl: string | null
   /** Epoch milliseconds. */
   readonly clock: () => number
+  readonly reach?: Reach
   readonly timeoutSeconds?: number
 }
 
@@ -28,7 +30,13 @@ export type Call = <Answer>(
 export const LONG_POLL_SECONDS = 30
 
 /** All calls to Telegram go through one of these, so that they share its limit. */
-export function createCalls({ botToken, apiUrl, clock, timeoutSeconds = TIMEOUT_SECONDS }: CallsDeps): Call {
+export function createCalls({
+  botToken,
+  apiUrl,
+  clock,
+  reach,
+  timeoutSeconds = TIMEOUT_SECONDS,
+}: CallsDeps): Call {
   const apiWithin = (seconds: number) =>
     new Api(botToken, {
       ...(apiUrl === null ? {} : { apiRoot: apiUrl.replace(/\/+$/, '') }),
@@ -44,9 +52,13 @@ export function createCalls({ botToken, apiUrl, clock, timeoutSeconds = TIMEOUT_
   return async (run, { isLongPoll = false } = {}) => {
     if (clock() < notBefore) throw rateLimited(notBefore)
     try {
-      return await run(isLongPoll ? longPollApi : api)
+      const answer = await run(isLongPoll ? longPollApi : api)
+      reach?.answered()
+      return answer
     } catch (error) {
       const failure = failureOf(error, clock(), withoutToken)
+      if (isOutage(failure)) reach?.failed(failure.message)
+      else reach?.answered()
       if (failure instanceof RetryableError) notBefore = Math.max(notBefore, failure.notBefore ?? 0)
       throw failure
     }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type BackOff, backOffMs } from '../../back-off.js'
-import { ActionRequiredError, RetryableError } from '../../platform-errors.js'
+import { ActionRequiredError, isOutage, RetryableError } from '../../platform-errors.js'
 import type { Reception } from './reception.js'
 
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
@@ -36,19 +36,29 @@ export function createLoop({ step, reception, waitAfter, log }: LoopDeps): Loop 
 
   async function run(): Promise<void> {
     let failures = 0
+    let isTold = false
     while (!signal.aborted) {
       try {
         const outcome = await step(signal)
         reception.went()
-        if (failures > 0) log.info('Telegram updates are received again')
+        if (failures > 0) log[isTold ? 'info' : 'debug']('Telegram updates are received again')
         failures = 0
+        isTold = false
         if (outcome === 'done') return
       } catch (error) {
         if (signal.aborted) return
         failures += 1
         reception.failed(error)
-        if (error instanceof ActionRequiredError) log.error(reasonOf(error), 'Telegram updates are refused')
-        else if (failures === 1) log.warn(reasonOf(error), 'Telegram updates are not received now')
+        if (error instanceof ActionRequiredError) {
+          isTold = true
+          log.error(reasonOf(error), 'Telegram updates are refused')
+        } else if (isOutage(error)) {
+          // An outage has a warning of its own once it has lasted.
+          if (failures === 1) log.debug(reasonOf(error), 'Telegram updates are not received now')
+        } else if (!isTold) {
+          isTold = true
+          log.warn(reasonOf(error), 'Telegram updates are not received now')
+        }
         await pause(waitAfter(error, failures), signal)
       }
     }

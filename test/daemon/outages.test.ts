@@ -1,0 +1,256 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { checkSync } from '../../src/cli/doctor/check-sync.js'
+import { loadConfig } from '../../src/config/load.js'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
+import * as telegramServer from '../platforms/telegram-server.js'
+import { eventually } from '../setup/eventually.js'
+import { SECRET, startReceiver, status } from '../sync/webhook/receiver.js'
+import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { PRODUCT, wireEvent } from './wire-events.js'
+
+const ADMIN = {
+  api: {
+    keys: [
+      {
+        name: 'admin',
+        hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
+        scopes: ['read', 'metrics', 'admin'],
+        environments: ['live', 'sandbox'],
+      },
+    ],
+  },
+}
+
+const discordConfig = (url: string) => ({
+  products: { [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] } },
+  sync: { discord: { botToken: BOT_TOKEN, apiUrl: url } },
+})
+
+/** A daemon whose clock goes on by itself, faster than time: whatever it waits for comes soon. */
+async function running(config: Record<string, unknown>) {
+  const daemon = await runDaemon({ config: { ...ADMIN, ...config } })
+  let now = NOW
+  let sent = 0
+  return {
+    daemon,
+    pass(ms: number) {
+      now += ms
+    },
+    /** A payment of another customer, which also has everything looked at. */
+    async pay() {
+      sent += 1
+      const customer = { id: `cus_${sent}`, communityId: accountId(sent) }
+      const told = { customer: customer.id, payment: `pay_${sent}`, data: { customer } }
+      expect((await send(daemon, wireEvent('payment.authorized', told))).status).toBe(200)
+    },
+    /** Lets seconds pass, and has what is due done, until a check holds. */
+    until: <T>(check: () => T | Promise<T>) =>
+      eventually(async () => {
+        now += 2_000
+        daemon.setNow(now)
+        await fetch(`${daemon.url}/sync/run`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+          body: '{}',
+        })
+        return check()
+      }),
+    doctor: () => doctor(daemon, { ...ADMIN, ...config }, now),
+  }
+}
+
+async function doctor(daemon: RunningDaemon, config: Record<string, unknown>, now: number) {
+  const all = {
+    endpoints: { live: { environment: 'live', secrets: ['whsec_live_0123456789'] } },
+    database: { url: `sqlite:${daemon.databaseFile}` },
+    ...config,
+  }
+  const loaded = loadConfig({ path: '/nowhere/config.json', env: {}, readFile: () => JSON.stringify(all) })
+  return daemon.stored((db) => checkSync(db, loaded.config, now))
+}
+
+const lines = (daemon: RunningDaemon, words: string) =>
+  daemon.logged().filter(({ msg }) => String(msg).includes(words))
+
+const notes = async (daemon: RunningDaemon) => {
+  const answer = await ask(daemon, '/readyz')
+  expect(answer.status).toBe(200)
+  return ((await answer.json()) as { notes: string[] }).notes
+}
+
+const json = async (daemon: RunningDaemon, path: string) =>
+  (await (await ask(daemon, path)).json()) as Record<string, unknown>
+
+describe('a platform that is down', () => {
+  it.each([
+    ['refuses connections', 'refuse' as const, 'Discord could not be reached.'],
+    ['answers 500', { status: 500 }, 'Discord failed with status 500.'],
+    ['hangs up', 'lose-answers' as const, 'Discord could not be reached.'],
+  ])(
+    'and %s is a warning in the log, doctor, readyz, status and metrics until it is back',
+    async (_, state, reason) => {
+      const discord = await startDiscord()
+      const { daemon, pay, until, doctor } = await running(discordConfig(discord.url))
+      discord.guild.join(accountId(1), accountId(2))
+      await pay()
+      await until(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toHaveLength(1))
+      await discord.setState(state)
+      await pay()
+      const [line] = await until(() => {
+        const found = lines(daemon, 'Discord is unreachable; retrying')
+        expect(found).toHaveLength(1)
+        return found
+      })
+      expect(line).toMatchObject({ level: 40, platform: 'discord', reason, waiting: 1 })
+      expect(await notes(daemon)).toEqual([`Discord is unreachable since ${line?.since}; retrying.`])
+      expect(await json(daemon, '/sync')).toMatchObject({
+        unreachable: [{ platform: 'discord', since: line?.since, reason }],
+      })
+      expect(await (await ask(daemon, '/metrics')).text()).toContain(
+        'latchkey_platform_unreachable{platform="discord"} 1',
+      )
+      expect(await doctor()).toContainEqual(
+        expect.objectContaining({
+          level: 'warn',
+          what: 'sync discord',
+          detail: expect.stringContaining(reason),
+        }),
+      )
+
+      await discord.setState('up')
+      const [back] = await until(() => {
+        const found = lines(daemon, 'Discord is reachable again')
+        expect(found).toHaveLength(1)
+        return found
+      })
+      expect(back).toMatchObject({ level: 30, platform: 'discord', since: line?.since })
+      expect(Number(back?.outForSeconds)).toBeGreaterThanOrEqual(60)
+      expect(lines(daemon, 'unreachable')).toHaveLength(1)
+      expect(await notes(daemon)).toEqual([])
+      expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [] })
+      expect(await doctor()).not.toContainEqual(expect.objectContaining({ what: 'sync discord' }))
+    },
+  )
+
+  it('is no outage after single failed calls with answers in between', async () => {
+    const discord = await startDiscord()
+    const { daemon, pay, pass, until } = await running(discordConfig(discord.url))
+    discord.guild.join(...Array.from({ length: 5 }, (_, n) => accountId(n + 1)))
+    for (let n = 1; n <= 2; n += 1) {
+      await discord.setState({ status: 500 })
+      const before = discord.calls.length
+      await pay()
+      await until(() => expect(discord.calls.length).toBeGreaterThan(before))
+      await discord.setState('up')
+      await until(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toHaveLength(n))
+      pass(90_000)
+      await until(() => {})
+    }
+    expect(lines(daemon, 'unreachable')).toEqual([])
+    expect(lines(daemon, 'reachable again')).toEqual([])
+    expect(await notes(daemon)).toEqual([])
+  })
+
+  it('is found to be back though nothing waits for it any more', async () => {
+    const discord = await startDiscord()
+    const { daemon, pay, until } = await running(discordConfig(discord.url))
+    await discord.setState('refuse')
+    await pay()
+    await until(() => expect(lines(daemon, 'Discord is unreachable')).toHaveLength(1))
+    const told = { customer: 'cus_1', payment: 'pay_1' }
+    await send(daemon, wireEvent('payment.refunded', told))
+    await eventually(async () =>
+      expect(await json(daemon, '/sync')).toMatchObject({
+        targets: [{ memberships: { due: 0, retrying: 0 } }],
+      }),
+    )
+    await discord.setState('up')
+    await until(() => expect(lines(daemon, 'Discord is reachable again')).toHaveLength(1))
+  })
+
+  it('is not told of while sync is paused, since nobody calls it then', async () => {
+    const discord = await startDiscord()
+    const { daemon, pay, until, doctor } = await running(discordConfig(discord.url))
+    await discord.setState('refuse')
+    await pay()
+    await until(async () => expect(await notes(daemon)).toHaveLength(1))
+    await fetch(`${daemon.url}/sync/pause`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${API_KEY}` },
+    })
+    expect(await notes(daemon)).toEqual([])
+    expect(await doctor()).toMatchObject([{ what: 'sync', detail: expect.stringContaining('paused') }])
+  })
+
+  it('is named by doctor from what is stored where no daemon runs', async () => {
+    const discord = await startDiscord()
+    const { daemon, pay, until, doctor } = await running(discordConfig(discord.url))
+    await discord.setState('refuse')
+    await pay()
+    await until(() => expect(lines(daemon, 'Discord is unreachable')).toHaveLength(1))
+    await daemon.stop()
+    expect(await doctor()).toContainEqual({
+      level: 'warn',
+      what: 'sync discord',
+      detail: 'Discord was unreachable when last tried, 1 membership waiting: Discord could not be reached.',
+      todo: 'check the network, and whether Discord is down; retried automatically',
+    })
+  })
+
+  it('is noticed though nothing waits for it, where it is polled', async () => {
+    const telegram = await telegramServer.startTelegram()
+    telegram.addGroup(-1001)
+    const { daemon, until } = await running({
+      products: { [PRODUCT]: { targets: [{ adapter: 'telegram', groupId: '-1001' }] } },
+      sync: { telegram: { botToken: telegramServer.BOT_TOKEN, apiUrl: telegram.url } },
+    })
+    await eventually(() => expect(telegram.updates.isPolled()).toBe(true))
+    telegram.isDown = true
+    // Ends the poll that is under way.
+    telegram.say(4_200_001, 'hello')
+    await until(() => expect(lines(daemon, 'Telegram is unreachable; retrying')).toHaveLength(1))
+    telegram.isDown = false
+    await until(() => expect(lines(daemon, 'Telegram is reachable again')).toHaveLength(1))
+    const told = lines(daemon, 'Telegram').filter(({ level }) => Number(level) > 20)
+    expect(told.map(({ level }) => level)).toEqual([40, 30])
+  })
+})
+
+describe('a receiver of the outbound webhook that is down', () => {
+  it('is a warning, once, until it takes a change again', async () => {
+    const receiver = await startReceiver()
+    receiver.answerWith(status(500))
+    const { daemon, pay, until, doctor } = await running({
+      sync: { webhook: { url: receiver.url, secret: SECRET } },
+    })
+    await pay()
+    const [line] = await until(() => {
+      const found = lines(daemon, 'webhook delivery is failing; retrying for up to 3 days')
+      expect(found).toHaveLength(1)
+      return found
+    })
+    expect(line).toMatchObject({ level: 40, platform: 'webhook', reason: 'answered 500', waiting: 1 })
+    expect(await notes(daemon)).toEqual([`Webhook delivery is failing since ${line?.since}; retrying.`])
+    expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook' }] })
+    expect(await doctor()).toMatchObject([
+      { level: 'warn', what: 'sync webhook', todo: 'look at the receiver' },
+    ])
+    receiver.answerWith(status(204))
+    await until(() => expect(lines(daemon, 'webhook delivery works again')).toHaveLength(1))
+    expect(lines(daemon, 'webhook delivery is failing')).toHaveLength(1)
+    expect(await notes(daemon)).toEqual([])
+    expect(await doctor()).toMatchObject([{ level: 'ok', what: 'sync webhook' }])
+  })
+
+  it('is named by doctor from what is stored where no daemon runs', async () => {
+    const { daemon, pay, until, doctor } = await running({
+      sync: { webhook: { url: 'http://127.0.0.1:9/hook', secret: SECRET } },
+    })
+    await pay()
+    await until(() => expect(lines(daemon, 'webhook delivery is failing')).toHaveLength(1))
+    await daemon.stop()
+    expect(await doctor()).toMatchObject([{ level: 'warn', what: 'sync webhook' }])
+  })
+})
