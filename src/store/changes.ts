@@ -1,4 +1,4 @@
-import type { Kysely, Selectable, Transaction } from 'kysely'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
@@ -107,7 +107,7 @@ export async function findRecentChange(
   const rows = await db
     .selectFrom('changes')
     .selectAll()
-    .where('cursor', '>', (await latestCursor(db)) - LOOKED_THROUGH)
+    .where('cursor', '>', sql<number>`(select max(cursor) from changes) - ${LOOKED_THROUGH}`)
     .where('at', '>=', from)
     .where('at', '<=', to)
     .where('environment', '=', environment)

@@ -85,8 +85,10 @@ export function createAbsorb({
     const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
     const changed = await loadAllChanges(db, after, CHUNK)
     const marks = await loadSyncMarks(db, CHUNK)
-    if (marks.length === 0) markedFor = 'link'
-    if (changed.length === 0 && marks.length === 0) return false
+    if (changed.length === 0 && marks.length === 0) {
+      markedFor = 'link'
+      return false
+    }
     const desires: Desire[] = []
     for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
       const opens = productsOfTargets(mapped, environment)
@@ -97,6 +99,7 @@ export function createAbsorb({
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
     await writeSync('absorb', { desires, cursor, marks })
+    if (marks.length < CHUNK) markedFor = 'link'
     if (desires.length > 0) onAbsorbed()
     return changed.length === CHUNK || marks.length === CHUNK
   }

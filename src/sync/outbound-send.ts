@@ -46,6 +46,8 @@ export function createSendMessage(deps: SendMessageDeps): SendMessage {
         { ...fields, reason: result.reason, why: result.error },
         'webhook parked, and not sent again: see `latchkey sync status`',
       )
+    } else {
+      log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
     }
     // Gone is an answer to this message; anything else may meet every message.
     if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')) {

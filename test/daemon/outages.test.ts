@@ -6,7 +6,7 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/disco
 import { startDiscord } from '../platforms/discord-server.js'
 import * as telegramServer from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
-import { SECRET, startReceiver, status } from '../sync/webhook/receiver.js'
+import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
 import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { PRODUCT, wireEvent } from './wire-events.js'
 
@@ -220,8 +220,7 @@ describe('a platform that is down', () => {
 
 describe('a receiver of the outbound webhook that is down', () => {
   it('is a warning, once, until it takes a change again', async () => {
-    const receiver = await startReceiver()
-    receiver.answerWith(status(500))
+    const receiver = await startAnswering(500)
     const { daemon, pay, until, doctor } = await running({
       sync: { webhook: { url: receiver.url, secret: SECRET } },
     })
@@ -237,7 +236,7 @@ describe('a receiver of the outbound webhook that is down', () => {
     expect(await doctor()).toMatchObject([
       { level: 'warn', what: 'sync webhook', todo: 'look at the receiver' },
     ])
-    receiver.answerWith(status(204))
+    receiver.answerWith(204)
     await until(() => expect(lines(daemon, 'webhook delivery works again')).toHaveLength(1))
     expect(lines(daemon, 'webhook delivery is failing')).toHaveLength(1)
     expect(await notes(daemon)).toEqual([])

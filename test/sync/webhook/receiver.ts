@@ -75,3 +75,25 @@ export async function startReceiver(secret = SECRET): Promise<Receiver> {
     },
   }
 }
+
+/** Answers every message with one status, whenever it was signed: for a daemon whose clock stands elsewhere. */
+export async function startAnswering(
+  first: number,
+): Promise<{ url: string; answerWith(status: number): void }> {
+  let code = first
+  const server = createServer((req, res) => {
+    req.resume()
+    res.writeHead(code).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    answerWith(status) {
+      code = status
+    },
+  }
+}
