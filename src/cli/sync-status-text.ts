@@ -19,7 +19,7 @@ export function statusText(status: SyncStatusJson, now: number): string {
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
     ...unreachable.map(
       ({ platform, since, reason }) =>
-        `${platform}: unreachable${since === null ? '' : `, first ${ago(since, now)}`}: ${reason}`,
+        `${platform}: unreachable ${since === null ? 'when last tried' : `since ${since}`}: ${reason}`,
     ),
     ...named.flatMap((one) => callLines(one, now)),
     ...(checked === null ? [] : checkLines(checked, stopped, now)),

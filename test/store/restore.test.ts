@@ -19,7 +19,7 @@ import { appendChanges } from '../../src/store/changes.js'
 import { lockStore } from '../../src/store/lock.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { restore } from '../../src/store/restore.js'
-import { loadSyncSettings } from '../../src/store/sync-settings.js'
+import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-settings.js'
 import { cutInHalf, damage, filledStore, rowsIn } from './filled-store.js'
 import { open, temporaryFile } from './temporary-store.js'
 
@@ -66,7 +66,9 @@ describe('restoring', () => {
   it('leaves sync paused, since what is given on the platforms may be newer', async () => {
     const file = temporaryFile()
     await restore(file, await backupOf(1), AT)
-    expect(await loadSyncSettings(open(file, true))).toMatchObject({ paused: true })
+    const db = open(file, true)
+    expect(await loadSyncSettings(db)).toMatchObject({ paused: true })
+    expect(await loadPausedAt(db)).toBe(AT.now)
   })
 
   it('forgets what was still to be told, since it may have been told since, and contradicted', async () => {
