@@ -77,16 +77,19 @@ export interface Issue {
 export class LatchkeyError extends Error {
   readonly code: ErrorCode
   readonly issues: readonly Issue[]
+  /** When to ask again; null: whenever. */
+  readonly retryAfterSeconds: number | null
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { cause?: unknown; issues?: readonly Issue[] } = {},
+    options: { cause?: unknown; issues?: readonly Issue[]; retryAfterSeconds?: number } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'LatchkeyError'
     this.code = code
     this.issues = options.issues ?? []
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null
   }
 }
 

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 
 /** What one address may get wrong: enough for a merchant who is trying out a secret by hand. */
 const FAILURES_PER_WINDOW = 30
@@ -16,8 +15,8 @@ export interface FailureCount {
   readonly retryAfterSeconds: number
 }
 
-/** Counts failed signatures by the sender's address. It never sees an authentic delivery. */
-export type FailureLimit = (address: string) => Promise<FailureCount>
+/** Counts what an address got wrong: failed signatures, wrong keys. It never sees what is authentic. */
+export type FailureLimit = (address: string) => FailureCount
 
 /** Limits what an address may get wrong, by default 30 failures in 60 seconds. */
 export function createFailureLimit({
@@ -27,13 +26,20 @@ export function createFailureLimit({
   failures?: number
   windowSeconds?: number
 } = {}): FailureLimit {
-  const limiter = new RateLimiterMemory({ points: failures, duration: windowSeconds })
-  return async (address) => {
-    const { consumedPoints, msBeforeNext } = await limiter.penalty(counterOf(address))
+  const windows = new Map<number, { count: number; readonly endsAt: number }>()
+  return (address) => {
+    const counter = counterOf(address)
+    const now = performance.now()
+    let window = windows.get(counter)
+    if (window === undefined || window.endsAt <= now) {
+      window = { count: 0, endsAt: now + windowSeconds * 1000 }
+      windows.set(counter, window)
+    }
+    window.count += 1
     return {
-      limited: consumedPoints > failures,
-      justLimited: consumedPoints === failures + 1,
-      retryAfterSeconds: Math.ceil(msBeforeNext / 1000),
+      limited: window.count > failures,
+      justLimited: window.count === failures + 1,
+      retryAfterSeconds: Math.ceil((window.endsAt - now) / 1000),
     }
   }
 }

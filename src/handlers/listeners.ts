@@ -88,10 +88,11 @@ export interface Listeners {
 
 /** Opens every listener that is configured. One of its own serves nothing else; webhooks then have no other. */
 export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
-  const { addresses, log } = deps
-  const api = createApi(deps, createAuthenticate(deps))
+  const { addresses, metrics, log } = deps
+  const clientAddress = createClientAddress(addresses.trustProxy)
+  const api = createApi(deps, createAuthenticate({ ...deps, clientAddress, failures: createFailureLimit() }))
   const local = createApi(deps, createLocalAuthenticate())
-  const openMetrics = getMetrics({ registry: deps.metrics.registry, authenticate: null })
+  const openMetrics = getMetrics({ registry: metrics.registry, authenticate: null })
 
   const running: RunningServer[] = []
   const listen = async (at: ListenAt, own: readonly Route[], fallback = routeNotFound): Promise<string> => {

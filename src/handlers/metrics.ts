@@ -18,6 +18,8 @@ export interface RequestMetrics {
   rejected(endpoint: string, code: ErrorCode): void
   /** A delivery was refused before its signature was checked. */
   refused(code: ErrorCode): void
+  /** A request to the API had no key, or none that is right. */
+  keyRefused(key: 'missing' | 'wrong'): void
   /** Seconds that a rejected delivery's clock was ahead of ours; negative: behind. */
   clockSkew(endpoint: string, seconds: number): void
   /** Another body came under the id of a stored event. */
@@ -51,6 +53,12 @@ export function createMetrics(): RequestMetrics {
     labelNames: ['code'],
     registers,
   })
+  const refusedKeys = new Counter({
+    name: 'latchkey_api_keys_refused_total',
+    help: 'Requests to the API without a right key, by what was wrong with it: missing, wrong.',
+    labelNames: ['key'],
+    registers,
+  })
   const skew = new Gauge({
     name: 'latchkey_clock_skew_seconds',
     help: 'How far ahead of ours the clock of the last delivery out of tolerance was; negative: behind.',
@@ -82,6 +90,7 @@ export function createMetrics(): RequestMetrics {
     delivered: (endpoint, disposition) => deliveries.inc({ endpoint, disposition }),
     rejected: (endpoint, code) => rejections.inc({ endpoint, code }),
     refused: (code) => refusals.inc({ code }),
+    keyRefused: (key) => refusedKeys.inc({ key }),
     clockSkew: (endpoint, seconds) => skew.set({ endpoint }, seconds),
     conflict: (endpoint) => conflicts.inc({ endpoint }),
     headerMismatch: (endpoint) => mismatches.inc({ endpoint }),

@@ -100,7 +100,9 @@ export function problemOf(error: unknown): Problem {
     )
   }
   const issues = error.code === 'invalid_request' ? { errors: error.issues } : {}
-  return problem(kind, error.code, error.message, true, issues)
+  const { code, message, retryAfterSeconds } = error
+  const headers = retryAfterSeconds === null ? {} : { 'Retry-After': String(retryAfterSeconds) }
+  return problem({ ...kind, headers: { ...kind.headers, ...headers } }, code, message, true, issues)
 }
 
 function problem(

@@ -50,7 +50,7 @@ export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'>
     const headers = req.headersDistinct
     const now = clock()
     const check = verifySignature({ body, headers, endpoint, now })
-    if (!check.ok) return refuse(req, res, endpoint, check)
+    if (!check.ok) return refuse(req, endpoint, check)
 
     const receipt = await ingest({
       endpoint: endpoint.name,

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import { LatchkeyError } from '../errors.js'
 import type { Endpoint } from '../provider/endpoint.js'
@@ -28,12 +28,7 @@ const SAID_TO_SENDER: Readonly<Record<SignatureRefusal['code'], string>> = {
  * @throws LatchkeyError always: the refusal's own code, or `rate_limited` over the limit.
  */
 export function createRefusal({ failures, clientAddress, metrics, log }: RefusalDeps) {
-  return async (
-    req: IncomingMessage,
-    res: ServerResponse,
-    endpoint: Endpoint,
-    refusal: SignatureRefusal,
-  ): Promise<never> => {
+  return async (req: IncomingMessage, endpoint: Endpoint, refusal: SignatureRefusal): Promise<never> => {
     const { code, skewSeconds, expiredSecret } = refusal
     const address = clientAddress(req)
     metrics.rejected(endpoint.name, code)
@@ -41,7 +36,7 @@ export function createRefusal({ failures, clientAddress, metrics, log }: Refusal
       metrics.clockSkew(endpoint.name, skewSeconds)
     }
 
-    const { limited, justLimited, retryAfterSeconds } = await failures(address)
+    const { limited, justLimited, retryAfterSeconds } = failures(address)
     if (!limited) {
       const hint = hintOf(refusal)
       log.warn(
@@ -51,8 +46,9 @@ export function createRefusal({ failures, clientAddress, metrics, log }: Refusal
       throw new LatchkeyError(code, SAID_TO_SENDER[code])
     }
     if (justLimited) log.warn({ endpoint: endpoint.name, address, retryAfterSeconds }, 'address limited')
-    res.setHeader('Retry-After', retryAfterSeconds)
-    throw new LatchkeyError('rate_limited', 'Too many deliveries from this address failed their check.')
+    throw new LatchkeyError('rate_limited', 'Too many deliveries from this address failed their check.', {
+      retryAfterSeconds,
+    })
   }
 }
 

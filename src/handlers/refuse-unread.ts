@@ -36,7 +36,7 @@ export function createUnreadRefusal({
     const address = clientAddress(req)
     metrics.refused(code)
 
-    const { limited, justLimited, retryAfterSeconds } = await failures(address)
+    const { limited, justLimited, retryAfterSeconds } = failures(address)
     const where = endpoint === null ? {} : { endpoint }
     if (!limited)
       log.warn({ ...where, code, address, hint: hintOf(code, endpointNames()) }, 'delivery refused')

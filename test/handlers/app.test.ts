@@ -22,7 +22,8 @@ import { answerTo, apiKey, bearer, LIVE, NOW, openFront, signed } from './daemon
 function embeddedApp(): Express {
   const log = pino({ level: 'silent' })
   const metrics = createMetrics()
-  const authenticate = createAuthenticate({ apiKeys: () => [apiKey('app')] })
+  const judging = { failures: createFailureLimit(), clientAddress: createClientAddress(0), metrics, log }
+  const authenticate = createAuthenticate({ apiKeys: () => [apiKey('app')], ...judging })
   const access = {
     authenticate,
     environments: () => ['live' as const],
@@ -33,10 +34,7 @@ function embeddedApp(): Express {
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     clock: () => NOW,
     ingest: async () => ({ id: 'evt_1', disposition: 'applied' }),
-    failures: createFailureLimit(),
-    clientAddress: createClientAddress(0),
-    metrics,
-    log,
+    ...judging,
   })
   return createApp({
     routes: [

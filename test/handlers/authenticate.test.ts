@@ -1,12 +1,13 @@
 import request from 'supertest'
-import { expect, it } from 'vitest'
-import { apiKey, bearer, openFront } from './daemon-front.js'
+import { describe, expect, it } from 'vitest'
+import { apiKey, bearer, FREE_PORT, openFront } from './daemon-front.js'
 import { exchange, head } from './raw-connection.js'
 
 it.each([
   ['no header', {}],
   ['an empty one', { authorization: '' }],
   ['a scheme alone', { authorization: 'Bearer' }],
+  ['a scheme and blanks', { authorization: 'Bearer    ' }],
   ['another scheme', { authorization: 'Basic YXBwOg==' }],
   ['a wrong key', bearer('wrong')],
   ['the beginning of a key', bearer('ap')],
@@ -34,6 +35,76 @@ it('refuses a request that carries two keys', async () => {
   const twice = once.replace('\r\n\r\n', '\r\nauthorization: Bearer app\r\n\r\n')
   expect(await exchange(url, twice)).toMatch(/^HTTP\/1\.1 401 /)
   expect(await exchange(url, once)).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+it.each([
+  ['no header', {}],
+  ['an empty one', { authorization: '' }],
+  ['a scheme alone', { authorization: 'Bearer ' }],
+])('finds no key for %s, even where the hash of nothing is configured', async (_name, headers) => {
+  const { url, questions } = await openFront({ apiKeys: () => [apiKey('')] })
+  expect((await request(url).get('/entitlements/cus_gold').set(headers)).status).toBe(401)
+  expect(questions).toEqual([])
+})
+
+describe('an address that sends wrong keys', () => {
+  const status = async (url: string, headers: Record<string, string>, path = '/entitlements/cus_gold?x=1') =>
+    (await request(url).get(path).set(headers)).status
+
+  it('is told to wait, while a right key is never limited', async () => {
+    const { url } = await openFront()
+    const statuses = []
+    for (let attempt = 0; attempt < 40; attempt += 1) {
+      statuses.push(await status(url, attempt % 2 === 0 ? bearer(`wrong-${attempt}`) : {}))
+      expect(await status(url, bearer('app'), '/entitlements/cus_gold')).toBe(200)
+    }
+    expect(statuses).toEqual([...Array(30).fill(401), ...Array(10).fill(429)])
+    const limited = await request(url).get('/metrics').set(bearer('wrong'))
+    expect(limited.status).toBe(429)
+    expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0)
+    expect(limited.body).toMatchObject({ status: 429, code: 'rate_limited' })
+  })
+
+  it('is logged up to the limit and once more, without the key or whom it asked about', async () => {
+    const { url, logged } = await openFront()
+    for (let attempt = 0; attempt < 40; attempt += 1) {
+      await status(url, attempt === 0 ? {} : bearer('lk_wrong'), '/customers/cus_gold?customer=cus_gold')
+    }
+    expect(logged).toHaveLength(31)
+    const refused = {
+      level: 40,
+      msg: 'API key refused',
+      method: 'GET',
+      route: '/customers',
+      address: '127.0.0.1',
+    }
+    expect(logged[0]).toMatchObject({ ...refused, hint: expect.stringContaining('carries no key') })
+    expect(logged[1]).toMatchObject({ ...refused, hint: expect.stringContaining('no key in api.keys') })
+    expect(logged[30]).toMatchObject({ msg: 'more refused API keys of this address are not logged' })
+    expect(JSON.stringify(logged)).not.toMatch(/lk_wrong|cus_gold/)
+  })
+
+  it('is counted, and does not count among the signatures that failed', async () => {
+    const { url, metricsUrl } = await openFront({
+      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT },
+    })
+    for (let attempt = 0; attempt < 35; attempt += 1) await status(url, bearer('wrong'))
+    await status(url, {})
+    const { text } = await request(metricsUrl).get('/metrics')
+    expect(text).toContain('latchkey_api_keys_refused_total{key="wrong"} 35')
+    expect(text).toContain('latchkey_api_keys_refused_total{key="missing"} 1')
+    expect((await request(url).post('/webhooks/v3').send('{}')).status).toBe(401)
+  })
+
+  it('does not limit another address', async () => {
+    const { url } = await openFront({
+      addresses: { ...FREE_PORT, trustProxy: 1, webhooks: null, metrics: null },
+    })
+    const from = (address: string) => ({ ...bearer('wrong'), 'x-forwarded-for': address })
+    for (let attempt = 0; attempt < 31; attempt += 1) await status(url, from('198.51.100.7'))
+    expect(await status(url, from('198.51.100.7'))).toBe(429)
+    expect(await status(url, from('198.51.100.8'))).toBe(401)
+  })
 })
 
 it('takes the scheme in any letter case', async () => {
