@@ -9,6 +9,7 @@ export const ERROR_CODES = [
   'method_not_allowed',
   'body_too_large',
   'body_incomplete',
+  'headers_too_large',
   'encoding_not_supported',
   'media_type_not_supported',
   'rate_limited',

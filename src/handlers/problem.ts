@@ -26,6 +26,7 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   body_too_large: { status: 413, title: 'Body too large' },
   body_incomplete: { status: 408, title: 'Request incomplete' },
+  headers_too_large: { status: 431, title: 'Headers too large' },
   encoding_not_supported: { status: 415, title: 'Content encoding not supported' },
   media_type_not_supported: { status: 415, title: 'Media type not supported' },
   rate_limited: { status: 429, title: 'Too many failed requests' },

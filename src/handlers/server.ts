@@ -6,7 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { answerMalformed } from './malformed.js'
+import { createAnswerMalformed } from './malformed.js'
 import type { Route } from './raw-handler.js'
 
 /** A sender has this long for its headers, and this long for the whole request. */
@@ -55,12 +55,13 @@ export function createServer({ routes, fallback }: ServerDeps): HttpServer {
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
   })
-  const stop = createStop(server)
+  const underWay = new Set<ServerResponse>()
+  const stop = createStop(server, underWay)
 
   server.on('request', (req, res) => {
     if (!routes.some((take) => take(req, res))) fallback(req, res)
   })
-  server.on('clientError', answerMalformed)
+  server.on('clientError', createAnswerMalformed(underWay))
   // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.
   server.on('connection', (socket) => void socket.remoteAddress)
 
@@ -84,9 +85,8 @@ function urlOf({ address, family, port }: AddressInfo): string {
 }
 
 /** Must be called before other listeners are attached: it marks answers before they are written. */
-function createStop(server: Server): () => Promise<void> {
+function createStop(server: Server, underWay: Set<ServerResponse>): () => Promise<void> {
   const connections = new Set<Socket>()
-  const underWay = new Set<ServerResponse>()
   let stopped: Promise<void> | null = null
 
   server.on('connection', (socket) => {

@@ -42,7 +42,7 @@ describe('an odd path', () => {
     ['/webhooks/%E0%A4%A', 400, 'invalid_request'],
     ['/webhooks/%', 400, 'invalid_request'],
     [`/webhooks/${'a'.repeat(5000)}`, 400, 'invalid_request'],
-    [`/webhooks/${'a'.repeat(20_000)}`, 400, 'invalid_request'],
+    [`/webhooks/${'a'.repeat(20_000)}`, 431, 'headers_too_large'],
     ['/webhooks/', 404, 'route_not_found'],
     ['/webhooks//live', 404, 'route_not_found'],
     ['/webhooks/live/', 404, 'route_not_found'],

@@ -57,13 +57,50 @@ describe('what is not HTTP', () => {
       'two lengths',
       `POST /webhooks/v3 HTTP/1.1\r\nhost: f\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n`,
     ],
-    ['headers beyond measure', head('GET /healthz', { 'x-long': 'x'.repeat(20_000) })],
     ['TLS', Buffer.from('16030100a5010000a10303', 'hex')],
   ])('is answered 400 and cut off: %s', async (_name, bytes) => {
     const { url } = await openFront()
     const answer = await exchange(url, bytes)
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
     expect(answer).toContain('"code":"invalid_request"')
+  })
+
+  it.each([
+    ['headers', head('GET /healthz', { 'x-long': 'x'.repeat(20_000) })],
+    ['a path', head(`GET /${'x'.repeat(20_000)}`)],
+  ])('is answered 431 for %s beyond measure', async (_name, bytes) => {
+    const { url } = await openFront()
+    const answer = await exchange(url, bytes)
+    expect(answer).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/)
+    expect(answer).toContain('\r\nContent-Type: application/problem+json\r\n')
+    expect(answer).toContain('"code":"headers_too_large"')
+  })
+
+  it('is answered after the requests before it on its connection', async () => {
+    const { url, ingesting, release } = await openHeldFront()
+    const connection = await openConnection(url)
+    connection.send(`${DELIVERY}${DELIVERY}nonsense\r\n\r\n`)
+    await ingesting
+    connection.send('more nonsense\r\n\r\n')
+    await fetch(`${url}/healthz`)
+    expect(connection.received()).toBe('')
+    release()
+    const answers = (await connection.closed).split(/(?=HTTP\/1\.1 )/)
+    expect(answers).toHaveLength(3)
+    for (const answer of answers.slice(0, 2)) {
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+      expect(answer).toContain('"disposition":"applied"')
+    }
+    expect(answers[2]).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  it('is not answered where its request is already', async () => {
+    const { url } = await openFront()
+    const connection = await openConnection(url)
+    connection.send(head('POST /webhooks/nobody', { 'transfer-encoding': 'chunked' }))
+    await connection.until('"code":"endpoint_not_found"')
+    connection.send('no length\r\n')
+    expect((await connection.closed).match(/HTTP\/1\.1 /g)).toHaveLength(1)
   })
 
   it('does not keep others from being served', async () => {
