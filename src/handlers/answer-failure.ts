@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { isLatchkeyError } from '../errors.js'
 import { problemOf } from './problem.js'
+import { NO_ROOM } from './read-body.js'
 import { send } from './send.js'
 
 /** Answers a failed request as problem+json. What is not shown to the caller is logged. */
@@ -9,7 +10,7 @@ export function answerFailure(res: ServerResponse, error: unknown, log: Logger):
   const { status, headers, body, expected } = problemOf(error)
   const request = { method: res.req.method, url: res.req.url, ...loggedOf(error) }
   if (!expected) log.error(request, 'a request failed by a bug')
-  else if (status >= 500) log.warn(request, 'a request could not be served')
+  else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'a request could not be served')
 
   if (res.headersSent) res.destroy()
   else send(res, status, headers, body)

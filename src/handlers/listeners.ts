@@ -94,9 +94,16 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const local = createApi(deps, createLocalAuthenticate())
   const openMetrics = getMetrics({ registry: metrics.registry, authenticate: null })
 
+  // One line in a minute: anybody can open connections.
+  const drops = createFailureLimit({ failures: 1 })
+  const onDropped = (): void => {
+    metrics.connectionDropped()
+    if (!drops('').limited) log.warn('a connection was closed at once: there are too many on its listener')
+  }
+
   const running: RunningServer[] = []
   const listen = async (at: ListenAt, own: readonly Route[], fallback = routeNotFound): Promise<string> => {
-    const server = await createServer({ routes: own, fallback }).listen(at)
+    const server = await createServer({ routes: own, fallback, onDropped }).listen(at)
     running.push(server)
     return server.url
   }

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
+import { bytesBeingRead } from './read-body.js'
 
 const ROUTES = ['webhooks', 'entitlements', 'entitlement'] as const
 export type TimedRoute = (typeof ROUTES)[number]
@@ -20,6 +21,8 @@ export interface RequestMetrics {
   refused(code: ErrorCode): void
   /** A request to the API had no key, or none that is right. */
   keyRefused(key: 'missing' | 'wrong'): void
+  /** A connection was closed at once, since there were too many. */
+  connectionDropped(): void
   /** Seconds that a rejected delivery's clock was ahead of ours; negative: behind. */
   clockSkew(endpoint: string, seconds: number): void
   /** Another body came under the id of a stored event. */
@@ -49,7 +52,7 @@ export function createMetrics(): RequestMetrics {
   })
   const refusals = new Counter({
     name: 'latchkey_deliveries_refused_total',
-    help: 'Deliveries refused before their signature was checked, by why: to no endpoint, too large, not whole, compressed.',
+    help: 'Deliveries refused before their signature was checked, by why: to no endpoint, too large, not whole, compressed, no memory for its body.',
     labelNames: ['code'],
     registers,
   })
@@ -58,6 +61,19 @@ export function createMetrics(): RequestMetrics {
     help: 'Requests to the API without a right key, by what was wrong with it: missing, wrong.',
     labelNames: ['key'],
     registers,
+  })
+  const droppedConnections = new Counter({
+    name: 'latchkey_connections_dropped_total',
+    help: 'Connections closed at once because there were too many.',
+    registers,
+  })
+  new Gauge({
+    name: 'latchkey_bodies_being_read_bytes',
+    help: 'What the bodies of requests that are being received hold in memory.',
+    registers,
+    collect() {
+      this.set(bytesBeingRead())
+    },
   })
   const skew = new Gauge({
     name: 'latchkey_clock_skew_seconds',
@@ -91,6 +107,7 @@ export function createMetrics(): RequestMetrics {
     rejected: (endpoint, code) => rejections.inc({ endpoint, code }),
     refused: (code) => refusals.inc({ code }),
     keyRefused: (key) => refusedKeys.inc({ key }),
+    connectionDropped: () => droppedConnections.inc(),
     clockSkew: (endpoint, seconds) => skew.set({ endpoint }, seconds),
     conflict: (endpoint) => conflicts.inc({ endpoint }),
     headerMismatch: (endpoint) => mismatches.inc({ endpoint }),

@@ -1,45 +1,100 @@
 import type { IncomingMessage } from 'node:http'
 import { LatchkeyError } from '../errors.js'
+import { MAX_CONNECTIONS } from './server.js'
 
 /** Far above any event seen, far below what many senders at once could fill the memory with. */
 export const MAX_BODY_BYTES = 1024 * 1024
 
+/** All bodies that are being read may hold this much together, whatever listener they come by. */
+const MAX_HELD_BYTES = 64 * 1024 * 1024
+
+/** Events have some 1 to 2 kB. */
+const SMALL_BODY_BYTES = 8 * 1024
+
 /**
- * Collects the exact bytes of a body.
+ * Larger bodies leave this much free: enough for a small one on every connection, so that senders of large bodies can't
+ * keep events out.
+ */
+const KEPT_FOR_SMALL_BYTES = MAX_CONNECTIONS * SMALL_BODY_BYTES
+
+/** Of the process, as its memory is: every body adds what it holds, and takes it off at its end. */
+let heldBytes = 0
+
+/** What the bodies that are being read hold now. */
+export function bytesBeingRead(): number {
+  return heldBytes
+}
+
+/** The refusal of a body for which there is no room. Anybody can cause it, so it must not be logged without a limit. */
+export const NO_ROOM = new LatchkeyError('not_stored', 'Too many bodies are being received. Send it again.')
+
+/**
+ * Refuses a body by its headers, before any of it is read.
  *
  * @throws LatchkeyError `encoding_not_supported` if the body is compressed: the signature covers what
- * was sent, and nothing here unpacks; `body_too_large`, by the announced length or while reading;
- * `body_incomplete` if the sender went away.
+ * was sent, and nothing here unpacks; `body_too_large`, by the announced length
  */
-export async function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export function requireReadable(req: IncomingMessage, maxBytes: number): void {
   const encoding = req.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (encoding !== '' && encoding !== 'identity') {
     throw new LatchkeyError('encoding_not_supported', 'The body must be sent as it was signed, uncompressed.')
   }
-  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  if (announcedBytes(req) > maxBytes) throw tooLarge(maxBytes)
+}
+
+/**
+ * Collects the exact bytes of a body.
+ *
+ * @throws LatchkeyError as `requireReadable`; `body_too_large` while reading; `body_incomplete` if the sender went
+ * away; `NO_ROOM` while other bodies hold all the memory that there is for them
+ */
+export async function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  requireReadable(req, maxBytes)
   return collect(req, maxBytes)
 }
 
+/** Copies each chunk into one buffer that grows: a million chunks of a byte cost a megabyte, as one chunk does. */
 function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    const mostBytes = announcedBytes(req) || maxBytes
+    let buffer = Buffer.alloc(0)
     let size = 0
 
     const onData = (chunk: Buffer) => {
-      size += chunk.length
-      if (size <= maxBytes) chunks.push(chunk)
-      else settle(() => reject(tooLarge(maxBytes)))
+      const needed = size + chunk.length
+      if (needed > maxBytes) return settle(() => reject(tooLarge(maxBytes)))
+      if (needed > buffer.length && !grow(Math.max(needed, Math.min(2 * buffer.length, mostBytes)))) {
+        return settle(() => reject(NO_ROOM))
+      }
+      chunk.copy(buffer, size)
+      size = needed
     }
-    const onEnd = () => settle(() => resolve(Buffer.concat(chunks, size)))
+    const onEnd = () =>
+      settle(() => resolve(size < buffer.length ? Buffer.from(buffer.subarray(0, size)) : buffer))
     const onClose = () =>
       settle(() => reject(new LatchkeyError('body_incomplete', 'The body ended before its time.')))
 
+    function grow(bytes: number): boolean {
+      const room = bytes > SMALL_BODY_BYTES ? MAX_HELD_BYTES - KEPT_FOR_SMALL_BYTES : MAX_HELD_BYTES
+      if (heldBytes - buffer.length + bytes > room) return false
+      heldBytes += bytes - buffer.length
+      const grown = Buffer.allocUnsafe(bytes)
+      buffer.copy(grown, 0, 0, size)
+      buffer = grown
+      return true
+    }
+
     function settle(outcome: () => void) {
       req.off('data', onData).off('end', onEnd).off('close', onClose)
+      heldBytes -= buffer.length
       outcome()
     }
     req.on('data', onData).on('end', onEnd).on('close', onClose)
   })
+}
+
+function announcedBytes(req: IncomingMessage): number {
+  return Number(req.headers['content-length'] ?? 0)
 }
 
 function tooLarge(maxBytes: number): LatchkeyError {

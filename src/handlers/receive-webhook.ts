@@ -1,11 +1,12 @@
+import type { IncomingMessage } from 'node:http'
 import { LatchkeyError } from '../errors.js'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
-import { EVENT_HEADER, verifySignature } from '../provider/signature.js'
+import { EVENT_HEADER, readClaim, verifySignature } from '../provider/signature.js'
 import { createFailureLimit } from './failure-limit.js'
 import type { RequestMetrics } from './metrics.js'
 import type { RawHandler } from './raw-handler.js'
-import { MAX_BODY_BYTES, readBody } from './read-body.js'
+import { MAX_BODY_BYTES, readBody, requireReadable } from './read-body.js'
 import { createRefusal, type RefusalDeps } from './refuse-delivery.js'
 import { createUnreadRefusal } from './refuse-unread.js'
 import { requireMethod } from './route.js'
@@ -37,17 +38,23 @@ export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'>
     endpointNames: () => endpointNames().filter((name) => endpointNamed(name) !== undefined),
   })
 
+  /** Reads no body whose headers are refused already: anybody can send one. */
+  async function readClaimed(req: IncomingMessage, endpoint: Endpoint): Promise<Buffer> {
+    requireReadable(req, MAX_BODY_BYTES)
+    const claim = readClaim(req.headersDistinct)
+    return claim.ok ? readBody(req, MAX_BODY_BYTES) : refuse(req, endpoint, claim)
+  }
+
   return async (req, res, params) => {
     const endpoint = endpointNamed(params.endpoint)
     if (endpoint === undefined) {
       return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
     }
     requireMethod(req, res, 'POST')
-
-    const body = await readBody(req, MAX_BODY_BYTES).catch((error: unknown) =>
+    const headers = req.headersDistinct
+    const body = await readClaimed(req, endpoint).catch((error: unknown) =>
       refuseUnread(req, endpoint.name, error),
     )
-    const headers = req.headersDistinct
     const now = clock()
     const check = verifySignature({ body, headers, endpoint, now })
     if (!check.ok) return refuse(req, endpoint, check)

@@ -13,6 +13,7 @@ const UNREAD = [
   'body_too_large',
   'body_incomplete',
   'encoding_not_supported',
+  'not_stored',
 ] as const satisfies readonly ErrorCode[]
 type UnreadCode = (typeof UNREAD)[number]
 
@@ -57,6 +58,8 @@ function hintOf(code: UnreadCode, endpointNames: readonly string[]): string {
       return 'its sender went away before its end, or took too long: look at the proxy and the network between'
     case 'encoding_not_supported':
       return 'compressed: not from the payments service, or a proxy changed the body'
+    case 'not_stored':
+      return 'the bodies that are being received hold all the memory there is for them: many large ones come at once'
     default:
       return code satisfies never
   }

@@ -14,6 +14,11 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 /** How often the two are checked, hence how late they may be. */
 const CHECK_INTERVAL_MS = 1_000
+/**
+ * Of one listener: far more than any proxy keeps open, and few enough that their headers (16 KiB each) and small bodies
+ * fit into a small server's memory. One more is closed at once.
+ */
+export const MAX_CONNECTIONS = 2_048
 /** Longer than the minute for which proxies commonly keep an idle connection, so that they close first. */
 const KEEP_ALIVE_MS = 65_000
 /** What is under way has this long to end at a stop: a delivery is stored or given up within 4 s. */
@@ -24,7 +29,14 @@ export interface ServerDeps {
   readonly routes: readonly Route[]
   /** Gets what no route took: the Express app, or a plain 404. */
   readonly fallback: (req: IncomingMessage, res: ServerResponse) => void
+  /** Told of every connection that is closed at once because there are too many. */
+  readonly onDropped?: () => void
+  /** Of one listener, by default 2,048. */
+  readonly maxConnections?: number
+  readonly timeouts?: { readonly headersMs: number; readonly requestMs: number; readonly checkMs: number }
 }
+
+const TIMEOUTS = { headersMs: HEADERS_TIMEOUT_MS, requestMs: REQUEST_TIMEOUT_MS, checkMs: CHECK_INTERVAL_MS }
 
 /** An address, of which port 0 is any free one, or a socket that only this process's user can open. */
 export type ListenAt = { readonly host: string; readonly port: number } | { readonly socketFile: string }
@@ -48,13 +60,20 @@ export interface HttpServer {
 }
 
 /** One listener. Slow, malformed and abandoned requests end here, and reach no handler whole. */
-export function createServer({ routes, fallback }: ServerDeps): HttpServer {
+export function createServer({
+  routes,
+  fallback,
+  onDropped,
+  maxConnections = MAX_CONNECTIONS,
+  timeouts = TIMEOUTS,
+}: ServerDeps): HttpServer {
   const server = createHttpServer({
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    connectionsCheckingInterval: timeouts.checkMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
   })
+  server.maxConnections = maxConnections
   const underWay = new Set<ServerResponse>()
   const stop = createStop(server, underWay)
 
@@ -62,6 +81,7 @@ export function createServer({ routes, fallback }: ServerDeps): HttpServer {
     if (!routes.some((take) => take(req, res))) fallback(req, res)
   })
   server.on('clientError', createAnswerMalformed(underWay))
+  if (onDropped) server.on('drop', onDropped)
   // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.
   server.on('connection', (socket) => void socket.remoteAddress)
 

@@ -87,9 +87,10 @@ export function verifySignatureAsOf({
 }
 
 /** Both headers in their forms; whether they say the truth is open. */
-type Claim = ProvedSignature
+export type Claim = ProvedSignature
 
-function readClaim(headers: DistinctHeaders): Claim | LastingRefusal {
+/** Reads what a delivery claims, which needs no body: one without a claim in its form can be refused before it comes. */
+export function readClaim(headers: DistinctHeaders): Claim | LastingRefusal {
   const [signature, ...moreSignatures] = headers[SIGNATURE_HEADER] ?? []
   if (!signature && moreSignatures.length === 0) return refuse('signature_missing')
   if (!signature || moreSignatures.length > 0 || !SIGNATURE_FORM.test(signature)) {

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { MAX_BODY_BYTES } from '../../src/handlers/read-body.js'
+import { bytesBeingRead, MAX_BODY_BYTES } from '../../src/handlers/read-body.js'
 import { eventually } from '../setup/eventually.js'
-import { openFront, signed } from './daemon-front.js'
+import { apiKey, bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
 import { exchange, head, openConnection } from './raw-connection.js'
 
 const TOO_LARGE = Buffer.alloc(MAX_BODY_BYTES + 1, 'a')
@@ -39,6 +39,7 @@ describe('a body over the limit', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 413 /)
     expect(answer).toContain('"code":"body_too_large"')
     expect(deliveries).toEqual([])
+    expect(bytesBeingRead()).toBe(0)
   })
 
   it('is answered even to a sender that listens only after everything is sent', async () => {
@@ -55,10 +56,117 @@ describe('a body over the limit', () => {
   it('is cut off when it never ends', async () => {
     const { url } = await openFront()
     const connection = await openConnection(url)
-    connection.send(head('POST /webhooks/v3', { 'transfer-encoding': 'chunked' }))
+    connection.send(head('POST /webhooks/v3', { ...signed(TOO_LARGE), 'transfer-encoding': 'chunked' }))
     connection.send(`${TOO_LARGE.length.toString(16)}\r\n`)
     connection.send(TOO_LARGE)
     expect(await connection.closed).toMatch(/^HTTP\/1\.1 413 /)
+  })
+})
+
+describe('a delivery whose headers prove nothing', () => {
+  const good = signed('{}')
+  const { 'x-webhook-signature': signature, 'x-webhook-timestamp': timestamp } = good
+  const unsigned: [name: string, headers: Record<string, string>, code: string][] = [
+    ['no signature', { 'x-webhook-timestamp': String(timestamp) }, 'signature_missing'],
+    ['a malformed signature', { ...good, 'x-webhook-signature': 'v1=abcd' }, 'signature_invalid'],
+    ['no timestamp', { 'x-webhook-signature': String(signature) }, 'timestamp_invalid'],
+    ['a malformed timestamp', { ...good, 'x-webhook-timestamp': '12abc' }, 'timestamp_invalid'],
+  ]
+
+  it.each(unsigned)('is refused before any of its body comes: %s', async (_name, headers, code) => {
+    const { url, logged } = await openFront()
+    const connection = await openConnection(url)
+    connection.send(head('POST /webhooks/v3', { ...headers, 'content-length': '100' }))
+    await connection.until(`"code":"${code}"`)
+    expect(connection.received()).toMatch(/^HTTP\/1\.1 401 /)
+    expect(connection.received()).toMatch(/\r\nConnection: close\r\n/i)
+    expect(logged).toMatchObject([{ msg: 'delivery refused', endpoint: 'v3', code, address: '127.0.0.1' }])
+  })
+
+  it('is refused as too large or compressed first, where it says that it is', async () => {
+    const { url } = await openFront()
+    const large = await openConnection(url)
+    large.send(head('POST /webhooks/v3', { 'content-length': String(TOO_LARGE.length) }))
+    await large.until('"code":"body_too_large"')
+    const compressed = await openConnection(url)
+    compressed.send(head('POST /webhooks/v3', { 'content-length': '100', 'content-encoding': 'gzip' }))
+    await compressed.until('"code":"encoding_not_supported"')
+  })
+
+  it('is answered even where its sender listens only after everything is sent', async () => {
+    const { url } = await openFront()
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const reset = new Promise((_resolve, reject) => socket.on('error', reject))
+    socket.write(head('POST /webhooks/v3', { 'transfer-encoding': 'chunked' }))
+    const chunk = Buffer.concat([
+      Buffer.from('100000\r\n'),
+      Buffer.alloc(MAX_BODY_BYTES),
+      Buffer.from('\r\n'),
+    ])
+    const sent = new Promise((resolve) => {
+      for (let count = 1; count < 32; count += 1) socket.write(chunk)
+      socket.write(chunk, resolve)
+    })
+    await Promise.race([sent, reset])
+    expect(await Promise.race([text(socket), reset])).toMatch(/^HTTP\/1\.1 401 /)
+  })
+})
+
+describe('the bodies that are being read', () => {
+  const FORGED = signed('{}', { secret: 'whsec_wrong' })
+  const LARGE = Buffer.alloc(MAX_BODY_BYTES, 'a')
+  const deliver = (url: string, body: Buffer) =>
+    fetch(`${url}/webhooks/v3`, { method: 'POST', headers: signed(body), body: new Uint8Array(body) })
+
+  it('hold what they sent and no more, however it is cut', async () => {
+    const { url, deliveries } = await openFront()
+    const bytes = 10_000
+    const connection = await openConnection(url)
+    connection.send(
+      head('POST /webhooks/v3', { ...signed(LARGE.subarray(0, bytes)), 'transfer-encoding': 'chunked' }),
+    )
+    connection.send('1\r\na\r\n'.repeat(bytes))
+    await eventually(() => expect(bytesBeingRead()).toBeGreaterThanOrEqual(bytes))
+    expect(bytesBeingRead()).toBeLessThan(2 * bytes)
+    connection.send('0\r\n\r\n')
+    await connection.until('"disposition":"applied"')
+    expect(deliveries[0]?.body.equals(LARGE.subarray(0, bytes))).toBe(true)
+    expect(bytesBeingRead()).toBe(0)
+  })
+
+  it('leave room for events, however many large ones come at once, and give it back', async () => {
+    const { url, webhooksUrl, metricsUrl, deliveries, logged } = await openFront({
+      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: FREE_PORT, metrics: FREE_PORT },
+      apiKeys: () => [apiKey('app')],
+    })
+    const held = 48
+    const heads = head('POST /webhooks/v3', { ...FORGED, 'content-length': String(LARGE.length) })
+    const senders = await Promise.all(Array.from({ length: held }, () => openConnection(webhooksUrl)))
+    for (const sender of senders) sender.send(Buffer.concat([Buffer.from(heads), LARGE.subarray(1)]))
+    await eventually(() => expect(bytesBeingRead()).toBe(held * LARGE.length))
+
+    const refused = await deliver(webhooksUrl, LARGE)
+    expect(refused.status).toBe(503)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await refused.json()).toMatchObject({ code: 'not_stored' })
+    const asked = await fetch(`${url}/entitlements/check`, {
+      method: 'POST',
+      headers: { ...bearer('app'), 'content-type': 'application/json' },
+      body: new Uint8Array(LARGE),
+    })
+    expect(asked.status).toBe(503)
+    expect(logged).toMatchObject([{ msg: 'delivery refused', code: 'not_stored', endpoint: 'v3' }])
+
+    const events = Array.from({ length: 64 }, () => deliver(webhooksUrl, LARGE.subarray(0, 8 * 1024)))
+    for (const answer of await Promise.all(events)) expect(answer.status).toBe(200)
+    expect(deliveries).toHaveLength(64)
+    const metrics = await (await fetch(`${metricsUrl}/metrics`)).text()
+    expect(metrics).toContain(`latchkey_bodies_being_read_bytes ${held * LARGE.length}`)
+    expect(metrics).toContain('latchkey_deliveries_refused_total{code="not_stored"} 1')
+
+    for (const sender of senders) sender.destroy()
+    await eventually(() => expect(bytesBeingRead()).toBe(0))
+    expect((await deliver(webhooksUrl, LARGE)).status).toBe(200)
   })
 })
 

@@ -1,6 +1,9 @@
 import { connect, createServer } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { routeNotFound } from '../../src/handlers/not-found.js'
+import { createServer as createHttp } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
+import { eventually } from '../setup/eventually.js'
 import { bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
 import { exchange, head, openConnection } from './raw-connection.js'
 
@@ -46,6 +49,39 @@ describe('a connection', () => {
     await connection.until('"code":"signature_invalid"')
     connection.send(DELIVERY)
     await connection.until('"disposition":"applied"')
+  })
+})
+
+describe('too many connections', () => {
+  it('are closed at once, counted and logged, while those before them are served', async () => {
+    let dropped = 0
+    const server = await createHttp({
+      routes: [],
+      fallback: routeNotFound,
+      maxConnections: 2,
+      onDropped: () => {
+        dropped += 1
+      },
+    }).listen(FREE_PORT)
+    onTestFinished(server.stop)
+    const [first, second] = [await openConnection(server.url), await openConnection(server.url)]
+    const third = await openConnection(server.url)
+    expect(await third.closed).toBe('')
+    expect(dropped).toBe(1)
+
+    for (const connection of [first, second, first]) {
+      const before = connection.received().length
+      connection.send(head('GET /nowhere'))
+      await eventually(() =>
+        expect(connection.received().slice(before)).toContain('"code":"route_not_found"'),
+      )
+    }
+    first.destroy()
+    await eventually(async () => {
+      const next = await openConnection(server.url)
+      next.send(head('GET /nowhere'))
+      await next.until('"code":"route_not_found"')
+    })
   })
 })
 

@@ -1,12 +1,17 @@
-import { expect, it } from 'vitest'
-import { openFront, signed } from './daemon-front.js'
+import { pino } from 'pino'
+import { expect, it, onTestFinished } from 'vitest'
+import { routeNotFound } from '../../src/handlers/not-found.js'
+import { readBody } from '../../src/handlers/read-body.js'
+import { createRoute } from '../../src/handlers/route.js'
+import { createServer } from '../../src/handlers/server.js'
+import { FREE_PORT, openFront, signed } from './daemon-front.js'
 import { head, openConnection } from './raw-connection.js'
 
 const BEGINNINGS = {
   nothing: '',
   'half the headers': 'POST /webhooks/v3 HTTP/1.1\r\nhost: front\r\n',
   'half the body': `${head('POST /webhooks/v3', { ...signed('{}'), 'content-length': '2' })}{`,
-  'half the chunks': `${head('POST /webhooks/v3', { 'transfer-encoding': 'chunked' })}1\r\n{\r\n`,
+  'half the chunks': `${head('POST /webhooks/v3', { ...signed('{}'), 'transfer-encoding': 'chunked' })}1\r\n{\r\n`,
 }
 
 it('a sender that never gets beyond the beginning of its request is cut off', async () => {
@@ -23,4 +28,25 @@ it('a sender that never gets beyond the beginning of its request is cut off', as
     expect(answer, name).toContain('"code":"body_incomplete"')
   }
   expect(deliveries).toEqual([])
+})
+
+it('a sender that never stops sending, a byte at a time, is cut off as well', async () => {
+  const failures: unknown[] = []
+  const read = createRoute(
+    '/body',
+    async (req) => {
+      await readBody(req, 1024 * 1024).catch((error: unknown) => failures.push(error))
+    },
+    pino({ level: 'silent' }),
+  )
+  const timeouts = { headersMs: 100, requestMs: 200, checkMs: 20 }
+  const server = await createServer({ routes: [read], fallback: routeNotFound, timeouts }).listen(FREE_PORT)
+  onTestFinished(server.stop)
+
+  const connection = await openConnection(server.url)
+  connection.send(head('POST /body', { 'transfer-encoding': 'chunked' }))
+  const sending = setInterval(() => connection.send('1\r\na\r\n'), 5)
+  onTestFinished(() => clearInterval(sending))
+  expect(await connection.closed).toMatch(/^HTTP\/1\.1 408 /)
+  expect(failures).toMatchObject([{ code: 'body_incomplete' }])
 })
