@@ -5,6 +5,9 @@ import { MAX_CONNECTIONS } from './server.js'
 /** Far above any event seen, far below what many senders at once could fill the memory with. */
 export const MAX_BODY_BYTES = 1024 * 1024
 
+/** Each costs time of its own, however small: a million chunks of a byte would keep everybody else waiting for seconds. */
+export const MAX_CHUNKS = 16_384
+
 /** All bodies that are being read may hold this much together, whatever listener they come by. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024
 
@@ -53,16 +56,19 @@ export async function readBody(req: IncomingMessage, maxBytes: number): Promise<
   return collect(req, maxBytes)
 }
 
-/** Copies each chunk into one buffer that grows: a million chunks of a byte cost a megabyte, as one chunk does. */
+/** Copies each chunk into one buffer that grows, so that a body costs its size, however it is cut. */
 function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const mostBytes = announcedBytes(req) || maxBytes
     let buffer = Buffer.alloc(0)
     let size = 0
+    let chunks = 0
 
     const onData = (chunk: Buffer) => {
+      chunks += 1
       const needed = size + chunk.length
       if (needed > maxBytes) return settle(() => reject(tooLarge(maxBytes)))
+      if (chunks > MAX_CHUNKS) return settle(() => reject(tooManyChunks()))
       if (needed > buffer.length && !grow(Math.max(needed, Math.min(2 * buffer.length, mostBytes)))) {
         return settle(() => reject(NO_ROOM))
       }
@@ -99,4 +105,8 @@ function announcedBytes(req: IncomingMessage): number {
 
 function tooLarge(maxBytes: number): LatchkeyError {
   return new LatchkeyError('body_too_large', `The body is over ${maxBytes} bytes.`)
+}
+
+function tooManyChunks(): LatchkeyError {
+  return new LatchkeyError('body_too_large', `The body comes in over ${MAX_CHUNKS} pieces: send larger ones.`)
 }

@@ -53,7 +53,7 @@ function hintOf(code: UnreadCode, endpointNames: readonly string[]): string {
     case 'endpoint_not_found':
       return `its path ends with no endpoint's name: send it to /webhooks/ and one of ${endpointNames.join(', ')}`
     case 'body_too_large':
-      return 'larger than any event: not from the payments service, or not meant for here'
+      return 'larger than any event, or in thousands of small pieces: not from the payments service, or not meant for here'
     case 'body_incomplete':
       return 'its sender went away before its end, or took too long: look at the proxy and the network between'
     case 'encoding_not_supported':

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MAX_CHUNKS } from './read-body.js'
 
 /** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
 const LINGER_MS = 2_000
@@ -49,5 +50,10 @@ function endAfterBody(res: ServerResponse): void {
     res.end()
   }
   const timer = setTimeout(end, LINGER_MS)
-  res.req.once('end', end).once('close', end).resume()
+  let chunks = 0
+  const drop = () => {
+    chunks += 1
+    if (chunks === MAX_CHUNKS) end()
+  }
+  res.req.on('data', drop).once('end', end).once('close', end).resume()
 }

@@ -53,6 +53,19 @@ describe('a body over the limit', () => {
     expect(await Promise.race([text(socket), reset])).toMatch(/^HTTP\/1\.1 413 /)
   })
 
+  it('is one in too many pieces, too, however small', async () => {
+    const { url, deliveries } = await openFront()
+    const connection = await openConnection(url)
+    connection.send(head('POST /webhooks/v3', { ...signed('{}'), 'transfer-encoding': 'chunked' }))
+    connection.send('1\r\na\r\n'.repeat(16_385))
+    await connection.until('"code":"body_too_large"')
+    expect(connection.received()).toMatch(/^HTTP\/1\.1 413 /)
+    // Nor is the rest of such a body read for long.
+    connection.send('1\r\na\r\n'.repeat(16_385))
+    await connection.closed
+    expect(deliveries).toEqual([])
+  })
+
   it('is cut off when it never ends', async () => {
     const { url } = await openFront()
     const connection = await openConnection(url)
