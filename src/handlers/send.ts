@@ -30,6 +30,8 @@ export function send(res: ServerResponse, status: number, headers: Headers, cont
     res.end(content)
     return
   }
+  // To HEAD nothing else would be sent before the end.
+  res.flushHeaders()
   res.write(content)
   endAfterBody(res)
 }

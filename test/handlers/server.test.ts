@@ -53,7 +53,7 @@ describe('a connection', () => {
 })
 
 describe('too many connections', () => {
-  it('are closed at once, counted and logged, while those before them are served', async () => {
+  it('are closed at once, while those before them are served', async () => {
     let dropped = 0
     const server = await createHttp({
       routes: [],
@@ -137,6 +137,16 @@ describe('what is not HTTP', () => {
     await connection.until('"code":"endpoint_not_found"')
     connection.send('no length\r\n')
     expect((await connection.closed).match(/HTTP\/1\.1 /g)).toHaveLength(1)
+  })
+
+  it('takes no answer from a request that has one, by any method', async () => {
+    const { url } = await openFront()
+    for (const method of ['HEAD', 'POST']) {
+      const broken = head(`${method} /webhooks/nobody`, { 'transfer-encoding': 'nonsense' })
+      const answer = await exchange(url, broken)
+      expect(answer, method).toMatch(/^HTTP\/1\.1 4\d\d /)
+      expect(answer.match(/HTTP\/1\.1 /g), method).toHaveLength(1)
+    }
   })
 
   it('does not keep others from being served', async () => {
