@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Environment } from '../provider/event.js'
-import { MANUAL_ID_PREFIX } from '../provider/manual-event.js'
+import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
 import type { ErasureRecord } from '../store/erasures.js'
 import type { ManualAct, Receipt } from './delivery.js'
 import { undatedAct } from './undated-act.js'

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { MAX_AHEAD_MS } from '../provider/envelope.js'
+import { parseManualEvent, parseToldEvent } from '../provider/event-form.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
-import { parseManualEvent } from '../provider/manual-event.js'
 import {
   type DistinctHeaders,
   EVENT_HEADER,
@@ -12,7 +12,6 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
-import { parseToldEvent } from '../provider/told-event.js'
 import type { RecordedDelivery } from './delivery.js'
 import { MANUAL_ENDPOINT } from './prepare.js'
 

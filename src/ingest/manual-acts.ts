@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
-import { MANUAL_ID_PREFIX } from '../provider/manual-event.js'
+import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
 import type { ManualAct, Receipt } from './delivery.js'
 import { undatedAct } from './undated-act.js'
 

@@ -1,5 +1,5 @@
 import type { ManualEvent, Normalized } from '../provider/event.js'
-import { parseManualEvent } from '../provider/manual-event.js'
+import { parseManualEvent } from '../provider/event-form.js'
 import { normalise } from '../provider/normalise.js'
 import { sha256Of } from '../store/body-as-it-came.js'
 import type { DeliveredEvent } from '../store/events.js'

@@ -1,9 +1,8 @@
 import type { Environment, Generation, QuarantineReason } from './event.js'
 import { anything, eitherCasing, type Field, flag, text } from './fields.js'
-import { isUsableId, MAX_ID_LENGTH } from './ids.js'
+import { isPlainText, isUsableId, MAX_ID_LENGTH } from './ids.js'
 import { parseInstant } from './instant.js'
 import type { JsonObject } from './json.js'
-import { isPlainText } from './plain-text.js'
 
 /** How far ahead of receipt an event may be dated: clocks differ by seconds, time zones by less than a day. */
 export const MAX_AHEAD_MS = 24 * 60 * 60 * 1000

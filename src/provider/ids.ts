@@ -1,5 +1,4 @@
 import { isJsonObject } from './json.js'
-import { isPlainText } from './plain-text.js'
 
 /** The provider's own ids have some thirty characters; indexes on both databases take this many. */
 export const MAX_ID_LENGTH = 255
@@ -16,4 +15,12 @@ export function isUsableId(text: string): boolean {
 export function shownId(value: unknown): string | null {
   const id = isJsonObject(value) ? value.id : value
   return typeof id === 'string' && id !== '' ? id : null
+}
+
+/** C0, DEL and C1 control characters, and surrogates without their other half: not every store or log takes them. */
+const UNSTORABLE = /[\p{Cc}\p{Cs}]/u
+
+/** Whether text of at most `maxLength` UTF-16 units passes unchanged through every store, header and log line. */
+export function isPlainText(text: string, maxLength: number): boolean {
+  return text.length <= maxLength && !UNSTORABLE.test(text)
 }

@@ -7,8 +7,7 @@ import {
   type SubscriptionEventType,
   type V2EventType,
 } from './event-types.js'
-import { anything, eitherCasing, id, instant, text } from './fields.js'
-import { readMetadata } from './metadata.js'
+import { anything, eitherCasing, id, instant, readMetadata, text } from './fields.js'
 import { otherEvent } from './other-event.js'
 import { legacyRailFields, proveRail } from './rail.js'
 import { isPaymentType } from './subject.js'

@@ -1,12 +1,32 @@
 import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
 import type { Envelope } from './envelope.js'
-import type { CustomerEvent, NormalizedEvent, SubscriptionEvent } from './event.js'
-import type { CustomerEventType, SubscriptionEventType } from './event-types.js'
-import { anything, eitherCasing, flag, id, instant, integer, text } from './fields.js'
-import { readMetadata } from './metadata.js'
+import type { CustomerEvent, NormalizedEvent, PaymentEvent, SubscriptionEvent } from './event.js'
+import type { CustomerEventType, PaymentEventType, SubscriptionEventType } from './event-types.js'
+import { anything, eitherCasing, flag, id, instant, integer, readMetadata, text } from './fields.js'
+import { shownId } from './ids.js'
+import { isJsonObject } from './json.js'
 import { otherEvent } from './other-event.js'
-import { paymentEventV3 } from './payment-v3.js'
+import { proveRail, railFields } from './rail.js'
 import { isCustomerType, isPaymentType, isSubscriptionType } from './subject.js'
+
+/** Payments and hosted checkouts alike: a checkout may hold its payment as an object with these same fields. */
+const v3Payment = eitherCasing({
+  id,
+  payment: anything,
+  paymentId: id,
+  subscription: id,
+  subscriptionId: id,
+  product: id,
+  productId: id,
+  customer: person,
+  ...flatPersonFields,
+  ...railFields,
+  externalRef: text,
+  metadata: anything,
+})
+type V3Payment = ReturnType<typeof v3Payment>
+
+const NOTHING_SHOWN = v3Payment({})
 
 const v3Subscription = eitherCasing({
   id,
@@ -42,10 +62,52 @@ const v3Customer = eitherCasing({
 /** An event of the current generation, whose types are the canonical ones. */
 export function normaliseV3(envelope: Envelope): NormalizedEvent {
   const { type } = envelope
-  if (isPaymentType(type)) return paymentEventV3(envelope, type)
+  if (isPaymentType(type)) return paymentEvent(envelope, type)
   if (isSubscriptionType(type)) return subscriptionEvent(envelope, type)
   if (isCustomerType(type)) return customerEvent(envelope, type)
   return otherEvent(envelope)
+}
+
+/** A v3 payment or checkout event. What its data does not show itself, the payment within may. */
+function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent {
+  const data = v3Payment(envelope.data)
+  const inner = isJsonObject(data.payment) ? v3Payment(data.payment) : NOTHING_SHOWN
+  const { customerId, customer } = customerOf([
+    data.customer,
+    flatPersonOf(data),
+    inner.customer,
+    flatPersonOf(inner),
+  ])
+  const { id, generation, createdAt, apiVersion } = envelope
+  return {
+    id,
+    generation,
+    createdAt,
+    apiVersion,
+    subject: 'payment',
+    type,
+    paymentId: ownPaymentId(type, data) ?? shownId(data.payment) ?? data.paymentId,
+    subscriptionId: subscriptionOf(data) ?? subscriptionOf(inner),
+    productId: productOf(data) ?? productOf(inner),
+    customerId,
+    customer,
+    railProof: proveRail(envelope.type, [data, inner]),
+    externalRef: data.externalRef ?? inner.externalRef ?? null,
+    metadata: readMetadata(data.metadata ?? inner.metadata),
+  }
+}
+
+/** A checkout's `id` may be its session's: only the prefix tells whether it is the payment's. */
+function ownPaymentId(type: PaymentEventType, { id }: V3Payment): string | null {
+  return type.startsWith('checkout.') && !id?.startsWith('pay_') ? null : id
+}
+
+function subscriptionOf({ subscription, subscriptionId }: V3Payment): string | null {
+  return subscription ?? subscriptionId
+}
+
+function productOf({ product, productId }: V3Payment): string | null {
+  return product ?? productId
 }
 
 function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): SubscriptionEvent {

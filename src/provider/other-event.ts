@@ -1,9 +1,8 @@
 import { customerOf, person } from './customer.js'
 import type { Envelope } from './envelope.js'
 import type { OtherEvent } from './event.js'
-import { eitherCasing, id } from './fields.js'
+import { eitherCasing, id, readMetadata } from './fields.js'
 import { isUsableId } from './ids.js'
-import { readMetadata } from './metadata.js'
 
 const wireOther = eitherCasing({ customer: person, customerId: id })
 type WireOther = ReturnType<typeof wireOther>
