@@ -1,73 +1,60 @@
 import type { CustomerDetails } from './event.js'
-import { eitherCasing, id, type ShownOf, text } from './fields.js'
-
-/** What any generation shows of a person, as an object of its own. */
-const personObject = eitherCasing({
-  id,
-  email: text,
-  name: text,
-  firstName: text,
-  lastName: text,
-  communityId: text,
-  communityUsername: text,
-  messengerId: text,
-  messengerUsername: text,
-})
+import { fieldsOf, id, text } from './fields.js'
+import type { JsonObject } from './json.js'
 
 /** A `customer` field: the person, or nothing but their id. */
-export const person: typeof personObject = (value) =>
-  personObject(typeof value === 'string' ? { id: value } : value)
-export type Person = Partial<ReturnType<typeof person>>
-
-/** What payments and subscriptions show of a person among their own fields. */
-export const flatPersonFields = {
-  customerId: id,
-  customerEmail: text,
-  customerName: text,
-  customerCommunityId: text,
-  customerCommunityUsername: text,
-  customerMessengerId: text,
-  customerMessengerUsername: text,
+export function personOf(customer: unknown): JsonObject {
+  return typeof customer === 'string' ? { id: customer } : fieldsOf(customer)
 }
-type FlatPerson = ShownOf<typeof flatPersonFields>
 
-export function flatPersonOf(fields: FlatPerson): Person {
+/** The customer's id as `data` shows it: in its `customer` field, else in a field of its own. */
+export function customerIdOf(data: JsonObject): string | null {
+  return id(personOf(data.customer).id) ?? flatCustomerIdOf(data)
+}
+
+export function flatCustomerIdOf(data: JsonObject): string | null {
+  return id(data.customerId, data.customer_id)
+}
+
+/** The customer's details as `data` shows them: in its `customer` field, else in fields of its own. */
+export function customerOf(data: JsonObject): CustomerDetails {
+  return detailsOf(personOf(data.customer), data)
+}
+
+/** Of each detail the one that the person's own object shows, else the one that `data` shows in a field of its own. */
+export function detailsOf(person: JsonObject, data: JsonObject): CustomerDetails {
   return {
-    id: fields.customerId,
-    email: fields.customerEmail,
-    name: fields.customerName,
-    communityId: fields.customerCommunityId,
-    communityUsername: fields.customerCommunityUsername,
-    messengerId: fields.customerMessengerId,
-    messengerUsername: fields.customerMessengerUsername,
+    email: text(person.email) ?? text(data.customerEmail, data.customer_email),
+    name: text(person.name) ?? fullNameOf(person) ?? text(data.customerName, data.customer_name),
+    communityId:
+      text(person.communityId, person.community_id) ??
+      text(data.customerCommunityId, data.customer_community_id),
+    communityUsername:
+      text(person.communityUsername, person.community_username) ??
+      text(data.customerCommunityUsername, data.customer_community_username),
+    messengerId:
+      text(person.messengerId, person.messenger_id) ??
+      text(data.customerMessengerId, data.customer_messenger_id),
+    messengerUsername:
+      text(person.messengerUsername, person.messenger_username) ??
+      text(data.customerMessengerUsername, data.customer_messenger_username),
   }
 }
 
-/** What an event tells about its customer, of each detail the first that is shown. All `persons` are the customer. */
-export function customerOf(persons: readonly (Person | undefined)[]): {
-  customerId: string | null
-  customer: CustomerDetails
-} {
-  const first = (detail: (person: Person) => string | null | undefined): string | null => {
-    for (const person of persons) {
-      const shown = person && detail(person)
-      if (shown) return shown
-    }
-    return null
-  }
+/** Of each detail the first that is shown. */
+export function firstDetails(one: CustomerDetails, other: CustomerDetails): CustomerDetails {
   return {
-    customerId: first((person) => person.id),
-    customer: {
-      email: first((person) => person.email),
-      name: first((person) => person.name ?? fullName(person)),
-      communityId: first((person) => person.communityId),
-      communityUsername: first((person) => person.communityUsername),
-      messengerId: first((person) => person.messengerId),
-      messengerUsername: first((person) => person.messengerUsername),
-    },
+    email: one.email ?? other.email,
+    name: one.name ?? other.name,
+    communityId: one.communityId ?? other.communityId,
+    communityUsername: one.communityUsername ?? other.communityUsername,
+    messengerId: one.messengerId ?? other.messengerId,
+    messengerUsername: one.messengerUsername ?? other.messengerUsername,
   }
 }
 
-function fullName({ firstName, lastName }: Person): string {
-  return [firstName, lastName].filter(Boolean).join(' ')
+function fullNameOf(person: JsonObject): string | null {
+  const first = text(person.firstName, person.first_name)
+  const last = text(person.lastName, person.last_name)
+  return first === null || last === null ? (first ?? last) : `${first} ${last}`
 }

@@ -62,8 +62,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * How many members are written, for outside strings a colon follows each key; null: nested too deep. It looks at bytes,
- * which takes a quarter of the time that text takes: in UTF-8 no other character has any of these bytes in it.
+ * How many members are written, for outside strings a colon follows each key; null: nested too deep. In UTF-8 no other
+ * character has any of these bytes in it, and bytes are read four times as fast as text.
  */
 function countWritten(body: Uint8Array): number | null {
   let depth = 0
@@ -86,14 +86,14 @@ function endOfString(body: Uint8Array, start: number): number {
   return index
 }
 
-/** How many members the objects within `value` have. It calls itself no deeper than `MAX_NESTING`. */
+/** How many members `value` and the objects within it have. It calls itself no deeper than `MAX_NESTING`. */
 function countMembers(value: object): number {
   let members = 0
   if (Array.isArray(value)) {
     for (const element of value) members += membersWithin(element)
     return members
   }
-  // A list of the names or values takes twice the time.
+  // Twice as fast as a list of the values.
   for (const name in value) members += 1 + membersWithin((value as JsonObject)[name])
   return members
 }

@@ -1,99 +1,69 @@
-import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
-import type { Envelope } from './envelope.js'
-import type { NormalizedEvent, PaymentEvent, SubscriptionEvent } from './event.js'
-import {
-  CANONICAL_TYPE_OF_V2,
-  type PaymentEventType,
-  type SubscriptionEventType,
-  type V2EventType,
-} from './event-types.js'
-import { anything, eitherCasing, id, instant, readMetadata, text } from './fields.js'
-import { otherEvent } from './other-event.js'
-import { legacyRailFields, proveRail } from './rail.js'
-import { isPaymentType } from './subject.js'
+import { detailsOf, flatCustomerIdOf, personOf } from './customer.js'
+import type { Envelope, TypeReader } from './envelope.js'
+import type { PaymentEvent, SubscriptionEvent } from './event.js'
+import { CANONICAL_TYPE_OF_V2, type PaymentEventType, type SubscriptionEventType } from './event-types.js'
+import { fieldsOf, id, instant, NO_FIELDS, readMetadata, text } from './fields.js'
+import { fieldProof, methodProof, sourceProof, typeProof } from './rail.js'
 
-const context = eitherCasing({ externalRef: text, metadata: anything })
+/** How the legacy generation's events are read. `PAYMENT_SETTLED`, about many payments at once, is none of them. */
+export const V2_TYPES: readonly TypeReader[] = Object.entries(CANONICAL_TYPE_OF_V2).map(([wireType, type]) =>
+  isSubscriptionType(type)
+    ? [wireType, (envelope) => subscriptionEvent(envelope, type)]
+    : [wireType, (envelope) => paymentEvent(envelope, type)],
+)
 
-const v2Payment = eitherCasing({
-  payment: eitherCasing({
-    id,
-    subscriptionId: id,
-    productId: id,
-    ...flatPersonFields,
-    ...legacyRailFields,
-  }),
-  context,
-})
-type V2Payment = ReturnType<typeof v2Payment>
-
-const v2Subscription = eitherCasing({
-  subscription: eitherCasing({ id, status: text, productId: id, expiresAt: instant }),
-  lastPayment: id,
-  customer: person,
-  context,
-})
-type V2Subscription = ReturnType<typeof v2Subscription>
-
-/** An event of the legacy generation. `PAYMENT_SETTLED`, about many payments at once, stays under its own name. */
-export function normaliseV2(envelope: Envelope): NormalizedEvent {
-  if (!isKnownType(envelope.type)) return otherEvent(envelope)
-  const type = CANONICAL_TYPE_OF_V2[envelope.type]
-  return isPaymentType(type)
-    ? paymentEvent(envelope, type, v2Payment(envelope.data))
-    : subscriptionEvent(envelope, type, v2Subscription(envelope.data))
+function isSubscriptionType(type: PaymentEventType | SubscriptionEventType): type is SubscriptionEventType {
+  return type.startsWith('subscription.')
 }
 
-function isKnownType(type: string): type is V2EventType {
-  return Object.hasOwn(CANONICAL_TYPE_OF_V2, type)
-}
-
-function paymentEvent(envelope: Envelope, type: PaymentEventType, data: V2Payment): PaymentEvent {
-  const { payment, context } = data
-  const { customerId, customer } = customerOf([flatPersonOf(payment)])
-  const { id, generation, createdAt, apiVersion } = envelope
+function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent {
+  const data = fieldsOf(envelope.data)
+  const payment = fieldsOf(data.payment)
+  const context = fieldsOf(data.context)
   return {
-    id,
-    generation,
-    createdAt,
-    apiVersion,
+    id: envelope.id,
+    generation: 'v2',
+    createdAt: envelope.createdAt,
+    apiVersion: envelope.apiVersion,
     subject: 'payment',
     type,
-    paymentId: payment.id,
-    subscriptionId: payment.subscriptionId,
-    productId: payment.productId,
-    customerId,
-    customer,
-    railProof: proveRail(envelope.type, [payment]),
-    externalRef: context.externalRef ?? null,
+    paymentId: id(payment.id),
+    subscriptionId: id(payment.subscriptionId, payment.subscription_id),
+    productId: id(payment.productId, payment.product_id),
+    customerId: flatCustomerIdOf(payment),
+    customer: detailsOf(NO_FIELDS, payment),
+    railProof:
+      methodProof(payment) ??
+      sourceProof(payment) ??
+      typeProof(envelope.type) ??
+      fieldProof(payment, NO_FIELDS),
+    externalRef: text(context.externalRef, context.external_ref),
     metadata: readMetadata(context.metadata),
   }
 }
 
-function subscriptionEvent(
-  envelope: Envelope,
-  type: SubscriptionEventType,
-  data: V2Subscription,
-): SubscriptionEvent {
-  const { subscription, lastPayment, context } = data
-  const { customerId, customer } = customerOf([data.customer])
-  const { id, generation, createdAt, apiVersion } = envelope
+function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): SubscriptionEvent {
+  const data = fieldsOf(envelope.data)
+  const subscription = fieldsOf(data.subscription)
+  const person = personOf(data.customer)
+  const context = fieldsOf(data.context)
   return {
-    id,
-    generation,
-    createdAt,
-    apiVersion,
+    id: envelope.id,
+    generation: 'v2',
+    createdAt: envelope.createdAt,
+    apiVersion: envelope.apiVersion,
     subject: 'subscription',
     type,
-    subscriptionId: subscription.id,
-    paymentId: lastPayment,
-    productId: subscription.productId,
-    customerId,
-    customer,
-    status: subscription.status?.toLowerCase() ?? null,
+    subscriptionId: id(subscription.id),
+    paymentId: id(data.lastPayment, data.last_payment),
+    productId: id(subscription.productId, subscription.product_id),
+    customerId: id(person.id),
+    customer: detailsOf(person, NO_FIELDS),
+    status: text(subscription.status)?.toLowerCase() ?? null,
     cycles: null,
     cancelAtPeriodEnd: null,
-    expiresAt: subscription.expiresAt,
-    externalRef: context.externalRef ?? null,
+    expiresAt: instant(subscription.expiresAt, subscription.expires_at),
+    externalRef: text(context.externalRef, context.external_ref),
     metadata: readMetadata(context.metadata),
   }
 }

@@ -1,161 +1,125 @@
-import { customerOf, flatPersonFields, flatPersonOf, person } from './customer.js'
-import type { Envelope } from './envelope.js'
-import type { CustomerEvent, NormalizedEvent, PaymentEvent, SubscriptionEvent } from './event.js'
-import type { CustomerEventType, PaymentEventType, SubscriptionEventType } from './event-types.js'
-import { anything, eitherCasing, flag, id, instant, integer, readMetadata, text } from './fields.js'
-import { shownId } from './ids.js'
-import { isJsonObject } from './json.js'
-import { otherEvent } from './other-event.js'
-import { proveRail, railFields } from './rail.js'
-import { isCustomerType, isPaymentType, isSubscriptionType } from './subject.js'
+import { customerIdOf, customerOf, detailsOf, firstDetails, personOf } from './customer.js'
+import type { Envelope, TypeReader } from './envelope.js'
+import type { CustomerEvent, PaymentEvent, SubscriptionEvent } from './event.js'
+import {
+  CUSTOMER_EVENT_TYPES,
+  type CustomerEventType,
+  PAYMENT_EVENT_TYPES,
+  type PaymentEventType,
+  SUBSCRIPTION_EVENT_TYPES,
+  type SubscriptionEventType,
+} from './event-types.js'
+import { fieldsOf, flag, id, instant, integer, NO_FIELDS, readMetadata, text } from './fields.js'
+import { isJsonObject, type JsonObject } from './json.js'
+import { fieldProof, methodProof, typeProof } from './rail.js'
 
-/** Payments and hosted checkouts alike: a checkout may hold its payment as an object with these same fields. */
-const v3Payment = eitherCasing({
-  id,
-  payment: anything,
-  paymentId: id,
-  subscription: id,
-  subscriptionId: id,
-  product: id,
-  productId: id,
-  customer: person,
-  ...flatPersonFields,
-  ...railFields,
-  externalRef: text,
-  metadata: anything,
-})
-type V3Payment = ReturnType<typeof v3Payment>
+/** How the current generation's events are read; its types are the canonical ones. */
+export const V3_TYPES: readonly TypeReader[] = [
+  ...PAYMENT_EVENT_TYPES.map((type): TypeReader => [type, (envelope) => paymentEvent(envelope, type)]),
+  ...SUBSCRIPTION_EVENT_TYPES.map(
+    (type): TypeReader => [type, (envelope) => subscriptionEvent(envelope, type)],
+  ),
+  ...CUSTOMER_EVENT_TYPES.map((type): TypeReader => [type, (envelope) => customerEvent(envelope, type)]),
+]
 
-const NOTHING_SHOWN = v3Payment({})
-
-const v3Subscription = eitherCasing({
-  id,
-  subscription: id,
-  subscriptionId: id,
-  payment: id,
-  paymentId: id,
-  lastPayment: id,
-  lastPaymentId: id,
-  product: id,
-  productId: id,
-  customer: person,
-  ...flatPersonFields,
-  status: text,
-  currentCycle: integer,
-  totalCycles: integer,
-  cancelAtPeriodEnd: flag,
-  expiresAt: instant,
-  currentCycleDueAt: instant,
-  externalRef: text,
-  metadata: anything,
-})
-type V3Subscription = ReturnType<typeof v3Subscription>
-
-/** The data of a customer event is the customer, maybe one level down. */
-const v3Customer = eitherCasing({
-  customer: person,
-  ...flatPersonFields,
-  externalRef: text,
-  metadata: anything,
-})
-
-/** An event of the current generation, whose types are the canonical ones. */
-export function normaliseV3(envelope: Envelope): NormalizedEvent {
-  const { type } = envelope
-  if (isPaymentType(type)) return paymentEvent(envelope, type)
-  if (isSubscriptionType(type)) return subscriptionEvent(envelope, type)
-  if (isCustomerType(type)) return customerEvent(envelope, type)
-  return otherEvent(envelope)
-}
-
-/** A v3 payment or checkout event. What its data does not show itself, the payment within may. */
+/**
+ * A payment or a hosted checkout. A checkout may hold its payment as an object with these same fields: what the data
+ * does not show itself, the payment within may.
+ */
 function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent {
-  const data = v3Payment(envelope.data)
-  const inner = isJsonObject(data.payment) ? v3Payment(data.payment) : NOTHING_SHOWN
-  const { customerId, customer } = customerOf([
-    data.customer,
-    flatPersonOf(data),
-    inner.customer,
-    flatPersonOf(inner),
-  ])
-  const { id, generation, createdAt, apiVersion } = envelope
+  const data = fieldsOf(envelope.data)
+  const inner = fieldsOf(data.payment)
   return {
-    id,
-    generation,
-    createdAt,
-    apiVersion,
+    id: envelope.id,
+    generation: 'v3',
+    createdAt: envelope.createdAt,
+    apiVersion: envelope.apiVersion,
     subject: 'payment',
     type,
-    paymentId: ownPaymentId(type, data) ?? shownId(data.payment) ?? data.paymentId,
-    subscriptionId: subscriptionOf(data) ?? subscriptionOf(inner),
-    productId: productOf(data) ?? productOf(inner),
-    customerId,
-    customer,
-    railProof: proveRail(envelope.type, [data, inner]),
-    externalRef: data.externalRef ?? inner.externalRef ?? null,
+    paymentId: ownPaymentId(type, data) ?? paymentIdOf(data),
+    subscriptionId: subscriptionIdOf(data) ?? subscriptionIdOf(inner),
+    productId: productIdOf(data) ?? productIdOf(inner),
+    customerId: customerIdOf(data) ?? customerIdOf(inner),
+    customer: isJsonObject(data.payment)
+      ? firstDetails(customerOf(data), customerOf(inner))
+      : customerOf(data),
+    railProof: methodProof(data) ?? methodProof(inner) ?? typeProof(type) ?? fieldProof(data, inner),
+    externalRef: externalRefOf(data) ?? externalRefOf(inner),
     metadata: readMetadata(data.metadata ?? inner.metadata),
   }
 }
 
 /** A checkout's `id` may be its session's: only the prefix tells whether it is the payment's. */
-function ownPaymentId(type: PaymentEventType, { id }: V3Payment): string | null {
-  return type.startsWith('checkout.') && !id?.startsWith('pay_') ? null : id
-}
-
-function subscriptionOf({ subscription, subscriptionId }: V3Payment): string | null {
-  return subscription ?? subscriptionId
-}
-
-function productOf({ product, productId }: V3Payment): string | null {
-  return product ?? productId
+function ownPaymentId(type: PaymentEventType, data: JsonObject): string | null {
+  const own = id(data.id)
+  return type.startsWith('checkout.') && !own?.startsWith('pay_') ? null : own
 }
 
 function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): SubscriptionEvent {
-  const data = v3Subscription(envelope.data)
-  const { customerId, customer } = customerOf([data.customer, flatPersonOf(data)])
-  const { id, generation, createdAt, apiVersion } = envelope
+  const data = fieldsOf(envelope.data)
   return {
-    id,
-    generation,
-    createdAt,
-    apiVersion,
+    id: envelope.id,
+    generation: 'v3',
+    createdAt: envelope.createdAt,
+    apiVersion: envelope.apiVersion,
     subject: 'subscription',
     type,
-    subscriptionId: data.id ?? data.subscription ?? data.subscriptionId,
-    paymentId: data.payment ?? data.paymentId ?? data.lastPayment ?? data.lastPaymentId,
-    productId: data.product ?? data.productId,
-    customerId,
-    customer,
-    status: data.status?.toLowerCase() ?? null,
+    subscriptionId: id(data.id) ?? subscriptionIdOf(data),
+    paymentId:
+      paymentIdOf(data) ??
+      id(data.lastPayment, data.last_payment) ??
+      id(data.lastPaymentId, data.last_payment_id),
+    productId: productIdOf(data),
+    customerId: customerIdOf(data),
+    customer: customerOf(data),
+    status: text(data.status)?.toLowerCase() ?? null,
     cycles: cyclesOf(data),
-    cancelAtPeriodEnd: data.cancelAtPeriodEnd ?? null,
-    expiresAt: data.expiresAt ?? data.currentCycleDueAt,
-    externalRef: data.externalRef ?? null,
+    cancelAtPeriodEnd: flag(data.cancelAtPeriodEnd, data.cancel_at_period_end),
+    expiresAt:
+      instant(data.expiresAt, data.expires_at) ?? instant(data.currentCycleDueAt, data.current_cycle_due_at),
+    externalRef: externalRefOf(data),
     metadata: readMetadata(data.metadata),
   }
 }
 
 /** `total_cycles: null` says that there is no last cycle, which its absence does not. */
-function cyclesOf({ currentCycle, totalCycles }: V3Subscription): SubscriptionEvent['cycles'] {
-  if (currentCycle === undefined || totalCycles === undefined) return null
-  return { current: currentCycle, total: totalCycles }
+function cyclesOf(data: JsonObject): SubscriptionEvent['cycles'] {
+  const current = integer(data.currentCycle, data.current_cycle)
+  const total = integer(data.totalCycles, data.total_cycles)
+  return current === undefined || total === undefined ? null : { current, total }
 }
 
+/** The data is the customer, who may be one level down. */
 function customerEvent(envelope: Envelope, type: CustomerEventType): CustomerEvent {
-  const data = v3Customer(envelope.data)
-  const { customerId, customer } = customerOf([person(envelope.data), data.customer, flatPersonOf(data)])
-  const { id, generation, createdAt, apiVersion } = envelope
+  const data = fieldsOf(envelope.data)
+  const person = personOf(envelope.data)
   return {
-    id,
-    generation,
-    createdAt,
-    apiVersion,
+    id: envelope.id,
+    generation: 'v3',
+    createdAt: envelope.createdAt,
+    apiVersion: envelope.apiVersion,
     subject: 'customer',
     type,
-    customerId,
-    customer,
+    customerId: id(person.id) ?? customerIdOf(data),
+    customer: firstDetails(detailsOf(person, NO_FIELDS), customerOf(data)),
     productId: null,
-    externalRef: data.externalRef ?? null,
+    externalRef: externalRefOf(data),
     metadata: readMetadata(data.metadata),
   }
+}
+
+function paymentIdOf(data: JsonObject): string | null {
+  return id(data.payment) ?? id(data.paymentId, data.payment_id)
+}
+
+function subscriptionIdOf(data: JsonObject): string | null {
+  return id(data.subscription) ?? id(data.subscriptionId, data.subscription_id)
+}
+
+function productIdOf(data: JsonObject): string | null {
+  return id(data.product) ?? id(data.productId, data.product_id)
+}
+
+function externalRefOf(data: JsonObject): string | null {
+  return text(data.externalRef, data.external_ref)
 }

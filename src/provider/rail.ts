@@ -1,34 +1,24 @@
-import type { ProvenRail, RailProof } from './event.js'
-import { anything, type ShownOf, text } from './fields.js'
+import type { RailProof } from './event.js'
+import { text } from './fields.js'
+import type { JsonObject } from './json.js'
 
-/** The fields of a payment that may tell its rail. */
-export const railFields = {
-  method: text,
-  paymentMethod: text,
-  rail: text,
-  asset: anything,
-  deposit: anything,
-  depositAddress: anything,
-  cryptoSettlementMode: anything,
-  txHash: anything,
-  declineCode: anything,
-  declineCategory: anything,
-}
-/** The legacy generation's own word for the method. */
-export const legacyRailFields = { ...railFields, source: text }
-
-type RailFields = Partial<ShownOf<typeof legacyRailFields>>
+const CARD_METHOD: RailProof = { rail: 'card', strength: 3 }
+const CRYPTO_METHOD: RailProof = { rail: 'crypto', strength: 3 }
+const CARD_TYPE: RailProof = { rail: 'card', strength: 2 }
+const CRYPTO_FIELD: RailProof = { rail: 'crypto', strength: 1 }
+const CARD_FIELD: RailProof = { rail: 'card', strength: 1 }
 
 /** Words for a method of payment, in upper case; any other word says nothing. */
-const RAIL_OF_METHOD: ReadonlyMap<string, ProvenRail> = new Map([
-  ['CARD', 'card'],
-  ['WALLET_A', 'card'],
-  ['WALLET_B', 'card'],
-  ['CRYPTO', 'crypto'],
+const METHODS: ReadonlyMap<string, RailProof> = new Map([
+  ['CARD', CARD_METHOD],
+  ['WALLET_A', CARD_METHOD],
+  ['WALLET_B', CARD_METHOD],
+  ['CRYPTO', CRYPTO_METHOD],
 ])
-const RAIL_OF_SOURCE: ReadonlyMap<string, ProvenRail> = new Map([
-  ['FIAT', 'card'],
-  ['CRYPTO', 'crypto'],
+/** The legacy generation's own words. */
+const SOURCES: ReadonlyMap<string, RailProof> = new Map([
+  ['FIAT', CARD_METHOD],
+  ['CRYPTO', CRYPTO_METHOD],
 ])
 
 /** Types that the documents send for card payments only, by their name on the wire: the generations differ. */
@@ -43,41 +33,53 @@ const CARD_ONLY_TYPES: ReadonlySet<string> = new Set([
   'payment.settled',
 ])
 
-/**
- * The strongest proof of a payment's rail that one event holds: a method, then the type, then a field that
- * only one rail fills in. `payments` are the same payment, as the event shows it in one place and another.
+/*
+ * What one event shows of its payment's rail. The strongest proof is a method, then the type, then a field that only
+ * one rail fills in.
  */
-export function proveRail(wireType: string, payments: readonly RailFields[]): RailProof | null {
-  for (const payment of payments) {
-    const rail = railOfMethod(payment)
-    if (rail) return { rail, strength: 3 }
-  }
-  if (CARD_ONLY_TYPES.has(wireType)) return { rail: 'card', strength: 2 }
-  if (payments.some(showsCrypto)) return { rail: 'crypto', strength: 1 }
-  if (payments.some(showsDecline)) return { rail: 'card', strength: 1 }
-  return null
-}
 
-function railOfMethod({ method, paymentMethod, rail, source }: RailFields): ProvenRail | undefined {
-  return railOf(method) ?? railOf(paymentMethod) ?? railOf(rail) ?? railOf(source, RAIL_OF_SOURCE)
-}
-
-function railOf(word: string | null | undefined, words = RAIL_OF_METHOD): ProvenRail | undefined {
-  return word ? words.get(word.toUpperCase()) : undefined
-}
-
-function showsCrypto(payment: RailFields): boolean {
+export function methodProof(payment: JsonObject): RailProof | null {
   return (
-    hasValue(payment.asset) ||
-    hasValue(payment.deposit) ||
-    hasValue(payment.depositAddress) ||
-    hasValue(payment.cryptoSettlementMode) ||
-    hasValue(payment.txHash)
+    proofOf(METHODS, text(payment.method)) ??
+    proofOf(METHODS, text(payment.paymentMethod, payment.payment_method)) ??
+    proofOf(METHODS, text(payment.rail))
   )
 }
 
-function showsDecline(payment: RailFields): boolean {
-  return hasValue(payment.declineCode) || hasValue(payment.declineCategory)
+/** The same of the legacy generation's own field. */
+export function sourceProof(payment: JsonObject): RailProof | null {
+  return proofOf(SOURCES, text(payment.source))
+}
+
+export function typeProof(wireType: string): RailProof | null {
+  return CARD_ONLY_TYPES.has(wireType) ? CARD_TYPE : null
+}
+
+/** `inner` is the same payment, as the event shows it in another place. */
+export function fieldProof(payment: JsonObject, inner: JsonObject): RailProof | null {
+  if (showsCrypto(payment) || showsCrypto(inner)) return CRYPTO_FIELD
+  return showsDecline(payment) || showsDecline(inner) ? CARD_FIELD : null
+}
+
+function proofOf(words: ReadonlyMap<string, RailProof>, word: string | null): RailProof | null {
+  return word === null ? null : (words.get(word.toUpperCase()) ?? null)
+}
+
+function showsCrypto(payment: JsonObject): boolean {
+  return (
+    hasValue(payment.asset) ||
+    hasValue(payment.deposit) ||
+    hasValue(payment.depositAddress ?? payment.deposit_address) ||
+    hasValue(payment.cryptoSettlementMode ?? payment.crypto_settlement_mode) ||
+    hasValue(payment.txHash ?? payment.tx_hash)
+  )
+}
+
+function showsDecline(payment: JsonObject): boolean {
+  return (
+    hasValue(payment.declineCode ?? payment.decline_code) ||
+    hasValue(payment.declineCategory ?? payment.decline_category)
+  )
 }
 
 /** Text or an object: no other type is documented for any of these fields. */
