@@ -37,7 +37,10 @@ function twoDigits(text: string, at: number): number {
   return (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO
 }
 
-/** Date.UTC reads 30 February as 2 March and years 0 to 99 as the 1900s; asking a Date which day it is takes as long as all the rest. */
+/**
+ * Date.UTC reads 30 February as 2 March, and years 0 to 99 as the 1900s. Asking a Date for its day would show it, and
+ * takes as long as all the rest.
+ */
 function isCalendarDay(year: number, month: number, day: number): boolean {
   const isLeapYear = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
   const days = month === 2 && isLeapYear ? 29 : (DAYS_IN_MONTH[month - 1] ?? 0)

@@ -26,6 +26,97 @@ describe('a field under both of its names', () => {
   })
 })
 
+describe('every field of two words', () => {
+  const END = '2030-01-02T00:00:00Z'
+  const people = [
+    ['customerEmail', { customer: { email: 'a' } }],
+    ['customerName', { customer: { name: 'a' } }],
+    ['customerCommunityId', { customer: { communityId: 'a' } }],
+    ['customerCommunityUsername', { customer: { communityUsername: 'a' } }],
+    ['customerMessengerId', { customer: { messengerId: 'a' } }],
+    ['customerMessengerUsername', { customer: { messengerUsername: 'a' } }],
+    ['customerId', { customerId: 'a' }],
+  ] as const
+  const details = [
+    ['communityId', { customer: { communityId: 'a' } }],
+    ['communityUsername', { customer: { communityUsername: 'a' } }],
+    ['messengerId', { customer: { messengerId: 'a' } }],
+    ['messengerUsername', { customer: { messengerUsername: 'a' } }],
+    ['firstName', { customer: { name: 'a' } }],
+    ['lastName', { customer: { name: 'a' } }],
+  ] as const
+  const subscriptionId = ['subscriptionId', { subscriptionId: 'a' }] as const
+  const productId = ['productId', { productId: 'a' }] as const
+  const externalRef = ['externalRef', { externalRef: 'a' }] as const
+  const references = [subscriptionId, productId, externalRef]
+  const within =
+    (...path: readonly string[]) =>
+    (fields: object) =>
+      path.reduceRight<object>((inner, name) => ({ [name]: inner }), fields)
+
+  const proofs = (rail: string, names: readonly string[]) =>
+    names.map((name) => [name, { railProof: { rail } }] as const)
+  const crypto = proofs('crypto', ['depositAddress', 'cryptoSettlementMode', 'txHash'])
+  const decline = proofs('card', ['declineCode', 'declineCategory'])
+  const end = { expiresAt: Date.parse(END) }
+  const lastPayments = ['paymentId', 'lastPayment', 'lastPaymentId'] as const
+
+  it.each([
+    ['payment.succeeded', within(), 'a', [...people, ...references, ['paymentId', { paymentId: 'a' }]]],
+    ['payment.succeeded', within('customer'), 'a', details],
+    ['payment.succeeded', within(), 'CARD', proofs('card', ['paymentMethod'])],
+    ['payment.failed', within(), 'a', [...crypto, ...decline]],
+    ['checkout.succeeded', within('payment'), 'a', [...people, ...references]],
+    ['checkout.succeeded', within('payment', 'customer'), 'a', details],
+    ['subscription.renewed', within(), 'a', [...people, ...references]],
+    ['subscription.renewed', within(), 'a', lastPayments.map((name) => [name, { paymentId: 'a' }] as const)],
+    ['subscription.renewed', within(), true, [['cancelAtPeriodEnd', { cancelAtPeriodEnd: true }]]],
+    [
+      'subscription.renewed',
+      within(),
+      END,
+      [['expiresAt', end] as const, ['currentCycleDueAt', end] as const],
+    ],
+    ['customer.updated', within(), 'a', [...people, ...details, externalRef]],
+    ['customer.updated', within('customer'), 'a', details],
+    ['PAYMENT_SUCCESS', within('payment'), 'a', [...people, subscriptionId, productId]],
+    ['PAYMENT_FAILED', within('payment'), 'a', [...crypto, ...decline]],
+    ['PAYMENT_SUCCESS', within('context'), 'a', [externalRef]],
+    ['SUBSCRIPTION_RENEWED', within(), 'a', [['lastPayment', { paymentId: 'a' }]]],
+    ['SUBSCRIPTION_RENEWED', within('customer'), 'a', details],
+    ['SUBSCRIPTION_RENEWED', within('subscription'), 'a', [productId]],
+    ['SUBSCRIPTION_RENEWED', within('subscription'), END, [['expiresAt', end]]],
+    ['SUBSCRIPTION_RENEWED', within('context'), 'a', [externalRef]],
+    ['payout.completed', within(), 'a', [['customerId', { customerId: 'a' }]]],
+  ] as const)('of %s is read under both names: %#', (type, place, value, fields) => {
+    for (const [camel, expected] of fields) {
+      const snake = camel.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      for (const name of [camel, snake]) {
+        expect(eventOf(type, place({ [name]: value })), name).toMatchObject(expected)
+      }
+    }
+  })
+
+  it.each([
+    ['currentCycle', 'totalCycles'],
+    ['current_cycle', 'total_cycles'],
+    ['currentCycle', 'total_cycles'],
+  ])('of a cycle is read as %s and %s', (current, total) => {
+    expect(eventOf('subscription.renewed', { [current]: 2, [total]: 3 })).toMatchObject({
+      cycles: { current: 2, total: 3 },
+    })
+  })
+
+  it('shows a cycle in snake_case where camelCase shows none', () => {
+    const cycles = (shown: object) => eventOf('subscription.renewed', { total_cycles: 3, ...shown })
+    expect(cycles({ currentCycle: 'two', current_cycle: 2 })).toMatchObject({ cycles: { current: 2 } })
+    expect(cycles({ currentCycle: null, current_cycle: 2 })).toMatchObject({ cycles: { current: 2 } })
+    expect(cycles({ currentCycle: 2, current_cycle: null })).toMatchObject({ cycles: { current: 2 } })
+    expect(cycles({ currentCycle: null, current_cycle: null })).toMatchObject({ cycles: { current: null } })
+    expect(cycles({ currentCycle: null, current_cycle: 'two' })).toMatchObject({ cycles: null })
+  })
+})
+
 describe('an instant under both of its names', () => {
   it.each([
     [{ expiresAt: '2030-01-02T00:00:00Z', expires_at: '2030-01-03T00:00:00Z' }, Date.UTC(2030, 0, 2)],

@@ -76,4 +76,17 @@ describe('an instant', () => {
       }),
     )
   })
+
+  it('is on a day of the calendar, in leap years too', () => {
+    const years = fc.oneof(fc.constantFrom(100, 1900, 2000, 2024, 2100), fc.integer({ min: 100, max: 9999 }))
+    fc.assert(
+      fc.property(years, fc.nat({ max: 14 }), fc.nat({ max: 33 }), (year, month, day) => {
+        const [y, m, d] = [year, month, day].map(String) as [string, string, string]
+        const date = `${y.padStart(4, '0')}-${m.padStart(2, '0')}-${d.padStart(2, '0')}T00:00:00.000Z`
+        const at = new Date(Date.UTC(year, month - 1, day))
+        expect(parseInstant(date)).toBe(at.toISOString() === date ? at.getTime() : null)
+      }),
+      { numRuns: 1000 },
+    )
+  })
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { QUARANTINE_REASONS } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { buildSampleEvent, SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { CREATED_AT, envelope, RECEIVED_AT, receive } from './wire.js'
 
 const context = { environment: 'live', receivedAt: RECEIVED_AT } as const
@@ -167,6 +167,34 @@ describe('normalising', () => {
           expect(result).not.toMatchObject({ reason: 'normalizer_failed' })
         },
       ),
+    )
+  })
+
+  it('decides on any event of which some bytes have changed on the way', () => {
+    const sample = fc.constantFrom(...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3).map((type) => {
+      const ids = { customerId: 'cus_1', productId: 'pro_1', paymentId: 'pay_1', subscriptionId: 'sub_1' }
+      const told = { eventId: 'evt_1', createdAt: Date.parse(CREATED_AT), rail: 'card', ...ids } as const
+      return Buffer.from(buildSampleEvent({ type, environment: 'live', ...told }).body)
+    })
+    const piece = fc.oneof(
+      fc.uint8Array({ maxLength: 3 }),
+      fc
+        .constantFrom('"', '\\', '{', '}', '[', ']', ':', ',', 'null', '1e999', '\ufeff', '"a":1,', '\\ud800')
+        .map((text) => Buffer.from(text)),
+    )
+    const changes = fc.array(fc.tuple(fc.nat(), fc.nat({ max: 3 }), piece), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(sample, changes, (body, changes) => {
+        const changed = changes.reduce((bytes, [place, removed, added]) => {
+          const at = place % (bytes.length + 1)
+          return Buffer.concat([bytes.subarray(0, at), added, bytes.subarray(at + removed)])
+        }, body)
+        const result = receive(changed)
+        if (result.ok) expect(JSON.parse(changed.toString())).toMatchObject({ id: result.event.id })
+        else expect(QUARANTINE_REASONS).toContain(result.reason)
+        expect(result).not.toMatchObject({ reason: 'normalizer_failed' })
+      }),
+      { numRuns: 1000 },
     )
   })
 
