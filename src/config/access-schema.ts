@@ -7,11 +7,23 @@ export const environmentSchema = z.enum(['live', 'sandbox'])
 const ENDPOINT_NAME = /^[a-z0-9-]{1,64}$/
 const KEY_HASH = /^sha256:[0-9a-fA-F]{64}$/
 
+/** What a shell hashes when the variable that should hold the key is not set. */
+const HASH_OF_NOTHING = 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+/** How the provider's secrets begin: part of the secret's text, and of the HMAC key. */
+export const SECRET_PREFIX = 'whsec_'
+
 /** The provider's own tolerance, and the default. */
 const TOLERANCE_SECONDS = 300
 
-/** A signing secret as text. Its literal text is the HMAC key, so it is never trimmed. */
-const secretTextSchema = z.string().regex(/\S/, 'is empty')
+/**
+ * A signing secret as text. Its literal text is the HMAC key, so it is never trimmed. The prefix alone is public: who
+ * knows it could sign anything.
+ */
+const secretTextSchema = z.string().regex(/^(?!\s*(whsec_)?\s*$)/, {
+  error: ({ input }) =>
+    /\S/.test(String(input)) ? `is empty: nothing follows ${SECRET_PREFIX}` : 'is empty',
+})
 
 const secretSchema = z.union(
   [
@@ -41,7 +53,14 @@ export const endpointsSchema = z.record(
 
 export const apiKeySchema = z.strictObject({
   name: z.string().regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u, 'must be a name without control characters'),
-  hash: z.string().regex(KEY_HASH, 'must be sha256:<64 hex digits>').describe('The SHA-256 of the key.'),
+  hash: z
+    .string()
+    .regex(KEY_HASH, 'must be sha256:<64 hex digits>')
+    .refine(
+      (hash) => hash.toLowerCase() !== HASH_OF_NOTHING,
+      'is the hash of the empty text, not of a key: make a key with `latchkey keys create`',
+    )
+    .describe('The SHA-256 of the key.'),
   scopes: z.array(z.enum(API_SCOPES)).min(1),
   environments: z.array(environmentSchema).min(1),
 })

@@ -1,10 +1,13 @@
+import { isIPv4, isIPv6 } from 'node:net'
 import type { z } from 'zod'
 import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
 import type { Issue } from '../errors.js'
 import { type ApiKeyFile, apiKeySchema, type EndpointFile, endpointSchema } from './access-schema.js'
 import { formatPath, type Path } from './issues.js'
 import { objectAt, valueAt } from './json-values.js'
+import type { Overrides } from './overrides.js'
 import { grantRowSchema, revokeRowSchema } from './policy-schema.js'
+import { DEFAULT_PORT, listenerSchema } from './server-schema.js'
 import { findSyncConflicts } from './sync-checks.js'
 
 const RAILS = ['card', 'crypto', 'unknown'] as const
@@ -57,6 +60,55 @@ function findRepeatedKeys(keys: readonly (readonly [number, ApiKeyFile])[]): Iss
     }
     return issues
   })
+}
+
+/** Two listeners can't share a port where their hosts overlap. What the environment overrides counts. */
+export function findSharedPorts(config: unknown, { host, port }: Pick<Overrides, 'host' | 'port'>): Issue[] {
+  const main = {
+    path: ['server'],
+    host: host ?? valueAt(config, ['server', 'host']),
+    port: port ?? valueAt(config, ['server', 'port']) ?? DEFAULT_PORT,
+  }
+  const others = ['webhooks', 'metrics'].map((name) => ({
+    path: ['server', name],
+    host: valueAt(config, ['server', name, 'host']),
+    port: valueAt(config, ['server', name, 'port']),
+  }))
+  const listeners = [main, ...others].flatMap((given) => {
+    const parsed = listenerSchema.safeParse({ host: given.host, port: given.port })
+    // The system chooses another port for each 0.
+    return parsed.success && parsed.data.port !== 0 ? [{ path: given.path, ...parsed.data }] : []
+  })
+  return listeners.flatMap((listener, position) => {
+    const other = listeners
+      .slice(0, position)
+      .find((earlier) => earlier.port === listener.port && overlap(earlier.host, listener.host))
+    if (other === undefined) return []
+    const message = `is the port of ${formatPath(other.path)} too (${other.host}:${other.port}): each listener needs its own`
+    return [{ path: formatPath([...listener.path, 'port']), message }]
+  })
+}
+
+/** Whether a listener on one host takes connections to the other. */
+function overlap(one: string, other: string): boolean {
+  return addressesOf(one).some((a) =>
+    addressesOf(other).some((b) => a === b || takesAll(a, b) || takesAll(b, a)),
+  )
+}
+
+/** `::` takes IPv4 too; `0.0.0.0` takes all IPv4, and a name may be that. */
+function takesAll(wildcard: string, address: string): boolean {
+  if (wildcard === '[::]') return true
+  return wildcard === '[::ffff:0:0]' && (address.startsWith('[::ffff:') || !address.startsWith('['))
+}
+
+/** In one spelling, IPv4 as IPv6. Of names only `localhost` is known. */
+function addressesOf(host: string): string[] {
+  if (/^localhost$/i.test(host)) return ['127.0.0.1', '::1'].flatMap(addressesOf)
+  const url = `http://${isIPv6(host) ? `[${host}]` : host}`
+  if (!URL.canParse(url)) return [host]
+  const { hostname } = new URL(url)
+  return [isIPv4(hostname) ? new URL(`http://[::ffff:${hostname}]`).hostname : hostname]
 }
 
 function findTypesOfBothKinds(config: unknown, rail: (typeof RAILS)[number]): Issue[] {

@@ -28,6 +28,12 @@ interface Token {
   readonly start: number
 }
 
+/** No config needs more than ten, and recursion has to end before the stack does. */
+const DEEPEST = 64
+
+/** A record would skip such a key, or reach what every object has. */
+const NO_NAMES: readonly unknown[] = ['__proto__', 'constructor', 'prototype']
+
 // A string, a mark, or a run of anything else; a lone quotation mark is a string that never ends.
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:"]|[^ \t\r\n{}[\],:"]+/g
 
@@ -39,11 +45,13 @@ export function parseJsonText(text: string, path: string): JsonDocument {
   const tokens = [...text.matchAll(TOKENS)].map((match): Token => ({ text: match[0], start: match.index }))
   let next = 0
   const peek = () => tokens[next]?.text
-  const failure = (expected: string) => {
-    const place = placeOf(tokens[next]?.start ?? text.length, text)
-    const message = `the config file ${path} is not valid JSON at ${place}: expected ${expected}`
-    return new LatchkeyError('config_invalid', message)
-  }
+  const here = () => placeOf(tokens[next]?.start ?? text.length, text)
+  const failure = (expected: string) =>
+    new LatchkeyError(
+      'config_invalid',
+      `the config file ${path} is not valid JSON at ${here()}: expected ${expected}`,
+    )
+  let depth = 0
 
   const take = (expected: string, accepts: (token: string) => boolean): Token => {
     const token = tokens[next]
@@ -60,6 +68,11 @@ export function parseJsonText(text: string, path: string): JsonDocument {
   }
 
   const readContainer = (kind: 'object' | 'array', closing: string): JsonNode => {
+    if (depth === DEEPEST) {
+      const message = `the config file ${path} is nested more than ${DEEPEST} levels deep at ${here()}`
+      throw new LatchkeyError('config_invalid', message)
+    }
+    depth += 1
     const { start } = take(kind, () => true)
     const members: JsonMember[] = []
     while (peek() !== closing || members.length > 0) {
@@ -68,6 +81,7 @@ export function parseJsonText(text: string, path: string): JsonDocument {
       next += 1
     }
     const end = take(`"," or "${closing}"`, (token) => token === closing)
+    depth -= 1
     return { kind, start, end: end.start + 1, members }
   }
 
@@ -95,6 +109,17 @@ export function findDuplicateKeys(node: JsonNode, path: Path = []): Issue[] {
     const twice = seen.has(key) ? [{ path: formatPath(here), message: 'is given twice' }] : []
     seen.add(key)
     return [...twice, ...findDuplicateKeys(value, here)]
+  })
+}
+
+/** Keys that no object may have, wherever they are. */
+export function findReservedKeys(node: JsonNode, path: Path = []): Issue[] {
+  return node.members.flatMap(({ key, value }) => {
+    const here = [...path, key]
+    const reserved = NO_NAMES.includes(key)
+      ? [{ path: formatPath(here), message: 'is a name that no key may have' }]
+      : []
+    return [...reserved, ...findReservedKeys(value, here)]
   })
 }
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Issue, LatchkeyError } from '../errors.js'
-import { findConflicts } from './checks.js'
+import { findConflicts, findSharedPorts } from './checks.js'
 import { describeIssue, toIssues } from './issues.js'
-import { findDuplicateKeys, parseJsonText } from './json-text.js'
+import { findDuplicateKeys, findReservedKeys, parseJsonText } from './json-text.js'
 import { readOverrides } from './overrides.js'
 import { reasonOf, resolveReferences } from './references.js'
 import { configSchema } from './schema.js'
@@ -35,14 +35,17 @@ export function loadConfig({ path, env, readFile = readText }: LoadConfigOptions
   const parsed = configSchema.safeParse(resolved.value, { error: describeIssue })
   const { overrides, issues: overrideIssues } = readOverrides(env)
 
-  const unresolved = new Set(resolved.issues.map((issue) => issue.path))
+  const certain = [...findReservedKeys(root), ...resolved.issues]
+  const known = new Set(certain.map((issue) => issue.path))
   const problems = [
     ...findDuplicateKeys(root),
-    ...resolved.issues,
-    // A value whose reference failed is known to be wrong already.
-    ...[...(parsed.error ? toIssues(parsed.error) : []), ...findConflicts(resolved.value)].filter(
-      (issue) => !unresolved.has(issue.path),
-    ),
+    ...certain,
+    // A value whose reference failed, or whose name can't be, is known to be wrong already.
+    ...[
+      ...(parsed.error ? toIssues(parsed.error) : []),
+      ...findConflicts(resolved.value),
+      ...findSharedPorts(resolved.value, overrides),
+    ].filter((issue) => !known.has(issue.path)),
     ...overrideIssues,
   ]
   if (problems.length > 0 || !parsed.success) throw invalidConfig(absolute, problems)

@@ -8,7 +8,7 @@ export const hostSchema = z.string().trim().min(1)
 export const portSchema = z.int().min(0).max(65_535)
 export const logLevelSchema = z.enum(LOG_LEVELS)
 
-const listenerSchema = z.strictObject({ host: hostSchema.default(DEFAULT_HOST), port: portSchema })
+export const listenerSchema = z.strictObject({ host: hostSchema.default(DEFAULT_HOST), port: portSchema })
 
 export const serverSchema = z.strictObject({
   host: hostSchema.default(DEFAULT_HOST),

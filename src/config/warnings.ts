@@ -1,4 +1,5 @@
 import type { Issue } from '../errors.js'
+import { SECRET_PREFIX } from './access-schema.js'
 import { formatPath } from './issues.js'
 import type { Config } from './types.js'
 
@@ -8,8 +9,8 @@ const SHORT_LAPSE_MS = 30 * 86_400_000
 /** Somebody may dispute a payment for weeks, and until then its events may be asked for as they came. */
 const SHORT_RETENTION_MS = 35 * 86_400_000
 
-/** Part of the secret's text, and of the HMAC key. */
-const SECRET_PREFIX = 'whsec_'
+/** Without its prefix. */
+const SHORT_SECRET = 16
 
 /** What is allowed, and seldom meant. */
 export function findWarnings({ endpoints, policy, retention, products, sync }: Config): Issue[] {
@@ -20,10 +21,7 @@ export function findWarnings({ endpoints, policy, retention, products, sync }: C
   for (const { name, secrets } of endpoints) {
     for (const [index, { secret }] of secrets.entries()) {
       const path = formatPath(['endpoints', name, 'secrets', index])
-      if (secret !== secret.trim())
-        warnings.push({ path, message: 'begins or ends with white space, which counts' })
-      if (!secret.trim().startsWith(SECRET_PREFIX))
-        warnings.push({ path, message: `does not begin with ${SECRET_PREFIX}, as the provider's secrets do` })
+      for (const message of doubtsAbout(secret)) warnings.push({ path, message })
     }
   }
   for (const [rail, types] of Object.entries(policy.grantOn)) {
@@ -48,6 +46,17 @@ export function findWarnings({ endpoints, policy, retention, products, sync }: C
     warnings.push({ path: 'sync.webhook.url', message: 'is not https: what is sent can be read on the way' })
   }
   return warnings
+}
+
+function doubtsAbout(secret: string): string[] {
+  const doubts: string[] = []
+  const text = secret.trim()
+  const after = text.startsWith(SECRET_PREFIX) ? ` after ${SECRET_PREFIX}` : ''
+  if (text !== secret) doubts.push('begins or ends with white space, which counts')
+  if (after === '') doubts.push(`does not begin with ${SECRET_PREFIX}, as the provider's secrets do`)
+  if (text.replace(/^whsec_/, '').trim().length < SHORT_SECRET)
+    doubts.push(`can be guessed: it has fewer than ${SHORT_SECRET} characters${after}`)
+  return doubts
 }
 
 /** Whether others than this machine see what is sent to an address. */

@@ -5,7 +5,7 @@ import { cli } from './run-cli.js'
 describe('latchkey config check', () => {
   it('says ok and exits 0', async () => {
     const path = writeConfig({ endpoints: { v3: endpoint('live', fromEnv('SECRET')) } })
-    expect(await cli(['config', 'check', '--config', path], { SECRET: 'whsec_a' })).toEqual({
+    expect(await cli(['config', 'check', '--config', path], { SECRET: 'whsec_0123456789abcdef' })).toEqual({
       exitCode: 0,
       out: `ok: ${path}\n`,
       err: '',
@@ -13,7 +13,7 @@ describe('latchkey config check', () => {
   })
 
   it('finds the file by LATCHKEY_CONFIG too', async () => {
-    const path = writeConfig({ endpoints: { v3: endpoint('live', 'whsec_a') } })
+    const path = writeConfig({ endpoints: { v3: endpoint('live', 'whsec_0123456789abcdef') } })
     expect((await cli(['config', 'check'], { LATCHKEY_CONFIG: path })).out).toBe(`ok: ${path}\n`)
   })
 
@@ -22,6 +22,17 @@ describe('latchkey config check', () => {
     const { exitCode, out } = await cli(['config', 'check', '--config', path])
     expect(exitCode).toBe(0)
     expect(out).toBe(`ok: ${path}\nwarning: endpoints: is empty: no delivery can be received\n`)
+  })
+
+  it('warns of a secret that can be guessed, and does not show it', async () => {
+    const path = writeConfig({ endpoints: { v3: endpoint('live', fromEnv('SECRET')) } })
+    const { exitCode, out, err } = await cli(['config', 'check', '--config', path], {
+      SECRET: 'whsec_guess-me',
+    })
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' })
+    expect(out).toBe(
+      `ok: ${path}\nwarning: endpoints.v3.secrets[0]: can be guessed: it has fewer than 16 characters after whsec_\n`,
+    )
   })
 
   it('shows every problem on a line of its own and exits 2', async () => {
@@ -36,6 +47,18 @@ describe('latchkey config check', () => {
         '  port: is not a known key',
         '',
       ].join('\n'),
+    })
+  })
+
+  it.each([
+    ['lists', '['.repeat(1_000_000), 'line 1, column 65'],
+    ['objects', '{"a":'.repeat(100_000), 'line 1, column 321'],
+  ])('exits 2 for %s nested beyond reason, and says where', async (_, text, place) => {
+    const path = writeConfig(text)
+    expect(await cli(['config', 'check', '--config', path])).toEqual({
+      exitCode: 2,
+      out: '',
+      err: `error: the config file ${path} is nested more than 64 levels deep at ${place}\n`,
     })
   })
 

@@ -47,7 +47,7 @@ async function patient(told: Record<string, unknown> = {}): Promise<Patient> {
   const file = temporaryFile()
   const db = await temporaryStore(file)
   const config = writeConfig({
-    endpoints: { v3: endpoint('live', 'whsec_v3') },
+    endpoints: { v3: endpoint('live', 'whsec_v3_0123456789abcdef') },
     database: { url: `sqlite:${file}` },
     ...told,
   })
@@ -136,7 +136,7 @@ describe('latchkey doctor', () => {
   })
 
   it('shows what is seldom meant in the config', async () => {
-    const who = await patient({ endpoints: { v3: endpoint('live', 'plain') } })
+    const who = await patient({ endpoints: { v3: endpoint('live', 'plain_0123456789abcdef') } })
     expect(await found(who, 'config')).toMatchObject({
       exitCode: 0,
       findings: [{ level: 'ok' }, { level: 'warn', detail: expect.stringContaining('whsec_') }],

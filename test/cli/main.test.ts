@@ -26,7 +26,10 @@ describe('the built program', () => {
 
   it('takes the config of the folder that it runs in', () => {
     const folder = temporaryFolder()
-    const path = writeConfig({ endpoints: { sandbox: endpoint('sandbox', 'whsec_a') } }, folder)
+    const path = writeConfig(
+      { endpoints: { sandbox: endpoint('sandbox', 'whsec_0123456789abcdef') } },
+      folder,
+    )
     expect(latchkey(folder, 'config', 'check')).toEqual({ status: 0, stdout: `ok: ${path}\n`, stderr: '' })
   })
 

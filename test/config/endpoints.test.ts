@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { endpoint, load, problems, warnings } from './config-file.js'
+import { endpoint, fromEnv, fromFile, load, problems, temporaryFolder, warnings } from './config-file.js'
 
 function problemsOf(...secrets: unknown[]): string[] {
   return problems({ endpoints: { v3: endpoint('live', ...secrets) } })
@@ -32,6 +35,51 @@ describe('an endpoint', () => {
   it.each(['', ' ', '\t\n'])('is refused for the blank secret %j', (blank) => {
     expect(problemsOf('whsec_a', blank)).toEqual(['endpoints.v3.secrets[1]: is empty'])
     expect(problemsOf({ secret: blank })).toEqual(['endpoints.v3.secrets[0].secret: is empty'])
+  })
+
+  it.each([
+    ['alone', 'whsec_'],
+    ['before white space', 'whsec_ \t\n'],
+    ['after white space', ' whsec_'],
+  ])('is refused for the prefix of a secret %s', (_, prefix) => {
+    const path = 'endpoints.v3.secrets[0]'
+    expect(problemsOf(prefix)).toEqual([`${path}: is empty: nothing follows whsec_`])
+    expect(problemsOf({ secret: prefix })).toEqual([`${path}.secret: is empty: nothing follows whsec_`])
+  })
+
+  it('is refused for the prefix of a secret whose rest is in an empty variable or file', () => {
+    const file = join(temporaryFolder(), 'secret')
+    writeFileSync(file, 'whsec_ \n')
+    const config = {
+      endpoints: { v3: endpoint('live', `whsec_${fromEnv('EMPTY')}`, fromEnv('PREFIX'), fromFile(file)) },
+    }
+    expect(problems(config, { EMPTY: '', PREFIX: 'whsec_' })).toEqual([
+      'endpoints.v3.secrets[0]: is empty: nothing follows whsec_',
+      'endpoints.v3.secrets[1]: is empty: nothing follows whsec_',
+      'endpoints.v3.secrets[2]: is empty: nothing follows whsec_',
+    ])
+  })
+
+  it('warns of a secret under 16 characters, the prefix and white space around it aside', () => {
+    const short = 'can be guessed: it has fewer than 16 characters'
+    const secrets = [
+      'whsec_123456789012345',
+      'whsec_1234567890123456',
+      { secret: 'whsec_12345678901234 ' },
+      'a23456789012345',
+    ]
+    expect(warnings({ endpoints: { v3: endpoint('live', ...secrets) } })).toEqual([
+      `endpoints.v3.secrets[0]: ${short} after whsec_`,
+      'endpoints.v3.secrets[2]: begins or ends with white space, which counts',
+      `endpoints.v3.secrets[2]: ${short} after whsec_`,
+      "endpoints.v3.secrets[3]: does not begin with whsec_, as the provider's secrets do",
+      `endpoints.v3.secrets[3]: ${short}`,
+    ])
+  })
+
+  it.each(['__proto__', 'constructor', 'prototype'])('may not be called %s', (name) => {
+    const text = `{ "endpoints": { "${name}": ${JSON.stringify(endpoint('live', 'whsec_a'))} } }`
+    expect(problems(text)).toEqual([`endpoints.${name}: is a name that no key may have`])
   })
 
   it('is refused without a secret', () => {
@@ -93,13 +141,17 @@ describe('an endpoint', () => {
   })
 
   it('warns of white space around a secret, which is part of the key', () => {
-    expect(warnings({ endpoints: { v3: endpoint('live', 'whsec_a ') } })).toEqual([
+    expect(warnings({ endpoints: { v3: endpoint('live', 'whsec_0123456789abcdef ') } })).toEqual([
       'endpoints.v3.secrets[0]: begins or ends with white space, which counts',
     ])
   })
 
   it('warns of a secret that does not begin as the secrets of the provider do', () => {
-    const secrets = ['whsec_a', 'a9f3', { secret: ' whsec_b', notAfter: '2027-01-31T00:00:00Z' }]
+    const secrets = [
+      'whsec_0123456789abcdef',
+      'a9f30123456789abcdef',
+      { secret: ' whsec_fedcba9876543210', notAfter: '2027-01-31T00:00:00Z' },
+    ]
     expect(warnings({ endpoints: { v3: endpoint('live', ...secrets) } })).toEqual([
       "endpoints.v3.secrets[1]: does not begin with whsec_, as the provider's secrets do",
       'endpoints.v3.secrets[2]: begins or ends with white space, which counts',
@@ -108,6 +160,9 @@ describe('an endpoint', () => {
 })
 
 describe('an API key', () => {
+  const HASH_OF_NOTHING = `sha256:${createHash('sha256').digest('hex')}`
+  const HASH_OF_NOTHING_PROBLEM =
+    'api.keys[0].hash: is the hash of the empty text, not of a key: make a key with `latchkey keys create`'
   const key = { name: 'app', hash: `sha256:${'0A'.repeat(32)}`, scopes: ['read'], environments: ['live'] }
 
   it('is known by its hash, in lower case', () => {
@@ -120,6 +175,8 @@ describe('an API key', () => {
     [{ hash: '0a'.repeat(32) }, 'api.keys[0].hash: must be sha256:<64 hex digits>'],
     [{ hash: `sha256:${'0a'.repeat(31)}` }, 'api.keys[0].hash: must be sha256:<64 hex digits>'],
     [{ hash: `sha256:${'0g'.repeat(32)}` }, 'api.keys[0].hash: must be sha256:<64 hex digits>'],
+    [{ hash: HASH_OF_NOTHING }, HASH_OF_NOTHING_PROBLEM],
+    [{ hash: HASH_OF_NOTHING.toUpperCase().replace('SHA', 'sha') }, HASH_OF_NOTHING_PROBLEM],
     [{ name: ' ' }, 'api.keys[0].name: must be a name without control characters'],
     [{ name: 'a\nb' }, 'api.keys[0].name: must be a name without control characters'],
     [{ scopes: ['all'] }, 'api.keys[0].scopes[0]: must be one of read, write, events, metrics, admin'],

@@ -30,6 +30,25 @@ describe('JSON text', () => {
     expect(JSON.stringify([message, issues, cause])).not.toContain('whsec')
   })
 
+  it.each([
+    ['lists', '['.repeat(1_000_000), 'line 1, column 65'],
+    ['objects', '{"a":'.repeat(100_000), 'line 1, column 321'],
+    ['lists that end', `${'[\n'.repeat(65)}${']'.repeat(65)}`, 'line 65, column 1'],
+    ['a product', `{"products":{"p":${'['.repeat(100_000)}`, 'line 1, column 80'],
+  ])('is refused for %s nested beyond reason, with their place', (_, text, place) => {
+    const path = writeConfig(text)
+    expect(refusal(() => loadConfig({ path, env: {} }))).toMatchObject({
+      code: 'config_invalid',
+      message: `the config file ${path} is nested more than 64 levels deep at ${place}`,
+    })
+  })
+
+  it('may be as long as it likes', () => {
+    const text = JSON.stringify({ a: '\\"'.repeat(1_000_000), b: Array(100_000).fill('\n') })
+    expect(parseJsonText(text, PATH).value).toEqual(JSON.parse(text))
+    expect(isRead(() => parseJsonText(text.slice(0, -2), PATH))).toBe(false)
+  })
+
   it('reads as JSON.parse reads it, whatever its white space', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.nat(4), (value, indent) => {
@@ -77,6 +96,21 @@ describe('a key given twice', () => {
 
   it('in different objects is fine', () => {
     expect(findDuplicateKeys(parseJsonText('{"a": {"x": 1}, "b": {"x": 1}}', PATH).root)).toEqual([])
+  })
+})
+
+describe('a key that is named like a part of JavaScript', () => {
+  it.each([
+    ['', '{"__proto__": {"sync": {}}}', '__proto__'],
+    ['in a product', '{"products": {"p": {"__proto__": {"name": "P"}}}}', 'products.p.__proto__'],
+    ['of a product', '{"products": {"__proto__": {"name": "P"}}}', 'products.__proto__'],
+    ['in another spelling', '{"products": {"\\u005f_proto__": {"name": 5}}}', 'products.__proto__'],
+    ['of a known section', '{"server": {"constructor": 1}}', 'server.constructor'],
+    ['in a list', '{"api": {"keys": [{"prototype": 1}]}}', 'api.keys[0].prototype'],
+  ])('is a problem %s', (_, text, path) => {
+    expect(problems(text).filter((line) => line.startsWith(path))).toEqual([
+      `${path}: is a name that no key may have`,
+    ])
   })
 })
 

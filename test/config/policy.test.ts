@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { endpoint, load, problems, warnings } from './config-file.js'
 
-const endpoints = { v3: endpoint('live', 'whsec_a') }
+const endpoints = { v3: endpoint('live', 'whsec_0123456789abcdef') }
 
 function policyOf(policy: unknown) {
   return load({ endpoints, policy }).config.policy

@@ -21,6 +21,74 @@ describe('the server', () => {
   })
 })
 
+describe('two listeners', () => {
+  const server = (main: object, webhooks?: object, metrics?: object) => ({
+    server: { ...main, ...(webhooks && { webhooks }), ...(metrics && { metrics }) },
+  })
+
+  it('may not have one host and port, and each that does is named', () => {
+    expect(problems(server({ port: 4690 }, { port: 4690 }, { port: 4690 }))).toEqual([
+      'server.webhooks.port: is the port of server too (127.0.0.1:4690): each listener needs its own',
+      'server.metrics.port: is the port of server too (127.0.0.1:4690): each listener needs its own',
+    ])
+    expect(problems(server({}, { port: 4681 }, { port: 4681 }))).toEqual([
+      'server.metrics.port: is the port of server.webhooks too (127.0.0.1:4681): each listener needs its own',
+    ])
+  })
+
+  it('are found with the port that is left out, and beside other problems', () => {
+    expect(problems({ ...server({ trustProxy: -1 }, undefined, { port: 4680 }), polices: {} })).toEqual([
+      'server.trustProxy: must be at least 0',
+      'polices: is not a known key',
+      'server.metrics.port: is the port of server too (127.0.0.1:4680): each listener needs its own',
+    ])
+  })
+
+  it('are found with the port or host that the environment sets', () => {
+    const config = server({ host: '10.0.0.1', port: 1 }, { port: 4690 })
+    expect(problems(config, { LATCHKEY_PORT: '4690', LATCHKEY_HOST: '0.0.0.0' })).toEqual([
+      'server.webhooks.port: is the port of server too (0.0.0.0:4690): each listener needs its own',
+    ])
+    expect(load(server({ port: 4690 }, { port: 4690 }), { LATCHKEY_PORT: '4691' }).config.server.port).toBe(
+      4691,
+    )
+  })
+
+  it.each([
+    ['127.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+    ['127.0.0.1', '0.0.0.0'],
+    ['0.0.0.0', 'host.example'],
+    ['::', '127.0.0.1'],
+    ['::1', '::'],
+    ['::', '0.0.0.0'],
+    ['::1', '0:0:0:0:0:0:0:1'],
+    ['::ffff:127.0.0.1', '127.0.0.1'],
+    ['localhost', '127.0.0.1'],
+    ['::1', 'LocalHost'],
+    ['Host.example', 'host.example'],
+  ])('may not have one port on %s and %s', (one, other) => {
+    const config = server({ host: one, port: 4690 }, { host: other, port: 4690 })
+    expect(problems(config)).toEqual([
+      expect.stringMatching(/^server\.webhooks\.port: is the port of server /),
+    ])
+  })
+
+  it.each([
+    ['127.0.0.1', '127.0.0.2'],
+    ['127.0.0.1', '::1'],
+    ['0.0.0.0', '::1'],
+    ['10.0.0.1', 'localhost'],
+    ['a.example', 'b.example'],
+  ])('may have one port on %s and %s', (one, other) => {
+    expect(load(server({ host: one, port: 4690 }, { host: other, port: 4690 })).config.server.port).toBe(4690)
+  })
+
+  it('may both leave their port to the system', () => {
+    expect(load(server({ port: 0 }, { port: 0 }, { port: 0 })).config.server.port).toBe(0)
+  })
+})
+
 describe('the environment', () => {
   it('overrides host, port, database and log level', () => {
     const folder = temporaryFolder()

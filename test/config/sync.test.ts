@@ -148,7 +148,9 @@ describe('roles and groups', () => {
     const config = (...environments: ('live' | 'sandbox')[]) => ({
       products: { pro_x: { targets } },
       sync: BOTS,
-      endpoints: Object.fromEntries(environments.map((one) => [one, endpoint(one, `whsec_${one}`)])),
+      endpoints: Object.fromEntries(
+        environments.map((one) => [one, endpoint(one, `whsec_${one}_0123456789abcdef`)]),
+      ),
     })
     expect(warnings(config('sandbox'))).toEqual([
       'products.pro_x.targets: follow live access, and no endpoint is live',
@@ -255,7 +257,7 @@ describe('the outbound webhook', () => {
   it('warns where what is sent can be read on the way', () => {
     const told = (address: string) =>
       warnings({
-        endpoints: { live: endpoint('live', 'whsec_1') },
+        endpoints: { live: endpoint('live', 'whsec_0123456789abcdef') },
         sync: { webhook: { url: address, secret } },
       })
     expect(told('http://app.example/hooks')).toEqual([
