@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { apiKeySchema } from '../config/access-schema.js'
 import { addApiKey } from '../config/add-api-key.js'
+import { parseJsonText } from '../config/json-text.js'
+import { objectAt, valueAt } from '../config/json-values.js'
 import { readConfigText } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import { createApiKey, type NewApiKey } from '../config/new-api-key.js'
@@ -23,7 +25,7 @@ export interface KeysCreateOptions extends SharedOptions {
  * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key: never again.
  * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
-export function createKey(options: KeysCreateOptions, { env, folder, out }: CliContext): void {
+export function createKey(options: KeysCreateOptions, { env, folder, out, err }: CliContext): void {
   const made = createApiKey(
     {
       name: requireName(options.name),
@@ -37,8 +39,24 @@ export function createKey(options: KeysCreateOptions, { env, folder, out }: CliC
     return
   }
   const { path } = locateConfig({ option: options.config, env, folder })
-  writeConfig(path, addApiKey(readConfigText(path), path, made.entry))
+  const text = readConfigText(path)
+  writeConfig(path, addApiKey(text, path, made.entry))
   out(options.json ? jsonLine({ ...made, path }) : addedText(made, path))
+  for (const environment of made.entry.environments) {
+    if (!mayReceive(text, path, environment))
+      err(
+        `note: no ${environment} endpoint is configured, so there is nothing ${environment} to ask about yet\n`,
+      )
+  }
+}
+
+/** Whether an endpoint is of this environment. One that is written as a reference may be. */
+function mayReceive(text: string, path: string, environment: Environment): boolean {
+  const endpoints: unknown[] = Object.values(objectAt(parseJsonText(text, path).value, ['endpoints']))
+  return endpoints.some((endpoint) => {
+    const given = valueAt(endpoint, ['environment'])
+    return given === environment || (typeof given === 'string' && given.includes('${'))
+  })
 }
 
 function writeConfig(path: string, text: string): void {

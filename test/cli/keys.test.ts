@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync } from 'nod
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
-import { temporaryFolder, writeConfig } from '../config/config-file.js'
+import { endpoint, fromEnv, temporaryFolder, writeConfig } from '../config/config-file.js'
 import { cli } from './run-cli.js'
 
 const APP = ['--name', 'app', '--scope', 'read', '--environment', 'live']
@@ -33,6 +33,24 @@ describe('latchkey keys create', () => {
       { name: 'app', sha256: sha256(keyIn(out)), scopes: ['read'], environments: ['live'] },
     ])
   })
+
+  it('says so where no endpoint is of the environment, and makes the key', async () => {
+    const path = writeConfig({ endpoints: { test: endpoint('sandbox', 'whsec_0123456789abcdef') } })
+    const { exitCode, out, err } = await create(path, ...APP, 'sandbox')
+    expect({ exitCode, err }).toEqual({
+      exitCode: 0,
+      err: 'note: no live endpoint is configured, so there is nothing live to ask about yet\n',
+    })
+    expect(loadConfig({ path, env: {} }).config.apiKeys).toMatchObject([{ sha256: sha256(keyIn(out)) }])
+  })
+
+  it.each(['live', fromEnv('WHICH')])(
+    'says nothing where an endpoint is, or may be: %s',
+    async (environment) => {
+      const path = writeConfig({ endpoints: { v3: { environment, secrets: ['whsec_0123456789abcdef'] } } })
+      expect(await create(path, ...APP)).toMatchObject({ exitCode: 0, err: '' })
+    },
+  )
 
   it('takes several scopes and environments', async () => {
     const path = writeConfig({})
