@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { LoadedConfig } from '../config/load.js'
+import type { LoadConfigOptions, LoadedConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
@@ -54,13 +54,14 @@ export function environmentOption(
   return new Option('--environment <name>', text).choices(['live', 'sandbox'])
 }
 
-/** Loads the config that the options and the environment name. */
+/** Loads the config that the options and the environment name. A secret that is not there fails what reads it. */
 export async function loadNamedConfig(
   { config }: SharedOptions,
   { env, folder }: CliContext,
+  secrets: LoadConfigOptions['secrets'] = 'when read',
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import('../config/load.js')
-  return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env })
+  return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
 }
 
 /** The environment that a question is about if nobody says: live, or the only one configured. */

@@ -10,7 +10,7 @@ export function configCheckCommand(program: Command, context: CliContext): void 
   withSharedOptions(command, 'config check --config /etc/latchkey/config.json')
     .description('check the config file, and show every problem at once')
     .action(async (options: SharedOptions) => {
-      const { config, warnings } = await loadNamedConfig(options, context)
+      const { config, warnings } = await loadNamedConfig(options, context, 'all')
       if (options.json) {
         context.out(jsonLine({ ok: true, path: config.path, warnings }))
         return

@@ -5,7 +5,7 @@ import { findConflicts, findSharedPorts } from './checks.js'
 import { describeIssue, toIssues } from './issues.js'
 import { findDuplicateKeys, findReservedKeys, parseJsonText } from './json-text.js'
 import { readOverrides } from './overrides.js'
-import { reasonOf, resolveReferences } from './references.js'
+import { reasonOf, resolveReferences, throwWhereRead } from './references.js'
 import { configSchema } from './schema.js'
 import { toConfig } from './to-config.js'
 import type { Config } from './types.js'
@@ -16,6 +16,11 @@ export interface LoadConfigOptions {
   /** Where `${env:NAME}` and the `LATCHKEY_*` overrides are looked up. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile?: (path: string) => string
+  /**
+   * Whether every reference has to resolve (the default), or those of secrets and addresses only where something reads
+   * them: that then throws `config_invalid`, as this would have. For commands, which seldom need any.
+   */
+  readonly secrets?: 'all' | 'when read'
 }
 
 export interface LoadedConfig {
@@ -28,10 +33,20 @@ export interface LoadedConfig {
  * Loads the config file. Throws `config_missing` where there is none, and `config_invalid` with every
  * problem at once: each names its path, and none shows a value, which may be a secret.
  */
-export function loadConfig({ path, env, readFile = readText }: LoadConfigOptions): LoadedConfig {
+export function loadConfig({
+  path,
+  env,
+  readFile = readText,
+  secrets = 'all',
+}: LoadConfigOptions): LoadedConfig {
   const absolute = resolve(path)
   const { value, root } = parseJsonText(readConfigText(absolute, readFile), absolute)
-  const resolved = resolveReferences(value, { env, readFile, folder: dirname(absolute) })
+  const resolved = resolveReferences(value, {
+    env,
+    readFile,
+    folder: dirname(absolute),
+    mayLackSecrets: secrets === 'when read',
+  })
   const parsed = configSchema.safeParse(resolved.value, { error: describeIssue })
   const { overrides, issues: overrideIssues } = readOverrides(env)
 
@@ -51,7 +66,13 @@ export function loadConfig({ path, env, readFile = readText }: LoadConfigOptions
   if (problems.length > 0 || !parsed.success) throw invalidConfig(absolute, problems)
 
   const config = toConfig(parsed.data, overrides, absolute)
-  return { config, warnings: findWarnings(config) }
+  const unchecked = [...resolved.missing.values()].map(({ path, message }) => ({
+    path,
+    message: `${message}, and so is not checked`,
+  }))
+  const warnings = [...findWarnings(config), ...unchecked]
+  throwWhereRead(config, resolved.missing, (issue) => invalidConfig(absolute, [issue]))
+  return { config, warnings }
 }
 
 /** The file as it is. Throws `config_missing`, or `config_invalid` if it can't be read. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Issue } from '../errors.js'
 import { formatPath, type Path } from './issues.js'
@@ -10,20 +11,29 @@ export interface ReferenceSources {
   readonly folder: string
 }
 
+export interface ResolveOptions extends ReferenceSources {
+  /** Whether secrets and addresses may be missing until something reads them: see `throwWhereRead`. */
+  readonly mayLackSecrets: boolean
+}
+
 export interface Resolved {
   readonly value: unknown
   /** A text with a reference that can't be resolved stays as it is, and is reported here. */
   readonly issues: readonly Issue[]
+  /** What stands in for each text that may be missing, and why it is. */
+  readonly missing: ReadonlyMap<string, Issue>
 }
 
-type Lookup = { readonly text: string } | { readonly problem: string }
+/** `isMissing`: the reference itself is right, and what it names is not there. */
+type Lookup = { readonly text: string } | { readonly problem: string; readonly isMissing: boolean }
 
 // Anything that opens like a reference counts as one: a misspelt one must not become a literal secret.
 const REFERENCE = /\$\{([^}]*)(\}?)/g
 
 /** Replaces `${env:NAME}` and `${file:/path}` in every text of a JSON value, keys excepted. */
-export function resolveReferences(value: unknown, sources: ReferenceSources): Resolved {
+export function resolveReferences(value: unknown, { mayLackSecrets, ...sources }: ResolveOptions): Resolved {
   const issues: Issue[] = []
+  const missing = new Map<string, Issue>()
 
   const walk = (node: unknown, path: Path): unknown => {
     if (typeof node === 'string') return resolveText(node, path)
@@ -32,31 +42,77 @@ export function resolveReferences(value: unknown, sources: ReferenceSources): Re
     return Object.fromEntries(Object.entries(node).map(([key, child]) => [key, walk(child, [...path, key])]))
   }
 
-  const resolveText = (text: string, path: Path): string =>
-    text.replace(REFERENCE, (whole, name: string, closing: string) => {
+  const resolveText = (text: string, path: Path): string => {
+    const unresolved: Issue[] = []
+    let isMissing = true
+    const resolved = text.replace(REFERENCE, (whole, name: string, closing: string) => {
       const found = lookUp(closing === '' ? '' : name, sources)
       if ('text' in found) return found.text
-      issues.push({ path: formatPath(path), message: found.problem })
+      unresolved.push({ path: formatPath(path), message: found.problem })
+      isMissing &&= found.isMissing
       return whole
     })
+    const [first] = unresolved
+    const standIn = mayLackSecrets && isMissing ? standInFor(path) : null
+    if (first === undefined || standIn === null) {
+      issues.push(...unresolved)
+      return resolved
+    }
+    missing.set(standIn, first)
+    return standIn
+  }
 
-  return { value: walk(value, []), issues }
+  return { value: walk(value, []), issues, missing }
+}
+
+/**
+ * Has every stand-in in a config throw where it is read, so that nothing signs, verifies or calls with one by mistake.
+ * The rest of the config is as usable as ever.
+ */
+export function throwWhereRead(
+  node: object,
+  missing: ReadonlyMap<string, Issue>,
+  failure: (issue: Issue) => Error,
+): void {
+  for (const [key, value] of Object.entries(node)) {
+    const issue = missing.get(value)
+    if (issue !== undefined) {
+      const get = () => {
+        throw failure(issue)
+      }
+      Object.defineProperty(node, key, { enumerable: true, get })
+    } else if (typeof value === 'object' && value !== null) throwWhereRead(value, missing, failure)
+  }
+}
+
+const SECRETS: readonly unknown[] = ['secret', 'secrets', 'botToken', 'apiKey']
+const ADDRESSES: readonly unknown[] = ['url', 'apiUrl', 'baseUrl']
+
+/** A text that passes for a secret or an address, and that nobody can know; null for what else a config holds. */
+function standInFor(path: Path): string | null {
+  if (path[0] !== 'endpoints' && path[0] !== 'sync' && path[0] !== 'provider') return null
+  const key = path.findLast((part) => typeof part === 'string')
+  const unknown = randomBytes(24).toString('hex')
+  if (SECRETS.includes(key)) return `whsec_${unknown}`
+  return ADDRESSES.includes(key) ? `https://${unknown}.invalid` : null
 }
 
 function lookUp(reference: string, { env, readFile, folder }: ReferenceSources): Lookup {
   const [, kind, name] = /^(env|file):(.+)$/.exec(reference) ?? []
   if (kind === undefined || name === undefined) {
-    return { problem: 'has a "${" that is no reference: write env:NAME or file:/path between its braces' }
+    const problem = 'has a "${" that is no reference: write env:NAME or file:/path between its braces'
+    return { problem, isMissing: false }
   }
   if (kind === 'env') {
     const text = env[name]
     if (text !== undefined) return { text }
-    return { problem: `names the variable ${name}, which is not set in this process's environment` }
+    const problem = `names the variable ${name}, which is not set in this process's environment`
+    return { problem, isMissing: true }
   }
   try {
     return { text: readFile(resolve(folder, name)).replace(/\r?\n$/, '') }
   } catch (error) {
-    return { problem: `names the file ${name}, which can't be read (${reasonOf(error)})` }
+    return { problem: `names the file ${name}, which can't be read (${reasonOf(error)})`, isMissing: true }
   }
 }
 

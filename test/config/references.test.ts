@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
+import type { Config } from '../../src/config/types.js'
 import {
   endpoint,
   fromEnv,
@@ -89,6 +90,98 @@ describe('a reference', () => {
       { BOT: 'bot-token', API: 'sk_live_1' },
     )
     expect([config.sync.discord?.botToken, config.provider?.apiKey]).toEqual(['bot-token', 'sk_live_1'])
+  })
+})
+
+describe('a reference to a secret that is not there, where secrets are read only when used', () => {
+  const url = fromEnv('URL')
+  const CONFIG = {
+    endpoints: {
+      live: endpoint('live', 'whsec_0123456789abcdef', `whsec_${fromEnv('ONE')}`, {
+        secret: fromFile('/nowhere/two'),
+        notAfter: '2027-01-31T00:00:00Z',
+      }),
+      sandbox: endpoint('sandbox', fromEnv('ONE')),
+    },
+    sync: {
+      discord: { botToken: fromEnv('BOT'), apiUrl: url },
+      telegram: { botToken: fromEnv('BOT'), updates: { url, secret: fromEnv('UPDATES') } },
+      webhook: { url, secret: [`whsec_${'A'.repeat(32)}`, fromEnv('OUT')] },
+    },
+    provider: { baseUrl: url, apiKey: fromEnv('API') },
+  }
+  const whenRead = (config: unknown) => {
+    const path = writeConfig(config)
+    return { path, ...loadConfig({ path, env: {}, secrets: 'when read' }) }
+  }
+
+  it('is no problem of the rest', () => {
+    const { config } = whenRead(CONFIG)
+    expect(config.endpoints.map(({ name, environment }) => [name, environment])).toEqual([
+      ['live', 'live'],
+      ['sandbox', 'sandbox'],
+    ])
+    expect(config.endpoints[0]?.secrets.map(({ notAfter }) => notAfter)).toEqual([
+      null,
+      null,
+      Date.UTC(2027, 0, 31),
+    ])
+    expect(config.endpoints[0]?.secrets[0]?.secret).toBe('whsec_0123456789abcdef')
+    expect(config.sync.webhook?.secrets[0]).toBe(`whsec_${'A'.repeat(32)}`)
+  })
+
+  it.each<[string, (config: Config) => unknown]>([
+    ['endpoints.live.secrets[1]', ({ endpoints }) => endpoints[0]?.secrets[1]?.secret],
+    ['endpoints.live.secrets[2].secret', ({ endpoints }) => endpoints[0]?.secrets[2]?.secret],
+    ['endpoints.sandbox.secrets[0]', ({ endpoints }) => ({ ...endpoints[1]?.secrets[0] })],
+    ['sync.discord.botToken', ({ sync }) => sync.discord?.botToken],
+    ['sync.discord.apiUrl', ({ sync }) => sync.discord?.apiUrl],
+    ['sync.telegram.botToken', ({ sync }) => JSON.stringify(sync.telegram)],
+    ['sync.telegram.updates.secret', ({ sync }) => sync.telegram?.updates?.secret],
+    ['sync.webhook.url', ({ sync }) => sync.webhook?.url],
+    ['sync.webhook.secret[1]', ({ sync }) => sync.webhook?.secrets.map((secret) => secret)],
+    ['provider.baseUrl', ({ provider }) => provider?.baseUrl],
+    ['provider.apiKey', ({ provider }) => provider?.apiKey],
+  ])('fails what reads %s, as the load would have', (place, read) => {
+    const { path, config } = whenRead(CONFIG)
+    const strict = refusal(() => loadConfig({ path, env: {} })).issues.find((issue) => issue.path === place)
+    expect(strict).toBeDefined()
+    expect(refusal(() => read(config))).toMatchObject({
+      code: 'config_invalid',
+      message: `the config file ${path} has a problem`,
+      issues: [strict],
+    })
+  })
+
+  it('is said to be unchecked', () => {
+    const { warnings } = whenRead({ endpoints: { live: endpoint('live', fromEnv('ONE')) } })
+    expect(warnings).toEqual([
+      {
+        path: 'endpoints.live.secrets[0]',
+        message:
+          "names the variable ONE, which is not set in this process's environment, and so is not checked",
+      },
+    ])
+  })
+
+  it.each([
+    ['of what every command needs', { database: { url: `sqlite:${fromEnv('DATA')}/a.db` } }, 'database.url'],
+    ['that is misspelt', { provider: { baseUrl: url, apiKey: `\${ENV:API}` } }, 'provider.apiKey'],
+    [
+      'to an environment',
+      { endpoints: { a: { environment: url, secrets: ['whsec_a'] } } },
+      'endpoints.a.environment',
+    ],
+  ])('is refused at the load %s', (_, config, place) => {
+    expect(refusal(() => whenRead(config)).issues.map(({ path }) => path)).toEqual([place])
+  })
+
+  it('is refused where it is set, and empty', () => {
+    const path = writeConfig({ endpoints: { live: endpoint('live', `whsec_${fromEnv('ONE')}`) } })
+    const { issues } = refusal(() => loadConfig({ path, env: { ONE: '' }, secrets: 'when read' }))
+    expect(issues).toEqual([
+      { path: 'endpoints.live.secrets[0]', message: 'is empty: nothing follows whsec_' },
+    ])
   })
 })
 

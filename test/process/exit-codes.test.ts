@@ -59,18 +59,20 @@ describe('every command', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
+  // That a secret is not there is a problem only of what needs all of them.
+  const WITHOUT_THE_UNSET = PROBLEMS.filter((path) => path !== 'endpoints.live.secrets[2]')
   it.each([
-    ['serve', (words: string, folder: string) => run(words, { folder })],
-    ['trigger payment.authorized', here],
-    ['check cus_1', here],
-    ['config check', here],
-  ])('%s exits 2 on a wrong config, with every problem and no secret', async (words, runIn) => {
+    ['serve', (words: string, folder: string) => run(words, { folder }), PROBLEMS],
+    ['trigger payment.authorized', here, WITHOUT_THE_UNSET],
+    ['check cus_1', here, WITHOUT_THE_UNSET],
+    ['config check', here, PROBLEMS],
+  ])('%s exits 2 on a wrong config, with every problem and no secret', async (words, runIn, problems) => {
     const folder = configuredFolder(WRONG_CONFIG)
     const { code, stdout, stderr } = await runIn(words, folder)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     const [first, ...rest] = stderr.trimEnd().split('\n')
-    expect(first).toBe(`error: the config file ${folder}/config.json has 3 problems`)
-    expect(rest.map((line) => line.replace(/: .*/, '').trim()).sort()).toEqual(PROBLEMS)
+    expect(first).toBe(`error: the config file ${folder}/config.json has ${problems.length} problems`)
+    expect(rest.map((line) => line.replace(/: .*/, '').trim()).sort()).toEqual(problems)
     expect(stderr).not.toContain(LEAKY)
     expect(readdirSync(folder)).toEqual(['config.json'])
   })

@@ -102,11 +102,19 @@ function secretFiles(configPath: string, text: string): readonly string[] {
 
 /** Whether a secret stands in the file itself, and not in a variable or another file. */
 function holdsSecret({ endpoints, sync, provider }: Config, text: string): boolean {
+  const webhookSecrets = sync.webhook?.secrets ?? []
   const secrets = [
-    ...endpoints.flatMap((endpoint) => endpoint.secrets.map(({ secret }) => secret)),
-    ...[sync.discord, sync.telegram].flatMap((bot) => (bot === null ? [] : [bot.botToken])),
-    ...(sync.webhook?.secrets ?? []),
-    ...(provider === null ? [] : [provider.apiKey]),
+    ...endpoints.flatMap((endpoint) => endpoint.secrets.map((one) => () => one.secret)),
+    ...[sync.discord, sync.telegram].flatMap((bot) => (bot === null ? [] : [() => bot.botToken])),
+    ...Object.keys(webhookSecrets).map((index) => () => webhookSecrets[Number(index)]),
+    ...(provider === null ? [] : [() => provider.apiKey]),
   ]
-  return secrets.some((secret) => text.includes(JSON.stringify(secret)))
+  return secrets.some((read) => {
+    try {
+      return text.includes(JSON.stringify(read()))
+    } catch {
+      // It can't be read here, and so is somewhere else.
+      return false
+    }
+  })
 }
