@@ -52,7 +52,7 @@ export interface Daemon {
   readonly url: string
   readonly webhooksUrl: string
   readonly metricsUrl: string
-  /** Takes over endpoints and API keys from a config read anew; all else needs a restart. */
+  /** Takes over endpoints, API keys, products and sync from a config that was read again; the rest needs a restart. */
   reload(config: Config): Promise<void>
   /** Stops accepting, answers what is under way, and closes the store. May be called twice. */
   stop(): Promise<void>

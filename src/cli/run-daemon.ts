@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { createFirstConfig } from '../config/first-start.js'
+import { valueAt } from '../config/json-values.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server-schema.js'
+import type { Config } from '../config/types.js'
 import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { createLogger } from '../log.js'
@@ -24,6 +27,8 @@ const STORE_FAILED =
   'The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
   'where the database is damaged, put a backup in its place with `latchkey restore`.'
 
+const NOTHING_TAKEN_OVER = 'nothing has changed that a running daemon takes over'
+
 /** Serves until a signal asks it to stop, or the store fails. */
 export async function runDaemon(options: SharedOptions, context: CliContext): Promise<void> {
   process.umask(PRIVATE)
@@ -41,6 +46,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   const log = createLogger(config.log.level)
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
+  let current = config
   daemon = await startDaemon(config, { clock: context.now, log })
   const stopped = stopSignal()
   // Last, since whoever reads the pid here may signal at once.
@@ -60,13 +66,57 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
     try {
       const { config: next, warnings: reloaded } = loadConfig({ path, env: context.env })
       await running.reload(next)
+      const takenOver = changedParts(current, next)
+      current = next
+      // At the more talkative of the two levels, so that a change of the level itself is told.
+      if (!log.isLevelEnabled('info')) log.level = next.log.level
       for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
-      log.info('read the config again: endpoints, API keys, products and sync are as it says')
+      const restart = changedPaths(needingRestart(config), needingRestart(next))
+      if (restart.length > 0) log.warn(`these changes in the config need a restart: ${restart.join(', ')}`)
+      const told = takenOver.length > 0 ? `took over ${takenOver.join(', ')}` : NOTHING_TAKEN_OVER
+      log.info(`read the config again: ${told}`)
+      log.level = next.log.level
     } catch (error) {
       const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
       log.error(problem, 'the config was read again, and is not usable: what runs stays')
     }
   }
+}
+
+/** What a running daemon takes over, by the names that the config has for it. */
+const TAKEN_OVER: Readonly<Record<string, (config: Config) => unknown>> = {
+  endpoints: ({ endpoints }) => endpoints,
+  'api.keys': ({ apiKeys }) => apiKeys,
+  products: ({ products }) => products,
+  sync: ({ sync }) => sync,
+  'log.level': ({ log }) => log.level,
+}
+
+function changedParts(before: Config, after: Config): readonly string[] {
+  return Object.entries(TAKEN_OVER).flatMap(([name, part]) =>
+    isDeepStrictEqual(part(before), part(after)) ? [] : [name],
+  )
+}
+
+/** All the rest; but the daemon itself says what a changed policy needs, and `provider` is used for nothing yet. */
+function needingRestart(config: Config): object {
+  const { path, endpoints, apiKeys, policy, products, sync, log, provider, database, ...rest } = config
+  return { ...rest, database: { url: database.url } }
+}
+
+/** `['server.port', 'retention.bodiesAfter']`: what differs, as the config names it. */
+function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): readonly string[] {
+  if (isDeepStrictEqual(before, after)) return []
+  const keys = new Set([before, after].flatMap((value) => (isObject(value) ? Object.keys(value) : [])))
+  // What is a duration in the file is milliseconds here.
+  if (keys.size === 0) return [path.join('.').replace(/Ms$/, '')]
+  return [...keys].flatMap((key) =>
+    changedPaths(valueAt(before, [key]), valueAt(after, [key]), [...path, key]),
+  )
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** Resolves at the first request to stop. A second one ends the process at once, as ever. */

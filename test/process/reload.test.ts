@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
+import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/program.js'
 import { customerStory, deliver } from './load.js'
 import {
   API_KEY,
@@ -17,6 +19,7 @@ import {
 const NEW_SECRET = 'whsec_rotated_0123456789'
 const NEW_KEY = 'lk_second_key'
 const TAKEN_OVER = 'read the config again'
+const NEEDS_RESTART = 'these changes in the config need a restart'
 const NOT_USABLE = 'the config was read again, and is not usable'
 
 /** Has the daemon read its config again, and resolves with what it logged once that begins with `message`. */
@@ -107,6 +110,85 @@ describe('on SIGHUP a daemon', () => {
     expectUntold(daemon)
   })
 
+  it('names every change that needs a restart, again until it is undone, and what it took over', async () => {
+    const port = await freePort()
+    const folder = configuredFolder({ ...CONFIG, server: { port } })
+    const daemon = await serve(folder, { LATCHKEY_PORT: '' })
+    const changed = {
+      ...CONFIG,
+      server: { port: port + 1, trustProxy: 1, metrics: { port: port + 2 } },
+      database: { url: 'sqlite:other.db' },
+      backup: { folder: 'backups' },
+      retention: { bodiesAfter: '40d' },
+      erasure: { onCustomerDeleted: true },
+      identity: { ref: 'metadata.user' },
+      api: { keys: [keyEntry('second', NEW_KEY)] },
+      sync: { sweepEvery: '2h' },
+    }
+    rewriteConfig(folder, changed)
+    expect(await reload(daemon, NEEDS_RESTART)).toMatchObject({
+      level: 40,
+      msg: `${NEEDS_RESTART}: server.port, server.trustProxy, server.metrics.host, server.metrics.port, backup.folder, backup.every, backup.keep, retention.bodiesAfter, erasure.onCustomerDeleted, identity.ref, database.url`,
+    })
+    await daemon.until(/"msg":"read the config again: took over api\.keys, sync"/)
+    expect((await ask(daemon, '/entitlements/cus_1', NEW_KEY)).status).toBe(200)
+
+    rewriteConfig(folder, { ...CONFIG, server: { port: port + 1 }, products: { pro_1: {} } })
+    daemon.signal('SIGHUP')
+    await daemon.until(/"msg":"read the config again: took over api\.keys, products, sync"/)
+    expect(warningsOf(daemon).at(-1)).toBe(`${NEEDS_RESTART}: server.port`)
+
+    rewriteConfig(folder, { ...CONFIG, server: { port } })
+    daemon.signal('SIGHUP')
+    await daemon.until(/"msg":"read the config again: took over products"/)
+    daemon.signal('SIGHUP')
+    await daemon.until(/"msg":"read the config again: nothing has changed that a running daemon takes over"/)
+    expect(warningsOf(daemon)).toHaveLength(2)
+  })
+
+  it('does not name what the environment overrides, which a restart would not change', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    rewriteConfig(folder, { ...CONFIG, server: { port: 4999 } })
+    await reload(daemon, 'read the config again: nothing has changed')
+    expect(warningsOf(daemon)).toEqual([])
+  })
+
+  it('takes over the log level, and says so under the more talkative of the two', async () => {
+    const folder = configuredFolder({ ...CONFIG, log: { level: 'info' } })
+    const daemon = await serve(folder)
+    rewriteConfig(folder, { ...CONFIG, log: { level: 'silent' } })
+    await reload(daemon, 'read the config again: took over log\\.level"')
+    const { length } = daemon.logged()
+
+    rewriteConfig(folder, { ...CONFIG, endpoints: {}, log: { level: 'silent' } })
+    daemon.signal('SIGHUP')
+    const gone = async () => (await deliver(daemon.url, customerStory(0).events)).refused
+    await eventually(async () => expect(await gone()).toEqual([404, 404]))
+    expect(daemon.logged()).toHaveLength(length)
+
+    rewriteConfig(folder, { ...CONFIG, log: { level: 'debug' } })
+    await reload(daemon, 'read the config again: took over endpoints, log\\.level"')
+  })
+
+  it('keeps what runs where the config is nested beyond reason, and says where in one line', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    for (const text of ['['.repeat(1_000_000), '{"a":'.repeat(100_000)]) {
+      const before = daemon.stdout().split('\n').length
+      rewriteConfig(folder, text)
+      daemon.signal('SIGHUP')
+      await eventually(async () => expect(daemon.stdout().split('\n')).toHaveLength(before + 1))
+      expect(daemon.logged().at(-1)).toMatchObject({
+        level: 50,
+        msg: expect.stringContaining(NOT_USABLE),
+        why: expect.stringMatching(/ is nested more than 64 levels deep at line 1, column \d+$/),
+      })
+      expect(daemon.logged().at(-1)).not.toHaveProperty('err')
+    }
+    expect((await ask(daemon, '/entitlements/cus_1', API_KEY)).status).toBe(200)
+  })
+
   it('keeps what runs where the config is no JSON, and takes it over once it is mended', async () => {
     const folder = configuredFolder()
     const daemon = await serve(folder)
@@ -121,6 +203,13 @@ describe('on SIGHUP a daemon', () => {
     expectUntold(daemon)
   })
 })
+
+function warningsOf(daemon: ServedDaemon): unknown[] {
+  return daemon
+    .logged()
+    .filter(({ level }) => level === 40)
+    .map(({ msg }) => msg)
+}
 
 /** Nothing that opens anything may be in what the daemon wrote. */
 function expectUntold(daemon: ServedDaemon): void {
