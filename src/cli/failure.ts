@@ -46,14 +46,31 @@ function describeFailure(error: unknown): Failure {
 
 function textOf(error: unknown): string {
   if (!(error instanceof Error && 'code' in error)) return failureText(error)
-  if (error.code === 'EADDRINUSE' && 'address' in error && 'port' in error) {
-    return `something else listens on ${error.address}:${error.port}: set another port in the config, or LATCHKEY_PORT`
-  }
+  if (isSystemRefusal(error) && error.syscall === 'listen' && 'address' in error && 'port' in error)
+    return listenText(error, String(error.address), Number(error.port))
+  if (isSystemRefusal(error) && error.syscall === 'getaddrinfo' && 'hostname' in error)
+    return `the host ${error.hostname} can't be found: ${ANOTHER_HOST}`
   // Not as the system says it, which begins with codes and ends with the name of a call.
   if (isSystemRefusal(error) && error.path !== undefined) {
     return `${error.path} can't be used: ${refusalText(error)}`
   }
   return failureText(error)
+}
+
+const ANOTHER_HOST = 'set another host in the config, or LATCHKEY_HOST'
+const ANOTHER_PORT = 'set another port in the config, or LATCHKEY_PORT'
+
+function listenText(error: NodeJS.ErrnoException, host: string, port: number): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return `something else listens on ${host}:${port}: ${ANOTHER_PORT}`
+    case 'EADDRNOTAVAIL':
+      return `this machine has no address ${host} to listen on: ${ANOTHER_HOST}`
+    case 'EACCES':
+      return `this user may not listen on ${host}:${port}; ports under 1024 are often kept for root: ${ANOTHER_PORT}`
+    default:
+      return `can't listen on ${host}:${port}, ${refusalText(error)}: ${ANOTHER_HOST}`
+  }
 }
 
 /** Commander has shown the version or the help already: as it was asked to, or because no command was named. */

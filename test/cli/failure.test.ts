@@ -45,6 +45,23 @@ describe('a failure', () => {
     expect(err).toBe("error: /nowhere/config.json can't be used: no such file or directory (ENOENT)\n")
   })
 
+  it.each([
+    [
+      'EACCES',
+      'this user may not listen on 127.0.0.1:80; ports under 1024 are often kept for root: set another port in the config, or LATCHKEY_PORT',
+    ],
+    [
+      'EAFNOSUPPORT',
+      "can't listen on 127.0.0.1:80, listen EAFNOSUPPORT: set another host in the config, or LATCHKEY_HOST",
+    ],
+  ])('to listen, %s, says what to do', (code, message) => {
+    const refused = { code, syscall: 'listen', address: '127.0.0.1', port: 80 }
+    expect(report(Object.assign(new Error(`listen ${code}`), refused))).toEqual({
+      exitCode: 1,
+      err: `error: ${message}\n`,
+    })
+  })
+
   it('of SQLite is told in a line, with its code', () => {
     const full = new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
     expect(report(full)).toEqual({ exitCode: 1, err: 'error: database or disk is full (SQLITE_FULL)\n' })
