@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
-import { createFirstConfig } from '../config/first-start.js'
+import { createFirstConfig, type FirstConfig, type FirstConfigOptions } from '../config/first-start.js'
 import { valueAt } from '../config/json-values.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
@@ -13,6 +13,7 @@ import { createLogger } from '../log.js'
 import type { SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { issueLine } from './failure.js'
+import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 /** Whatever the daemon creates is its user's alone. */
 const PRIVATE = 0o077
@@ -40,7 +41,11 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   if (!named && !existsSync(path)) {
     const { LATCHKEY_HOST: host = DEFAULT_HOST, LATCHKEY_PORT: port = DEFAULT_PORT } = context.env
     const url = `http://${host}:${port}`
-    context.out(createFirstConfig({ path, isTerminal: context.isTerminal, url }).text)
+    const { isTerminal, out, err } = context
+    const { text } = makeFirstConfig({ path, isTerminal, url })
+    // Where no person reads standard output, whatever collects it expects lines of the log.
+    if (isTerminal) out(text)
+    else err(text)
   }
   const { config, warnings } = loadConfig({ path, env: context.env })
   const log = createLogger(config.log.level)
@@ -80,6 +85,22 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
       log.error(problem, 'the config was read again, and is not usable: what runs stays')
     }
+  }
+}
+
+function makeFirstConfig(options: FirstConfigOptions): FirstConfig {
+  try {
+    return createFirstConfig(options)
+  } catch (error) {
+    if (!isSystemRefusal(error)) throw error
+    const todo = 'start in a folder that can be written, or name a config with --config'
+    throw new LatchkeyError(
+      'output_failed',
+      `${options.path} can't be made: ${refusalText(error)}: ${todo}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

@@ -21,7 +21,7 @@ export interface FirstConfigOptions {
 
 export interface FirstConfig {
   readonly key: string
-  /** What to print on standard output, and nowhere else: on a terminal it shows the key. */
+  /** What to show on the terminal, and in no log: there it holds the key. */
   readonly text: string
 }
 
@@ -71,10 +71,11 @@ function firstStartText(path: string, url: string, keyLine: string, token: strin
     `Made ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`,
     keyLine,
     '',
-    'Try next, while this runs:',
+    'Try next, in a second terminal while this runs:',
+    `  export LATCHKEY_KEY=${token}`,
     '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
     '  npx latchkey check cus_1',
-    `  curl -H "Authorization: Bearer ${token}" ${url}/entitlements/cus_1`,
+    `  curl -H "Authorization: Bearer $LATCHKEY_KEY" ${url}/entitlements/cus_1`,
     '',
   ].join('\n')
 }

@@ -68,8 +68,9 @@ describe('the config of a first start', () => {
     expect(text).toContain(`API key (shown only now): ${key}\n`)
     expect(text).toContain('  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1\n')
     expect(text).toContain('  npx latchkey check cus_1\n')
+    expect(text).toContain(`  export LATCHKEY_KEY=${key}\n`)
     expect(text).toContain(
-      `  curl -H "Authorization: Bearer ${key}" http://127.0.0.1:4680/entitlements/cus_1\n`,
+      '  curl -H "Authorization: Bearer $LATCHKEY_KEY" http://127.0.0.1:4680/entitlements/cus_1\n',
     )
     expect(existsSync(join(dirname(path), 'data'))).toBe(false)
   })
@@ -78,6 +79,7 @@ describe('the config of a first start', () => {
     const { path, key, text } = firstStart({ isTerminal: false })
     const data = join(dirname(path), 'data')
     expect(text).toContain('API key: in data/first-key.txt\n')
+    expect(text).toContain('  export LATCHKEY_KEY=$(cat data/first-key.txt)\n')
     expect(text).not.toContain(key)
     expect(readFileSync(join(data, 'first-key.txt'), 'utf8')).toBe(`${key}\n`)
     expect([modeOf(data), modeOf(join(data, 'first-key.txt'))]).toEqual(['700', '600'])

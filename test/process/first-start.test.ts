@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -42,12 +42,13 @@ describe('a first start in an empty folder', () => {
     daemon.signal('SIGTERM')
 
     const { stdout, stderr } = await daemon.exit
-    expect(stderr).toBe('')
-    expect(stdout).toContain('API key: in data/first-key.txt\n')
-    expect(stdout).toContain('  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1\n')
-    expect(stdout).toContain('  npx latchkey check cus_1\n')
-    expect(stdout).not.toContain(key)
-    expect(stdout).not.toContain('whsec_')
+    expect(stderr).toContain('API key: in data/first-key.txt\n')
+    expect(stderr).toContain('  export LATCHKEY_KEY=$(cat data/first-key.txt)\n')
+    expect(stderr).toContain('  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1\n')
+    expect(stderr).toContain('  npx latchkey check cus_1\n')
+    expect(stdout + stderr).not.toContain(key)
+    expect(stdout + stderr).not.toContain('whsec_')
+    for (const line of stdout.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg')
     expect(readFileSync(join(folder, 'config.json'), 'utf8')).not.toContain(key)
   })
 
@@ -59,7 +60,7 @@ describe('a first start in an empty folder', () => {
     onTestFinished(() => endIfRunning(daemon.pid))
 
     const [, key = ''] = await daemon.until(/API key \(shown only now\): (lk_[\w-]{43})\r?\n/)
-    expect(daemon.stdout()).toContain(`Authorization: Bearer ${key}`)
+    expect(daemon.stdout()).toContain(`  export LATCHKEY_KEY=${key}\r\n`)
     expect((await ask(daemon, '/entitlements/cus_1', key)).status).toBe(200)
     expect(existsSync(join(folder, 'data', 'first-key.txt'))).toBe(false)
     process.kill(daemon.pid, 'SIGTERM')
@@ -78,7 +79,7 @@ describe('a start', () => {
     const key = firstKey(folder)
 
     const second = await serve(folder)
-    expect(second.stdout()).not.toContain('Made ')
+    expect(second.stdout() + second.stderr()).not.toContain('Made ')
     expect(readFileSync(join(folder, 'config.json'), 'utf8')).toBe(config)
     expect(firstKey(folder)).toBe(key)
     expect((await ask(second, '/entitlements/cus_1', key)).status).toBe(200)
@@ -101,6 +102,7 @@ describe('a start', () => {
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as AddressInfo
     const folder = temporaryFolder()
+    writeFileSync(join(folder, 'config.json'), '{}')
     const { code, stderr } = await startProgram(latchkey('serve'), {
       folder,
       env: { LATCHKEY_PORT: String(port) },
@@ -110,6 +112,31 @@ describe('a start', () => {
       `error: something else listens on 127.0.0.1:${port}: set another port in the config, or LATCHKEY_PORT\n`,
     )
   })
+
+  it.each([
+    [
+      '192.0.2.1',
+      'this machine has no address 192.0.2.1 to listen on: set another host in the config, or LATCHKEY_HOST',
+    ],
+    [
+      'no-such-host.invalid',
+      "the host no-such-host.invalid can't be found: set another host in the config, or LATCHKEY_HOST",
+    ],
+  ])('exits 1 and says what to do where it can not listen on %s', async (LATCHKEY_HOST, message) => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'config.json'), '{}')
+    const { code, stderr } = await runProgram(latchkey('serve'), { folder, env: { LATCHKEY_HOST } })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `error: ${message}\n` })
+  })
+})
+
+// Where not even root can make a file.
+it.skipIf(!existsSync('/proc/self'))('a first start says so where it can not make its config', async () => {
+  const { code, stdout, stderr } = await runProgram(latchkey('serve'), { folder: '/proc' })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(
+    /^error: \/proc\/config\.json can't be made: [^:]+: start in a folder that can be written, or name a config with --config\n$/,
+  )
 })
 
 function endIfRunning(pid: number): void {

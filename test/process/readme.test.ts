@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { writeConfig } from '../config/config-file.js'
 import { freePort, ROOT, runProgram, startProgram, temporaryFolder } from '../setup/program.js'
@@ -13,6 +13,10 @@ const INSTALL = 'npm ci && '
 const DEFAULT_PORT = '4680'
 const MADE_BY_THE_FIRST_START = ['config.json', 'data/first-key.txt']
 
+const KEY_FROM_FILE = 'export LATCHKEY_KEY=$(cat data/first-key.txt)'
+
+/** `script` of util-linux runs a program on a terminal of its own; nothing else does on every machine. */
+const HAS_SCRIPT = /util-linux/.test(spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout ?? '')
 const HAS_CURL = spawnSync('curl', ['--version']).status === 0
 
 /** The names in an object, and in the first item of a list: what a reader may rely on in an answer. */
@@ -57,7 +61,8 @@ describe('the commands of the README', () => {
     expect(await run(grant)).toMatch(/^payment\.authorized .* applied\npro_1 {2}active {2}since \d.*\n$/)
     expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}until \d.*\n$/)
     if (HAS_CURL) {
-      const answer = JSON.parse(await run(query))
+      expect(README).toContain(`\`${KEY_FROM_FILE}\``)
+      const answer = JSON.parse(await run(`${KEY_FROM_FILE}\n${query}`))
       expect(answer).toMatchObject({
         customerId: 'cus_1',
         environment: 'sandbox',
@@ -91,6 +96,28 @@ describe('the commands of the README', () => {
       { productId: 'pro_1', active: false, status: 'refunded' },
     ])
   })
+
+  it.skipIf(!HAS_CURL || !HAS_SCRIPT)(
+    'ask with the key that a first start printed on a terminal',
+    async () => {
+      const [, grant, , query = ''] = blocks('sh')
+      const folder = installedCheckout()
+      const port = String(await freePort())
+      const env = { LATCHKEY_PORT: port, npm_config_offline: 'true', npm_config_update_notifier: 'false' }
+      const daemon = await serve(folder, env, ['script', '-qec', 'npm start', '/dev/null'])
+      // It has a session of its own there, out of reach of what ends the rest of a test.
+      onTestFinished(() => void process.kill(daemon.pid, 'SIGKILL'))
+      const [, line = ''] = await daemon.until(/^ *(export LATCHKEY_KEY=lk_\S+)\r?$/m)
+      const script = [line, grant, query].join('\n').replaceAll(DEFAULT_PORT, port)
+      const { code, stdout } = await runProgram(['sh', '-ec', script], { folder, env })
+      expect(code).toBe(0)
+      expect(JSON.parse(stdout.slice(stdout.indexOf('{')))).toMatchObject({
+        customerId: 'cus_1',
+        entitlements: [{ productId: 'pro_1', active: true }],
+      })
+      expect(existsSync(join(folder, 'data', 'first-key.txt'))).toBe(false)
+    },
+  )
 
   it('test it as the project itself is tested', () => {
     const commands = readFileSync(join(ROOT, '.ci', 'run'), 'utf8')

@@ -25,8 +25,9 @@ export function namedFiles(): string[] {
 const CHECKED_OUT = [
   'package.json',
   'tsconfig.json',
-  'bin',
   'scripts',
+  'bench',
+  'bin',
   'src',
   'migrations',
   'config.schema.json',
