@@ -52,7 +52,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     sync: await sync.status(environments),
-    outbound: await outbound.status(),
+    outbound: await outbound.status(environments),
     outages: await currentOutages(),
   })
   const outages = createOutages({

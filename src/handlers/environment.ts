@@ -6,9 +6,12 @@ import { invalidParameter, readParameter } from './query.js'
 /** The whole query of a route that takes nothing else. */
 export const ENVIRONMENT_ONLY = ['environment'] as const
 
+/** Every environment that the store may hold data of, configured today or not. */
+const BOTH: readonly Environment[] = ['live', 'sandbox']
+
 /**
- * The environment that a question is about: `?environment=`, or else live, or else the only one that is
- * configured.
+ * The environment that a question is about: `?environment=`; left out, the only one of the key, else the only one
+ * that is configured, else live.
  *
  * @throws LatchkeyError `invalid_request` for another word; `forbidden` if it is outside the key's.
  */
@@ -18,7 +21,7 @@ export function readEnvironment(
   key: ApiKey,
 ): Environment {
   const named = readParameter(query, 'environment')
-  const environment = named ?? (isSandboxOnly(configured) ? 'sandbox' : 'live')
+  const environment = named ?? onlyOne(key.environments) ?? onlyOne(configured) ?? 'live'
   if (environment !== 'live' && environment !== 'sandbox') {
     throw invalidParameter('environment', 'is neither "live" nor "sandbox"')
   }
@@ -41,6 +44,25 @@ export function shownEnvironments(
   return query.has('environment') ? [readEnvironment(query, configured, key)] : key.environments
 }
 
-function isSandboxOnly(configured: readonly Environment[]): boolean {
-  return configured.includes('sandbox') && !configured.includes('live')
+/** Whether a key is for every environment. */
+export function isForBoth(key: ApiKey): boolean {
+  return BOTH.every((environment) => key.environments.includes(environment))
+}
+
+/**
+ * Sees that a key is for every environment, for what can't be done, or shown, in one of them alone.
+ *
+ * @throws LatchkeyError `forbidden`.
+ */
+export function requireBoth(key: ApiKey, what = 'This request'): void {
+  if (isForBoth(key)) return
+  throw new LatchkeyError(
+    'forbidden',
+    `${what} affects live and sandbox: use a key for both environments, or the latchkey command beside the daemon.`,
+  )
+}
+
+function onlyOne(environments: readonly Environment[]): Environment | null {
+  const [only, ...others] = new Set(environments)
+  return only !== undefined && others.length === 0 ? only : null
 }

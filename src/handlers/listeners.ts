@@ -92,7 +92,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const clientAddress = createClientAddress(addresses.trustProxy)
   const api = createApi(deps, createAuthenticate({ ...deps, clientAddress, failures: createFailureLimit() }))
   const local = createApi(deps, createLocalAuthenticate())
-  const openMetrics = getMetrics({ registry: metrics.registry, authenticate: null })
+  const openMetrics = getMetrics({ ...deps, registry: metrics.registry, authenticate: null })
 
   // One line in a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
@@ -153,7 +153,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
     routes: hot,
     healthz: healthz(deps),
     readyz: readyz(deps),
-    getMetrics: getMetrics({ registry: metrics.registry, authenticate }),
+    getMetrics: getMetrics({ ...deps, registry: metrics.registry, authenticate }),
     log,
   })
   return { delivered, hot, app }

@@ -1,10 +1,16 @@
 import type { AccessDifference, DifferenceSummary } from '../ingest/access-difference.js'
 import type { RebuildStatus } from '../ingest/rebuild-jobs.js'
+import type { Environment } from '../provider/event.js'
 import { isoOrNull } from './entitlement-json.js'
 
-/** How a rebuild stands, as the wire shows it. */
-export function rebuildJson(status: RebuildStatus) {
-  return status.state === 'done' ? { state: status.state, ...summaryJson(status.summary) } : status
+/**
+ * The state of a rebuild, as the wire shows it.
+ * @param environment of which the changes are shown; null: of both
+ */
+export function rebuildJson(status: RebuildStatus, environment: Environment | null = null) {
+  if (status.state !== 'done') return status
+  const { state, summary } = status
+  return { state, ...summaryJson(environment === null ? summary : summary.byEnvironment[environment]) }
 }
 
 export type RebuildJson = ReturnType<typeof rebuildJson>

@@ -3,6 +3,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { RebuildJobs } from '../ingest/rebuild-jobs.js'
 import type { Authenticate } from './authenticate.js'
+import { ENVIRONMENT_ONLY, readEnvironment, requireBoth } from './environment.js'
 import { readParameter, readQuery } from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
 import { rebuildJson } from './rebuild-json.js'
@@ -32,7 +33,7 @@ const ACCEPTED = { ...NOT_STORED, Location: '/rebuild' }
 function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'POST')
-    authenticate(req, 'admin')
+    requireBoth(authenticate(req, 'admin'))
     const expected = readParameter(readQuery(req, ['expect']), 'expect')
     const { policy, fingerprint } = configuredPolicy()
     if (expected !== null && expected !== fingerprint) {
@@ -45,16 +46,22 @@ function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps)
   }
 }
 
-/** POST /rebuild: rebuilds under the policy in force. GET /rebuild: how the last one stands. */
+/**
+ * POST /rebuild: rebuilds both environments under the policy in force. GET /rebuild: the state of the last one, with
+ * what it changed; `?environment=`: in that environment alone.
+ */
 function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD', 'POST')
-    authenticate(req, 'admin')
-    readQuery(req, [])
+    const key = authenticate(req, 'admin')
+    requireBoth(key)
     if (req.method === 'POST') {
+      readQuery(req, [])
       sendJson(res, 202, rebuildJson(rebuilds.start(await policyInForce())), ACCEPTED)
     } else {
-      sendJson(res, 200, rebuildJson(await rebuilds.status()), NOT_STORED)
+      const query = readQuery(req, ENVIRONMENT_ONLY)
+      const environment = query.has('environment') ? readEnvironment(query, [], key) : null
+      sendJson(res, 200, rebuildJson(await rebuilds.status(), environment), NOT_STORED)
     }
   }
 }

@@ -20,7 +20,8 @@ import { sendJson } from './send.js'
 import type { StoredEventDeps } from './stored-events.js'
 import { unknownEndpoint } from './unknown-endpoint.js'
 
-export interface ReplaysDeps extends Pick<StoredEventDeps, 'endpointNames' | 'storedEvents'> {
+export interface ReplaysDeps
+  extends Pick<StoredEventDeps, 'endpointNames' | 'endpointNamed' | 'storedEvents'> {
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; asked each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]

@@ -6,6 +6,7 @@ import type {
   StoredEventDetail,
 } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
+import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { readEnvironment } from './environment.js'
@@ -46,6 +47,7 @@ export interface StoredEventDeps {
   readonly environments: () => readonly Environment[]
   /** Through which events may come today, by hand included; asked each time as well. */
   readonly endpointNames: () => readonly string[]
+  readonly endpointNamed: (name: string) => Endpoint | undefined
   readonly storedEvents: StoredEventQuestions
 }
 

@@ -3,7 +3,7 @@ import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import { planJson } from './sync-json.js'
-import { authorizeSync, NOT_STORED, requireTargets, type SyncDeps } from './sync-questions.js'
+import { authorizeSync, findingsIn, NOT_STORED, requireTargets, type SyncDeps } from './sync-questions.js'
 
 /** GET /sync/plan: the calls that would be made now; makes none. */
 export function getSyncPlan(deps: SyncDeps): RawHandler {
@@ -20,9 +20,10 @@ export function getSyncCheck(deps: SyncDeps): RawHandler {
   const { sync } = deps
   return async (req, res) => {
     requireMethod(req, res, 'GET')
-    authorizeSync(req, deps)
+    const environments = authorizeSync(req, deps)
     await requireTargets(sync)
-    sendJson(res, 200, checkJson(await sync.check()), NOT_STORED)
+    const findings = await findingsIn(environments, await sync.check(), sync)
+    sendJson(res, 200, checkJson(findings), NOT_STORED)
   }
 }
 

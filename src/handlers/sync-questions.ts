@@ -3,16 +3,17 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { Outage } from '../sync/outages.js'
 import type { OutboundStatus } from '../sync/outbound.js'
+import type { CheckFinding } from '../sync/platform.js'
 import type { RunOptions, Sync, SyncRun, SyncStatus } from '../sync/sync.js'
 import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, shownEnvironments } from './environment.js'
+import { ENVIRONMENT_ONLY, requireBoth, shownEnvironments } from './environment.js'
 import { readQuery } from './query.js'
 
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
   /** Whether there is any role or group that is configured, or was: what was given in it is to be taken back still. */
   readonly hasTargets: () => Promise<boolean>
-  /** @param environments whose targets it tells; left out: of both */
+  /** @param environments whose targets and messages it shows; left out: of both */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** @throws LatchkeyError `plan_changed` */
   readonly run: (options: RunOptions) => Promise<SyncRunReport>
@@ -73,16 +74,21 @@ export function authorizeSync(
 }
 
 /**
- * Sees that the request's key has the right in every environment, for what can't be done in one of them alone.
+ * Sees that the request's key is for both environments, for what can't be done in one of them alone.
  * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`
  */
-export function authorizeAllSync(req: IncomingMessage, { authenticate, environments }: SyncDeps): void {
-  const key = authenticate(req, 'admin')
+export function authorizeAllSync(req: IncomingMessage, { authenticate }: SyncDeps): void {
+  requireBoth(authenticate(req, 'admin'))
   readQuery(req, [])
-  const missing = environments().find((environment) => !key.environments.includes(environment))
-  if (missing === undefined) return
-  throw new LatchkeyError(
-    'forbidden',
-    `This key is not for the environment "${missing}", which that is about too.`,
-  )
+}
+
+/** Leaves out what was found about targets of other environments; what was found about a platform concerns all. */
+export async function findingsIn(
+  environments: readonly Environment[],
+  findings: readonly CheckFinding[],
+  { status }: Pick<SyncQuestions, 'status'>,
+): Promise<readonly CheckFinding[]> {
+  const namesOf = ({ sync }: SyncState) => sync.targets.map(({ target }) => target)
+  const [own, all] = [namesOf(await status(environments)), namesOf(await status())]
+  return findings.filter(({ about }) => own.includes(about) || !all.includes(about))
 }

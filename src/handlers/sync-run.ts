@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RunOptions } from '../sync/sync.js'
+import { requireBoth } from './environment.js'
 import { idText } from './manual-act.js'
 import type { RawHandler } from './raw-handler.js'
 import { invalidBody, readJson } from './read-json.js'
@@ -46,6 +47,8 @@ export function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
     const environments = authorizeSync(req, deps)
     requireJson(req)
     const options: RunOptions = { ...(await readJson(req, runBody)), environments }
+    // It may take away roles in any environment.
+    if (options.sweep === true) requireBoth(deps.authenticate(req, 'admin'), 'A sweep')
     requireOwn(options.retry?.environment, environments)
     if (options.retry?.target !== WEBHOOK_TARGET) {
       await requireTargets(sync)

@@ -8,6 +8,7 @@ import { outageJson, outboundJson, type SyncStatusJson, syncStatusJson } from '.
 import {
   authorizeAllSync,
   authorizeSync,
+  findingsIn,
   NOT_STORED,
   type SyncDeps,
   type SyncState,
@@ -18,7 +19,10 @@ export function getSync(deps: SyncDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
     const environments = authorizeSync(req, deps)
-    sendJson(res, 200, syncStateJson(await deps.sync.status(environments)), NOT_STORED)
+    const { sync, outbound, outages } = await deps.sync.status(environments)
+    const problems = await findingsIn(environments, sync.checked?.problems ?? [], deps.sync)
+    const checked = sync.checked && { ...sync.checked, problems }
+    sendJson(res, 200, syncStateJson({ sync: { ...sync, checked }, outbound, outages }), NOT_STORED)
   }
 }
 

@@ -3,8 +3,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { isSamePolicy } from '../store/policy.js'
 import type { RebuildProgress } from '../store/rebuild-progress.js'
-import type { DifferenceSummary } from './access-difference.js'
-import type { Rebuild } from './rebuild.js'
+import type { Rebuild, RebuildSummary } from './rebuild.js'
 
 /** How the last rebuild stands. */
 export type RebuildStatus =
@@ -12,7 +11,7 @@ export type RebuildStatus =
   /** Before this process was started: given again, it goes on. */
   | { readonly state: 'interrupted'; readonly folded: number }
   | { readonly state: 'running'; readonly folded: number; readonly total: number }
-  | { readonly state: 'done'; readonly summary: DifferenceSummary }
+  | { readonly state: 'done'; readonly summary: RebuildSummary }
   | { readonly state: 'failed'; readonly reason: string }
 
 export interface RebuildJobs {

@@ -42,11 +42,16 @@ export interface RebuildDeps {
   readonly pace?: FoldingPace
 }
 
+/** What a rebuild has changed, in all and in each environment. */
+export interface RebuildSummary extends DifferenceSummary {
+  readonly byEnvironment: Readonly<Record<Environment, DifferenceSummary>>
+}
+
 /**
  * Its progress is told in sources, by a count of those that stand.
  * @throws {LatchkeyError} `rebuild_interrupted`
  */
-export type Rebuild = (policy: Policy, options?: WorkOptions) => Promise<DifferenceSummary>
+export type Rebuild = (policy: Policy, options?: WorkOptions) => Promise<RebuildSummary>
 
 /**
  * Folds every source from nothing but the stored events under a policy, beside the live state, and puts the
@@ -69,7 +74,7 @@ export function createRebuild({ db, clock, pace = PACE }: RebuildDeps): Rebuild 
       const [from, place]: [RebuildProgress, WalkPlace] = [progress, progress.place]
       progress = await db.transaction().execute((trx) => foldNext(trx, from, place, pace))
     }
-    const counter = createDifferenceCounter(SAMPLE_SIZE)
+    const counter = createRebuildCounter()
     let isSwapped = false
     while (!isSwapped) {
       onProgress(progress.folded, total)
@@ -88,7 +93,7 @@ export function createRebuild({ db, clock, pace = PACE }: RebuildDeps): Rebuild 
   /** Mends what is written down of anybody otherwise than the sources say, though these are as they should be. */
   async function rewriteAll(
     environment: Environment,
-    counter: DifferenceCounter,
+    counter: Pick<DifferenceCounter, 'add'>,
     between: () => Promise<void>,
   ): Promise<void> {
     const rewritten = eachCustomers(
@@ -102,6 +107,21 @@ export function createRebuild({ db, clock, pace = PACE }: RebuildDeps): Rebuild 
       between,
     )
     for await (const difference of rewritten) counter.add(difference)
+  }
+}
+
+function createRebuildCounter(): Pick<DifferenceCounter, 'add'> & { summary(): RebuildSummary } {
+  const all = createDifferenceCounter(SAMPLE_SIZE)
+  const by = { live: createDifferenceCounter(SAMPLE_SIZE), sandbox: createDifferenceCounter(SAMPLE_SIZE) }
+  return {
+    add(difference) {
+      all.add(difference)
+      by[difference.environment].add(difference)
+    },
+    summary: () => ({
+      ...all.summary(),
+      byEnvironment: { live: by.live.summary(), sandbox: by.sandbox.summary() },
+    }),
   }
 }
 

@@ -24,7 +24,7 @@ export async function swapRebuilt(
   trx: Transaction<Database>,
   policy: Policy,
   now: number,
-  counter: DifferenceCounter,
+  counter: Pick<DifferenceCounter, 'add'>,
 ): Promise<void> {
   await tellDue(trx, now)
   const affected = await loadAffectedCustomers(trx)

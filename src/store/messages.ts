@@ -1,5 +1,7 @@
 import type { Kysely } from 'kysely'
+import type { Environment } from '../provider/event.js'
 import { type Change, changeOf } from './changes.js'
+import { ENVIRONMENTS } from './environments.js'
 import type { Database } from './schema.js'
 import type { MessagesTable } from './sync-schema.js'
 
@@ -60,9 +62,13 @@ export interface MessageCount {
   readonly lastError: string | null
 }
 
-export async function countMessages(db: Kysely<Database>): Promise<readonly MessageCount[]> {
+export async function countMessages(
+  db: Kysely<Database>,
+  environments: readonly Environment[] = ENVIRONMENTS,
+): Promise<readonly MessageCount[]> {
   const rows = await db
     .selectFrom('messages')
+    .where('environment', 'in', environments)
     .select(({ fn }) => [
       'parked',
       fn.countAll<number>().as('count'),
@@ -75,7 +81,7 @@ export async function countMessages(db: Kysely<Database>): Promise<readonly Mess
       parked,
       count: Number(count),
       oldestAt: Number(oldest_at),
-      lastError: await lastErrorOf(db, parked),
+      lastError: await lastErrorOf(db, environments, parked),
     })),
   )
 }
@@ -93,13 +99,18 @@ export async function findOpenMessageFailure(
     .where('parked', 'is', null)
     .where('last_error', 'is not', null)
     .executeTakeFirst()
-  const error = await lastErrorOf(db, null)
+  const error = await lastErrorOf(db, ENVIRONMENTS, null)
   return row?.since == null || error === null ? null : { since: Number(row.since), error }
 }
 
-async function lastErrorOf(db: Kysely<Database>, parked: MessagesTable['parked']): Promise<string | null> {
+async function lastErrorOf(
+  db: Kysely<Database>,
+  environments: readonly Environment[],
+  parked: MessagesTable['parked'],
+): Promise<string | null> {
   const row = await db
     .selectFrom('messages')
+    .where('environment', 'in', environments)
     .select('last_error')
     .where('parked', parked === null ? 'is' : '=', parked)
     .where('last_error', 'is not', null)

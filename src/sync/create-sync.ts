@@ -88,7 +88,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       bound: removals,
       mayCall,
       onDriven: (target, result) => {
-        run.count(result)
+        run.count(target.environment, result)
         deps.onDriven?.(target, result)
       },
       onBound: tellOfBound,

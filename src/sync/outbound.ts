@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import type { Environment } from '../provider/event.js'
 import type { QueuedMessages } from '../store/message-writes.js'
 import {
   countMessages,
@@ -30,8 +31,11 @@ const STOP_WITHIN_MS = 3_000
 export interface Outbound {
   /** Something may have changed: looks soon. Cheap, and never throws. */
   wake(): void
-  /** Null: no address is configured. */
-  status(): Promise<OutboundStatus | null>
+  /**
+   * Null: no address is configured.
+   * @param environments whose messages it counts; left out: of both
+   */
+  status(environments?: readonly Environment[]): Promise<OutboundStatus | null>
   /** Makes due what is parked, and what waits for its time; answers how many that is. */
   retry(filter: RetryFilter): Promise<number>
   /** Begins nothing any more, and waits a few seconds for what is under way. */
@@ -120,10 +124,10 @@ export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
   pulse.wake()
   return {
     wake: pulse.wake,
-    async status() {
+    async status(environments) {
       const to = address()
       if (to === null) return null
-      return { origin: originOf(to), messages: await countMessages(db) }
+      return { origin: originOf(to), messages: await countMessages(db, environments) }
     },
     async retry({ target, state, ...which }) {
       // No message waits for a customer.

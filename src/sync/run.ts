@@ -23,27 +23,37 @@ export interface RunDeps {
 
 type Counts = Record<DriveResult, number>
 
+const NONE: Readonly<Counts> = {
+  given: 0,
+  taken: 0,
+  unchanged: 0,
+  failed: 0,
+  stopped: 0,
+  waiting: 0,
+  parked: 0,
+  overtaken: 0,
+}
+const RESULTS = Object.keys(NONE) as readonly DriveResult[]
+
 /** Runs that an operator asks for, and what came of everything that was driven meanwhile. */
 export function createRun() {
-  const total: Counts = {
-    given: 0,
-    taken: 0,
-    unchanged: 0,
-    failed: 0,
-    stopped: 0,
-    waiting: 0,
-    parked: 0,
-    overtaken: 0,
+  const counted: Record<Environment, Counts> = { live: { ...NONE }, sandbox: { ...NONE } }
+  const totalOf = (environments: readonly Environment[]): Counts => {
+    const total = { ...NONE }
+    for (const environment of environments) {
+      for (const result of RESULTS) total[result] += counted[environment][result]
+    }
+    return total
   }
 
   return {
-    count(result: DriveResult): void {
-      total[result] += 1
+    count(environment: Environment, result: DriveResult): void {
+      counted[environment][result] += 1
     },
     /** @throws {LatchkeyError} `plan_changed` */
     async begin(options: RunOptions, deps: RunDeps): Promise<SyncRun> {
       const { environments = ENVIRONMENTS, confirm, retry, sweep } = options
-      const before = { ...total }
+      const before = totalOf(environments)
       await deps.absorb()
       if (confirm !== undefined) await confirmPlan(confirm, environments, deps)
       for (const filter of retry === undefined ? [] : inEach(retry, environments)) {
@@ -53,6 +63,7 @@ export function createRun() {
       if (sweep === true) await deps.sweep()
       await deps.work()
       const { calls } = await deps.plan(environments)
+      const total = totalOf(environments)
       const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation)
       const open = deps.isPaused() ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
       const stopped = open.filter(deps.isStopped)

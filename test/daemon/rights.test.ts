@@ -74,7 +74,6 @@ describe('a question beyond the rights of its key', () => {
 
   it.each([
     ['live-reader', `${PATHS[0]}?environment=sandbox`],
-    ['sandbox-reader', PATHS[0] ?? ''],
     ['sandbox-reader', `${PATHS[1]}?environment=live`],
     ['scraper', PATHS[0] ?? ''],
     ['writer', PATHS[1] ?? ''],
@@ -89,13 +88,29 @@ describe('a question beyond the rights of its key', () => {
 })
 
 describe('the environment of a question', () => {
+  it('is the only one of its key, whatever is configured, and stays that', async () => {
+    const endpoints = { sandbox: { environment: 'sandbox', secrets: [SANDBOX_SECRET] } }
+    const daemon = await runDaemon({ config: { endpoints, api: { keys: KEYS } } })
+    await send(daemon, SANDBOX_GRANT, { endpoint: 'sandbox' })
+    const asked = async (name: string) => {
+      const answer = await ask(daemon, `/entitlements/cus_sandbox/${PRODUCT}`, bearer(name))
+      return [answer.status, ((await answer.json()) as { active?: boolean }).active]
+    }
+    expect(await asked('sandbox-reader')).toEqual([200, true])
+    expect(await asked('live-reader')).toEqual([200, false])
+    const live = { environment: 'live', secrets: [LIVE_SECRET] }
+    await daemon.readAgain({ endpoints: { ...endpoints, live }, api: { keys: KEYS } })
+    expect(await asked('sandbox-reader')).toEqual([200, true])
+    expect(await asked('live-reader')).toEqual([200, false])
+  })
+
   async function customersSeen(daemon: RunningDaemon, query: string): Promise<unknown[]> {
     const both = [CUSTOMER, 'cus_sandbox']
     const shown = await Promise.all(both.map((customer) => entitlement(daemon, { customer, query })))
     return both.filter((_customer, index) => shown[index]?.active)
   }
 
-  it('is live unless another is named, and shows nothing of the other', async () => {
+  it('is live for a key of both unless another is named, and shows nothing of the other', async () => {
     const daemon = await runDaemon()
     await send(daemon, GRANT)
     await send(daemon, SANDBOX_GRANT, { endpoint: 'sandbox' })

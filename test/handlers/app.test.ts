@@ -48,7 +48,7 @@ function embeddedApp(): Express {
     ],
     healthz: healthz({ isWriterAlive: () => true }),
     readyz: readyz({ readiness: async () => ({ ready: true, notes: [] }) }),
-    getMetrics: getMetrics({ registry: metrics.registry, authenticate }),
+    getMetrics: getMetrics({ registry: metrics.registry, authenticate, endpointNamed: () => undefined }),
     log,
   })
 }

@@ -204,9 +204,16 @@ describe('the environment of a question', () => {
     expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'environment' }] })
   })
 
-  it.each(['?environment=sandbox', ''])('outside those of the key is forbidden (%s)', async (query) => {
+  it('is the only one of the key, whatever is configured', async () => {
     const { url, questions } = await openFront({ environments: () => ['sandbox'] })
-    const answer = await request(url).get(`/entitlements/cus_gold${query}`).set(bearer('app'))
+    const answer = await request(url).get('/entitlements/cus_gold').set(bearer('app'))
+    expect(answer.status).toBe(200)
+    expect(questions).toMatchObject([{ environment: 'live' }])
+  })
+
+  it('outside those of the key is forbidden', async () => {
+    const { url, questions } = await openFront({ environments: () => ['sandbox'] })
+    const answer = await request(url).get('/entitlements/cus_gold?environment=sandbox').set(bearer('app'))
     expect(answer.status).toBe(403)
     expect(answer.body.code).toBe('forbidden')
     expect(questions).toEqual([])

@@ -33,7 +33,7 @@ const ROUTES = [
   ['GET', '/events/:eventId', ENVIRONMENT],
   ['GET', '/events/:eventId/body', 'environment, sha256'],
   ['POST', '/policy/apply', 'expect'],
-  ['GET', '/rebuild', 'none'],
+  ['GET', '/rebuild', ENVIRONMENT],
   ['POST', '/rebuild', 'none'],
   ['GET', '/replays', 'environment, limit, cursor'],
   ['POST', '/replays', ENVIRONMENT],
