@@ -1,10 +1,15 @@
 import type { SummaryJson } from '../handlers/rebuild-json.js'
+import type { Environment } from '../provider/event.js'
 
-/** What differs, for a person: how many, and some of them, a line each. */
-export function differenceText(summary: SummaryJson, { conditional }: { conditional: boolean }): string {
+/** What differs, for a person: how many, and some of them, a line each. `environment`: the only one that it is about. */
+export function differenceText(
+  summary: SummaryJson,
+  { conditional, environment }: { conditional: boolean; environment?: Environment },
+): string {
   const { gains, losses, otherwise, sample } = summary
   const total = gains + losses + otherwise
-  if (total === 0) return conditional ? 'nobody’s access would change\n' : 'nobody’s access has changed\n'
+  const where = environment === undefined ? '' : ` in ${environment}`
+  if (total === 0) return `nobody’s access ${conditional ? 'would change' : 'has changed'}${where}\n`
   const would = conditional ? 'would ' : ''
   const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${otherwise} ${would}stand otherwise\n`
   const lines = sample.map(

@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import { LatchkeyError } from '../errors.js'
+import type { Environment } from '../provider/event.js'
 import {
   type DaemonOptions,
+  environmentOption,
   jsonLine,
   loadNamedConfig,
   withDaemonOption,
@@ -12,6 +14,7 @@ import { differenceText } from './difference-text.js'
 
 interface RebuildOptions extends DaemonOptions {
   readonly verify?: true
+  readonly environment?: Environment
 }
 
 /** `latchkey rebuild`: folds all stored events anew under the policy in force. */
@@ -19,6 +22,11 @@ export function rebuildCommand(program: Command, context: CliContext): void {
   withDaemonOption(withSharedOptions(program.command('rebuild'), 'rebuild', 'rebuild --verify'))
     .description('fold all stored events anew, beside the live state, and swap')
     .option('--verify', 'only compare: names what differs, changes nothing, and exits 1 if anything does')
+    .addOption(
+      environmentOption(
+        'compare or report only this environment; a rebuild always covers both (default: both)',
+      ),
+    )
     .action(async (options: RebuildOptions) => {
       if (options.verify) {
         if (options.url !== undefined) throw verifiesHere()
@@ -26,8 +34,10 @@ export function rebuildCommand(program: Command, context: CliContext): void {
         return verifyStore((await loadNamedConfig(options, context)).config, options, context)
       }
       const { runRebuild } = await import('./run-rebuild.js')
-      const summary = await runRebuild('in force', options, context)
-      context.out(options.json ? jsonLine(summary) : differenceText(summary, { conditional: false }))
+      const summary = await runRebuild('in force', options, context, options.environment)
+      context.out(
+        options.json ? jsonLine(summary) : differenceText(summary, { conditional: false, ...options }),
+      )
     })
 }
 

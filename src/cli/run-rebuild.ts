@@ -1,27 +1,32 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { LatchkeyError } from '../errors.js'
 import type { RebuildJson, SummaryJson } from '../handlers/rebuild-json.js'
+import type { Environment } from '../provider/event.js'
 import { type DaemonOptions, loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
-import type { RebuildUnder, ShowRebuild } from './rebuild-here.js'
+import type { RebuildReporting, RebuildUnder, ShowRebuild } from './rebuild-here.js'
 
 const ASK_EVERY_MS = 200
 
-/** Has the running daemon rebuild the state, or does so where none runs; shows progress to a person. */
+/**
+ * Has the running daemon rebuild the state, or does so where none runs; shows progress to a person.
+ * @param only the environment whose changes are reported; undefined: both
+ */
 export async function runRebuild(
   under: RebuildUnder,
   options: DaemonOptions,
   context: CliContext,
+  only?: Environment,
 ): Promise<SummaryJson> {
   const progress = createProgress(context)
   const path = under === 'configured' ? `/policy/apply${await expectation(options, context)}` : '/rebuild'
   try {
     const started = await throughDaemon(options, context, { method: 'POST', path }, async (config) => {
       const { rebuildHere } = await import('./rebuild-here.js')
-      return rebuildHere(under, config, context, progress.show)
+      return rebuildHere(under, config, context, { show: progress.show, only })
     })
-    return await follow(started as RebuildJson, options, context, progress.show)
+    return await follow(started as RebuildJson, options, context, { show: progress.show, only })
   } finally {
     progress.clear()
   }
@@ -40,7 +45,7 @@ async function follow(
   started: RebuildJson,
   options: DaemonOptions,
   context: CliContext,
-  show: ShowRebuild,
+  { show, only }: RebuildReporting,
 ): Promise<SummaryJson> {
   let status = started
   while (status.state === 'running') {
@@ -49,7 +54,7 @@ async function follow(
     status = (await throughDaemon(
       options,
       context,
-      { method: 'GET', path: '/rebuild' },
+      { method: 'GET', path: only === undefined ? '/rebuild' : `/rebuild?environment=${only}` },
       goneMeanwhile,
     )) as RebuildJson
   }

@@ -5,12 +5,12 @@ import { isoOrNull } from './entitlement-json.js'
 
 /**
  * The state of a rebuild, as the wire shows it.
- * @param environment of which the changes are shown; null: of both
+ * @param only the environment whose changes are shown; left out: both
  */
-export function rebuildJson(status: RebuildStatus, environment: Environment | null = null) {
+export function rebuildJson(status: RebuildStatus, only?: Environment) {
   if (status.state !== 'done') return status
   const { state, summary } = status
-  return { state, ...summaryJson(environment === null ? summary : summary.byEnvironment[environment]) }
+  return { state, ...summaryJson(only === undefined ? summary : summary.byEnvironment[only]) }
 }
 
 export type RebuildJson = ReturnType<typeof rebuildJson>

@@ -60,7 +60,7 @@ function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHa
       sendJson(res, 202, rebuildJson(rebuilds.start(await policyInForce())), ACCEPTED)
     } else {
       const query = readQuery(req, ENVIRONMENT_ONLY)
-      const environment = query.has('environment') ? readEnvironment(query, [], key) : null
+      const environment = query.has('environment') ? readEnvironment(query, [], key) : undefined
       sendJson(res, 200, rebuildJson(await rebuilds.status(), environment), NOT_STORED)
     }
   }

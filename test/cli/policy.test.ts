@@ -139,3 +139,49 @@ describe('rebuild', () => {
     expect(await everything(open(file, true))).toEqual(before)
   })
 })
+
+describe('rebuild --environment', () => {
+  /** Both environments have a payment; what is written down of live is not as its events say. */
+  async function tampered(): Promise<string> {
+    const told = paid('pay_a', 'payment.authorized')
+    const store = await storeUnder(DOCUMENTED_POLICY, [
+      told,
+      { ...told, endpoint: 'sandbox', environment: 'sandbox' },
+    ])
+    await store.db.updateTable('entitlements').set({ active: 0 }).where('environment', '=', 'live').execute()
+    await store.close()
+    const endpoints = {
+      live: endpoint('live', 'whsec_live'),
+      sandbox: endpoint('sandbox', 'whsec_sandbox'),
+    }
+    return writeConfig({ endpoints, database: { url: `sqlite:${store.file}` } })
+  }
+
+  it('compares that one', async () => {
+    const config = await tampered()
+    const verify = (...args: string[]) => cli(['rebuild', '--verify', ...args, '--config', config])
+    expect(await verify('--environment', 'sandbox')).toEqual({
+      exitCode: 0,
+      out: 'everything in sandbox stands as the stored events say\n',
+      err: '',
+    })
+    const live = await verify('--environment', 'live')
+    expect(live).toMatchObject({ exitCode: 1, out: 'live  entitlement  cus_of_pay_a pro_1\n' })
+    expect((await verify()).out).toBe(live.out)
+    expect(JSON.parse((await verify('--environment', 'sandbox', '--json')).out)).toEqual({ differences: [] })
+  })
+
+  it('rebuilds both, and reports that one', async () => {
+    const config = await tampered()
+    const sandbox = await cli(['rebuild', '--environment', 'sandbox', '--config', config])
+    expect(sandbox).toEqual({ exitCode: 0, out: 'nobody’s access has changed in sandbox\n', err: '' })
+    expect(await cli(['rebuild', '--verify', '--config', config])).toMatchObject({ exitCode: 0 })
+
+    const live = await cli(['rebuild', '--environment', 'live', '--json', '--config', await tampered()])
+    expect(JSON.parse(live.out)).toMatchObject({ gains: 1, sample: [{ environment: 'live' }] })
+  })
+
+  it('says so in its help', async () => {
+    expect((await cli(['rebuild', '--help'])).out).toMatch(/a rebuild\s+always covers both/)
+  })
+})
