@@ -1,7 +1,8 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
+import type { Entitlement } from '../../src/entitlements/model.js'
 import { LatchkeyError } from '../../src/errors.js'
-import { apiKey, bearer, customerQuestions, openFront } from './daemon-front.js'
+import { answerTo, apiKey, bearer, customerQuestions, GOLD, NOW, openFront } from './daemon-front.js'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const LOOKUP = JSON.stringify({ email: 'a@example.com' })
@@ -186,6 +187,51 @@ describe('the body of a question', () => {
     expect(answer.status).toBe(400)
     const [error] = answer.body.errors as { path: string }[]
     expect(error?.path).toMatch(/^checks\W1/)
+  })
+
+  it('reads each of the many customers with one reference once, some at a time', async () => {
+    const ids = Array.from({ length: 4_000 }, (_, i) => `cus_${i}`)
+    const asked: (readonly string[])[] = []
+    let looks = 0
+    /** Of the last customer, for good; of all others, ended. */
+    const goldOf = (customerId: string): Entitlement => ({
+      ...GOLD,
+      get productId() {
+        looks += 1
+        return 'pro_gold'
+      },
+      active: customerId === 'cus_3999',
+      until: customerId === 'cus_3999' ? null : NOW - 1,
+    })
+    const { url } = await openFront({
+      customers: customerQuestions({
+        findByReferences: async () => new Map([['shared', ids]]),
+        readAccesses: async ({ environment, customerIds }) => {
+          asked.push(customerIds)
+          return customerIds.map((customerId) => ({
+            ...answerTo({ environment, customerId, at: null }),
+            entitlements: [goldOf(customerId)],
+          }))
+        },
+      }),
+    })
+    const checks = Array.from({ length: 1_000 }, (_, i) => ({
+      externalRef: 'shared',
+      productId: i % 2 === 0 ? 'pro_gold' : `pro_${i}`,
+    }))
+    const answer = await fetch(`${url}/entitlements/check`, {
+      method: 'POST',
+      headers: { ...bearer('app'), ...JSON_TYPE },
+      body: JSON.stringify({ checks }),
+    })
+    const { results } = (await answer.json()) as { results: readonly unknown[] }
+    expect(results.slice(0, 2)).toEqual([
+      { customerId: 'cus_3999', productId: 'pro_gold', active: true, until: null },
+      { customerId: 'cus_0', productId: 'pro_1', active: false, until: null },
+    ])
+    expect(asked.flat()).toEqual(ids)
+    expect(Math.max(...asked.map(({ length }) => length))).toBeLessThanOrEqual(100)
+    expect(looks).toBeLessThanOrEqual(3 * ids.length)
   })
 
   it.each([
