@@ -80,6 +80,6 @@ function createProgress({ isTerminal, err }: CliContext): { show: ShowReplay; cl
 
 function progressText({ reached, total, perSecond, remainingSeconds }: WorkRate): string {
   const place = `${reached} of ${total}`
-  if (perSecond === null || remainingSeconds === null) return place
-  return `${place}, ${Math.round(perSecond)} a second, ${Math.ceil(remainingSeconds)} s to go`
+  if (perSecond === null || !remainingSeconds) return place
+  return `${place}, ${Math.round(perSecond)} a second, ${remainingSeconds} s to go`
 }

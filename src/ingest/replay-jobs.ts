@@ -4,7 +4,7 @@ import type { EventFilter } from '../entitlements/stored-event.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { RehearsalReport, Rehearse } from './rehearse.js'
 import { isSameMeaning, type Replay, type ReplayOrder, type ReplayReport } from './replay.js'
-import { createWorkRate, type WorkRate } from './work-rate.js'
+import { brokenOff, createWorkRate, finished, type WorkRate } from './work-rate.js'
 
 /** Those before are forgotten: what a replay changed is in the change log. */
 const MAX_REMEMBERED = 20
@@ -61,23 +61,29 @@ export function createReplayJobs({ replay, rehearse, endpoints, clock, log }: Re
   const statuses = new Map<string, ReplayStatus>()
   let running: Running | null = null
 
-  function change(id: string, told: Partial<ReplayStatus>): void {
+  function change(id: string, next: (status: ReplayStatus) => Partial<ReplayStatus>): void {
     const status = statuses.get(id)
-    if (status !== undefined) statuses.set(id, { ...status, ...told })
+    if (status !== undefined) statuses.set(id, { ...status, ...next(status) })
   }
 
   async function run(id: string, order: ReplayOrder): Promise<void> {
     const { measure } = createWorkRate(clock)
     try {
       const report = await (order.isAnew ? rehearse : replay)(order, {
-        onProgress: (reached, total) => change(id, { progress: measure(reached, total) }),
+        onProgress: (reached, total) => change(id, () => ({ progress: measure(reached, total) })),
         isStopping: () => running?.isStopping ?? false,
       })
-      change(id, { outcome: { state: 'done', endedAt: clock(), report } })
+      change(id, ({ progress }) => ({
+        progress: finished(progress),
+        outcome: { state: 'done', endedAt: clock(), report },
+      }))
       const { gains, losses, otherwise } = report.access
       log.info({ ...report.counts, gains, losses, otherwise, dryRun: order.isAnew }, 'replayed stored events')
     } catch (error) {
-      change(id, { outcome: { state: stateAfter(error), endedAt: clock(), reason: reasonOf(error) } })
+      change(id, ({ progress }) => ({
+        progress: brokenOff(progress),
+        outcome: { state: stateAfter(error), endedAt: clock(), reason: reasonOf(error) },
+      }))
       if (!isLatchkeyError(error, 'replay_interrupted')) log.error({ err: error }, 'the replay failed')
     }
     running = null

@@ -4,6 +4,7 @@ export interface WorkRate {
   readonly total: number
   /** Null until something was done. */
   readonly perSecond: number | null
+  /** Whole ones. */
   readonly remainingSeconds: number | null
 }
 
@@ -19,7 +20,17 @@ export function createWorkRate(clock: () => number): {
       const seconds = (clock() - first.at) / 1000
       if (done <= 0 || seconds <= 0) return { reached, total, perSecond: null, remainingSeconds: null }
       const perSecond = done / seconds
-      return { reached, total, perSecond, remainingSeconds: Math.max(0, total - reached) / perSecond }
+      return { reached, total, perSecond, remainingSeconds: Math.ceil(Math.max(0, total - reached) / perSecond) }
     },
   }
+}
+
+/** The same once all of it is done: what was told last may be short of the end. */
+export function finished({ total, perSecond }: WorkRate): WorkRate {
+  return { reached: total, total, perSecond, remainingSeconds: 0 }
+}
+
+/** The same once it has ended before that: nothing is going to be done. */
+export function brokenOff(rate: WorkRate): WorkRate {
+  return { ...rate, remainingSeconds: null }
 }

@@ -108,6 +108,21 @@ describe('a replay', () => {
     ])
   })
 
+  it.each([
+    ['that met all it was to read', {}],
+    ['that met a part of it', { customerId: 'cus_first' }],
+    ['that met nothing', { disposition: 'held' }],
+  ])('is at its end once it is done: %s', async (_name, filter) => {
+    const daemon = await runDaemon({ config: CONFIG })
+    for (const customer of ['cus_first', 'cus_second', 'cus_third']) {
+      await send(daemon, wireEvent('payment.authorized', { customer, payment: `pay_${customer}` }))
+    }
+    expect(await replayed(daemon, { filter })).toMatchObject({
+      state: 'done',
+      progress: { reached: 3, total: 3, remainingSeconds: 0 },
+    })
+  })
+
   it('on trial tells the same and changes nothing', async () => {
     const daemon = await daemonAfterMisreading()
     const before = await daemon.stored((db) => db.selectFrom('events').selectAll().execute())
