@@ -49,7 +49,7 @@ export function withDaemonOption(command: Command): Command {
 
 /** `--environment`, for the commands that it applies to. */
 export function environmentOption(
-  text = 'which environment (default: live, or the only one configured)',
+  text = 'which environment (default: the only one of the key or the config, else live)',
 ): Option {
   return new Option('--environment <name>', text).choices(['live', 'sandbox'])
 }
@@ -64,11 +64,15 @@ export async function loadNamedConfig(
   return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
 }
 
-/** The environment that a question is about if nobody says: live, or the only one configured. */
+/** The environment that a question is about if nobody says: the only one configured, or live. */
 export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment {
   const isSandboxOnly =
     endpoints.length > 0 && endpoints.every(({ environment }) => environment === 'sandbox')
   return isSandboxOnly ? 'sandbox' : 'live'
+}
+
+export function otherThan(environment: Environment): Environment {
+  return environment === 'live' ? 'sandbox' : 'live'
 }
 
 // With an offset, since a time without one means something else on every machine.

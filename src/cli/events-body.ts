@@ -10,6 +10,7 @@ import {
   environmentOption,
   jsonLine,
   loadNamedConfig,
+  otherThan,
   parseId,
   type SharedOptions,
   withSharedOptions,
@@ -67,7 +68,10 @@ async function nothingSuch(
 ): Promise<LatchkeyError> {
   const { readEvent } = await import('./read-events.js')
   const isStored = sha256 !== null && (await readEvent(config, { environment, eventId })) !== null
-  if (!isStored) return noSuchEvent(eventId, environment)
+  if (!isStored) {
+    const elsewhere = await readEvent(config, { environment: otherThan(environment), eventId })
+    return noSuchEvent(eventId, environment, elsewhere !== null)
+  }
   return new LatchkeyError('event_not_found', `the event ${eventId} has no body with the SHA-256 ${sha256}`)
 }
 

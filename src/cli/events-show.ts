@@ -7,6 +7,7 @@ import {
   environmentOption,
   jsonLine,
   loadNamedConfig,
+  otherThan,
   parseId,
   type SharedOptions,
   withSharedOptions,
@@ -31,11 +32,17 @@ export function eventsShowCommand(program: Command, context: CliContext): void {
       const { config } = await loadNamedConfig(options, context)
       const environment = options.environment ?? defaultEnvironment(config.endpoints)
       const event = await readEvent(config, { environment, eventId })
-      if (event === null) throw noSuchEvent(eventId, environment)
+      if (event === null) {
+        const other = otherThan(environment)
+        const isElsewhere = (await readEvent(config, { environment: other, eventId })) !== null
+        throw noSuchEvent(eventId, environment, isElsewhere)
+      }
       context.out(options.json ? jsonLine(eventDetailJson(event)) : eventText(event))
     })
 }
 
-export function noSuchEvent(eventId: string, environment: Environment): LatchkeyError {
-  return new LatchkeyError('event_not_found', `no event ${eventId} is stored in ${environment}`)
+export function noSuchEvent(eventId: string, environment: Environment, isElsewhere = false): LatchkeyError {
+  const other = otherThan(environment)
+  const hint = isElsewhere ? `, but one is in ${other}: add --environment ${other}` : ''
+  return new LatchkeyError('event_not_found', `no event ${eventId} is stored in ${environment}${hint}`)
 }

@@ -6,6 +6,7 @@ import {
   environmentOption,
   jsonLine,
   loadNamedConfig,
+  otherThan,
   parseId,
   parseInstant,
   type SharedOptions,
@@ -35,5 +36,10 @@ export function explainCommand(program: Command, context: CliContext): void {
       const query = { customerId, productId, environment, at: options.at ?? null }
       const explanation = await readExplanation(config, query, context)
       context.out(options.json ? jsonLine(explanationJson(explanation)) : explanationText(explanation))
+      if (options.json || explanation.entitlement.status !== 'none') return
+      const other = otherThan(environment)
+      const { entitlement } = await readExplanation(config, { ...query, environment: other }, context)
+      if (entitlement.status !== 'none')
+        context.out(`In ${other}: ${productId} ${entitlement.status} (--environment ${other} explains it)\n`)
     })
 }

@@ -5,6 +5,7 @@ import { nearestName } from '../handlers/nearest-name.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { CANONICAL_TYPE_OF_V2 } from '../provider/event-types.js'
 import { SAMPLE_TYPES } from '../provider/sample-event.js'
+import { otherThan } from './command.js'
 import type { CliContext } from './context.js'
 import { readEventPage } from './read-events.js'
 
@@ -21,6 +22,14 @@ export async function explainNothingFound(
 ): Promise<void> {
   await assertKnownEndpoint(filter, config)
   const { environment, type } = filter
+  const other = otherThan(environment)
+  if (
+    (await readEventPage(config, { filter: { ...filter, environment: other }, before: null, limit: 1 })).items
+      .length > 0
+  ) {
+    err(`note: such events are stored in ${other}: add --environment ${other}\n`)
+    return
+  }
   if (type !== null && !(await isStored({ environment, type }, config))) {
     const question = canonicalName(type) ?? meant(type, SAMPLE_TYPES.v3)
     err(`note: no event of the type ${JSON.stringify(type)} is stored${question}\n`)

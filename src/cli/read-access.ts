@@ -1,8 +1,10 @@
 import type { Config } from '../config/types.js'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import type { Explanation } from '../entitlements/explanation.js'
+import type { KnownCustomer } from '../entitlements/known-customer.js'
 import { type AccessQuery, createAccessReader } from '../store/access-reader.js'
 import { createExplanationReader, type ExplanationQuery } from '../store/explanation-reader.js'
+import { type CustomerQuery, createKnownCustomerReader } from '../store/known-customer-reader.js'
 import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
 
@@ -18,4 +20,13 @@ export function readExplanation(
   { now }: CliContext,
 ): Promise<Explanation> {
   return readStore(config, (db) => createExplanationReader(db, now, config.policy)(query))
+}
+
+/** Reads what is known of a person from the configured database, beside a running daemon or with none. */
+export function readKnownCustomer(
+  config: Config,
+  query: CustomerQuery,
+  { now }: CliContext,
+): Promise<KnownCustomer | null> {
+  return readStore(config, (db) => createKnownCustomerReader(db, now)(query))
 }

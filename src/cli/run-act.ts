@@ -1,3 +1,4 @@
+import { isLatchkeyError } from '../errors.js'
 import { type actJson, reasonText } from '../handlers/manual-act.js'
 import type { Act } from '../ingest/manual-acts.js'
 import type { ActOptions } from './act.js'
@@ -5,6 +6,7 @@ import { checkedOption } from './checked-option.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { type DaemonRequest, throughDaemon } from './daemon-client.js'
+import { noteOtherEnvironment, noteOtherGrant } from './other-environment.js'
 
 /** An act as both ways take it: as a request to a daemon, and as what is to be done. */
 export interface CommandedAct {
@@ -27,11 +29,17 @@ export async function runAct(done: CommandedAct, options: ActOptions, context: C
     path: `/customers/${encodeURIComponent(customerId)}/${path}${query}`,
     body: { ...body, ...(reason === null ? {} : { reason }) },
   }
-  const answer = await throughDaemon(options, context, request, async (config) => {
+  const answer = (await throughDaemon(options, context, request, async (config) => {
     const { actHere } = await import('./act-here.js')
     return actHere({ customerId, act, reason, environment }, config, context)
-  })
-  context.out(json ? jsonLine(answer) : describe(answer as ReturnType<typeof actJson>))
+  }).catch(async (error: unknown) => {
+    const isUngranted = act.type === 'manual.revoked' && isLatchkeyError(error, 'grant_not_found')
+    if (isUngranted) await noteOtherGrant(customerId, act.productId, options, context)
+    throw error
+  })) as ReturnType<typeof actJson>
+  context.out(json ? jsonLine(answer) : describe(answer))
+  // Only what was granted there can be revoked.
+  if (act.type !== 'manual.revoked') await noteOtherEnvironment(answer, options, context)
 }
 
 function describe({ eventId, customerId, environment, entitlements }: ReturnType<typeof actJson>): string {

@@ -6,6 +6,7 @@ import { checkedOption } from './checked-option.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
+import { noteOtherEnvironment } from './other-environment.js'
 
 const ASK_EVERY_MS = 500
 
@@ -16,6 +17,7 @@ export async function runErase(customerId: string, options: ActOptions, context:
     const erased = await erase(customerId, options, context, progress.show)
     progress.clear()
     context.out(options.json ? jsonLine(erased) : describe(erased))
+    if (!erased.wasKnown) await noteOtherEnvironment(erased, options, context)
   } finally {
     progress.clear()
   }

@@ -105,7 +105,7 @@ describe('latchkey check', () => {
     const ofLive = [config, 'cus_1', '--environment', 'live'] as const
     expect(await check(...ofLive)).toEqual({
       exitCode: 0,
-      out: 'cus_1 has no access in live\n',
+      out: 'cus_1 has no access in live (in sandbox: pro_1)\n',
       err: 'note: no endpoint of the environment live is configured\n',
     })
     expect(await check(...ofLive, '--json')).toMatchObject({ exitCode: 0, err: '' })
@@ -130,11 +130,32 @@ describe('latchkey check', () => {
 
   it('is about live, about the only environment configured, or about the one named', async () => {
     const both = await configWith('sandbox', [payment('pay_1')])
-    expect((await check(both, 'cus_1')).out).toBe('cus_1 has no access in live\n')
+    expect((await check(both, 'cus_1')).out).toBe('cus_1 has no access in live (in sandbox: pro_1)\n')
     expect((await check(both, 'cus_1', '--environment', 'sandbox')).out).toContain('pro_1  active')
 
     const only = await configWith('sandbox', [payment('pay_1')], { sandbox })
     expect((await check(only, 'cus_1')).out).toContain('pro_1  active')
+  })
+
+  it('says what they have in the other environment where they have nothing in this one', async () => {
+    const config = await configWith('sandbox', [payment('pay_1'), refunded])
+    expect((await check(config, 'cus_1', 'pro_1')).out).toBe('pro_1  none  (in sandbox: active)\n')
+    expect((await check(config, 'cus_1', 'pro_2')).out).toBe('pro_2  none  (in sandbox: refunded)\n')
+    expect((await check(config, 'cus_1', 'pro_9')).out).toBe('pro_9  none\n')
+    const ended = await configWith('sandbox', [refunded])
+    expect((await check(ended, 'cus_1')).out).toBe(
+      'cus_1 has no access in live (in sandbox: pro_2 refunded)\n',
+    )
+    const { out, err } = await check(ended, 'cus_1', '--json')
+    expect([JSON.parse(out).entitlements, err]).toEqual([[], ''])
+  })
+
+  it('says that a payment is past due', async () => {
+    const config = await configWith('live', [
+      payment('sub_1', { kind: 'subscription', pastDueSince: JANUARY_20 }),
+    ])
+    const { out } = await check(config, 'cus_1')
+    expect(out).toBe('pro_1  active  past due  since 2026-01-10T00:00:00.000Z  (subscription sub_1)\n')
   })
 
   it('answers in the form of the API if asked for JSON', async () => {
@@ -176,5 +197,44 @@ describe('latchkey check', () => {
       out: '',
       err: `error: the database ${file} can't be read: file is not a database\n`,
     })
+  })
+})
+
+describe('a command that acts where nothing is known of the customer', () => {
+  const act = (config: string, ...args: string[]) => cli([...args, '--config', config])
+  const note =
+    'note: cus_1 has pro_1 in sandbox, and has nothing else in live: to act there, add --environment sandbox\n'
+
+  it.each([
+    ['link', ['link', 'cus_1', '--community', '80351110224678912']],
+    ['grant', ['grant', 'cus_1', 'pro_2', '--reason', 'a test']],
+    ['block', ['block', 'cus_1', '--reason', 'a test']],
+    ['unblock', ['unblock', 'cus_1', 'pro_1']],
+    ['erase', ['erase', 'cus_1', '--yes']],
+  ])('says where they are known: %s', async (_name, args) => {
+    const config = await configWith('sandbox', [payment('pay_1')])
+    const done = await act(config, ...args)
+    expect(done).toMatchObject({ exitCode: 0, err: note })
+    expect(done.out).not.toContain('note')
+  })
+
+  it('says nothing where it was named, where it answers JSON, and where they are known', async () => {
+    const config = await configWith('sandbox', [payment('pay_1')])
+    const link = ['link', 'cus_1', '--community', '80351110224678912']
+    expect(await act(config, ...link, '--environment', 'live')).toMatchObject({ exitCode: 0, err: '' })
+    const json = await act(config, ...link, '--json')
+    expect([json.err, JSON.parse(json.out).environment]).toEqual(['', 'live'])
+    const live = await configWith('live', [payment('pay_1')])
+    expect(await act(live, ...link)).toMatchObject({ exitCode: 0, err: '' })
+  })
+
+  it('says where a grant is that it was to revoke', async () => {
+    const config = await configWith('live', [])
+    await act(config, 'grant', 'cus_1', 'pro_2', '--reason', 'a test', '--environment', 'sandbox')
+    const revoked = await act(config, 'revoke', 'cus_1', 'pro_2')
+    expect(revoked.exitCode).toBe(1)
+    expect(revoked.err).toMatch(
+      /^note: pro_2 was granted to cus_1 in sandbox: add --environment sandbox\nerror: /,
+    )
   })
 })

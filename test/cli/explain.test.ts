@@ -33,6 +33,16 @@ function explain(config: string, ...args: string[]) {
 }
 
 describe('latchkey explain', () => {
+  it('says what the other environment has where this one has nothing', async () => {
+    const config = await configWith(EVENTS)
+    const { exitCode, out } = await explain(config, 'cus_1', 'pro_a', '--environment', 'sandbox')
+    expect(exitCode).toBe(0)
+    expect(out).toMatch(/\nIn live: pro_a refunded \(--environment live explains it\)\n$/)
+    expect((await explain(config, 'cus_1', 'pro_z')).out).not.toContain('In sandbox')
+    const json = await explain(config, 'cus_1', 'pro_a', '--environment', 'sandbox', '--json')
+    expect([JSON.parse(json.out).environment, json.err]).toEqual(['sandbox', ''])
+  })
+
   it('shows the summary, then every source with its events in order', async () => {
     expect(await explain(await configWith(EVENTS), 'cus_1', 'pro_a')).toEqual({
       exitCode: 0,
@@ -76,7 +86,11 @@ describe('latchkey explain', () => {
     expect(before.out).toContain('cus_1 has access to pro_a since 2026-01-01T00:00:00.000Z')
     expect(await explain(config, 'cus_1', 'pro_a', '--environment', 'sandbox')).toEqual({
       exitCode: 0,
-      out: 'Nothing is known of cus_1 in sandbox: no event names them.\n',
+      out: [
+        'Nothing is known of cus_1 in sandbox: no event names them.',
+        'In live: pro_a refunded (--environment live explains it)',
+        '',
+      ].join('\n'),
       err: '',
     })
   })
