@@ -58,7 +58,7 @@ export function requireBoth(key: ApiKey, what = 'This request'): void {
   if (isForBoth(key)) return
   throw new LatchkeyError(
     'forbidden',
-    `${what} affects live and sandbox: use a key for both environments, or the latchkey command beside the daemon.`,
+    `${what} covers live and sandbox: use a key for both environments, or the latchkey command beside the daemon.`,
   )
 }
 

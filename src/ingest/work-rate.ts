@@ -20,7 +20,12 @@ export function createWorkRate(clock: () => number): {
       const seconds = (clock() - first.at) / 1000
       if (done <= 0 || seconds <= 0) return { reached, total, perSecond: null, remainingSeconds: null }
       const perSecond = done / seconds
-      return { reached, total, perSecond, remainingSeconds: Math.ceil(Math.max(0, total - reached) / perSecond) }
+      return {
+        reached,
+        total,
+        perSecond,
+        remainingSeconds: Math.ceil(Math.max(0, total - reached) / perSecond),
+      }
     },
   }
 }

@@ -18,7 +18,15 @@ import {
 
 const MAY_ALL = {
   ...CONFIG,
-  api: { keys: [{ ...keyEntry('operator', API_KEY), scopes: ['read', 'write', 'admin'] }] },
+  api: {
+    keys: [
+      {
+        ...keyEntry('operator', API_KEY),
+        scopes: ['read', 'write', 'admin'],
+        environments: ['live', 'sandbox'],
+      },
+    ],
+  },
 }
 const NOTHING_GRANTS = { ...MAY_ALL, policy: { grantOn: { card: [], crypto: [], unknown: [] } } }
 

@@ -15,7 +15,11 @@ import {
   serve,
 } from './served.js'
 
-const MAY_ALL = { ...keyEntry('app', API_KEY), scopes: ['read', 'admin'] }
+const MAY_ALL = {
+  ...keyEntry('app', API_KEY),
+  scopes: ['read', 'admin'],
+  environments: ['live', 'sandbox'],
+}
 const ADMIN = { Authorization: `Bearer ${API_KEY}`, Connection: 'close' }
 const NOTE = 'The configured policy is not the one in force.'
 const NOTHING_GRANTS = {

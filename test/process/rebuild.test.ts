@@ -16,7 +16,11 @@ import {
 const STORIES = Array.from({ length: 1_000 }, (_, n) => customerStory(n))
 const NOTHING_GRANTS = {
   ...CONFIG,
-  api: { keys: [{ ...keyEntry('operator', API_KEY), scopes: ['read', 'admin'] }] },
+  api: {
+    keys: [
+      { ...keyEntry('operator', API_KEY), scopes: ['read', 'admin'], environments: ['live', 'sandbox'] },
+    ],
+  },
   policy: { grantOn: { card: [], crypto: [], unknown: [] }, paidCycle: 'informs' },
 }
 const WITHOUT_DAEMON = latchkey('policy', 'apply', '--json')
