@@ -34,18 +34,25 @@ export interface FoldedSource {
  */
 export function foldSource(key: SourceKey, events: readonly FoldableEvent[], policy: Policy): FoldedSource {
   const customerId = newestTold(events, (event) => event.customerId)
-  const newestAt = events.reduce((at, { createdAt }) => Math.max(at, createdAt), Number.NEGATIVE_INFINITY)
-  const folded = foldKind(key.kind, events, policy)
-  const held = heldEvents(events.filter(isPolicyEvent), { customerId, productId: folded.productId }, policy)
+  let newestAt = Number.NEGATIVE_INFINITY
+  for (const { createdAt } of events) newestAt = Math.max(newestAt, createdAt)
+  const policyEvents = events.filter(isPolicyEvent)
+  const folded = foldKind(key.kind, events, policyEvents, policy)
+  const held = heldEvents(policyEvents, { customerId, productId: folded.productId }, policy)
   return { state: toState(key, folded, { customerId, newestAt, held }), memory: folded.memory }
 }
 
-function foldKind(kind: SourceKind, events: readonly FoldableEvent[], policy: Policy): Folded {
+function foldKind(
+  kind: SourceKind,
+  events: readonly FoldableEvent[],
+  policyEvents: readonly SourceEvent[],
+  policy: Policy,
+): Folded {
   switch (kind) {
     case 'subscription':
-      return ofSubscription(foldSubscription(events.filter(isPolicyEvent), policy))
+      return ofSubscription(foldSubscription(policyEvents, policy))
     case 'payment':
-      return ofPayment(foldPayment(events.filter(isPaymentEvent), policy))
+      return ofPayment(foldPayment(policyEvents.filter(isPaymentEvent), policy))
     case 'manual':
       return ofManual(events.filter((event) => event.subject === 'manual'))
     default:

@@ -31,6 +31,7 @@ export function chooseNamings(walk: readonly Reading[]): {
   for (const reading of walk) {
     if (reading.event.productId === null) continue
     const kind = namingKindOf(reading)
+    if (kind === namingKind) continue
     if (namingKind === null || isBetterNaming(kind, namingKind)) {
       namingKind = kind
       firstProduct = reading.event.productId

@@ -45,6 +45,9 @@ export function createPlan(
       if (event.productId === null || namingKindOf(reading) !== facts.namingKind) return
       const changesPlan = event.type === 'subscription.updated' && event.productId !== product()
       const charge = changesPlan ? facts.findCharge(event as SubscriptionEvent) : null
+      const [only] = namings
+      const isKnown = namings.length === 1 && only?.charge === null && only.productId === event.productId
+      if (charge === null && isKnown) return
       const naming = { productId: event.productId, charge }
       // Without a charge it counts whatever happens, so that none before it ever will again.
       namings = charge === null ? [naming] : [...namings, naming]

@@ -110,7 +110,7 @@ function paymentsOf(whole: SubscriptionReading): PaymentMemory[] {
     .sort(([, a], [, b]) => a - b)
     .map(([paymentId]) => ({
       paymentId,
-      proof: whole.payments.get(paymentId)?.proof ?? null,
+      proof: whole.payments.get(paymentId)?.provenBy?.railProof ?? null,
       firstPaid: whole.firstPaid.get(paymentId) ?? null,
       isGranted: granted.has(paymentId),
       paysCycle: ofCycles.has(paymentId),

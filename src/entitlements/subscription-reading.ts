@@ -2,7 +2,7 @@ import type { Rail, SubscriptionEvent } from '../provider/event.js'
 import { chooseNamings, type NamingKind } from './naming.js'
 import { createPaymentFinder, type PayingEvent, type PaymentFinder } from './paying-events.js'
 import type { Policy } from './policy.js'
-import { type PaymentRail, railOfSubscription, railsOfPayments } from './rail.js'
+import { type PaymentRail, railIn, railOfSubscription, railsOfPayments } from './rail.js'
 import { type Reading, readEvents, type SourceEvent } from './reading.js'
 
 /** What is known of events beside themselves, when they are walked. */
@@ -35,7 +35,7 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
   const payments = railsOfPayments(events)
   const rail = railOfSubscription(payments.values())
   const railOf = (event: SourceEvent): Rail =>
-    event.subject === 'subscription' ? rail : (payments.get(event.paymentId ?? '')?.rail ?? 'unknown')
+    event.subject === 'subscription' ? rail : railIn(payments.get(event.paymentId ?? ''))
   const walk = readEvents(events, railOf, policy)
   const paying = payingEvents(walk, policy)
   const findPayment = createPaymentFinder(paying)
@@ -44,23 +44,39 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
     const paymentId = isCycleEvent(event) ? findPayment(event) : null
     if (paymentId !== null) cyclePayments.set(index, paymentId)
   }
-  const ofCycles = new Set(cyclePayments.values())
   const firstPaid = new Map<string, number>()
   for (const { paymentId, index } of paying) {
     if (!firstPaid.has(paymentId)) firstPaid.set(paymentId, index)
   }
+  const good = new Set<number>()
+  for (const reading of walk) {
+    if (makesGood(reading, policy)) good.add(reading.index)
+  }
+  // Few subscriptions ever change their plan.
+  let findCharge: PaymentFinder | null = null
   return {
     rail,
     payments,
     railOf,
     walk,
     paying,
-    makesGood: new Set(walk.filter((reading) => makesGood(reading, policy)).map(({ index }) => index)),
+    makesGood: good,
     firstPaid,
     cyclePayments,
-    findCharge: createPaymentFinder(paying.filter(({ paymentId }) => !ofCycles.has(paymentId))),
+    findCharge: (event) => {
+      findCharge ??= findChargeAmong(paying, cyclePayments)
+      return findCharge(event)
+    },
     ...chooseNamings(walk),
   }
+}
+
+function findChargeAmong(
+  paying: readonly PayingEvent[],
+  cyclePayments: ReadonlyMap<number, string>,
+): PaymentFinder {
+  const ofCycles = new Set(cyclePayments.values())
+  return createPaymentFinder(paying.filter(({ paymentId }) => !ofCycles.has(paymentId)))
 }
 
 /** The events that say that a cycle was paid. */
