@@ -27,8 +27,6 @@ export interface TrackerState {
   readonly running: Stretch | null
 }
 
-export const NO_ACCESS: TrackerState = { ended: [], running: null }
-
 export interface IntervalTracker {
   /**
    * Says what access is from `at` on. Where it just ended, and by no end that was known, the cause says why;
@@ -44,9 +42,9 @@ export interface IntervalTracker {
  * Follows "from this event on, access is so" as stretches of access. Instants must not decrease.
  * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
  */
-export function createIntervalTracker(start: TrackerState): IntervalTracker {
-  const ended = [...start.ended]
-  let { running } = start
+export function createIntervalTracker(): IntervalTracker {
+  const ended: Stretch[] = []
+  let running: Stretch | null = null
 
   function finish(stretch: Stretch, end: End): void {
     if (end.at > stretch.from) ended.push({ ...stretch, end })

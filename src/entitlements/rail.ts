@@ -1,34 +1,30 @@
-import type { PaymentEvent, Rail, RailProof } from '../provider/event.js'
+import type { Rail } from '../provider/event.js'
 import { compareByTime } from './order.js'
-import type { SourceEvent } from './reading.js'
+import type { KeptPayment, SourceEvent } from './reading.js'
 
-/** The strongest proof among a payment's events, the earliest among equals; null: nothing proves its rail. */
-export function strongestProof(events: readonly PaymentEvent[]): RailProof | null {
-  let best: PaymentEvent | null = null
-  for (const event of events) best = betterProof(event, best)
-  return best?.railProof ?? null
-}
-
-function betterProof(event: PaymentEvent, best: PaymentEvent | null): PaymentEvent | null {
+/** Of two events of a payment, the one with the stronger proof, the earlier of equals; null: no proof by now. */
+function betterProof(event: KeptPayment, best: KeptPayment | null): KeptPayment | null {
   if (event.railProof === null) return best
-  if (best === null || isStronger(event.railProof, best.railProof)) return event
-  const isEqual = event.railProof.strength === best.railProof?.strength
-  return isEqual && compareByTime(event, best) < 0 ? event : best
+  const lead = event.railProof.strength - (best?.railProof?.strength ?? 0)
+  return lead > 0 || (lead === 0 && best !== null && compareByTime(event, best) < 0) ? event : best
 }
 
-export function isStronger(a: RailProof | null, b: RailProof | null): boolean {
-  return (a?.strength ?? 0) > (b?.strength ?? 0)
+/** What the strongest proof among a payment's events says, the earliest of equals. */
+export function railOfPayment(events: readonly KeptPayment[]): Rail {
+  let provenBy: KeptPayment | null = null
+  for (const event of events) provenBy = betterProof(event, provenBy)
+  return provenBy?.railProof?.rail ?? 'unknown'
 }
 
 /** A payment's earliest event, and the one that proves its rail; null: none does. */
 export interface PaymentRail {
-  readonly first: PaymentEvent
-  readonly provenBy: PaymentEvent | null
+  readonly first: KeptPayment
+  readonly provenBy: KeptPayment | null
 }
 
 /** Of payments' own events, by payment; those that name none belong to no payment. */
 export function railsOfPayments(events: readonly SourceEvent[]): ReadonlyMap<string, PaymentRail> {
-  const rails = new Map<string, { first: PaymentEvent; provenBy: PaymentEvent | null }>()
+  const rails = new Map<string, { first: KeptPayment; provenBy: KeptPayment | null }>()
   for (const event of events) {
     if (event.subject !== 'payment' || event.paymentId === null) continue
     const known = rails.get(event.paymentId)

@@ -3,8 +3,20 @@ import type { EndReason } from './model.js'
 import { compareText } from './order.js'
 import { type Policy, type RevokeType, TERMINAL_TYPES } from './policy.js'
 
+/** What the rules read of an event of a payment. A source keeps so much of each, and no more. */
+export type KeptPayment = Pick<
+  PaymentEvent,
+  'subject' | 'id' | 'type' | 'createdAt' | 'customerId' | 'productId' | 'paymentId' | 'railProof'
+>
+
+/** The same of a subscription's. */
+export type KeptSubscription = Pick<
+  SubscriptionEvent,
+  Exclude<keyof KeptPayment, 'railProof'> | 'status' | 'cycles' | 'cancelAtPeriodEnd' | 'expiresAt'
+>
+
 /** The events that a source is folded from. */
-export type SourceEvent = PaymentEvent | SubscriptionEvent
+export type SourceEvent = KeptPayment | KeptSubscription
 
 /** What the policy's table makes of an event. */
 export type Effect = 'grant' | 'take_back' | 'none'
@@ -136,10 +148,6 @@ function compareInWalk(a: RankedReading<SourceEvent>, b: RankedReading<SourceEve
 /** The row that an event meets; null: none, be it that the documents take back whatever the rows say. */
 export function rowOf(event: SourceEvent, rail: Rail, policy: Policy): PolicyRow | null {
   return verdictIn(tableOf(policy), event, rail).row
-}
-
-export function effectOf(event: SourceEvent, rail: Rail, policy: Policy): Effect {
-  return verdictIn(tableOf(policy), event, rail).effect
 }
 
 function verdictIn(table: PolicyTable, event: SourceEvent, rail: Rail): Verdict {

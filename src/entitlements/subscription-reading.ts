@@ -1,15 +1,17 @@
-import type { Rail, SubscriptionEvent } from '../provider/event.js'
+import type { Rail } from '../provider/event.js'
 import { chooseNamings, type NamingKind } from './naming.js'
 import { createPaymentFinder, type PayingEvent, type PaymentFinder } from './paying-events.js'
 import type { Policy } from './policy.js'
-import { type PaymentRail, railIn, railOfSubscription, railsOfPayments } from './rail.js'
-import { type Reading, readEvents, type SourceEvent } from './reading.js'
+import { railIn, railOfSubscription, railsOfPayments } from './rail.js'
+import { type KeptSubscription, type Reading, readEvents, type SourceEvent } from './reading.js'
 
-/** What is known of events beside themselves, when they are walked. */
-export interface WalkFacts {
-  /** The indexes of the events that make their payment good. */
-  readonly makesGood: ReadonlySet<number>
-  /** The index of each payment's first paying event; it may still lie ahead. */
+/** All that the whole set of a subscription's events says, before any of them is walked. */
+export interface SubscriptionReading {
+  readonly rail: Rail
+  /** The rail that an event is read under. */
+  readonly railOf: (event: SourceEvent) => Rail
+  readonly walk: readonly Reading[]
+  /** The index of each payment's first paying event. */
   readonly firstPaid: ReadonlyMap<string, number>
   /** The payment of each cycle event, by the event's index; absent: none is found. */
   readonly cyclePayments: ReadonlyMap<number, string>
@@ -19,16 +21,6 @@ export interface WalkFacts {
   readonly namingKind: NamingKind | null
   /** The product before the first naming: what that one says. */
   readonly firstProduct: string | null
-}
-
-/** All that the whole set of a subscription's events says, before any of them is walked. */
-export interface SubscriptionReading extends WalkFacts {
-  readonly rail: Rail
-  readonly payments: ReadonlyMap<string, PaymentRail>
-  /** The rail that an event is read under. */
-  readonly railOf: (event: SourceEvent) => Rail
-  readonly walk: readonly Reading[]
-  readonly paying: readonly PayingEvent[]
 }
 
 export function readSubscription(events: readonly SourceEvent[], policy: Policy): SubscriptionReading {
@@ -48,19 +40,12 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
   for (const { paymentId, index } of paying) {
     if (!firstPaid.has(paymentId)) firstPaid.set(paymentId, index)
   }
-  const good = new Set<number>()
-  for (const reading of walk) {
-    if (makesGood(reading, policy)) good.add(reading.index)
-  }
   // Few subscriptions ever change their plan.
   let findCharge: PaymentFinder | null = null
   return {
     rail,
-    payments,
     railOf,
     walk,
-    paying,
-    makesGood: good,
     firstPaid,
     cyclePayments,
     findCharge: (event) => {
@@ -80,13 +65,8 @@ function findChargeAmong(
 }
 
 /** The events that say that a cycle was paid. */
-export function isCycleEvent(event: SourceEvent): event is SubscriptionEvent {
+export function isCycleEvent(event: SourceEvent): event is KeptSubscription {
   return event.type === 'subscription.created' || event.type === 'subscription.renewed'
-}
-
-/** The events whose payment is searched: of a cycle, or of a plan change. */
-export function searchesPayment(event: SourceEvent): event is SubscriptionEvent {
-  return event.type === 'subscription.updated' || isCycleEvent(event)
 }
 
 /** Whether the event makes its payment good: a grant does, and where cycles count as paid, success too. */
@@ -95,7 +75,7 @@ export function makesGood(reading: Reading, policy: Policy): boolean {
 }
 
 /** Whether the event pays a payment that no grant pays. */
-export function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
+function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
   return event.type === 'payment.succeeded' && paidCycle === 'grants'
 }
 
@@ -109,9 +89,8 @@ function payingEvents(walk: readonly Reading[], policy: Policy): PayingEvent[] {
   for (const reading of walk) {
     const { event, effect, index } = reading
     if (event.subject !== 'payment' || event.paymentId === null) continue
-    const isGrant = effect === 'grant'
-    const pays = granted.has(event.paymentId) ? isGrant : reportsSuccess(reading, policy)
-    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index, isGrant })
+    const pays = granted.has(event.paymentId) ? effect === 'grant' : reportsSuccess(reading, policy)
+    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index })
   }
   return paying
 }
