@@ -72,25 +72,20 @@ function foldKind(
   policy: Policy,
 ): Folded {
   switch (kind) {
-    case 'subscription': {
-      const whole = readSubscription(sent, policy)
-      return { rail: whole.rail, ...walkSubscription(whole, policy) }
+    case 'subscription':
+      return walkSubscription(readSubscription(sent, policy), policy)
+    case 'payment': {
+      const { rail, productId, access } = foldPayment(sent.filter(isPayment), policy)
+      return { rail, productId, access, shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
     }
-    case 'payment':
-      return { ...foldPayment(sent.filter(isPayment), policy), shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
-    case 'manual':
-      return { ...NOTHING_PAID, access: foldManual(acts) }
+    case 'manual': {
+      const access = foldManual(acts)
+      return { rail: 'unknown', productId: null, access, shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
+    }
     default:
       return kind satisfies never
   }
 }
-
-const NOTHING_PAID = {
-  rail: 'unknown',
-  productId: null,
-  shown: NOTHING_SHOWN,
-  cyclesWithoutPayment: 0,
-} as const
 
 /** Whether the provider sent it: then the policy decides what follows from it. */
 function isSent(event: FoldableEvent): event is SourceEvent {

@@ -16,11 +16,14 @@ export type PaymentFinder = (event: KeptSubscription) => string | null
 /**
  * The payment that the event names, if it paid; else the one whose paying event is nearest in time,
  * the earlier in order at equal distance.
+ * @param hasPaid whether a payment is among those of `paying`
  */
-export function createPaymentFinder(paying: readonly PayingEvent[]): PaymentFinder {
-  const known = new Set(paying.map(({ paymentId }) => paymentId))
+export function createPaymentFinder(
+  paying: readonly PayingEvent[],
+  hasPaid: (paymentId: string) => boolean,
+): PaymentFinder {
   return (event) => {
-    if (event.paymentId !== null && known.has(event.paymentId)) return event.paymentId
+    if (event.paymentId !== null && hasPaid(event.paymentId)) return event.paymentId
     const nearest = nearestTo(paying, event.createdAt)
     return nearest && Math.abs(nearest.at - event.createdAt) <= PAYMENT_SEARCH_MS ? nearest.paymentId : null
   }

@@ -132,7 +132,8 @@ export function readEvents<E extends SourceEvent>(
     ranked.push({ event, effect, index: 0, rank: rankOf(event, effect) })
   }
   ranked.sort(compareInWalk)
-  for (const [index, reading] of ranked.entries()) reading.index = index
+  let index = 0
+  for (const reading of ranked) reading.index = index++
   return ranked
 }
 

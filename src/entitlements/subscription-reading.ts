@@ -30,16 +30,18 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
     event.subject === 'subscription' ? rail : railIn(payments.get(event.paymentId ?? ''))
   const walk = readEvents(events, railOf, policy)
   const paying = payingEvents(walk, policy)
-  const findPayment = createPaymentFinder(paying)
+  const firstPaid = new Map<string, number>()
+  for (const { paymentId, index } of paying) {
+    if (!firstPaid.has(paymentId)) firstPaid.set(paymentId, index)
+  }
+  const hasPaid = (paymentId: string): boolean => firstPaid.has(paymentId)
+  const findPayment = createPaymentFinder(paying, hasPaid)
   const cyclePayments = new Map<number, string>()
   for (const { event, index } of walk) {
     const paymentId = isCycleEvent(event) ? findPayment(event) : null
     if (paymentId !== null) cyclePayments.set(index, paymentId)
   }
-  const firstPaid = new Map<string, number>()
-  for (const { paymentId, index } of paying) {
-    if (!firstPaid.has(paymentId)) firstPaid.set(paymentId, index)
-  }
+  const { namingKind, firstProduct } = chooseNamings(walk)
   // Few subscriptions ever change their plan.
   let findCharge: PaymentFinder | null = null
   return {
@@ -49,19 +51,22 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
     firstPaid,
     cyclePayments,
     findCharge: (event) => {
-      findCharge ??= findChargeAmong(paying, cyclePayments)
+      findCharge ??= createChargeFinder(paying, hasPaid, cyclePayments)
       return findCharge(event)
     },
-    ...chooseNamings(walk),
+    namingKind,
+    firstProduct,
   }
 }
 
-function findChargeAmong(
+function createChargeFinder(
   paying: readonly PayingEvent[],
+  hasPaid: (paymentId: string) => boolean,
   cyclePayments: ReadonlyMap<number, string>,
 ): PaymentFinder {
   const ofCycles = new Set(cyclePayments.values())
-  return createPaymentFinder(paying.filter(({ paymentId }) => !ofCycles.has(paymentId)))
+  const charges = paying.filter(({ paymentId }) => !ofCycles.has(paymentId))
+  return createPaymentFinder(charges, (paymentId) => hasPaid(paymentId) && !ofCycles.has(paymentId))
 }
 
 /** The events that say that a cycle was paid. */

@@ -1,3 +1,4 @@
+import type { Rail } from '../provider/event.js'
 import { type BasisStep, createBasis, type Ground } from './basis.js'
 import { createEnds, type EndsState } from './ends.js'
 import { type Access, createIntervalTracker, type TrackerState } from './intervals.js'
@@ -23,6 +24,7 @@ export const NOTHING_SHOWN: Shown = {
 
 /** What is known at the end of the walk. */
 export interface SubscriptionWalk {
+  readonly rail: Rail
   readonly access: TrackerState
   /** The product in force. */
   readonly productId: string | null
@@ -89,6 +91,7 @@ export function walkSubscription(
     if (observe && before) observe({ reading, basis: step, before, after: pointAt(event.createdAt) })
   }
   return {
+    rail: whole.rail,
     access: tracker.state(),
     productId: plan.product(),
     shown,
