@@ -10,7 +10,7 @@ import { movePaymentEvents, setDispositions } from '../store/events.js'
 import { sourceKey } from '../store/keys.js'
 import type { Database } from '../store/schema.js'
 import { deleteSources, loadSources, readHistory, type StoredSource, saveSources } from '../store/sources.js'
-import { assignSources, type LinkedMove } from './assign-sources.js'
+import { type Assignment, assignSources, type LinkedMove } from './assign-sources.js'
 
 /** A source before and after: null where it did not exist, or has no events any more. */
 export interface SourceChange {
@@ -59,36 +59,11 @@ export async function foldIntoSources(
   lately: BatchMemory,
 ): Promise<FoldedEvents> {
   const events = fresh.map(({ event }) => event)
-  const { sources, moves } = await assignSources(trx, environment, events, lately)
-  const keys = new Map<string, SourceKey>()
-  for (const key of [...moves.flatMap(({ from, to }) => [from, to]), ...sources.values()]) {
-    if (key !== null) keys.set(sourceKey(key), key)
-  }
-  const saved = await loadSources(trx, environment, [...keys.values()])
-  const histories = new Map([...saved].map(([name, source]) => [name, readHistory(source)]))
-
-  const touched = new Map<string, TouchedSource>()
-  const touch = (key: SourceKey, causedBy: string): TouchedSource => {
-    const name = sourceKey(key)
-    const stored = histories.get(name) ?? []
-    const source = touched.get(name) ?? { key, stored, isMoved: false, fresh: [], causedBy }
-    source.causedBy = causedBy
-    touched.set(name, source)
-    return source
-  }
-  const made = moves.filter((move) => histories.get(sourceKey(move.from))?.some((event) => goes(event, move)))
-  for (const move of made) {
-    const [from, to] = [touch(move.from, move.linkedBy), touch(move.to, move.linkedBy)]
-    to.stored = [...to.stored, ...from.stored.filter((event) => goes(event, move))]
-    from.stored = from.stored.filter((event) => !goes(event, move))
-    from.isMoved = to.isMoved = true
-  }
-  await movePaymentEvents(trx, environment, made)
-  for (const { seq, event } of fresh) {
-    const key = sources.get(event.id) ?? null
-    const read = key === null ? null : historyEvent(seq, event)
-    if (key !== null && read !== null) touch(key, event.id).fresh.push(read)
-  }
+  const assignment = await assignSources(trx, environment, events, lately)
+  const { sources } = assignment
+  const saved = await loadSources(trx, environment, keysIn(assignment))
+  const { touched, moves } = touchSources(fresh, assignment, saved)
+  await movePaymentEvents(trx, environment, moves)
 
   const folded = new Map<string, StoredSource | null>()
   for (const [name, source] of touched) folded.set(name, foldTouched(source, saved.get(name), policy))
@@ -109,6 +84,47 @@ export async function foldIntoSources(
   const outcome = (event: NormalizedEvent): Outcome =>
     outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy)
   return { sources, outcomes: new Map(events.map((event) => [event.id, outcome(event)])), changes }
+}
+
+/** Every source that may be touched, each once. */
+function keysIn({ sources, moves }: Assignment): readonly SourceKey[] {
+  const keys = new Map<string, SourceKey>()
+  for (const key of [...moves.flatMap(({ from, to }) => [from, to]), ...sources.values()]) {
+    if (key !== null) keys.set(sourceKey(key), key)
+  }
+  return [...keys.values()]
+}
+
+/** Gathers what each source is to be folded from, by `sourceKey`, and which payments have stored events to move. */
+function touchSources(
+  fresh: readonly FreshEvent[],
+  { sources, moves }: Assignment,
+  saved: ReadonlyMap<string, StoredSource>,
+): { readonly touched: ReadonlyMap<string, TouchedSource>; readonly moves: readonly LinkedMove[] } {
+  const histories = new Map([...saved].map(([name, source]) => [name, readHistory(source)]))
+  const touched = new Map<string, TouchedSource>()
+  const touch = (key: SourceKey, causedBy: string): TouchedSource => {
+    const name = sourceKey(key)
+    const stored = histories.get(name) ?? []
+    const source = touched.get(name) ?? { key, stored, isMoved: false, fresh: [], causedBy }
+    source.causedBy = causedBy
+    touched.set(name, source)
+    return source
+  }
+  // Most payments are linked by their first event, and have none to move.
+  const made = moves.filter((move) => histories.get(sourceKey(move.from))?.some((event) => goes(event, move)))
+  for (const move of made) {
+    const [from, to] = [touch(move.from, move.linkedBy), touch(move.to, move.linkedBy)]
+    to.stored = [...to.stored, ...from.stored.filter((event) => goes(event, move))]
+    from.stored = from.stored.filter((event) => !goes(event, move))
+    from.isMoved = to.isMoved = true
+  }
+  for (const { seq, event } of fresh) {
+    const key = sources.get(event.id) ?? null
+    const read = key === null ? null : historyEvent(seq, event)
+    if (key !== null && read !== null) touch(key, event.id).fresh.push(read)
+  }
+  return { touched, moves: made }
 }
 
 /** Subscription events stay with the subscription they are about, whatever payment they name. */
