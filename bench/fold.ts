@@ -1,40 +1,49 @@
-import { advanceSource, type FoldedSource, foldSource } from '../src/entitlements/fold-source.js'
+import { foldSource } from '../src/entitlements/fold-source.js'
+import {
+  extendHistory,
+  type HistoryEvent,
+  historyEvent,
+  packHistory,
+  unpackHistory,
+} from '../src/entitlements/history.js'
 import { DOCUMENTED_POLICY } from '../src/entitlements/policy.js'
-import type { SourceEvent } from '../src/entitlements/reading.js'
-import type { NormalizedEvent } from '../src/provider/event.js'
 import { normalise } from '../src/provider/normalise.js'
 import { buildSampleEvent } from '../src/provider/sample-event.js'
 
 /*
- * What the rules cost: a subscription with many events takes in one more, from its saved memory and by folding
- * all of them again, beside what reading the stored events from JSON costs alone.
+ * What the rules cost: a subscription with so many events takes in one more. Its history is unpacked, folded whole with
+ * the new event, and packed again; beside what folding alone costs, and reading the history if it were JSON.
  */
 
 const CYCLE = ['payment.authorized', 'payment.succeeded', 'subscription.renewed'] as const
 const MONTH_MS = 30 * 24 * 60 * 60 * 1000
-const ROUNDS = 5
+const ROUNDS = 7
 const KEY = { kind: 'subscription', id: 'sub_1' } as const
-/** The newest event's payment has no event yet. */
-const isNew = (): boolean => true
 
-function sourceEvents(count: number): SourceEvent[] {
+function historyOf(count: number): HistoryEvent[] {
   return Array.from({ length: count }, (_, i) => {
     const cycle = Math.floor(i / CYCLE.length)
     const { body } = buildSampleEvent({
       type: CYCLE[i % CYCLE.length] ?? CYCLE[0],
-      eventId: `evt_${i}`,
+      eventId: idOf('evt', i),
       createdAt: cycle * MONTH_MS + (i % CYCLE.length) * 1000,
       environment: 'live',
-      customerId: 'cus_1',
-      productId: 'pro_1',
-      paymentId: `pay_${cycle}`,
+      customerId: idOf('cus', 1),
+      productId: idOf('pro', 1),
+      paymentId: idOf('pay', cycle),
       subscriptionId: 'sub_1',
       rail: 'card',
     })
     const read = normalise(Buffer.from(body), { environment: 'live', receivedAt: Number.MAX_SAFE_INTEGER })
-    if (!read.ok) throw new Error(`The sample could not be read: ${read.reason}`)
-    return read.event as SourceEvent
+    const event = read.ok ? historyEvent(1_000_000 + i, read.event) : null
+    if (event === null) throw new Error('The sample could not be read.')
+    return event
   })
+}
+
+/** As long as the provider's own. */
+function idOf(prefix: string, n: number): string {
+  return `${prefix}_${String(n).padStart(24, 'x')}`
 }
 
 /** The median of several rounds, in microseconds. */
@@ -47,35 +56,31 @@ function measure(work: () => void, times: number): number {
   return rounds.sort((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? Number.NaN
 }
 
-const rows = [10, 100, 1_000, 10_000].map((count) => {
-  // The newest one begins a cycle: a payment that nothing knows yet.
-  const events = sourceEvents(Math.floor(count / CYCLE.length) * CYCLE.length + 1)
-  const newest = events.pop() as SourceEvent
-  const folded = foldSource(KEY, events, DOCUMENTED_POLICY)
-  const saved = JSON.stringify(folded)
-  const stored = events.map((event: NormalizedEvent) => JSON.stringify(event))
-  const advance = (from: FoldedSource): FoldedSource => {
-    const advanced = advanceSource(from, newest, DOCUMENTED_POLICY, isNew)
-    if (advanced === null) throw new Error('It folded all events.')
-    return advanced
+const rows = [1, 3, 12, 36, 100, 1_000].map((count) => {
+  const events = historyOf(count + 1)
+  const fresh = events.slice(-1)
+  const stored = events.slice(0, -1)
+  const history = packHistory(stored)
+  const json = JSON.stringify(stored)
+  const times = Math.ceil(50_000 / count)
+  const fold = (): void => void foldSource(KEY, events, DOCUMENTED_POLICY)
+  const takeIn = (): number => {
+    const known = unpackHistory(history) ?? []
+    foldSource(KEY, [...known, ...fresh], DOCUMENTED_POLICY)
+    return Buffer.byteLength(extendHistory(history, known, fresh))
   }
-  const parse = (): void => {
-    for (const text of stored) JSON.parse(text)
-  }
-  const whole = (): void => void foldSource(KEY, [...events, newest], DOCUMENTED_POLICY)
   return {
-    events: events.length,
-    'saved bytes': saved.length,
-    'newest, µs': measure(() => void advance(folded), 2_000),
-    'newest with JSON, µs': measure(() => JSON.stringify(advance(JSON.parse(saved) as FoldedSource)), 2_000),
-    'whole, µs': measure(whole, Math.max(1, Math.floor(20_000 / count))),
-    'parse only, µs': measure(parse, Math.max(1, Math.floor(20_000 / count))),
+    'events before': count,
+    'bytes an event': history.length / count,
+    'take in, µs': measure(takeIn, times),
+    'fold, µs': measure(fold, times),
+    'unpack, µs': measure(() => void unpackHistory(history), times),
+    'pack all, µs': measure(() => void Buffer.byteLength(packHistory(events)), times),
+    'parse as JSON, µs': measure(() => void JSON.parse(json), times),
   }
 })
 console.table(
-  rows.map((row) => ({
-    ...Object.fromEntries(Object.entries(row).map(([name, value]) => [name, Math.round(value * 10) / 10])),
-    'whole / parse': Math.round((row['whole, µs'] / row['parse only, µs']) * 10) / 10,
-    'whole / newest': Math.round(row['whole, µs'] / row['newest, µs']),
-  })),
+  rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, Math.round(value * 100) / 100])),
+  ),
 )

@@ -35,7 +35,7 @@ export function events({ text, integer, bytes, sequence, tableOptions }: ColumnT
         .addUniqueConstraint('events_by_id', ['environment', 'event_id'])
         .modifyEnd(tableOptions)
         .execute()
-      // The payment too: with it, one look tells whether a payment has events in a source, and which.
+      // The payment too: with it, a payment's events in a source are found at once, to be moved.
       await db.schema
         .createIndex('events_by_source')
         .on('events')

@@ -21,7 +21,7 @@ export function entitlements({
         .addColumn('source_id', text, (column) => column.notNull())
         .addColumn('customer_id', text)
         .addColumn('state', text, (column) => column.notNull())
-        .addColumn('memory', text)
+        .addColumn('history', text, (column) => column.notNull())
         .addColumn('newest_at', integer, (column) => column.notNull())
         .addUniqueConstraint('sources_by_key', ['environment', 'kind', 'source_id'])
         .modifyEnd(tableOptions)

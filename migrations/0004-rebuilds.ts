@@ -13,7 +13,7 @@ export function rebuilds({ text, integer, tableOptions, keyedTableOptions }: Col
         .addColumn('source_id', text, (column) => column.notNull())
         .addColumn('customer_id', text)
         .addColumn('state', text)
-        .addColumn('memory', text)
+        .addColumn('history', text)
         .addColumn('newest_at', integer, (column) => column.notNull())
         .addPrimaryKeyConstraint('next_sources_key', ['environment', 'kind', 'source_id'])
         .modifyEnd(tableOptions)

@@ -1,8 +1,7 @@
-import type { PaymentEvent } from '../provider/event.js'
 import type { Policy } from './policy.js'
-import type { Reading } from './reading.js'
+import type { KeptPayment, Reading } from './reading.js'
 import { isTakenBack, type Standing, standingAfter } from './standing.js'
-import { isCycleEvent, type WalkFacts } from './subscription-reading.js'
+import { isCycleEvent, makesGood, type SubscriptionReading } from './subscription-reading.js'
 
 /** What a subscription's access stands on; the subscription itself where no payment is known to pay its cycle. */
 export type Ground = { readonly paymentId: string } | 'the subscription itself'
@@ -48,29 +47,14 @@ export type BasisStep =
   | 'cycle_ignored'
   | 'ends'
 
-export interface BasisState {
-  readonly ground: Ground | null
-  /** How payments stand that may still matter, by id; in pairs, since an id that names a property is slow to make. */
-  readonly standings: readonly (readonly [paymentId: string, Standing])[]
-  /** The index of the last take-back of the subscription itself; -1: none. */
-  readonly endedAtIndex: number
-  readonly cyclesWithoutPayment: number
-}
-
-export const NO_BASIS: BasisState = {
-  ground: null,
-  standings: [],
-  endedAtIndex: -1,
-  cyclesWithoutPayment: 0,
-}
-
 export interface Basis {
   /** Takes in the next event of the walk, and tells what it did. */
   apply(reading: Reading): BasisStep
   /** What the subscription stands on; null: on nothing, and so it gives no access. */
   ground(): Ground | null
   isTakenBack(paymentId: string): boolean
-  state(): BasisState
+  /** Cycles of which no payment is known. */
+  cyclesWithoutPayment(): number
 }
 
 /**
@@ -78,20 +62,24 @@ export interface Basis {
  * The ground changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
  * and a refund of any other one does not.
  */
-export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState): Basis {
-  const standings = new Map(from.standings)
+export function createBasis({ firstPaid, cyclePayments }: SubscriptionReading, policy: Policy): Basis {
+  const standings = new Map<string, Standing>()
   /** Cycle payments whose first paying event is still to come. */
   const awaited = new Set<string>()
-  let { ground, endedAtIndex, cyclesWithoutPayment } = from
+  let ground: Ground | null = null
+  /** Of the last take-back of the subscription itself. */
+  let endedAtIndex = -1
+  let cyclesWithoutPayment = 0
 
   function standsOn(paymentId: string): boolean {
     return typeof ground === 'object' && ground?.paymentId === paymentId
   }
 
-  function applyPayment(event: PaymentEvent, { effect, index }: Reading): BasisStep {
-    const paymentId = event.paymentId
+  function applyPayment(event: KeptPayment, reading: Reading): BasisStep {
+    const { effect, index } = reading
+    const { paymentId } = event
     if (paymentId === null) return 'informs'
-    const pays = facts.makesGood.has(index)
+    const pays = makesGood(reading, policy)
     const before = standings.get(paymentId)
     const standing = standingAfter(before, event, effect, pays)
     if (standing !== undefined) standings.set(paymentId, standing)
@@ -101,11 +89,11 @@ export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState):
         : pays
           ? pay(paymentId, effect === 'grant', index)
           : 'informs'
-    if (facts.firstPaid.get(paymentId) === index) awaited.delete(paymentId)
+    if (firstPaid.get(paymentId) === index) awaited.delete(paymentId)
     return step
   }
 
-  function takeBack(paymentId: string, { type }: PaymentEvent, fellBefore: boolean): BasisStep {
+  function takeBack(paymentId: string, { type }: KeptPayment, fellBefore: boolean): BasisStep {
     awaited.delete(paymentId)
     const fell = standsOn(paymentId)
     const endsAny = ground !== null && type === 'payment.failed' && policy.failedRenewal === 'revoke'
@@ -119,7 +107,7 @@ export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState):
   function pay(paymentId: string, isGrant: boolean, index: number): BasisStep {
     if (isTakenBack(standings.get(paymentId))) return 'is_final'
     if (standsOn(paymentId)) return 'stands_already'
-    const first = facts.firstPaid.get(paymentId) ?? index
+    const first = firstPaid.get(paymentId) ?? index
     if (awaited.has(paymentId) && first === index) {
       ground = { paymentId }
       return 'awaited_stands'
@@ -132,14 +120,14 @@ export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState):
   }
 
   function applyCycle(index: number): BasisStep {
-    const paymentId = facts.cyclePayments.get(index)
+    const paymentId = cyclePayments.get(index)
     if (paymentId === undefined) {
       if (policy.paidCycle === 'informs') return 'cycle_ignored'
       ground = 'the subscription itself'
       cyclesWithoutPayment += 1
       return 'cycle_unpaid'
     }
-    if ((facts.firstPaid.get(paymentId) ?? index) > index) {
+    if ((firstPaid.get(paymentId) ?? index) > index) {
       awaited.add(paymentId)
       return 'cycle_awaits'
     }
@@ -161,6 +149,6 @@ export function createBasis(facts: WalkFacts, policy: Policy, from: BasisState):
     },
     ground: () => ground,
     isTakenBack: (paymentId) => isTakenBack(standings.get(paymentId)),
-    state: () => ({ ground, standings: [...standings], endedAtIndex, cyclesWithoutPayment }),
+    cyclesWithoutPayment: () => cyclesWithoutPayment,
   }
 }

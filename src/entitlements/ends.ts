@@ -1,7 +1,7 @@
-import type { SubscriptionEvent } from '../provider/event.js'
 import type { End } from './intervals.js'
 import type { EndReason } from './model.js'
 import type { Policy } from './policy.js'
+import type { KeptSubscription } from './reading.js'
 import { isCycleEvent } from './subscription-reading.js'
 
 export interface EndsState {
@@ -10,19 +10,19 @@ export interface EndsState {
   readonly lapsed: End | null
 }
 
-export const NO_ENDS: EndsState = { canceled: null, completed: null, lapsed: null }
-
 export interface Ends {
   /** Takes in the next subscription event of the walk. */
-  apply(event: SubscriptionEvent): void
+  apply(event: KeptSubscription): void
   /** The end that comes first, or came first; null: none is known. */
   earliest(): End | null
   state(): EndsState
 }
 
 /** Follows the ends that a subscription runs to, whatever it stands on: canceled, completed, lapsed. */
-export function createEnds(policy: Policy, from: EndsState): Ends {
-  let { canceled, completed, lapsed } = from
+export function createEnds(policy: Policy): Ends {
+  let canceled: End | null = null
+  let completed: End | null = null
+  let lapsed: End | null = null
 
   return {
     apply(event) {
@@ -43,7 +43,7 @@ export function createEnds(policy: Policy, from: EndsState): Ends {
 
 /** A cancellation takes effect at once, or at the period's end that it shows. */
 function cancellationAt(
-  { createdAt, expiresAt, cancelAtPeriodEnd }: SubscriptionEvent,
+  { createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription,
   policy: Policy,
 ): number {
   const waits = cancelAtPeriodEnd === true || policy.canceled === 'period_end'
@@ -51,18 +51,18 @@ function cancellationAt(
 }
 
 /** The types that show where a fixed term stands; each decides anew. */
-function showsTerms({ type }: SubscriptionEvent): boolean {
+function showsTerms({ type }: KeptSubscription): boolean {
   return type === 'subscription.created' || type === 'subscription.renewed' || type === 'subscription.updated'
 }
 
-function completionOf(event: SubscriptionEvent, policy: Policy): End | null {
+function completionOf(event: KeptSubscription, policy: Policy): End | null {
   const { current, total } = event.cycles ?? { current: null, total: null }
   const isLast = current !== null && total !== null && current >= total
   if (!isLast || event.expiresAt === null || policy.completed === 'keep') return null
   return endOf(event, 'completed', event.expiresAt)
 }
 
-function endOf(event: SubscriptionEvent, reason: EndReason, at: number): End {
+function endOf(event: KeptSubscription, reason: EndReason, at: number): End {
   return { at, reason, eventId: event.id }
 }
 

@@ -1,5 +1,5 @@
 import type { Ground } from './basis.js'
-import type { WalkFacts } from './subscription-reading.js'
+import type { SubscriptionReading } from './subscription-reading.js'
 import type { WalkStep } from './walk-subscription.js'
 
 /** Which earlier events of a walk brought about what a later one meets. Ids are of events; '' where there is none. */
@@ -17,7 +17,7 @@ export interface Past {
   paymentOf(step: WalkStep): string
 }
 
-export function createPast({ cyclePayments }: WalkFacts): Past {
+export function createPast({ cyclePayments }: SubscriptionReading): Past {
   const takenBack = new Map<string, string>()
   const awaited = new Map<string, string>()
   let since = ''

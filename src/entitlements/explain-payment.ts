@@ -1,10 +1,9 @@
-import type { PaymentEvent } from '../provider/event.js'
 import { accessChanges } from './explain-changes.js'
 import type { Change, Note } from './explain-note.js'
-import { foldPayment, type PaymentStep, railOf } from './fold-payment.js'
+import { foldPayment, type PaymentStep } from './fold-payment.js'
 import type { FoldableEvent } from './fold-source.js'
 import type { Policy } from './policy.js'
-import { type PolicyRow, rowOf } from './reading.js'
+import { type KeptPayment, type PolicyRow, rowOf } from './reading.js'
 
 /** One event at its place in the walk: the policy's row that it met, why it counted or not, what it changed. */
 export interface NotedEvent {
@@ -16,9 +15,9 @@ export interface NotedEvent {
 }
 
 /** Notes every event of a one-time payment, in the order in which they are walked. */
-export function notePayment(events: readonly PaymentEvent[], policy: Policy): NotedEvent[] {
+export function notePayment(events: readonly KeptPayment[], policy: Policy): NotedEvent[] {
   const steps: PaymentStep[] = []
-  const rail = railOf(foldPayment(events, policy, (step) => steps.push(step)).proof)
+  const { rail } = foldPayment(events, policy, (step) => steps.push(step))
   let takenBackBy = ''
   return steps.map((step) => {
     const { event } = step.reading

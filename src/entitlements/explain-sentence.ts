@@ -1,12 +1,18 @@
 import type { Change, Note } from './explain-note.js'
 import { END_REASON_TEXT, HOLD_REASON_TEXT, headingOf, time } from './explain-words.js'
 import type { FoldableEvent } from './fold-source.js'
+import type { SourceKey } from './model.js'
 
 /** What a support person is told of an event: `Refund of pay_1: pay_2 has paid this cycle since evt_9.` */
-export function sentenceOf(event: FoldableEvent, note: Note, changes: readonly Change[]): string {
+export function sentenceOf(
+  event: FoldableEvent,
+  source: SourceKey | null,
+  note: Note,
+  changes: readonly Change[],
+): string {
   const isTold = note.code === 'informed' && changes.length > 0
   const clause = isTold ? 'it tells how the subscription stands' : clauseOf(note, event)
-  return [`${headingOf(event)}: ${clause}.`, ...changes.map(changeSentence)].join(' ')
+  return [`${headingOf(event, source)}: ${clause}.`, ...changes.map(changeSentence)].join(' ')
 }
 
 function clauseOf(note: Note, { createdAt }: FoldableEvent): string {

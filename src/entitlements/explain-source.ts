@@ -31,7 +31,7 @@ export function explainSource(
   const byId = new Map(stored.map((one) => [one.event.id, one]))
   const explained = noteEvents(key, events, policy).flatMap((noted) => {
     const known = byId.get(noted.event.id)
-    return known === undefined ? [] : [explainEvent(noted, known, state.held[noted.event.id])]
+    return known === undefined ? [] : [explainEvent(key, noted, known, state.held[noted.event.id])]
   })
   const held = stored.flatMap((one) => {
     const reason = state.held[one.event.id]
@@ -43,7 +43,7 @@ export function explainSource(
 
 export function explainHold({ event, receivedAt, source, reason }: StoredHold): ExplainedHold {
   const { id, type, createdAt } = event
-  const sentence = sentenceOf(event, { code: 'held', reason }, [])
+  const sentence = sentenceOf(event, source, { code: 'held', reason }, [])
   return { id, type, createdAt, receivedAt, source, reason, sentence }
 }
 
@@ -67,6 +67,7 @@ function noteEvents({ kind }: SourceKey, events: readonly FoldableEvent[], polic
 }
 
 function explainEvent(
+  source: SourceKey,
   { event, row, note: walked, changes }: NotedEvent,
   { receivedAt, disposition }: StoredSourceEvent,
   hold: HoldReason | undefined,
@@ -74,8 +75,8 @@ function explainEvent(
   const { id, type, createdAt } = event
   const told = { id, type, createdAt, receivedAt, disposition, row }
   if (hold === undefined)
-    return { ...told, note: walked, changes, sentence: sentenceOf(event, walked, changes) }
+    return { ...told, note: walked, changes, sentence: sentenceOf(event, source, walked, changes) }
   // What waits changes nothing for anybody yet, however the walk took it in.
   const note = { code: 'held', reason: hold } as const
-  return { ...told, note, changes: [], sentence: sentenceOf(event, note, []) }
+  return { ...told, note, changes: [], sentence: sentenceOf(event, source, note, []) }
 }

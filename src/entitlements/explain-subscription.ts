@@ -5,14 +5,14 @@ import type { NotedEvent } from './explain-payment.js'
 import type { Policy } from './policy.js'
 import { onlyInforms, rowOf, type SourceEvent } from './reading.js'
 import { readSubscription } from './subscription-reading.js'
-import { WALK_START, type WalkStep, walkSubscription } from './walk-subscription.js'
+import { type WalkStep, walkSubscription } from './walk-subscription.js'
 
 /** Notes every event of a subscription, in the order in which they are walked. */
 export function noteSubscription(events: readonly SourceEvent[], policy: Policy): NotedEvent[] {
   const whole = readSubscription(events, policy)
   const past = createPast(whole)
   const noted: NotedEvent[] = []
-  walkSubscription(WALK_START, whole.walk, whole, policy, (step) => {
+  walkSubscription(whole, policy, (step) => {
     const { event } = step.reading
     const row = rowOf(event, whole.railOf(event), policy)
     noted.push({ event, row, note: noteOf(step, past), changes: changesOf(step) })

@@ -28,17 +28,17 @@ const NAME_OF: Readonly<Record<FoldableEvent['type'], string>> = {
 }
 
 /** `Refund of pay_1`: what happened, and to what. */
-export function headingOf(event: FoldableEvent): string {
-  const about = aboutOf(event)
+export function headingOf(event: FoldableEvent, source: SourceKey | null): string {
+  const about = aboutOf(event, source)
   return about === null ? NAME_OF[event.type] : `${NAME_OF[event.type]} of ${about}`
 }
 
-function aboutOf(event: FoldableEvent): string | null {
+function aboutOf(event: FoldableEvent, source: SourceKey | null): string | null {
   switch (event.subject) {
     case 'payment':
       return event.paymentId
     case 'subscription':
-      return event.subscriptionId
+      return source?.id ?? null
     case 'manual':
       return null
     default:

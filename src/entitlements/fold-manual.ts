@@ -1,4 +1,4 @@
-import { createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
+import { createIntervalTracker, type TrackerState } from './intervals.js'
 import type { GrantAct } from './manual-source.js'
 import type { GrantByHand } from './model.js'
 import { compareByTime } from './order.js'
@@ -8,7 +8,7 @@ import { compareByTime } from './order.js'
  * A later grant replaces the end of the one before it. The policy has no say in it.
  */
 export function foldManual(acts: readonly GrantAct[]): TrackerState {
-  const tracker = createIntervalTracker(NO_ACCESS)
+  const tracker = createIntervalTracker()
   for (const { id: eventId, type, productId, createdAt, until } of [...acts].sort(compareByTime)) {
     const end = until === null ? null : { at: until, reason: 'completed' as const, eventId }
     const access = type === 'manual.granted' ? { productId, end } : null

@@ -1,24 +1,21 @@
-import type { PaymentEvent, Rail, RailProof } from '../provider/event.js'
-import { type Access, createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
+import type { Rail } from '../provider/event.js'
+import { type Access, createIntervalTracker, type TrackerState } from './intervals.js'
 import { newestTold } from './order.js'
 import type { Policy } from './policy.js'
-import { isStronger, strongestProof } from './rail.js'
-import { END_REASON_OF, effectOf, type Reading, readEvents } from './reading.js'
+import { railOfPayment } from './rail.js'
+import { END_REASON_OF, type KeptPayment, type Reading, readEvents } from './reading.js'
 import { type Standing, standingAfter } from './standing.js'
 
-/** A one-time payment, folded; it is also all that has to be remembered to take in a newer event. */
+/** A one-time payment, folded. */
 export interface FoldedPayment {
-  readonly proof: RailProof | null
+  readonly rail: Rail
   readonly productId: string | null
-  readonly standing: Standing | null
   readonly access: TrackerState
-  /** `createdAt` of the newest event. */
-  readonly newestAt: number
 }
 
 /** What one event did to a one-time payment. */
 export interface PaymentStep {
-  readonly reading: Reading<PaymentEvent>
+  readonly reading: Reading<KeptPayment>
   readonly before: PaymentPoint
   readonly after: PaymentPoint
 }
@@ -34,40 +31,15 @@ export interface PaymentPoint {
  * @param observe is told of every step, in order; left out, nothing is gathered for it
  */
 export function foldPayment(
-  events: readonly PaymentEvent[],
+  events: readonly KeptPayment[],
   policy: Policy,
   observe?: (step: PaymentStep) => void,
 ): FoldedPayment {
-  const proof = strongestProof(events)
+  const rail = railOfPayment(events)
   const productId = newestTold(events, (event) => event.productId)
-  const readings = readEvents(events, () => railOf(proof), policy)
-  const newestAt = readings.at(-1)?.event.createdAt ?? Number.NEGATIVE_INFINITY
-  return walk({ proof, productId, standing: null, access: NO_ACCESS, newestAt }, readings, observe)
-}
-
-/** Takes in an event newer than all before; null: it changes how these were read. */
-export function advancePayment(
-  folded: FoldedPayment,
-  event: PaymentEvent,
-  policy: Policy,
-): FoldedPayment | null {
-  if (event.createdAt <= folded.newestAt) return null
-  const proof = isStronger(event.railProof, folded.proof) ? event.railProof : folded.proof
-  if (railOf(proof) !== railOf(folded.proof)) return null
-  if (event.productId !== null && event.productId !== folded.productId) return null
-  const reading = { event, effect: effectOf(event, railOf(proof), policy), index: 0 }
-  return walk({ ...folded, proof, newestAt: event.createdAt }, [reading])
-}
-
-function walk(
-  from: FoldedPayment,
-  readings: readonly Reading<PaymentEvent>[],
-  observe?: (step: PaymentStep) => void,
-): FoldedPayment {
-  const { productId } = from
-  const tracker = createIntervalTracker(from.access)
-  let standing = from.standing ?? undefined
-  for (const reading of readings) {
+  const tracker = createIntervalTracker()
+  let standing: Standing | undefined
+  for (const reading of readEvents(events, () => rail, policy)) {
     const { event, effect } = reading
     const before = observe && { standing, access: tracker.accessAt(event.createdAt) }
     standing = standingAfter(standing, event, effect, effect === 'grant')
@@ -77,9 +49,5 @@ function walk(
       observe({ reading, before, after: { standing, access: tracker.accessAt(event.createdAt) } })
     }
   }
-  return { ...from, standing: standing ?? null, access: tracker.state() }
-}
-
-export function railOf(proof: RailProof | null): Rail {
-  return proof?.rail ?? 'unknown'
+  return { rail, productId, access: tracker.state() }
 }

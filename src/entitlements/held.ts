@@ -2,7 +2,7 @@ import type { Rail } from '../provider/event.js'
 import type { HoldReason } from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
-import { railsOfPayments } from './rail.js'
+import { railIn, railsOfPayments } from './rail.js'
 import { isDecisive, onlyInforms, type SourceEvent } from './reading.js'
 
 /** What a source's events have told so far; null where none has. */
@@ -17,13 +17,14 @@ export function heldEvents(
   known: Known,
   policy: Policy,
 ): Record<string, HoldReason> {
-  // Of most sources none can wait, whatever its rail.
+  // Of most sources none can wait.
+  if (known.customerId !== null && known.productId !== null && !events.some(isCheckout)) return {}
   const suspects = events.filter((event) => holdOf(event, known, 'unknown', policy) !== null)
   if (suspects.length === 0) return {}
   const rails = railsOfPayments(events)
   // In one order, so that the same set of events is saved as the same text.
   const held = suspects.sort(compareByTime).flatMap((event) => {
-    const reason = holdOf(event, known, rails.get(event.paymentId ?? '')?.rail ?? 'unknown', policy)
+    const reason = holdOf(event, known, railIn(rails.get(event.paymentId ?? '')), policy)
     return reason === null ? [] : [[event.id, reason] as const]
   })
   return Object.fromEntries(held)
@@ -38,7 +39,11 @@ export function holdOf(event: SourceEvent, known: Known, rail: Rail, policy: Pol
 }
 
 /** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */
-function isBareCheckout({ type }: SourceEvent, { grantOn }: Policy): boolean {
-  if (type !== 'checkout.succeeded' || grantOn.unknown.includes(type)) return false
-  return grantOn.card.includes(type) || grantOn.crypto.includes(type)
+function isBareCheckout(event: SourceEvent, { grantOn }: Policy): boolean {
+  if (!isCheckout(event) || grantOn.unknown.includes('checkout.succeeded')) return false
+  return grantOn.card.includes('checkout.succeeded') || grantOn.crypto.includes('checkout.succeeded')
+}
+
+function isCheckout({ type }: SourceEvent): boolean {
+  return type === 'checkout.succeeded'
 }

@@ -27,8 +27,6 @@ export interface TrackerState {
   readonly running: Stretch | null
 }
 
-export const NO_ACCESS: TrackerState = { ended: [], running: null }
-
 export interface IntervalTracker {
   /**
    * Says what access is from `at` on. Where it just ended, and by no end that was known, the cause says why;
@@ -44,18 +42,19 @@ export interface IntervalTracker {
  * Follows "from this event on, access is so" as stretches of access. Instants must not decrease.
  * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
  */
-export function createIntervalTracker(start: TrackerState): IntervalTracker {
-  let { ended, running } = start
+export function createIntervalTracker(): IntervalTracker {
+  const ended: Stretch[] = []
+  let running: Stretch | null = null
 
   function finish(stretch: Stretch, end: End): void {
-    if (end.at > stretch.from) ended = [...ended, { ...stretch, end }]
+    if (end.at > stretch.from) ended.push({ ...stretch, end })
     running = null
   }
 
   function begin(at: number, access: Access, eventId: string): void {
     const last = ended.at(-1)
     if (last !== undefined && last.productId === access.productId && last.end?.at === at) {
-      ended = ended.slice(0, -1)
+      ended.pop()
       running = { ...last, end: access.end }
     } else {
       running = { productId: access.productId, from: at, begunBy: eventId, end: access.end }
@@ -71,8 +70,9 @@ export function createIntervalTracker(start: TrackerState): IntervalTracker {
       if (running && current && running.productId !== current.productId) {
         finish(running, { at, reason: 'moved', eventId: cause.eventId })
       }
-      if (current && running) running = { ...running, end: current.end }
-      else if (current) begin(at, current, cause.eventId)
+      if (current === null) return
+      if (running === null) begin(at, current, cause.eventId)
+      else if (running.end !== current.end) running = { ...running, end: current.end }
     },
     accessAt: (at) => (running?.end && running.end.at <= at ? null : running),
     state: () => ({ ended, running }),
@@ -80,7 +80,9 @@ export function createIntervalTracker(start: TrackerState): IntervalTracker {
 }
 
 export function intervalsOf({ ended, running }: TrackerState): AccessInterval[] {
-  return [...ended, ...(running ? [running] : [])].map(toInterval)
+  const intervals = ended.map(toInterval)
+  if (running) intervals.push(toInterval(running))
+  return intervals
 }
 
 /** Until when an interval lasts, in epoch milliseconds: for ever where no end is known. */

@@ -1,13 +1,13 @@
 import type { ManualEvent } from '../provider/event.js'
 import type { SourceKey } from './model.js'
 
-/** A grant by hand, or its end: the only acts that a source is folded from. */
-export interface GrantAct extends ManualEvent {
+/** What the rules read of a grant by hand, or of its end: the only acts that a source is folded from. */
+export interface GrantAct extends Pick<ManualEvent, 'subject' | 'id' | 'createdAt' | 'customerId' | 'until'> {
   readonly type: 'manual.granted' | 'manual.revoked'
   readonly productId: string
 }
 
-export function isGrantAct(event: ManualEvent): event is GrantAct {
+export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct {
   const isGrant = event.type === 'manual.granted' || event.type === 'manual.revoked'
   return isGrant && event.productId !== null
 }

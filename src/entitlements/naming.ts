@@ -1,7 +1,7 @@
 import type { Reading } from './reading.js'
 
 /** How an event may name a subscription's product, best first: outright, as a subscription event, as a grant. */
-export const NAMING_KINDS = ['naming', 'subscription', 'grant', 'any'] as const
+const NAMING_KINDS = ['naming', 'subscription', 'grant', 'any'] as const
 export type NamingKind = (typeof NAMING_KINDS)[number]
 
 const NAMING_TYPES: readonly string[] = [
@@ -17,7 +17,7 @@ export function namingKindOf({ event, effect }: Reading): NamingKind {
   return effect === 'grant' ? 'grant' : 'any'
 }
 
-export function isBetterNaming(a: NamingKind, b: NamingKind): boolean {
+function isBetterNaming(a: NamingKind, b: NamingKind): boolean {
   return NAMING_KINDS.indexOf(a) < NAMING_KINDS.indexOf(b)
 }
 
@@ -31,6 +31,7 @@ export function chooseNamings(walk: readonly Reading[]): {
   for (const reading of walk) {
     if (reading.event.productId === null) continue
     const kind = namingKindOf(reading)
+    if (kind === namingKind) continue
     if (namingKind === null || isBetterNaming(kind, namingKind)) {
       namingKind = kind
       firstProduct = reading.event.productId

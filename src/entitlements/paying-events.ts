@@ -1,28 +1,29 @@
-import type { SubscriptionEvent } from '../provider/event.js'
+import type { KeptSubscription } from './reading.js'
 
 /** How far a payment may be from the event that says it was made, either way: 24 hours. */
-export const PAYMENT_SEARCH_MS = 24 * 60 * 60 * 1000
+const PAYMENT_SEARCH_MS = 24 * 60 * 60 * 1000
 
 /** An event by which a payment paid, at its place in the walk. */
 export interface PayingEvent {
   readonly paymentId: string
   readonly at: number
   readonly index: number
-  /** Whether it is a grant; otherwise it only reports success. */
-  readonly isGrant: boolean
 }
 
 /** Finds the payment that a subscription event speaks of, among paying events in walk order; null: none. */
-export type PaymentFinder = (event: SubscriptionEvent) => string | null
+export type PaymentFinder = (event: KeptSubscription) => string | null
 
 /**
  * The payment that the event names, if it paid; else the one whose paying event is nearest in time,
  * the earlier in order at equal distance.
+ * @param hasPaid whether a payment is among those of `paying`
  */
-export function createPaymentFinder(paying: readonly PayingEvent[]): PaymentFinder {
-  const known = new Set(paying.map(({ paymentId }) => paymentId))
+export function createPaymentFinder(
+  paying: readonly PayingEvent[],
+  hasPaid: (paymentId: string) => boolean,
+): PaymentFinder {
   return (event) => {
-    if (event.paymentId !== null && known.has(event.paymentId)) return event.paymentId
+    if (event.paymentId !== null && hasPaid(event.paymentId)) return event.paymentId
     const nearest = nearestTo(paying, event.createdAt)
     return nearest && Math.abs(nearest.at - event.createdAt) <= PAYMENT_SEARCH_MS ? nearest.paymentId : null
   }

@@ -1,58 +1,53 @@
-import type { NormalizedEvent, PaymentEvent, Rail, RailProof } from '../provider/event.js'
+import type { Rail } from '../provider/event.js'
 import { compareByTime } from './order.js'
+import type { KeptPayment, SourceEvent } from './reading.js'
 
-/** The strongest proof among a payment's events, the earliest among equals; null: nothing proves its rail. */
-export function strongestProof(events: readonly PaymentEvent[]): RailProof | null {
-  let best: PaymentEvent | null = null
-  for (const event of events) {
-    const known = best?.railProof ?? null
-    const isEqual = event.railProof !== null && event.railProof.strength === known?.strength
-    const isEarlier = best !== null && compareByTime(event, best) < 0
-    if (isStronger(event.railProof, known) || (isEqual && isEarlier)) best = event
-  }
-  return best?.railProof ?? null
+/** Of two events of a payment, the one with the stronger proof, the earlier of equals; null: no proof by now. */
+function betterProof(event: KeptPayment, best: KeptPayment | null): KeptPayment | null {
+  if (event.railProof === null) return best
+  const lead = event.railProof.strength - (best?.railProof?.strength ?? 0)
+  return lead > 0 || (lead === 0 && best !== null && compareByTime(event, best) < 0) ? event : best
 }
 
-export function isStronger(a: RailProof | null, b: RailProof | null): boolean {
-  return (a?.strength ?? 0) > (b?.strength ?? 0)
+/** What the strongest proof among a payment's events says, the earliest of equals. */
+export function railOfPayment(events: readonly KeptPayment[]): Rail {
+  let provenBy: KeptPayment | null = null
+  for (const event of events) provenBy = betterProof(event, provenBy)
+  return provenBy?.railProof?.rail ?? 'unknown'
 }
 
-/** A payment's own events and the rail that they prove. */
+/** A payment's earliest event, and the one that proves its rail; null: none does. */
 export interface PaymentRail {
-  readonly proof: RailProof | null
-  readonly rail: Rail
-  readonly events: readonly PaymentEvent[]
+  readonly first: KeptPayment
+  readonly provenBy: KeptPayment | null
 }
 
-/** Groups payment events by payment; those that name none belong to no payment. */
-export function railsOfPayments(events: readonly NormalizedEvent[]): Map<string, PaymentRail> {
-  const grouped = new Map<string, PaymentEvent[]>()
+/** Of payments' own events, by payment; those that name none belong to no payment. */
+export function railsOfPayments(events: readonly SourceEvent[]): ReadonlyMap<string, PaymentRail> {
+  const rails = new Map<string, { first: KeptPayment; provenBy: KeptPayment | null }>()
   for (const event of events) {
     if (event.subject !== 'payment' || event.paymentId === null) continue
-    const known = grouped.get(event.paymentId)
-    if (known) known.push(event)
-    else grouped.set(event.paymentId, [event])
+    const known = rails.get(event.paymentId)
+    if (known === undefined) {
+      rails.set(event.paymentId, { first: event, provenBy: betterProof(event, null) })
+    } else {
+      if (compareByTime(event, known.first) < 0) known.first = event
+      known.provenBy = betterProof(event, known.provenBy)
+    }
   }
-  return new Map([...grouped].map(([paymentId, ofPayment]) => [paymentId, railOf(ofPayment)]))
+  return rails
 }
 
-function railOf(events: readonly PaymentEvent[]): PaymentRail {
-  const proof = strongestProof(events)
-  return { proof, rail: proof?.rail ?? 'unknown', events }
+export function railIn(payment: PaymentRail | undefined): Rail {
+  return payment?.provenBy?.railProof?.rail ?? 'unknown'
 }
 
 /** A subscription's rail: that of its earliest payment, by its first event, whose rail is known. */
 export function railOfSubscription(payments: Iterable<PaymentRail>): Rail {
-  let earliest: PaymentEvent | null = null
-  let rail: Rail = 'unknown'
+  let earliest: PaymentRail | undefined
   for (const payment of payments) {
-    if (payment.rail === 'unknown') continue
-    for (const event of payment.events) {
-      if (earliest === null || compareByTime(event, earliest) < 0) {
-        earliest = event
-        rail = payment.rail
-      }
-    }
+    if (payment.provenBy === null) continue
+    if (earliest === undefined || compareByTime(payment.first, earliest.first) < 0) earliest = payment
   }
-  return rail
+  return railIn(earliest)
 }

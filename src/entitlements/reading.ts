@@ -1,10 +1,22 @@
 import type { PaymentEvent, Rail, SubscriptionEvent } from '../provider/event.js'
 import type { EndReason } from './model.js'
 import { compareText } from './order.js'
-import { type GrantType, type Policy, type RevokeType, TERMINAL_TYPES } from './policy.js'
+import { type Policy, type RevokeType, TERMINAL_TYPES } from './policy.js'
+
+/** What the rules read of an event of a payment. A source keeps so much of each, and no more. */
+export type KeptPayment = Pick<
+  PaymentEvent,
+  'subject' | 'id' | 'type' | 'createdAt' | 'customerId' | 'productId' | 'paymentId' | 'railProof'
+>
+
+/** The same of a subscription's. */
+export type KeptSubscription = Pick<
+  SubscriptionEvent,
+  Exclude<keyof KeptPayment, 'railProof'> | 'status' | 'cycles' | 'cancelAtPeriodEnd' | 'expiresAt'
+>
 
 /** The events that a source is folded from. */
-export type SourceEvent = PaymentEvent | SubscriptionEvent
+export type SourceEvent = KeptPayment | KeptSubscription
 
 /** What the policy's table makes of an event. */
 export type Effect = 'grant' | 'take_back' | 'none'
@@ -27,6 +39,78 @@ const TAKE_BACK_ROWS: Readonly<Record<Rail, PolicyRow>> = {
   unknown: { rail: 'unknown', on: 'takeBack' },
 }
 
+/** What an event comes to under one rail, and by which row; null: by none. */
+interface Verdict {
+  readonly effect: Effect
+  readonly row: PolicyRow | null
+}
+
+type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
+
+/** A policy turned around, to look types up in. */
+interface PolicyTable {
+  /** For events that show their rail, and those of subscriptions. */
+  readonly ofProven: Readonly<Record<Rail, Verdicts>>
+  /** For payments' events that don't. */
+  readonly ofUnproven: Readonly<Record<Rail, Verdicts>>
+  readonly decisive: ReadonlySet<SourceEvent['type']>
+}
+
+const NO_VERDICT: Verdict = { effect: 'none', row: null }
+const TERMINAL_VERDICT: Verdict = { effect: 'take_back', row: null }
+
+/** Every fold asks for the table of the one policy in force. */
+const tables = new WeakMap<Policy, PolicyTable>()
+
+function tableOf(policy: Policy): PolicyTable {
+  const known = tables.get(policy)
+  if (known !== undefined) return known
+  const table: PolicyTable = {
+    ofProven: {
+      card: verdictsUnder('card', ['card'], policy),
+      crypto: verdictsUnder('crypto', ['crypto'], policy),
+      unknown: verdictsUnder('unknown', ['unknown'], policy),
+    },
+    ofUnproven: {
+      card: verdictsUnder('card', ['unknown', 'card'], policy),
+      crypto: verdictsUnder('crypto', ['unknown', 'crypto'], policy),
+      unknown: verdictsUnder('unknown', ['unknown'], policy),
+    },
+    decisive: new Set([
+      ...TERMINAL_TYPES,
+      ...PAID_OR_ENDED,
+      ...Object.values(policy.grantOn).flat(),
+      ...Object.values(policy.revokeOn).flat(),
+    ]),
+  }
+  tables.set(policy, table)
+  return table
+}
+
+/**
+ * A grant that shows no rail itself counts under `unknown` too, whatever is learned later:
+ * a proof may add access, and never takes away what `unknown` gave.
+ * @param grantRails whose rows grant, the one that names the row last
+ */
+function verdictsUnder(rail: Rail, grantRails: readonly Rail[], { grantOn, revokeOn }: Policy): Verdicts {
+  const verdicts = new Map<SourceEvent['type'], Verdict>()
+  for (const type of TERMINAL_TYPES) verdicts.set(type, TERMINAL_VERDICT)
+  for (const type of revokeOn[rail]) verdicts.set(type, { effect: 'take_back', row: TAKE_BACK_ROWS[rail] })
+  for (const granting of grantRails) {
+    for (const type of grantOn[granting]) {
+      if (TERMINAL_TYPES.includes(type)) continue
+      verdicts.set(type, { effect: 'grant', row: GRANT_ROWS[granting] })
+    }
+  }
+  return verdicts
+}
+
+const PAID_OR_ENDED: readonly SourceEvent['type'][] = [
+  'subscription.created',
+  'subscription.renewed',
+  'subscription.canceled',
+]
+
 /** An event as the walk meets it: its place in the order, and what the table makes of it. */
 export interface Reading<E extends SourceEvent = SourceEvent> {
   readonly event: E
@@ -41,43 +125,37 @@ export function readEvents<E extends SourceEvent>(
   railOf: (event: E) => Rail,
   policy: Policy,
 ): Reading<E>[] {
-  return events
-    .map((event) => {
-      const effect = effectOf(event, railOf(event), policy)
-      return { event, effect, rank: rankOf(event, effect) }
-    })
-    .sort(
-      (a, b) =>
-        a.event.createdAt - b.event.createdAt || a.rank - b.rank || compareText(a.event.id, b.event.id),
-    )
-    .map(({ event, effect }, index) => ({ event, effect, index }))
-}
-
-/**
- * The row that an event meets; null: none, be it that the documents take back whatever the rows say.
- *
- * A grant that shows no rail itself counts under `unknown` too, whatever is learned later:
- * a proof may add access, and never takes away what `unknown` gave.
- */
-export function rowOf(event: SourceEvent, rail: Rail, policy: Policy): PolicyRow | null {
-  if (onlyInforms(event)) return null
-  if (event.subject === 'payment' && !isTerminal(event)) {
-    if (policy.grantOn[rail].includes(event.type)) return GRANT_ROWS[rail]
-    if (event.railProof === null && policy.grantOn.unknown.includes(event.type)) return GRANT_ROWS.unknown
+  const table = tableOf(policy)
+  const ranked: RankedReading<E>[] = []
+  for (const event of events) {
+    const { effect } = verdictIn(table, event, railOf(event))
+    ranked.push({ event, effect, index: 0, rank: rankOf(event, effect) })
   }
-  return policy.revokeOn[rail].includes(event.type) ? TAKE_BACK_ROWS[rail] : null
+  ranked.sort(compareInWalk)
+  let index = 0
+  for (const reading of ranked) reading.index = index++
+  return ranked
 }
 
-export function effectOf(event: SourceEvent, rail: Rail, policy: Policy): Effect {
-  if (isTerminal(event)) return 'take_back'
-  const row = rowOf(event, rail, policy)
-  if (row === null) return 'none'
-  return row.on === 'grant' ? 'grant' : 'take_back'
+interface RankedReading<E extends SourceEvent> extends Reading<E> {
+  index: number
+  readonly rank: number
 }
 
-/** Whether the documents themselves say that the payment will never be paid. */
-function isTerminal(event: SourceEvent): boolean {
-  return event.subject === 'payment' && !onlyInforms(event) && TERMINAL_TYPES.includes(event.type)
+function compareInWalk(a: RankedReading<SourceEvent>, b: RankedReading<SourceEvent>): number {
+  return a.event.createdAt - b.event.createdAt || a.rank - b.rank || compareText(a.event.id, b.event.id)
+}
+
+/** The row that an event meets; null: none, be it that the documents take back whatever the rows say. */
+export function rowOf(event: SourceEvent, rail: Rail, policy: Policy): PolicyRow | null {
+  return verdictIn(tableOf(policy), event, rail).row
+}
+
+function verdictIn(table: PolicyTable, event: SourceEvent, rail: Rail): Verdict {
+  if (onlyInforms(event)) return NO_VERDICT
+  const showsNoRail = event.subject === 'payment' && event.railProof === null
+  const verdicts = showsNoRail ? table.ofUnproven : table.ofProven
+  return verdicts[rail].get(event.type) ?? NO_VERDICT
 }
 
 /** A payment event that names its subscription but no payment has nothing to grant, or to take back. */
@@ -96,19 +174,8 @@ function rankOf({ type }: SourceEvent, effect: Effect): number {
 
 /** Whether some row of the policy, or the documents whatever it says, gives or ends access on this type. */
 export function isDecisive(type: SourceEvent['type'], policy: Policy): boolean {
-  return (
-    (TERMINAL_TYPES as readonly string[]).includes(type) ||
-    PAID_OR_ENDED.includes(type) ||
-    Object.values(policy.grantOn).some((row) => row.includes(type as GrantType)) ||
-    Object.values(policy.revokeOn).some((row) => row.includes(type))
-  )
+  return tableOf(policy).decisive.has(type)
 }
-
-const PAID_OR_ENDED: readonly SourceEvent['type'][] = [
-  'subscription.created',
-  'subscription.renewed',
-  'subscription.canceled',
-]
 
 /** What a take-back of each type is called once access has ended by it. */
 export const END_REASON_OF: Readonly<Record<RevokeType, EndReason>> = {

@@ -1,5 +1,4 @@
-import type { PaymentEvent } from '../provider/event.js'
-import type { Effect } from './reading.js'
+import type { Effect, KeptPayment } from './reading.js'
 
 /**
  * How a payment stands, by its own events: `failed` may come good again, `final` never.
@@ -9,7 +8,7 @@ export type Standing = 'good' | 'failed' | 'final'
 
 export function standingAfter(
   before: Standing | undefined,
-  event: PaymentEvent,
+  event: KeptPayment,
   effect: Effect,
   pays: boolean,
 ): Standing | undefined {

@@ -1,15 +1,17 @@
-import type { Rail, SubscriptionEvent } from '../provider/event.js'
+import type { Rail } from '../provider/event.js'
 import { chooseNamings, type NamingKind } from './naming.js'
 import { createPaymentFinder, type PayingEvent, type PaymentFinder } from './paying-events.js'
 import type { Policy } from './policy.js'
-import { type PaymentRail, railOfSubscription, railsOfPayments } from './rail.js'
-import { type Reading, readEvents, type SourceEvent } from './reading.js'
+import { railIn, railOfSubscription, railsOfPayments } from './rail.js'
+import { type KeptSubscription, type Reading, readEvents, type SourceEvent } from './reading.js'
 
-/** What is known of events beside themselves, when they are walked. */
-export interface WalkFacts {
-  /** The indexes of the events that make their payment good. */
-  readonly makesGood: ReadonlySet<number>
-  /** The index of each payment's first paying event; it may still lie ahead. */
+/** All that the whole set of a subscription's events says, before any of them is walked. */
+export interface SubscriptionReading {
+  readonly rail: Rail
+  /** The rail that an event is read under. */
+  readonly railOf: (event: SourceEvent) => Rail
+  readonly walk: readonly Reading[]
+  /** The index of each payment's first paying event. */
   readonly firstPaid: ReadonlyMap<string, number>
   /** The payment of each cycle event, by the event's index; absent: none is found. */
   readonly cyclePayments: ReadonlyMap<number, string>
@@ -21,56 +23,55 @@ export interface WalkFacts {
   readonly firstProduct: string | null
 }
 
-/** All that the whole set of a subscription's events says, before any of them is walked. */
-export interface SubscriptionReading extends WalkFacts {
-  readonly rail: Rail
-  readonly payments: ReadonlyMap<string, PaymentRail>
-  /** The rail that an event is read under. */
-  readonly railOf: (event: SourceEvent) => Rail
-  readonly walk: readonly Reading[]
-  readonly paying: readonly PayingEvent[]
-}
-
 export function readSubscription(events: readonly SourceEvent[], policy: Policy): SubscriptionReading {
   const payments = railsOfPayments(events)
   const rail = railOfSubscription(payments.values())
   const railOf = (event: SourceEvent): Rail =>
-    event.subject === 'subscription' ? rail : (payments.get(event.paymentId ?? '')?.rail ?? 'unknown')
+    event.subject === 'subscription' ? rail : railIn(payments.get(event.paymentId ?? ''))
   const walk = readEvents(events, railOf, policy)
   const paying = payingEvents(walk, policy)
-  const findPayment = createPaymentFinder(paying)
+  const firstPaid = new Map<string, number>()
+  for (const { paymentId, index } of paying) {
+    if (!firstPaid.has(paymentId)) firstPaid.set(paymentId, index)
+  }
+  const hasPaid = (paymentId: string): boolean => firstPaid.has(paymentId)
+  const findPayment = createPaymentFinder(paying, hasPaid)
   const cyclePayments = new Map<number, string>()
   for (const { event, index } of walk) {
     const paymentId = isCycleEvent(event) ? findPayment(event) : null
     if (paymentId !== null) cyclePayments.set(index, paymentId)
   }
-  const ofCycles = new Set(cyclePayments.values())
-  const firstPaid = new Map<string, number>()
-  for (const { paymentId, index } of paying) {
-    if (!firstPaid.has(paymentId)) firstPaid.set(paymentId, index)
-  }
+  const { namingKind, firstProduct } = chooseNamings(walk)
+  // Few subscriptions ever change their plan.
+  let findCharge: PaymentFinder | null = null
   return {
     rail,
-    payments,
     railOf,
     walk,
-    paying,
-    makesGood: new Set(walk.filter((reading) => makesGood(reading, policy)).map(({ index }) => index)),
     firstPaid,
     cyclePayments,
-    findCharge: createPaymentFinder(paying.filter(({ paymentId }) => !ofCycles.has(paymentId))),
-    ...chooseNamings(walk),
+    findCharge: (event) => {
+      findCharge ??= createChargeFinder(paying, hasPaid, cyclePayments)
+      return findCharge(event)
+    },
+    namingKind,
+    firstProduct,
   }
+}
+
+function createChargeFinder(
+  paying: readonly PayingEvent[],
+  hasPaid: (paymentId: string) => boolean,
+  cyclePayments: ReadonlyMap<number, string>,
+): PaymentFinder {
+  const ofCycles = new Set(cyclePayments.values())
+  const charges = paying.filter(({ paymentId }) => !ofCycles.has(paymentId))
+  return createPaymentFinder(charges, (paymentId) => hasPaid(paymentId) && !ofCycles.has(paymentId))
 }
 
 /** The events that say that a cycle was paid. */
-export function isCycleEvent(event: SourceEvent): event is SubscriptionEvent {
+export function isCycleEvent(event: SourceEvent): event is KeptSubscription {
   return event.type === 'subscription.created' || event.type === 'subscription.renewed'
-}
-
-/** The events whose payment is searched: of a cycle, or of a plan change. */
-export function searchesPayment(event: SourceEvent): event is SubscriptionEvent {
-  return event.type === 'subscription.updated' || isCycleEvent(event)
 }
 
 /** Whether the event makes its payment good: a grant does, and where cycles count as paid, success too. */
@@ -79,7 +80,7 @@ export function makesGood(reading: Reading, policy: Policy): boolean {
 }
 
 /** Whether the event pays a payment that no grant pays. */
-export function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
+function reportsSuccess({ event }: Reading, { paidCycle }: Policy): boolean {
   return event.type === 'payment.succeeded' && paidCycle === 'grants'
 }
 
@@ -93,9 +94,8 @@ function payingEvents(walk: readonly Reading[], policy: Policy): PayingEvent[] {
   for (const reading of walk) {
     const { event, effect, index } = reading
     if (event.subject !== 'payment' || event.paymentId === null) continue
-    const isGrant = effect === 'grant'
-    const pays = granted.has(event.paymentId) ? isGrant : reportsSuccess(reading, policy)
-    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index, isGrant })
+    const pays = granted.has(event.paymentId) ? effect === 'grant' : reportsSuccess(reading, policy)
+    if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index })
   }
   return paying
 }

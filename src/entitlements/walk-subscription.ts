@@ -1,11 +1,11 @@
-import type { SubscriptionEvent } from '../provider/event.js'
-import { type BasisState, type BasisStep, createBasis, type Ground, NO_BASIS } from './basis.js'
-import { createEnds, type EndsState, NO_ENDS } from './ends.js'
-import { type Access, createIntervalTracker, NO_ACCESS, type TrackerState } from './intervals.js'
-import { createPlan, NO_PLAN, type PlanState } from './plan.js'
+import type { Rail } from '../provider/event.js'
+import { type BasisStep, createBasis, type Ground } from './basis.js'
+import { createEnds, type EndsState } from './ends.js'
+import { type Access, createIntervalTracker, type TrackerState } from './intervals.js'
+import { createPlan, type PlanState } from './plan.js'
 import type { Policy } from './policy.js'
-import { END_REASON_OF, type Reading } from './reading.js'
-import type { WalkFacts } from './subscription-reading.js'
+import { END_REASON_OF, type KeptSubscription, type Reading } from './reading.js'
+import type { SubscriptionReading } from './subscription-reading.js'
 
 /** What subscription events say beside access: shown to people, never decisive. */
 export interface Shown {
@@ -15,27 +15,21 @@ export interface Shown {
   readonly providerStatus: string | null
 }
 
-/** Everything that the walk carries from one event to the next. */
-export interface WalkState {
-  readonly basis: BasisState
-  readonly ends: EndsState
-  readonly plan: PlanState
-  readonly access: TrackerState
-  readonly shown: Shown
+export const NOTHING_SHOWN: Shown = {
+  pastDueSince: null,
+  cancelAtPeriodEnd: false,
+  periodEnd: null,
+  providerStatus: null,
 }
 
-export const WALK_START: WalkState = {
-  basis: NO_BASIS,
-  ends: NO_ENDS,
-  plan: NO_PLAN,
-  access: NO_ACCESS,
-  shown: { pastDueSince: null, cancelAtPeriodEnd: false, periodEnd: null, providerStatus: null },
-}
-
+/** What is known at the end of the walk. */
 export interface SubscriptionWalk {
-  readonly state: WalkState
-  /** The product in force at the end. */
+  readonly rail: Rail
+  readonly access: TrackerState
+  /** The product in force. */
   readonly productId: string | null
+  readonly shown: Shown
+  readonly cyclesWithoutPayment: number
 }
 
 /** Where the walk stands at the instant of an event, just before it or just after. */
@@ -58,22 +52,20 @@ export interface WalkStep {
 }
 
 /**
- * Walks on from a state over the next events, in order: a subscription gives the product of its plan while it
- * stands on something and the earliest of its ends lies ahead.
+ * Walks a subscription's events in order: it gives the product of its plan while it stands on something and the
+ * earliest of its ends lies ahead.
  * @param observe is told of every step, in order; left out, nothing is gathered for it
  */
 export function walkSubscription(
-  from: WalkState,
-  readings: readonly Reading[],
-  facts: WalkFacts,
+  whole: SubscriptionReading,
   policy: Policy,
   observe?: (step: WalkStep) => void,
 ): SubscriptionWalk {
-  const basis = createBasis(facts, policy, from.basis)
-  const ends = createEnds(policy, from.ends)
-  const plan = createPlan(facts, basis.isTakenBack, from.plan)
-  const tracker = createIntervalTracker(from.access)
-  let shown = from.shown
+  const basis = createBasis(whole, policy)
+  const ends = createEnds(policy)
+  const plan = createPlan(whole, basis.isTakenBack)
+  const tracker = createIntervalTracker()
+  let shown = NOTHING_SHOWN
 
   const pointAt = (at: number): WalkPoint => ({
     ground: basis.ground(),
@@ -84,7 +76,7 @@ export function walkSubscription(
     access: tracker.accessAt(at),
   })
 
-  for (const reading of readings) {
+  for (const reading of whole.walk) {
     const { event } = reading
     const before = observe && pointAt(event.createdAt)
     const step = basis.apply(reading)
@@ -99,18 +91,15 @@ export function walkSubscription(
     if (observe && before) observe({ reading, basis: step, before, after: pointAt(event.createdAt) })
   }
   return {
-    state: {
-      basis: basis.state(),
-      ends: ends.state(),
-      plan: plan.state(),
-      access: tracker.state(),
-      shown,
-    },
+    rail: whole.rail,
+    access: tracker.state(),
     productId: plan.product(),
+    shown,
+    cyclesWithoutPayment: basis.cyclesWithoutPayment(),
   }
 }
 
-function showAfter(before: Shown, event: SubscriptionEvent): Shown {
+function showAfter(before: Shown, event: KeptSubscription): Shown {
   const isRenewal = event.type === 'subscription.renewed'
   const isPastDue = event.type === 'subscription.past_due'
   return {

@@ -1,14 +1,15 @@
 import type { Kysely } from 'kysely'
 import { outcomeOf } from '../entitlements/disposition.js'
-import { type FoldedSource, foldSource } from '../entitlements/fold-source.js'
+import { foldSource } from '../entitlements/fold-source.js'
+import { historyEvent, packHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
 import type { NextDisposition, NextSource } from '../store/next-state.js'
 import type { Database } from '../store/schema.js'
+import type { StoredSource } from '../store/sources.js'
 import type { StoredSourceEvent } from '../store/stored-sources.js'
 import { loadWholeSources, type StandingSource, type WholeSource } from '../store/whole-sources.js'
-import { isSourceEvent } from './assign-sources.js'
 
 /** Where folding all stored events anew gives something else than what stands. */
 export interface FoldedAnew {
@@ -47,23 +48,25 @@ export function foldStored(
   key: SourceKey,
   stored: readonly StoredSourceEvent[],
   policy: Policy,
-): FoldedSource | null {
-  const events = stored.map(({ event }) => event).filter(isSourceEvent)
-  return events.length === 0 ? null : foldSource(key, events, policy)
+): StoredSource | null {
+  const events = stored.flatMap(({ seq, event }) => historyEvent(seq, event) ?? [])
+  if (events.length === 0) return null
+  events.sort((a, b) => a.seq - b.seq)
+  return { state: foldSource(key, events, policy).state, history: packHistory(events) }
 }
 
-/** State and memory as text, since text is what is stored: the same events and policy always give the same. */
-function standsAs(standing: StandingSource | null, folded: FoldedSource | null): boolean {
+/** State and history as text, since text is what is stored: the same events and policy always give the same. */
+function standsAs(standing: StandingSource | null, folded: StoredSource | null): boolean {
   if (standing === null || folded === null) return standing === folded
-  const { state, memory } = folded
+  const { state, history } = folded
   if (standing.customer_id !== state.customerId || standing.newest_at !== state.newestAt) return false
-  return standing.state === JSON.stringify(state) && standing.memory === (memory && JSON.stringify(memory))
+  return standing.state === JSON.stringify(state) && standing.history === history
 }
 
 function addChanged(
   dispositions: NextDisposition[],
   source: SourceKey,
-  folded: FoldedSource | null,
+  folded: StoredSource | null,
   events: readonly StoredSourceEvent[],
   policy: Policy,
 ): void {

@@ -7,6 +7,7 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { doubtLinks } from '../store/doubted-links.js'
 import type { EventReading } from '../store/event-reading.js'
+import { movePaymentEvents } from '../store/events.js'
 import { forgetTellings } from '../store/forget-tellings.js'
 import { sourceKey } from '../store/keys.js'
 import { markTouched } from '../store/rebuild-progress.js'
@@ -53,7 +54,8 @@ export async function replayBatch(
   const isDoubted = await takeBack(trx, environment, otherwise)
 
   const events = told.flatMap(({ after }) => after ?? [])
-  const { sources, touched } = await assignSources(trx, environment, events)
+  const { sources, moves } = await assignSources(trx, environment, events)
+  await movePaymentEvents(trx, environment, moves)
   const readings = told.map((one) => ({
     ...readingOf(one, sources.get(one.eventId) ?? null, policy),
     row: one.row,
@@ -65,9 +67,13 @@ export async function replayBatch(
   await saveCustomerFacts(trx, environment, news)
   await markDeletions(trx, environment, news)
 
-  const left = [...standing, ...read.map(({ row }) => row)].flatMap((row) => sourceIn(row) ?? [])
-  const keys = new Map([...touched.values()].map(({ key }) => [sourceKey(key), key]))
-  for (const key of left) keys.set(sourceKey(key), key)
+  const keys = new Map<string, SourceKey>()
+  const touch = (key: SourceKey | null): void => {
+    if (key !== null) keys.set(sourceKey(key), key)
+  }
+  for (const { from, to } of moves) [from, to].map(touch)
+  for (const key of sources.values()) touch(key)
+  for (const row of [...standing, ...read.map(({ row }) => row)]) touch(sourceIn(row))
   const rewritten = changed.flatMap(({ row, source }) => [sourceIn(row) ?? [], source ?? []].flat())
   await markTouched(trx, environment, rewritten)
   await settleSources(trx, environment, [...keys.values()], policy, now)

@@ -2,7 +2,7 @@ import type { Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { deleteLinks, loadDoubtedLinks } from '../store/doubted-links.js'
-import { movePaymentEvents } from '../store/events.js'
+import { movePaymentEvents, type PaymentMove } from '../store/events.js'
 import { sourceKey } from '../store/keys.js'
 import { loadTellings } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
@@ -23,17 +23,11 @@ export async function tellAgain(
   { environment, policy, now }: ReplayTerms,
 ): Promise<number | null> {
   const { events, last } = await loadTellings(trx, environment, beyond, limit)
-  const { touched } = await assignSources(trx, environment, events)
+  const { moves } = await assignSources(trx, environment, events)
+  await movePaymentEvents(trx, environment, moves)
   await saveCustomerFacts(trx, environment, events)
   await markDeletions(trx, environment, events)
-  const moved = [...touched.values()].filter((source) => source.moved)
-  await settleSources(
-    trx,
-    environment,
-    moved.map(({ key }) => key),
-    policy,
-    now,
-  )
+  await settleSources(trx, environment, sourcesOf(moves), policy, now)
   return last
 }
 
@@ -58,7 +52,12 @@ export async function untiePayments(
     untied.map(({ paymentId }) => paymentId),
   )
   await movePaymentEvents(trx, environment, moves)
-  const keys = new Map(moves.flatMap(({ from, to }) => [from, to]).map((key) => [sourceKey(key), key]))
-  await settleSources(trx, environment, [...keys.values()], policy, now)
+  await settleSources(trx, environment, sourcesOf(moves), policy, now)
   return untied.length
+}
+
+/** Where payments come from and go to, each once. */
+function sourcesOf(moves: readonly PaymentMove[]): readonly SourceKey[] {
+  const keys = moves.flatMap(({ from, to }) => [from, to])
+  return [...new Map(keys.map((key) => [sourceKey(key), key])).values()]
 }

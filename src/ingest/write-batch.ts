@@ -6,7 +6,7 @@ import { type BatchMemory, createKeptMemory } from '../store/batch-memory.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
-import { insertEvents, loadStoredIds, type NewEvent } from '../store/events.js'
+import { insertEvents, loadStoredIds, type NewEvent, nextSeq } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { dateActs } from './date-acts.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
@@ -100,13 +100,17 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     { policy: inForce, people, lately }: BatchTerms,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
-    const folded = await foldIntoSources(trx, environment, eventsOf(fresh), inForce, lately)
+    const first = await nextSeq(trx)
+    const numbered = fresh.flatMap(({ normalized }, i) =>
+      normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
+    )
+    const folded = await foldIntoSources(trx, environment, numbered, inForce, lately)
     const now = clock()
     const hidden = hideErased([...fresh, ...repeated], folded, people, now)
     const shown = fresh.map((one) => hidden.get(one) ?? one)
     const events = eventsOf(shown)
     const rows = shown.map((one) => toNewEvent(one, folded))
-    await insertEvents(trx, rows)
+    await insertEvents(trx, rows, first)
     // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(

@@ -1,8 +1,7 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type Selectable, sql } from 'kysely'
 import type { StoredAccount } from '../entitlements/explain.js'
 import type { StoredHold, StoredSourceEvent } from '../entitlements/explanation.js'
-import type { FoldableEvent } from '../entitlements/fold-source.js'
-import { isGrantAct } from '../entitlements/manual-source.js'
+import { historyEvent } from '../entitlements/history.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { loadActsOn, NO_ACTS } from './acts-on-customers.js'
@@ -44,7 +43,11 @@ export async function loadAccount(
 }
 
 /** A held event that names neither the customer nor the product could be anybody's, about anything. */
-function mayBeAbout(event: NormalizedEvent, customerId: string, productId: string): boolean {
+function mayBeAbout(
+  event: Pick<NormalizedEvent, 'customerId' | 'productId'>,
+  customerId: string,
+  productId: string,
+): boolean {
   if (event.customerId === null) return event.productId === productId
   return event.customerId === customerId && (event.productId ?? productId) === productId
 }
@@ -52,9 +55,12 @@ function mayBeAbout(event: NormalizedEvent, customerId: string, productId: strin
 const selectEvents = bulkLookup(
   ['environment', 'source_kind', 'source_id'],
   (isTold) => sql<
-    Pick<EventsTable, 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'received_at' | 'disposition'>
+    Pick<
+      Selectable<EventsTable>,
+      'seq' | 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
+    >
   >`
-    select source_kind, source_id, event_id, normalized, received_at, disposition from events
+    select seq, source_kind, source_id, event_id, normalized, received_at, disposition from events
     where ${isTold}`,
 )
 
@@ -84,7 +90,16 @@ async function loadHolds(
 ): Promise<readonly StoredHold[]> {
   const rows = await db
     .selectFrom('events')
-    .select(['source_kind', 'source_id', 'event_id', 'normalized', 'received_at', 'disposition', 'reason'])
+    .select([
+      'seq',
+      'source_kind',
+      'source_id',
+      'event_id',
+      'normalized',
+      'received_at',
+      'disposition',
+      'reason',
+    ])
     .where('environment', '=', environment)
     // Both values in literals: only so does SQLite read the index of the few events that wait.
     .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
@@ -100,6 +115,7 @@ async function loadHolds(
 }
 
 interface EventRow {
+  readonly seq: number
   readonly source_kind: SourceKey['kind'] | null
   readonly source_id: string | null
   readonly event_id: string
@@ -112,13 +128,14 @@ function sourceIn({ source_kind: kind, source_id: id }: EventRow): SourceKey | n
   return kind === null || id === null ? null : { kind, id }
 }
 
-function storedEvent({ event_id, normalized, received_at, disposition }: EventRow): StoredSourceEvent | null {
-  const event = normalized === null ? null : eventInForm(normalized, event_id)
-  if (event === null || disposition === 'quarantined' || !isFoldable(event)) return null
+function storedEvent({
+  seq,
+  event_id,
+  normalized,
+  received_at,
+  disposition,
+}: EventRow): StoredSourceEvent | null {
+  const event = normalized === null ? null : historyEvent(seq, eventInForm(normalized, event_id))
+  if (event === null || disposition === 'quarantined') return null
   return { event, receivedAt: received_at, disposition }
-}
-
-function isFoldable(event: NormalizedEvent): event is FoldableEvent {
-  if (event.subject === 'manual') return isGrantAct(event)
-  return event.subject === 'payment' || event.subject === 'subscription'
 }

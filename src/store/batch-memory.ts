@@ -1,5 +1,4 @@
 import type { Transaction } from 'kysely'
-import type { FoldedSource } from '../entitlements/fold-source.js'
 import type { PaymentLink } from '../entitlements/source-of.js'
 import type { CustomerRecord } from './customer-facts.js'
 import { writesSeenBy } from './dialect.js'
@@ -9,7 +8,6 @@ import type { Database } from './schema.js'
 export interface Recent<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): void
-  delete(key: string): void
 }
 
 /**
@@ -17,16 +15,12 @@ export interface Recent<Value> {
  * one another. Whoever changes a table of these within the batch tells it here too.
  */
 export interface BatchMemory {
-  /** By `storedSourceKey`. */
-  readonly sources: Recent<FoldedSource>
   /** By `customerKey`. */
   readonly customers: Recent<CustomerRecord>
   /** References that are stored, by all that they say. */
   readonly references: Recent<true>
   /** By `paymentKey`; null: nothing links the payment. */
   readonly links: Recent<PaymentLink | null>
-  /** Payments that have events stored, by `paymentKey`. */
-  readonly payments: Recent<true>
 }
 
 /** Some minutes of many deliveries, in some megabytes. */
@@ -67,11 +61,9 @@ export function createKeptMemory(): KeptMemory {
 
 function createBatchMemory(): BatchMemory {
   return {
-    sources: createRecent(),
     customers: createRecent(),
     references: createRecent(),
     links: createRecent(),
-    payments: createRecent(),
   }
 }
 
@@ -86,9 +78,6 @@ function createRecent<Value>(): Recent<Value> {
         values.delete(oldest)
         break
       }
-    },
-    delete: (key) => {
-      values.delete(key)
     },
   }
 }

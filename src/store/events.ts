@@ -1,13 +1,11 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { BodyRemoval } from '../entitlements/stored-event.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { BatchMemory } from './batch-memory.js'
+import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
-import { paymentKey, sourceKey } from './keys.js'
-import type { Database, EventsTable, StoredDisposition } from './schema.js'
-import { eventInForm } from './stored-form.js'
+import { newestSeq } from './event-walk.js'
+import type { Database, StoredDisposition } from './schema.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
 export interface SignedHeaders {
@@ -59,6 +57,7 @@ export interface EventOutcome {
 }
 
 const COLUMNS = [
+  'seq',
   'environment',
   'endpoint',
   'received_at',
@@ -71,11 +70,25 @@ const COLUMNS = [
 const insert = bulkInsert('events', COLUMNS)
 const insertSomeRemoved = bulkInsert('events', [...COLUMNS, ...REMOVAL_COLUMNS])
 
-/** Stores what is new: no event that is stored already, and none twice. */
-export function insertEvents(trx: Transaction<Database>, events: readonly NewEvent[]): Promise<void> {
+/** The number that the next event is stored under: a source's history names it before the event is there. */
+export async function nextSeq(trx: Transaction<Database>): Promise<number> {
+  return (await newestSeq(trx)) + 1
+}
+
+/**
+ * Stores what is new, numbered as they come: no event that is stored already, and none twice.
+ * @param first as `nextSeq` tells, in the same transaction
+ */
+export async function insertEvents(
+  trx: Transaction<Database>,
+  events: readonly NewEvent[],
+  first?: number,
+): Promise<void> {
+  const from = first ?? (await nextSeq(trx))
   // Most batches hold no such event, and then every value less to bind counts.
   const isAnyRemoved = events.some(({ removed }) => removed !== undefined)
-  return (isAnyRemoved ? insertSomeRemoved : insert)(trx, events.map(toRow))
+  const rows = events.map((event, i) => toRow(event, from + i))
+  await (isAnyRemoved ? insertSomeRemoved : insert)(trx, rows)
 }
 
 const selectIds = bulkLookup(
@@ -95,61 +108,6 @@ export async function loadStoredIds(
     [...new Set(eventIds)].map((id) => [environment, id]),
   )
   return new Set(rows.map((row) => row.event_id))
-}
-
-const selectKnownPayments = bulkStatement(
-  (keys) => sql<{ payment_id: string }>`
-    with asked (environment, payment_id) as (${keys})
-    select payment_id from asked where exists (
-      select 1 from events
-      where environment = asked.environment and source_kind = 'payment' and source_id = asked.payment_id
-        and payment_id = asked.payment_id
-    ) or exists (
-      select 1 from payment_links as link join events on events.environment = link.environment
-        and events.source_kind = 'subscription' and events.source_id = link.subscription_id
-        and events.payment_id = link.payment_id
-      where link.environment = asked.environment and link.payment_id = asked.payment_id
-    )`,
-)
-
-/** Which of these payments have payment or checkout events stored: with themselves, or where they are linked to. */
-export async function loadKnownPayments(
-  db: Kysely<Database>,
-  environment: Environment,
-  paymentIds: readonly string[],
-  lately?: BatchMemory,
-): Promise<ReadonlySet<string>> {
-  const isKnown = (id: string): boolean => lately?.payments.get(paymentKey(environment, id)) ?? false
-  const rows = await selectKnownPayments(
-    db,
-    paymentIds.filter((id) => !isKnown(id)).map((id) => [environment, id]),
-  )
-  return new Set([...paymentIds.filter(isKnown), ...rows.map((row) => row.payment_id)])
-}
-
-const selectSourceEvents = bulkLookup(
-  ['environment', 'source_kind', 'source_id'],
-  (isTold) => sql<Pick<Selectable<EventsTable>, 'source_kind' | 'source_id' | 'event_id' | 'normalized'>>`
-    select source_kind, source_id, event_id, normalized from events
-    where ${isTold}`,
-)
-
-/** All stored events of each source, by `sourceKey`, in no order: folding sorts them. */
-export async function loadSourceEvents(
-  db: Kysely<Database>,
-  environment: Environment,
-  sources: readonly SourceKey[],
-): Promise<ReadonlyMap<string, readonly NormalizedEvent[]>> {
-  const found = new Map<string, NormalizedEvent[]>(sources.map((source) => [sourceKey(source), []]))
-  const rows = await selectSourceEvents(
-    db,
-    sources.map(({ kind, id }) => [environment, kind, id]),
-  )
-  for (const { source_kind: kind, source_id: id, event_id: eventId, normalized } of rows) {
-    if (kind === null || id === null || normalized === null) continue
-    found.get(sourceKey({ kind, id }))?.push(eventInForm(normalized, eventId))
-  }
-  return found
 }
 
 /** A payment whose events move from one source to another. */
@@ -201,8 +159,9 @@ export async function setDispositions(
   )
 }
 
-function toRow(event: NewEvent) {
+function toRow(event: NewEvent, seq: number) {
   return {
+    seq,
     environment: event.environment,
     endpoint: event.endpoint,
     received_at: event.receivedAt,

@@ -11,11 +11,7 @@ export function eventKey(environment: Environment, eventId: string): string {
   return `${environment} ${eventId}`
 }
 
-/** The same for a source, a payment or a customer of one environment. */
-export function storedSourceKey(environment: Environment, { kind, id }: SourceKey): string {
-  return `${environment} ${kind} ${id}`
-}
-
+/** The same for a payment or a customer of one environment. */
 export function paymentKey(environment: Environment, paymentId: string): string {
   return `${environment} ${paymentId}`
 }

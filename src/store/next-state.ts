@@ -1,15 +1,15 @@
 import { sql, type Transaction } from 'kysely'
-import type { FoldedSource } from '../entitlements/fold-source.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
 import type { StoredSourceKey } from './keys.js'
 import type { Database, StoredDisposition } from './schema.js'
+import type { StoredSource } from './sources.js'
 
 /** A source as it is to stand; null: it is to be no more. */
 export interface NextSource {
   readonly key: SourceKey
-  readonly folded: FoldedSource | null
+  readonly folded: StoredSource | null
 }
 
 export interface NextDisposition {
@@ -23,7 +23,7 @@ export interface NextDisposition {
 const upsertSources = bulkUpsert(
   'next_sources',
   ['environment', 'kind', 'source_id'],
-  ['customer_id', 'state', 'memory', 'newest_at'],
+  ['customer_id', 'state', 'history', 'newest_at'],
 )
 
 /** An event that has moved meanwhile may still stand under the source that it left. */
@@ -48,7 +48,7 @@ export async function saveNextState(
       source_id: key.id,
       customer_id: folded?.state.customerId ?? null,
       state: folded && JSON.stringify(folded.state),
-      memory: folded?.memory ? JSON.stringify(folded.memory) : null,
+      history: folded?.history ?? null,
       newest_at: folded?.state.newestAt ?? 0,
     })),
   )
@@ -114,12 +114,12 @@ export async function replaceWithNextState(trx: Transaction<Database>): Promise<
       (select environment, kind, source_id from next_sources where state is null)
   `.execute(trx)
   await sql`
-    insert into sources (environment, kind, source_id, customer_id, state, memory, newest_at)
-    select environment, kind, source_id, customer_id, state, memory, newest_at
+    insert into sources (environment, kind, source_id, customer_id, state, history, newest_at)
+    select environment, kind, source_id, customer_id, state, history, newest_at
     from next_sources where state is not null
     on conflict (environment, kind, source_id) do update set
       customer_id = excluded.customer_id, state = excluded.state,
-      memory = excluded.memory, newest_at = excluded.newest_at
+      history = excluded.history, newest_at = excluded.newest_at
   `.execute(trx)
   await sql`
     update events set disposition = told.disposition, reason = told.reason from next_dispositions as told

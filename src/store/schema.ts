@@ -108,8 +108,8 @@ export interface SourcesTable {
   source_id: string
   customer_id: string | null
   state: string
-  /** What taking in a newer event needs beside the state; null: nothing was worth remembering. */
-  memory: string | null
+  /** What the rules read of each of its events, packed: a fold reads no event. */
+  history: string
   newest_at: number
 }
 
@@ -170,7 +170,7 @@ export interface NextSourcesTable {
   customer_id: string | null
   /** Null: there is no such source any more. */
   state: string | null
-  memory: string | null
+  history: string | null
   newest_at: number
 }
 

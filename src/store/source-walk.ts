@@ -49,7 +49,7 @@ interface SourceRow extends StoredSourceKey, StandingSource {
   readonly count: number | string | bigint
   /** In JSON, one after the other. */
   readonly events: string | null
-  /** What became of each, in their order: the disposition and the reason, if any, with a colon between. */
+  /** Of each, in their order: its number, what became of it and why, if there is a reason, with colons between. */
   readonly outcomes: string | null
 }
 
@@ -86,13 +86,14 @@ async function loadRows(
 ): Promise<readonly SourceRow[]> {
   const { rows } = await sql<SourceRow>`
     select seq, max(environment) as environment, max(kind) as kind, max(source_id) as id,
-      max(customer_id) as customer_id, max(state) as state, max(memory) as memory, max(newest_at) as newest_at,
+      max(customer_id) as customer_id, max(state) as state, max(history) as history, max(newest_at) as newest_at,
       count(*) as count,
       string_agg(event, ',') as events, string_agg(outcome, ',') as outcomes
     from (
-      select s.seq, s.environment, s.kind, s.source_id, s.customer_id, s.state, s.memory, s.newest_at,
+      select s.seq, s.environment, s.kind, s.source_id, s.customer_id, s.state, s.history, s.newest_at,
         e.normalized as event,
-        case when e.normalized is not null then e.disposition || coalesce(':' || e.reason, '') end as outcome
+        case when e.normalized is not null
+          then e.seq || ':' || e.disposition || coalesce(':' || e.reason, '') end as outcome
       from sources s left join events e
         on e.environment = s.environment and e.source_kind = s.kind and e.source_id = s.source_id
       where s.seq > ${afterSeq} order by s.seq limit ${limit}
@@ -110,12 +111,12 @@ function toSource({
   outcomes,
   customer_id,
   state,
-  memory,
+  history,
   newest_at,
 }: SourceRow): WholeSource | null {
   const events = forms === null || outcomes === null ? [] : toEvents(forms, outcomes)
   if (events === null) return null
-  const standing = { customer_id, state, memory, newest_at }
+  const standing = { customer_id, state, history, newest_at }
   return { key: { kind, id }, events, standing, unreadable: null }
 }
 
@@ -125,8 +126,8 @@ function toEvents(forms: string, outcomes: string): StoredSourceEvent[] | null {
   const events = eventsInForms(forms, told.length)
   if (events === null) return null
   return events.map((event, i) => {
-    const [disposition, reason = null] = told[i]?.split(':') ?? []
-    return { event, disposition, reason } as StoredSourceEvent
+    const [seq, disposition, reason = null] = told[i]?.split(':') ?? []
+    return { seq: Number(seq), event, disposition, reason } as StoredSourceEvent
   })
 }
 

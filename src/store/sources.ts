@@ -1,42 +1,42 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { FoldedSource, SourceMemory } from '../entitlements/fold-source.js'
+import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { BatchMemory } from './batch-memory.js'
-import { bulkLookup, bulkUpsert, type Row } from './bulk.js'
-import { sourceKey, storedSourceKey } from './keys.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
+import { sourceKey } from './keys.js'
 import { markTouched } from './rebuild-progress.js'
 import type { Database, SourcesTable } from './schema.js'
 
-const UNREADABLE = 'The state of a source can’t be read: `latchkey rebuild` folds it anew from its events.'
+/** A source as it is saved: what its events come to, and what the rules read of each of them. */
+export interface StoredSource {
+  readonly state: SourceState
+  /** As `packHistory` writes it. */
+  readonly history: string
+}
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<Pick<SourcesTable, 'state' | 'memory'>>`
-    select state, memory from sources where ${isTold}`,
+  (isTold) => sql<Pick<SourcesTable, 'state' | 'history'>>`
+    select state, history from sources where ${isTold}`,
 )
 
-/** By `sourceKey`; a source that was never saved is not in the map. */
+/**
+ * By `sourceKey`; a source that was never saved is not in the map.
+ * @throws {LatchkeyError} `store_unavailable` where a state can't be read
+ */
 export async function loadSources(
   db: Kysely<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
-  lately?: BatchMemory,
-): Promise<ReadonlyMap<string, FoldedSource>> {
-  const found = new Map<string, FoldedSource>()
-  const unknown: Row[] = []
-  for (const key of keys) {
-    const source = lately?.sources.get(storedSourceKey(environment, key))
-    if (source === undefined) unknown.push([environment, key.kind, key.id])
-    else found.set(sourceKey(key), source)
-  }
-  for (const row of await selectSources(db, unknown)) {
-    const state = parseState(row.state)
-    found.set(sourceKey(state), { state, memory: parseMemory(row.memory) })
-  }
-  return found
+): Promise<ReadonlyMap<string, StoredSource>> {
+  const rows = await selectSources(
+    db,
+    keys.map(({ kind, id }) => [environment, kind, id]),
+  )
+  const sources = rows.map(({ state, history }) => ({ state: parseState(state), history }))
+  return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
@@ -68,11 +68,11 @@ export async function loadSourcesOfCustomers(
 
 const KEY = ['environment', 'kind', 'source_id'] as const
 
-const COLUMNS = ['customer_id', 'state', 'memory', 'newest_at'] as const
+const COLUMNS = ['customer_id', 'state', 'history', 'newest_at'] as const
 
 /** Setting the customer anew, even to the same, would write the index by customer as well: a page for each. */
 const upsertOfSameCustomer = bulkUpsert('sources', KEY, COLUMNS, {
-  updating: ['state', 'memory', 'newest_at'],
+  updating: ['state', 'history', 'newest_at'],
 })
 const upsert = bulkUpsert('sources', KEY, COLUMNS)
 
@@ -83,29 +83,27 @@ const upsert = bulkUpsert('sources', KEY, COLUMNS)
 export async function saveSources(
   trx: Transaction<Database>,
   environment: Environment,
-  sources: readonly FoldedSource[],
-  standing: ReadonlyMap<string, FoldedSource> = new Map(),
-  lately?: BatchMemory,
+  sources: readonly StoredSource[],
+  standing: ReadonlyMap<string, StoredSource> = new Map(),
 ): Promise<void> {
   await markTouched(
     trx,
     environment,
     sources.map(({ state }) => state),
   )
-  const row = ({ state, memory }: FoldedSource) => ({
+  const row = ({ state, history }: StoredSource) => ({
     environment,
     kind: state.kind,
     source_id: state.id,
     customer_id: state.customerId,
     state: JSON.stringify(state),
-    memory: memory && JSON.stringify(memory),
+    history,
     newest_at: state.newestAt,
   })
-  const isOfSameCustomer = ({ state }: FoldedSource): boolean =>
+  const isOfSameCustomer = ({ state }: StoredSource): boolean =>
     standing.get(sourceKey(state))?.state.customerId === state.customerId
   await upsertOfSameCustomer(trx, sources.filter(isOfSameCustomer).map(row))
   await upsert(trx, sources.filter((source) => !isOfSameCustomer(source)).map(row))
-  for (const source of sources) lately?.sources.set(storedSourceKey(environment, source.state), source)
 }
 
 const remove = bulkLookup(
@@ -118,9 +116,7 @@ export async function deleteSources(
   trx: Transaction<Database>,
   environment: Environment,
   keys: readonly SourceKey[],
-  lately?: BatchMemory,
 ): Promise<void> {
-  for (const key of keys) lately?.sources.delete(storedSourceKey(environment, key))
   await markTouched(trx, environment, keys)
   await remove(
     trx,
@@ -133,20 +129,29 @@ export async function deleteSources(
  * @throws {LatchkeyError} `store_unavailable`
  */
 export function parseState(text: string): SourceState {
-  const state = parsed<SourceState>(text)
+  const state = parsed(text)
   if (Array.isArray(state?.intervals)) return state as SourceState
-  throw new LatchkeyError('store_unavailable', UNREADABLE)
+  throw unreadable('state')
 }
 
-/** @throws {LatchkeyError} `store_unavailable` */
-function parseMemory(text: string | null): SourceMemory | null {
-  if (text === null) return null
-  const memory = parsed<SourceMemory>(text)
-  if (memory !== null) return memory as SourceMemory
-  throw new LatchkeyError('store_unavailable', UNREADABLE)
+/**
+ * The events of a source, in the order of arrival.
+ * @throws {LatchkeyError} `store_unavailable`
+ */
+export function readHistory({ history }: Pick<StoredSource, 'history'>): readonly HistoryEvent[] {
+  const events = unpackHistory(history)
+  if (events === null) throw unreadable('history')
+  return events
 }
 
-function parsed<Value>(text: string): Partial<Value> | null {
+function unreadable(what: 'state' | 'history'): LatchkeyError {
+  return new LatchkeyError(
+    'store_unavailable',
+    `The ${what} of a source can’t be read: \`latchkey rebuild\` folds it anew from its events.`,
+  )
+}
+
+function parsed(text: string): Partial<SourceState> | null {
   try {
     return JSON.parse(text)
   } catch {

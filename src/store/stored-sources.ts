@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
@@ -8,6 +8,8 @@ import { eventInForm } from './stored-form.js'
 
 /** A stored event of a source, and what became of it. */
 export interface StoredSourceEvent {
+  /** Its number in the order of arrival. */
+  readonly seq: number
   readonly event: NormalizedEvent
   readonly disposition: EventsTable['disposition']
   readonly reason: EventsTable['reason']
@@ -25,9 +27,12 @@ export async function countSources(db: Kysely<Database>): Promise<number> {
 const selectEvents = bulkLookup(
   ['environment', 'source_kind', 'source_id'],
   (isTold) => sql<
-    Pick<EventsTable, 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'disposition' | 'reason'>
+    Pick<
+      Selectable<EventsTable>,
+      'seq' | 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'disposition' | 'reason'
+    >
   >`
-    select source_kind, source_id, event_id, normalized, disposition, reason from events
+    select seq, source_kind, source_id, event_id, normalized, disposition, reason from events
     where ${isTold}`,
 )
 
@@ -45,10 +50,10 @@ export async function loadEventsOfSources(
     db,
     sources.map(({ kind, id }) => [environment, kind, id]),
   )
-  for (const { source_kind: kind, source_id: id, event_id, normalized, disposition, reason } of rows) {
+  for (const { seq, source_kind: kind, source_id: id, event_id, normalized, disposition, reason } of rows) {
     if (kind === null || id === null || normalized === null) continue
     const event = eventInForm(normalized, event_id)
-    found.get(sourceKey({ kind, id }))?.push({ event, disposition, reason })
+    found.get(sourceKey({ kind, id }))?.push({ seq, event, disposition, reason })
   }
   return found
 }

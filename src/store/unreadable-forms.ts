@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Database } from './schema.js'
-import { parseState } from './sources.js'
+import { parseState, readHistory } from './sources.js'
 import { eventInFormIfReadable } from './stored-form.js'
 
 /** A form has up to some kilobytes, and only so many are in memory at a time. */
@@ -35,20 +35,20 @@ export function readEventForms(db: Kysely<Database>): Promise<ReadForms> {
   })
 }
 
-/** The same of each source: its state, and what is remembered beside it. */
+/** The same of each source: its state, and its history. */
 export function readSourceForms(db: Kysely<Database>): Promise<ReadForms> {
   return readForms(async (beyond) => {
     const rows = await db
       .selectFrom('sources')
-      .select(['seq', 'environment', 'kind', 'source_id', 'state', 'memory'])
+      .select(['seq', 'environment', 'kind', 'source_id', 'state', 'history'])
       .where('seq', '>', beyond)
       .orderBy('seq')
       .limit(ROWS_AT_ONCE)
       .execute()
-    return rows.map(({ seq, environment, kind, source_id: id, state, memory }) => ({
+    return rows.map(({ seq, environment, kind, source_id: id, state, history }) => ({
       seq,
       name: `${kind} ${id} in ${environment}`,
-      isReadable: isReadableSource(state, memory),
+      isReadable: isReadableSource(state, history),
     }))
   })
 }
@@ -77,10 +77,10 @@ async function readForms(loadBeyond: (seq: number) => Promise<readonly Form[]>):
   }
 }
 
-function isReadableSource(state: string, memory: string | null): boolean {
+function isReadableSource(state: string, history: string): boolean {
   try {
     parseState(state)
-    JSON.parse(memory ?? 'null')
+    readHistory({ history })
     return true
   } catch {
     return false

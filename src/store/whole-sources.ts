@@ -8,7 +8,7 @@ import type { Database, SourcesTable } from './schema.js'
 import { loadEventsOfSources, type StoredSourceEvent } from './stored-sources.js'
 
 /** A source as it stands, as it is stored. */
-export type StandingSource = Pick<SourcesTable, 'customer_id' | 'state' | 'memory' | 'newest_at'>
+export type StandingSource = Pick<SourcesTable, 'customer_id' | 'state' | 'history' | 'newest_at'>
 
 /** All that is stored of one source. */
 export interface WholeSource {
@@ -26,7 +26,7 @@ type SourceKeyColumns = Pick<SourcesTable, 'kind' | 'source_id'>
 const selectStanding = bulkLookup(
   ['environment', 'kind', 'source_id'],
   (isTold) => sql<SourceKeyColumns & StandingSource>`
-    select kind, source_id, customer_id, state, memory, newest_at from sources where ${isTold}`,
+    select kind, source_id, customer_id, state, history, newest_at from sources where ${isTold}`,
 )
 
 /** In the order of the keys; of a key that nothing is stored of, a source without anything. */

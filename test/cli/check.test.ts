@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { packHistory } from '../../src/entitlements/history.js'
 import type { SourceState } from '../../src/entitlements/model.js'
 import type { Environment } from '../../src/provider/event.js'
 import { saveSources } from '../../src/store/sources.js'
@@ -58,7 +59,7 @@ async function configWith(
     saveSources(
       trx,
       environment,
-      sources.map((state) => ({ state, memory: null })),
+      sources.map((state) => ({ state, history: packHistory([]) })),
     ),
   )
   return writeConfig({ endpoints, database: { url: `sqlite:${file}` } })

@@ -6,7 +6,7 @@ import { foldSource } from '../../src/entitlements/fold-source.js'
 import type { GrantAct } from '../../src/entitlements/manual-source.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { readSubscription } from '../../src/entitlements/subscription-reading.js'
-import { minute, paymentEvent } from './events.js'
+import { minute } from './events.js'
 import { explained, pay, SUBSCRIPTION, sub } from './explained.js'
 import { type History, paymentHistory, subscriptionHistory, unlawfulHistory } from './histories.js'
 import { policies } from './policies.js'
@@ -156,18 +156,6 @@ describe('the explanation of a source', () => {
 })
 
 function byHand(id: string, type: GrantAct['type'], at: number, until: number | null = null): GrantAct {
-  const {
-    railProof: _proof,
-    paymentId: _payment,
-    subscriptionId: _subscription,
-    ...facts
-  } = paymentEvent({
-    id,
-    type: 'payment.settled',
-    paymentId: null,
-    createdAt: minute(at),
-  })
-  const customerId = 'cus_1'
-  const productId = 'pro_a'
-  return { ...facts, subject: 'manual', type, customerId, productId, until, actor: 'support', reason: null }
+  const whose = { customerId: 'cus_1', productId: 'pro_a' }
+  return { id, subject: 'manual', type, createdAt: minute(at), ...whose, until }
 }

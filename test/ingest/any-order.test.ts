@@ -14,7 +14,7 @@ import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
 import { migratedFile } from '../store/migrated-file.js'
-import { SOURCE_COLUMNS } from '../store/source-columns.js'
+import { eventsIn, SOURCE_COLUMNS } from '../store/source-columns.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
 const NOW = Date.UTC(2030, 0, 1)
@@ -35,12 +35,9 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         .orderBy('customer_id')
         .orderBy('product_id')
         .execute(),
-      sources: await db
-        .selectFrom('sources')
-        .select(SOURCE_COLUMNS)
-        .orderBy('kind')
-        .orderBy('source_id')
-        .execute(),
+      sources: (
+        await db.selectFrom('sources').select(SOURCE_COLUMNS).orderBy('kind').orderBy('source_id').execute()
+      ).map(({ history, ...source }) => ({ ...source, history: eventsIn(history) })),
       references: await db.selectFrom('customer_references').selectAll().execute(),
       erased: await db.selectFrom('erasures').select(['customer_id', 'erased_at', 'known_by']).execute(),
       bodiesOfErased: await db

@@ -136,14 +136,23 @@ it('an event that can’t be read is named by whatever else reads it', async () 
   await expect(policyDifferences(db, 'live', DOCUMENTED_POLICY, NOW).next()).rejects.toMatchObject(
     unreadable('evt_2'),
   )
+})
+
+it('an event that can’t be read keeps none out that comes later to its source', async () => {
+  const store = await filled()
+  await damage(store, 'evt_2')
   const late = paymentEvent({
     id: 'evt_7',
-    type: 'payment.succeeded',
-    createdAt: minute(0),
+    type: 'payment.refunded',
+    createdAt: minute(3),
     paymentId: 'pay_2',
     customerId: 'cus_2',
   })
-  await expect(store.writeBatch([deliveryOf(bodyOf(late))])).rejects.toMatchObject(unreadable('evt_2'))
+  await store.writeBatch([deliveryOf(bodyOf(late))])
+  const read = createAccessReader(store.db, () => NOW)
+  expect(await read({ environment: 'live', customerId: 'cus_2', at: null })).toMatchObject({
+    entitlements: [{ status: 'refunded' }],
+  })
 })
 
 it('something done by hand that can’t be read is named, also where it belongs to no source', async () => {

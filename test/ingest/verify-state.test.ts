@@ -3,7 +3,8 @@ import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import { createRefreshDue } from '../../src/ingest/refresh-due.js'
 import { type StateDifference, stateDifferences } from '../../src/ingest/verify-state.js'
-import { minute, subscriptionEvent } from '../entitlements/events.js'
+import { readHistory } from '../../src/store/sources.js'
+import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { deliveries } from './rebuild-histories.js'
 import { NOW, type RebuildStore, storeUnder } from './rebuild-store.js'
@@ -159,6 +160,69 @@ it.each(['garbage', '{}'])(
     ])
   },
 )
+
+it.each([
+  ['of another event', (history: string) => history.replace('evt_', 'evt_other_')],
+  ['of another number', (history: string) => history.replace('\n1\t', '\n2\t')],
+  ['without an event', () => '1'],
+  ['of another version', (history: string) => history.replace('1', '0')],
+])('names a source with a history %s, and a rebuild mends it', async (_how, alter) => {
+  const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])
+  const stored = () => store.db.selectFrom('sources').select('history').executeTakeFirstOrThrow()
+  const { history } = await stored()
+  await store.db
+    .updateTable('sources')
+    .set({ history: alter(history) })
+    .execute()
+  expect(await differences(store)).toEqual([{ environment: 'live', kind: 'source', id: 'payment pay_1' }])
+  await store.rebuild(DOCUMENTED_POLICY)
+  expect(await differences(store)).toEqual([])
+  expect(await stored()).toEqual({ history })
+})
+
+it('keeps out an event of a source whose history can’t be read, until a rebuild has mended it', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])
+  await store.db.updateTable('sources').set({ history: 'garbage' }).execute()
+  const refund = deliveryOf(
+    bodyOf(paymentEvent({ type: 'payment.refunded', paymentId: 'pay_1', createdAt: minute(10) })),
+  )
+  await expect(store.writeBatch([refund])).rejects.toMatchObject({
+    code: 'store_unavailable',
+    message: expect.stringContaining('latchkey rebuild'),
+  })
+  await store.rebuild(DOCUMENTED_POLICY)
+  await store.writeBatch([refund])
+  expect(await differences(store)).toEqual([])
+  expect(await store.db.selectFrom('entitlements').select('status').execute()).toEqual([
+    { status: 'refunded' },
+  ])
+})
+
+it('finds nothing once a payment was linked late, by whatever event', async () => {
+  const paid = paymentEvent({ type: 'payment.authorized', paymentId: 'pay_1', createdAt: minute(1) })
+  const other = paymentEvent({ type: 'payment.authorized', paymentId: 'pay_2', createdAt: minute(2) })
+  const naming = (id: string, at: number) =>
+    subscriptionEvent({
+      type: 'subscription.renewed',
+      subscriptionId: id,
+      paymentId: 'pay_1',
+      createdAt: minute(at),
+    })
+  const told = [paid, other, naming('sub_1', 3), naming('sub_2', 4)].map((event) => deliveryOf(bodyOf(event)))
+  const store = await storeUnder(DOCUMENTED_POLICY, told)
+  expect(await differences(store)).toEqual([])
+  const rows = await store.db
+    .selectFrom('sources')
+    .select(['source_id', 'history'])
+    .orderBy('source_id')
+    .execute()
+  const kept = rows.map(({ source_id: id, history }) => [id, readHistory({ history }).map(({ seq }) => seq)])
+  expect(kept).toEqual([
+    ['pay_2', [2]],
+    ['sub_1', [3]],
+    ['sub_2', [1, 4]],
+  ])
+})
 
 it('names a source without an event, one that is missing, and a disposition that is wrong', async () => {
   const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])

@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/store/dialect.js'
 import { migrate } from '../../src/store/migrate.js'
 import type { Database } from '../../src/store/schema.js'
 import { temporaryFolder } from '../setup/program.js'
-import { SOURCE_COLUMNS } from '../store/source-columns.js'
+import { eventsIn, SOURCE_COLUMNS } from '../store/source-columns.js'
 import { readStore } from './served.js'
 
 /** The stored events in the order of their arrival: the ids, and how often each was delivered. */
@@ -45,12 +45,9 @@ async function readFolded(db: Kysely<Database>) {
       .orderBy('customer_id')
       .orderBy('product_id')
       .execute(),
-    sources: await db
-      .selectFrom('sources')
-      .select(SOURCE_COLUMNS)
-      .orderBy('kind')
-      .orderBy('source_id')
-      .execute(),
+    sources: (
+      await db.selectFrom('sources').select(SOURCE_COLUMNS).orderBy('kind').orderBy('source_id').execute()
+    ).map(({ history, ...source }) => ({ ...source, history: eventsIn(history) })),
     dispositions: await db
       .selectFrom('events')
       .select(['event_id', 'disposition', 'reason', 'source_kind', 'source_id'])

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { FoldedSource } from '../../src/entitlements/fold-source.js'
 import type { SourceState } from '../../src/entitlements/model.js'
 import {
   type AccessSnapshot,
@@ -16,7 +15,13 @@ import {
   saveEntitlements,
 } from '../../src/store/entitlements.js'
 import { getSetting, setSetting } from '../../src/store/settings.js'
-import { deleteSources, loadSources, loadSourcesOfCustomers, saveSources } from '../../src/store/sources.js'
+import {
+  deleteSources,
+  loadSources,
+  loadSourcesOfCustomers,
+  type StoredSource,
+  saveSources,
+} from '../../src/store/sources.js'
 import { NOON } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -41,23 +46,13 @@ function source(told: Partial<SourceState> = {}): SourceState {
   }
 }
 
-/** With a memory or without, by kind, so that both are seen. */
-function folded(state: SourceState): FoldedSource {
-  return state.kind === 'payment' ? { state, memory: PAYMENT_MEMORY } : { state, memory: null }
+/** With a history that differs by kind and customer, so that none is taken for another. */
+function folded(state: SourceState): StoredSource {
+  return { state, history: `1\n${state.kind} of ${state.customerId}` }
 }
 
 function entitlement(told: Partial<EntitlementRecord> = {}): EntitlementRecord {
   return { customerId: 'cus_1', productId: 'pro_1', ...ACTIVE, nextChangeAt: null, ...told }
-}
-
-const PAYMENT_MEMORY = {
-  payment: {
-    proof: null,
-    productId: 'pro_1',
-    standing: null,
-    access: { ended: [], running: null },
-    newestAt: NOON,
-  },
 }
 
 describe('saved sources', () => {

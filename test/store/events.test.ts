@@ -1,17 +1,26 @@
 import fc from 'fast-check'
+import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import type { NormalizedEvent } from '../../src/provider/event.js'
+import type { SourceKey } from '../../src/entitlements/model.js'
+import type { Environment, NormalizedEvent } from '../../src/provider/event.js'
 import {
   insertEvents,
-  loadSourceEvents,
   loadStoredIds,
   movePaymentEvents,
   type NewEvent,
   setDispositions,
 } from '../../src/store/events.js'
 import { sourceKey } from '../../src/store/keys.js'
+import type { Database } from '../../src/store/schema.js'
+import { loadEventsOfSources } from '../../src/store/stored-sources.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
+
+/** By `sourceKey`, what the events of each source say. */
+async function eventsOfSources(db: Kysely<Database>, environment: Environment, keys: readonly SourceKey[]) {
+  const found = await loadEventsOfSources(db, environment, keys)
+  return new Map([...found].map(([key, stored]) => [key, stored.map(({ event }) => event)]))
+}
 
 const PAYMENT = { kind: 'payment', id: 'pay_1' } as const
 const SUBSCRIPTION = { kind: 'subscription', id: 'sub_1' } as const
@@ -81,8 +90,8 @@ describe('storing events', () => {
         { eventId: 'evt_1', disposition: 'held', reason: 'rail_unknown' },
       ])
     })
-    expect((await loadSourceEvents(db, 'live', [PAYMENT])).get(sourceKey(PAYMENT))).toHaveLength(1)
-    expect((await loadSourceEvents(db, 'sandbox', [PAYMENT])).get(sourceKey(PAYMENT))).toEqual([])
+    expect((await eventsOfSources(db, 'live', [PAYMENT])).get(sourceKey(PAYMENT))).toHaveLength(1)
+    expect((await eventsOfSources(db, 'sandbox', [PAYMENT])).get(sourceKey(PAYMENT))).toEqual([])
     const rows = await db.selectFrom('events').select(['environment', 'disposition', 'reason']).execute()
     expect(rows).toEqual([
       { environment: 'live', disposition: 'applied', reason: null },
@@ -139,7 +148,7 @@ describe('storing events', () => {
           ])
         })
         const source = { kind: 'subscription', id: eventId } as const
-        expect(await loadSourceEvents(db, 'live', [source])).toEqual(new Map([[sourceKey(source), [event]]]))
+        expect(await eventsOfSources(db, 'live', [source])).toEqual(new Map([[sourceKey(source), [event]]]))
       }),
       { numRuns: 50 },
     )
@@ -159,7 +168,7 @@ describe('storing events', () => {
         ids.map((eventId) => ({ eventId, disposition: 'held', reason: 'customer_unknown' })),
       )
     })
-    const loaded = await loadSourceEvents(db, 'live', sources)
+    const loaded = await eventsOfSources(db, 'live', sources)
     expect([...loaded.values()].every((events) => events.length === 1)).toBe(true)
     const held = await db.selectFrom('events').select('seq').where('disposition', '=', 'held').execute()
     expect(held).toHaveLength(ids.length)
@@ -179,7 +188,7 @@ describe('the events of a source', () => {
       { kind: 'subscription', id: 'x' },
       { kind: 'manual', id: 'x' },
     ] as const
-    expect(await loadSourceEvents(db, 'live', keys)).toEqual(
+    expect(await eventsOfSources(db, 'live', keys)).toEqual(
       new Map<string, NormalizedEvent[]>([
         ['payment x', [payment]],
         ['subscription x', [subscription]],
@@ -202,7 +211,7 @@ describe('the events of a source', () => {
     })
     const other = { kind: 'subscription', id: 'sub_other' } as const
     const second = { kind: 'payment', id: 'pay_2' } as const
-    expect(await loadSourceEvents(db, 'live', [SUBSCRIPTION, PAYMENT, other, second])).toEqual(
+    expect(await eventsOfSources(db, 'live', [SUBSCRIPTION, PAYMENT, other, second])).toEqual(
       new Map<string, NormalizedEvent[]>([
         [sourceKey(SUBSCRIPTION), moving],
         [sourceKey(PAYMENT), []],

@@ -22,13 +22,7 @@ import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { createEventReader } from '../../src/store/event-reader.js'
 import { selectSummaries } from '../../src/store/event-rows.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
-import {
-  loadKnownPayments,
-  loadSourceEvents,
-  loadStoredIds,
-  movePaymentEvents,
-  setDispositions,
-} from '../../src/store/events.js'
+import { loadStoredIds, movePaymentEvents, setDispositions } from '../../src/store/events.js'
 import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
 import { forgetPerson } from '../../src/store/forget-person.js'
 import { loadGrounds } from '../../src/store/grounds.js'
@@ -51,6 +45,7 @@ import {
   loadStoredBodies,
 } from '../../src/store/stored-bodies.js'
 import { loadActiveProducts, loadDesiresOf, loadMembershipKeysOf } from '../../src/store/stored-desires.js'
+import { loadEventsOfSources } from '../../src/store/stored-sources.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -83,12 +78,11 @@ const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
 
 describe('the cost of a query does not grow with the number of stored rows:', () => {
   it.each<[string, (db: Transaction<Database>) => Promise<unknown>]>([
-    ['events of sources', (db) => loadSourceEvents(db, 'live', SOURCES)],
+    ['events of sources', (db) => loadEventsOfSources(db, 'live', SOURCES)],
     ['moving payments', (db) => movePaymentEvents(db, 'live', MOVES)],
     ['dispositions', (db) => setDispositions(db, 'live', OUTCOMES)],
     ['duplicates', (db) => recordDuplicates(db, DELIVERIES)],
     ['ids of events', (db) => loadStoredIds(db, 'live', ['evt_1', 'evt_2'])],
-    ['payments that are known', (db) => loadKnownPayments(db, 'live', ['pay_1', 'pay_2'])],
     ['links of payments', (db) => loadLinks(db, 'live', ['pay_1', 'pay_2'])],
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])],

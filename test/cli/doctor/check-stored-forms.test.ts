@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { checkStoredForms } from '../../../src/cli/doctor/check-stored-forms.js'
+import { packHistory } from '../../../src/entitlements/history.js'
 import { insertEvents } from '../../../src/store/events.js'
 import { newEvent, paymentEvent } from '../../store/sample-events.js'
 import { temporaryStore } from '../../store/temporary-store.js'
@@ -9,12 +10,18 @@ const EVENTS = 501
 
 const SOURCE = { environment: 'live', kind: 'payment', customer_id: 'cus_1', newest_at: 0 } as const
 const STATE = JSON.stringify({ intervals: [] })
+const HISTORY = packHistory([])
 
 /** A store of many events and two sources. */
 async function patient() {
   const db = await temporaryStore()
   const events = Array.from({ length: EVENTS }, (_, n) => newEvent(paymentEvent({ id: `evt_${n}` })))
-  const sources = ['pay_1', 'pay_2'].map((id) => ({ ...SOURCE, source_id: id, state: STATE, memory: null }))
+  const sources = ['pay_1', 'pay_2'].map((id) => ({
+    ...SOURCE,
+    source_id: id,
+    state: STATE,
+    history: HISTORY,
+  }))
   await db.transaction().execute((trx) => insertEvents(trx, events))
   await db.insertInto('sources').values(sources).execute()
   return db
@@ -45,21 +52,23 @@ it.each(['{"half":', 'null', '{}'])(
   },
 )
 
-it.each([{ state: '{"half":' }, { state: '{}' }, { memory: '{"half":' }])(
-  'the doctor names the source of which is stored %j',
-  async (stored) => {
-    const db = await patient()
-    await db.updateTable('sources').set(stored).where('source_id', '=', 'pay_2').execute()
-    expect(await checkStoredForms(db)).toEqual([
-      {
-        level: 'fail',
-        what: 'stored forms',
-        detail: '1 of 2 sources can’t be read (payment pay_2 in live)',
-        todo: 'fold them anew: `latchkey rebuild`',
-      },
-    ])
-  },
-)
+it.each([
+  { state: '{"half":' },
+  { state: '{}' },
+  { history: '{"half":' },
+  { history: `${HISTORY}\n7\tevt_7` },
+])('the doctor names the source of which is stored %j', async (stored) => {
+  const db = await patient()
+  await db.updateTable('sources').set(stored).where('source_id', '=', 'pay_2').execute()
+  expect(await checkStoredForms(db)).toEqual([
+    {
+      level: 'fail',
+      what: 'stored forms',
+      detail: '1 of 2 sources can’t be read (payment pay_2 in live)',
+      todo: 'fold them anew: `latchkey rebuild`',
+    },
+  ])
+})
 
 it('the doctor names sources before events, since a replay needs the state of a source', async () => {
   const db = await patient()

@@ -1,0 +1,253 @@
+import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
+import type { FoldableEvent } from './fold-source.js'
+import { type GrantAct, isGrantAct } from './manual-source.js'
+import type { KeptPayment, KeptSubscription } from './reading.js'
+
+/** What the rules read of a stored event, and its number in the order of arrival. */
+export type HistoryEvent = FoldableEvent & { readonly seq: number }
+
+/** Null: no source is folded from such an event. */
+export function historyEvent(seq: number, event: NormalizedEvent): HistoryEvent | null {
+  const { id, createdAt, customerId, productId } = event
+  switch (event.subject) {
+    case 'payment': {
+      const { subject, type, paymentId, railProof } = event
+      return { seq, id, subject, type, createdAt, customerId, productId, paymentId, railProof }
+    }
+    case 'subscription':
+      return {
+        seq,
+        id,
+        subject: event.subject,
+        type: event.type,
+        createdAt,
+        customerId,
+        productId,
+        paymentId: event.paymentId,
+        status: event.status,
+        cycles: event.cycles,
+        cancelAtPeriodEnd: event.cancelAtPeriodEnd,
+        expiresAt: event.expiresAt,
+      }
+    case 'manual': {
+      if (!isGrantAct(event)) return null
+      const { subject, type, customerId: whose, productId: what, until } = event
+      return { seq, id, subject, type, createdAt, customerId: whose, productId: what, until }
+    }
+    case 'customer':
+    case 'other':
+      return null
+    default:
+      return event satisfies never
+  }
+}
+
+/*
+ * A history is the events of one source in the order of arrival, as text that takes less room than JSON: a line that
+ * names the version, then a line for each event, with tabs between its fields. No id holds a control character, and none
+ * is empty: an empty field is null. All events begin alike:
+ *
+ *     seq  id  type  createdAt  customerId  productId
+ *
+ * A payment's goes on with `paymentId railProof`, a subscription's with
+ * `paymentId status cycles cancelAtPeriodEnd expiresAt`, and a grant by hand with `until`.
+ */
+
+/** Raise it when lines are written in another way: a rebuild then writes every history again, from the events. */
+const VERSION = '1'
+
+/** Stands for the customer or the product of the line before: most events of a source name the same ones. */
+const SAME = '\u0001'
+
+const PAYMENT_CODES: Readonly<Record<KeptPayment['type'], string>> = {
+  'payment.authorized': 'pa',
+  'payment.succeeded': 'ps',
+  'payment.completed': 'pc',
+  'payment.failed': 'pf',
+  'payment.canceled': 'px',
+  'payment.refunded': 'pr',
+  'payment.partially_refunded': 'pp',
+  'payment.chargeback': 'pb',
+  'payment.settled': 'pt',
+  'checkout.initiated': 'ci',
+  'checkout.succeeded': 'cs',
+  'checkout.failed': 'cf',
+  'checkout.canceled': 'cx',
+}
+
+const SUBSCRIPTION_CODES: Readonly<Record<KeptSubscription['type'], string>> = {
+  'subscription.created': 'sc',
+  'subscription.renewed': 'sr',
+  'subscription.updated': 'su',
+  'subscription.past_due': 'sp',
+  'subscription.canceled': 'sx',
+  'subscription.expired': 'se',
+}
+
+const GRANT_CODES: Readonly<Record<GrantAct['type'], string>> = {
+  'manual.granted': 'mg',
+  'manual.revoked': 'mr',
+}
+
+const CODES = { ...PAYMENT_CODES, ...SUBSCRIPTION_CODES, ...GRANT_CODES }
+const PAYMENT_TYPES = typesByCode(PAYMENT_CODES)
+const SUBSCRIPTION_TYPES = typesByCode(SUBSCRIPTION_CODES)
+const GRANT_TYPES = typesByCode(GRANT_CODES)
+
+function typesByCode<Type extends string>(codes: Readonly<Record<Type, string>>): ReadonlyMap<string, Type> {
+  return new Map((Object.keys(codes) as Type[]).map((type) => [codes[type], type]))
+}
+
+const RAIL_CODES: Readonly<Record<ProvenRail, string>> = { card: 'c', crypto: 'x' }
+
+const PROOFS: ReadonlyMap<string, RailProof> = new Map(
+  (['card', 'crypto'] as const).flatMap((rail) =>
+    ([1, 2, 3] as const).map((strength) => [`${RAIL_CODES[rail]}${strength}`, { rail, strength }] as const),
+  ),
+)
+
+/** @param events in the order of arrival */
+export function packHistory(events: readonly HistoryEvent[]): string {
+  return VERSION + linesOf(events, undefined)
+}
+
+/**
+ * The same as packing all of them.
+ * @param stored what the history was unpacked to
+ * @param added arrived after these, in that order
+ */
+export function extendHistory(
+  history: string,
+  stored: readonly HistoryEvent[],
+  added: readonly HistoryEvent[],
+): string {
+  return history + linesOf(added, stored.at(-1))
+}
+
+function linesOf(events: readonly HistoryEvent[], last: HistoryEvent | undefined): string {
+  let lines = ''
+  let before = last
+  for (const event of events) {
+    lines += `\n${lineOf(event, before)}`
+    before = event
+  }
+  return lines
+}
+
+function lineOf(event: HistoryEvent, before: HistoryEvent | undefined): string {
+  const { seq, id, type, createdAt, customerId, productId } = event
+  const customer = idField(customerId, before?.customerId)
+  const product = idField(productId, before?.productId)
+  return `${seq}\t${id}\t${CODES[type]}\t${createdAt}\t${customer}\t${product}\t${ownFields(event)}`
+}
+
+function idField(id: string | null, before: string | null | undefined): string {
+  return id === null ? '' : id === before ? SAME : id
+}
+
+function ownFields(event: HistoryEvent): string {
+  switch (event.subject) {
+    case 'payment': {
+      const { paymentId, railProof } = event
+      return `${paymentId ?? ''}\t${railProof === null ? '' : RAIL_CODES[railProof.rail] + railProof.strength}`
+    }
+    case 'subscription': {
+      const { paymentId, status, cycles, cancelAtPeriodEnd, expiresAt } = event
+      const cycle = cycles === null ? '' : `${cycles.current ?? ''}/${cycles.total ?? ''}`
+      const cancels = cancelAtPeriodEnd === null ? '' : Number(cancelAtPeriodEnd)
+      return `${paymentId ?? ''}\t${statusField(status)}\t${cycle}\t${cancels}\t${expiresAt ?? ''}`
+    }
+    case 'manual':
+      return `${event.until ?? ''}`
+    default:
+      return event satisfies never
+  }
+}
+
+/** The statuses that are documented are plain words; an import may bring any text. */
+const PLAIN_WORD = /^[a-z_]+$/
+
+function statusField(status: string | null): string {
+  if (status === null) return ''
+  return PLAIN_WORD.test(status) ? status : JSON.stringify(status)
+}
+
+/** Null where the text is no history, or of another version. */
+export function unpackHistory(history: string): HistoryEvent[] | null {
+  const lines = history.split('\n')
+  if (lines[0] !== VERSION) return null
+  try {
+    return eventsIn(lines)
+  } catch {
+    return null
+  }
+}
+
+/** @throws {SyntaxError} where a status is damaged */
+function eventsIn(lines: readonly string[]): HistoryEvent[] | null {
+  const events: HistoryEvent[] = []
+  let before: HistoryEvent | null = null
+  for (let i = 1; i < lines.length; i += 1) {
+    before = eventOf((lines[i] ?? '').split('\t'), before)
+    if (before === null) return null
+    events.push(before)
+  }
+  return events
+}
+
+/** Null where the fields are of no event. */
+function eventOf(fields: readonly string[], before: HistoryEvent | null): HistoryEvent | null {
+  const [seq, createdAt] = [Number(fields[0]), Number(fields[3])]
+  if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(createdAt)) return null
+  const id = fields[1] ?? ''
+  const code = fields[2] ?? ''
+  const customerId = fields[4] === SAME ? (before?.customerId ?? null) : textIn(fields[4])
+  const productId = fields[5] === SAME ? (before?.productId ?? null) : textIn(fields[5])
+  const ofPayment = PAYMENT_TYPES.get(code)
+  if (ofPayment !== undefined) {
+    const railProof = fields[7] === '' ? null : PROOFS.get(fields[7] ?? '')
+    if (fields.length !== 8 || railProof === undefined) return null
+    const paymentId = textIn(fields[6])
+    const type = ofPayment
+    return { seq, id, subject: 'payment', type, createdAt, customerId, productId, paymentId, railProof }
+  }
+  const ofSubscription = SUBSCRIPTION_TYPES.get(code)
+  if (ofSubscription !== undefined) {
+    if (fields.length !== 11) return null
+    return {
+      seq,
+      id,
+      subject: 'subscription',
+      type: ofSubscription,
+      createdAt,
+      customerId,
+      productId,
+      paymentId: textIn(fields[6]),
+      status: statusIn(fields[7] ?? ''),
+      cycles: cyclesIn(fields[8] ?? ''),
+      cancelAtPeriodEnd: fields[9] === '' ? null : fields[9] === '1',
+      expiresAt: numberIn(fields[10]),
+    }
+  }
+  const type = GRANT_TYPES.get(code)
+  if (type === undefined || fields.length !== 7 || customerId === null || productId === null) return null
+  return { seq, id, subject: 'manual', type, createdAt, customerId, productId, until: numberIn(fields[6]) }
+}
+
+function textIn(field: string | undefined): string | null {
+  return field === undefined || field === '' ? null : field
+}
+
+function numberIn(field: string | undefined): number | null {
+  return field === undefined || field === '' ? null : Number(field)
+}
+
+function statusIn(field: string): string | null {
+  return field.startsWith('"') ? (JSON.parse(field) as string) : textIn(field)
+}
+
+function cyclesIn(field: string): KeptSubscription['cycles'] {
+  if (field === '') return null
+  const [current, total] = field.split('/')
+  return { current: numberIn(current), total: numberIn(total) }
+}
