@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
+import { createFinishErasures } from '../../src/ingest/finish-erasures.js'
 import { createRefreshDue } from '../../src/ingest/refresh-due.js'
+import { undatedAct } from '../../src/ingest/undated-act.js'
 import { type StateDifference, stateDifferences } from '../../src/ingest/verify-state.js'
 import { readHistory } from '../../src/store/sources.js'
 import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
@@ -222,6 +224,26 @@ it('finds nothing once a payment was linked late, by whatever event', async () =
     ['sub_1', [3]],
     ['sub_2', [1, 4]],
   ])
+})
+
+it('finds nothing once somebody was erased, nor after what comes of them later', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])
+  const stored = () => store.db.selectFrom('sources').select('history').executeTakeFirstOrThrow()
+  const before = await stored()
+  const erasure = {
+    id: 'man_1',
+    type: 'manual.erased',
+    customerId: 'cus_1',
+    actor: 'ada',
+    reason: null,
+  } as const
+  await store.writeBatch([{ environment: 'live', undated: undatedAct(erasure) }])
+  await createFinishErasures({ db: store.db, clock: () => NOW, batchSize: 3 })()
+  expect(await stored()).toEqual(before)
+  expect(await differences(store)).toEqual([])
+  const refund = paymentEvent({ type: 'payment.refunded', paymentId: 'pay_1', createdAt: minute(10) })
+  await store.writeBatch([deliveryOf(bodyOf(refund))])
+  expect(await differences(store)).toEqual([])
 })
 
 it('names a source without an event, one that is missing, and a disposition that is wrong', async () => {
