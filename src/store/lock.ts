@@ -6,6 +6,9 @@ import { ensurePrivateFile } from './private-file.js'
 /** Long enough for two that start at the same moment to settle who is first. */
 const LOCK_TIMEOUT_MS = 250
 
+/** Keeps the open locks from the garbage collector, which closes what nobody refers to: a lock ends by its release alone. */
+const held = new Set<Sqlite.Database>()
+
 export interface StoreLock {
   /** False once the lock file was taken away, so that another daemon could take the lock too. */
   isHeld(): boolean
@@ -31,8 +34,12 @@ export function lockStore(file: string): StoreLock {
     if (!(error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY')) throw error
     throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
   }
-  const isInPlace = watchPlace(lockFile)
-  return { isHeld: isInPlace, release: () => void lock.close() }
+  held.add(lock)
+  const release = (): void => {
+    held.delete(lock)
+    lock.close()
+  }
+  return { isHeld: watchPlace(lockFile), release }
 }
 
 /** Whoever has the lock does not say what it is: a daemon stays, a command ends by itself. */
