@@ -5,8 +5,8 @@ if (Number.parseInt(process.versions.node, 10) >= 22) {
 } else {
   console.error(
     `Latchkey needs Node.js 22 or newer; this is ${process.version}.\n` +
-      'Install Node.js 22 or 24 from https://nodejs.org, or run this by `npx latchkey` in a clone after `npm ci`,\n' +
-      'which brings a Node.js of its own.',
+      'Install Node.js 22 or 24 from https://nodejs.org, or run a full `npm ci` in this clone (without --omit=dev):\n' +
+      'it brings a Node.js of its own, which `npm start` and `npx latchkey` use.',
   )
   process.exitCode = 2
 }

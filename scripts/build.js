@@ -9,9 +9,10 @@ const SOURCES = ['src', 'migrations', 'bench']
 
 if (module.stripTypeScriptTypes === undefined) {
   console.error(
-    `Latchkey needs Node.js 22.13 or newer to be built; this is ${process.version}. Install a newer one, then try again.`,
+    `Not built: Latchkey needs Node.js 22.13 or newer for that; this is ${process.version}. Install a newer one, then run npm ci again.`,
   )
-  process.exit(1)
+  // An install that fails here would leave npx with a broken copy; the program itself refuses an older Node.js.
+  process.exit(Number.parseInt(process.versions.node, 10) < 22 ? 0 : 1)
 }
 
 const built = new Set()

@@ -54,6 +54,8 @@ export interface Daemon {
   readonly metricsUrl: string
   /** Takes over endpoints, API keys, products and sync from a config that was read again; the rest needs a restart. */
   reload(config: Config): Promise<void>
+  /** Has `/readyz` say how the config file differs from what runs; null: it does not. */
+  noteConfig(note: string | null): void
   /** Stops accepting, answers what is under way, and closes the store. May be called twice. */
   stop(): Promise<void>
   /** Resolves, with the error, once the store can't be trusted any more: the process should end. */
@@ -69,6 +71,7 @@ export async function startDaemon(
   { clock, random = Math.random, log }: DaemonDeps,
 ): Promise<Daemon> {
   let current = config
+  let configNote: string | null = null
   let fail: (error: unknown) => void = () => {}
   const failure = new Promise<unknown>((resolve) => {
     fail = resolve
@@ -200,7 +203,7 @@ export async function startDaemon(
         status: answered(following.questions.status),
       },
       isWriterAlive: queue.isAlive,
-      readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages),
+      readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages, configNote),
       clock,
       metrics,
       log,
@@ -229,6 +232,9 @@ export async function startDaemon(
         void warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'the policy in force could not be read')
         })
+      },
+      noteConfig: (note) => {
+        configNote = note
       },
       stop: started.stop,
       failure,

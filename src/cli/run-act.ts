@@ -47,5 +47,5 @@ function describe({ eventId, customerId, environment, entitlements }: ReturnType
     [productId, status, ...(until === null ? [] : [`until ${until}`])].join('  '),
   )
   if (lines.length === 0) lines.push(`${customerId} has no access in ${environment}`)
-  return `${[`done: ${eventId}`, ...lines].join('\n')}\n`
+  return `${[`done in ${environment}: ${eventId}`, ...lines].join('\n')}\n`
 }

@@ -78,12 +78,18 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
       const restart = changedPaths(needingRestart(config), needingRestart(next))
       if (restart.length > 0) log.warn(`these changes in the config need a restart: ${restart.join(', ')}`)
+      running.noteConfig(
+        restart.length === 0 ? null : `Changes in the config need a restart: ${restart.join(', ')}.`,
+      )
       const told = takenOver.length > 0 ? `took over ${takenOver.join(', ')}` : NOTHING_TAKEN_OVER
       log.info(`read the config again: ${told}`)
       log.level = next.log.level
     } catch (error) {
       const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
-      log.error(problem, 'the config was read again, and is not usable: what runs stays')
+      log.error(problem, 'config reload failed; keeping the running config')
+      running.noteConfig(
+        'The config file could not be read again: the config of before is in use. See the log.',
+      )
     }
   }
 }

@@ -105,15 +105,23 @@ function lookUp(reference: string, { env, readFile, folder }: ReferenceSources):
   }
   if (kind === 'env') {
     const text = env[name]
-    if (text !== undefined) return { text }
+    if (text !== undefined) return usable(text, `names the variable ${name}, whose value`)
     const problem = `names the variable ${name}, which is not set in this process's environment`
     return { problem, isMissing: true }
   }
   try {
-    return { text: readFile(resolve(folder, name)).replace(/\r?\n$/, '') }
+    const text = readFile(resolve(folder, name)).replace(/\r?\n$/, '')
+    return usable(text, `names the file ${name}, which`)
   } catch (error) {
     return { problem: `names the file ${name}, which can't be read (${reasonOf(error)})`, isMissing: true }
   }
+}
+
+/** What nobody has filled in, or has lost its bytes on the way, would be a secret that others know. */
+function usable(text: string, what: string): Lookup {
+  if (text.includes('${')) return { problem: `${what} holds a "\${" that nothing replaces`, isMissing: false }
+  if (text.includes('\ufffd')) return { problem: `${what} is not UTF-8 text`, isMissing: false }
+  return { text }
 }
 
 /** The system's short name for a failure (`ENOENT`); its message could hold more than a path. */

@@ -7,6 +7,7 @@ export async function readinessOf(
   canWrite: () => Promise<boolean>,
   policyDiffers: () => Promise<boolean>,
   outages: () => Promise<readonly Outage[]>,
+  configNote: string | null,
 ): Promise<Readiness> {
   const isWriting = isWriterAlive() && (await canWrite().catch(() => false))
   if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
@@ -14,6 +15,7 @@ export async function readinessOf(
   return {
     ready: true,
     notes: [
+      ...(configNote === null ? [] : [configNote]),
       ...((await policyDiffers()) ? ['The configured policy is not the one in force.'] : []),
       ...(await outages()).map(outageNote),
     ],

@@ -28,8 +28,18 @@ describe('a reference', () => {
     expect(firstSecret(`${fromEnv('A')}-${fromEnv('B')}`, { A: 'one', B: 'two' })).toBe('one-two')
   })
 
-  it('in what a variable holds is not followed', () => {
-    expect(firstSecret(fromEnv('A'), { A: fromEnv('B'), B: 'whsec_b' })).toBe(fromEnv('B'))
+  it('in what a variable holds is a problem: its text, which anybody can read, must be no secret', () => {
+    expect(problemsOf(fromEnv('A'), { A: fromEnv('B'), B: 'whsec_b' })).toEqual([
+      'endpoints.v3.secrets[0]: names the variable A, whose value holds a "${" that nothing replaces',
+    ])
+  })
+
+  it('to bytes that are no text is a problem: as text, all such bytes would be alike', () => {
+    const file = join(temporaryFolder(), 'secret')
+    writeFileSync(file, Buffer.alloc(32, 0xff))
+    expect(problemsOf(fromFile(file))).toEqual([
+      `endpoints.v3.secrets[0]: names the file ${file}, which is not UTF-8 text`,
+    ])
   })
 
   it.each([

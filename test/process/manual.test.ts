@@ -125,7 +125,7 @@ describe('acts by hand', () => {
     })
     expect(done).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^done: man_\w+\npro_1 {2}active\n$/),
+      stdout: expect.stringMatching(/^done in \w+: man_\w+\npro_1 {2}active\n$/),
     })
     expect(await acts(folder)).toMatchObject([{ type: 'manual.granted', actor: 'support' }])
   })

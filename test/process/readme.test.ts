@@ -80,7 +80,7 @@ describe('the commands of the README', () => {
       `no such event is stored\nwrote 2 lines to ${join(folder, 'events.jsonl')}\n`,
     )
 
-    const acts = (await run(byHand)).matchAll(/^done: man_\w+\n(.*)$/gm)
+    const acts = (await run(byHand)).matchAll(/^done in \w+: man_\w+\n(.*)$/gm)
     expect([...acts].map(([, line]) => line)).toEqual([
       expect.stringMatching(/^pro_1 {2}ending {2}until \d/),
       'pro_1  blocked',

@@ -20,13 +20,17 @@ const NEW_SECRET = 'whsec_rotated_0123456789'
 const NEW_KEY = 'lk_second_key'
 const TAKEN_OVER = 'read the config again'
 const NEEDS_RESTART = 'these changes in the config need a restart'
-const NOT_USABLE = 'the config was read again, and is not usable'
+const NOT_USABLE = 'config reload failed; keeping the running config'
 
 /** Has the daemon read its config again, and resolves with what it logged once that begins with `message`. */
 async function reload(daemon: ServedDaemon, message: string): Promise<unknown> {
   daemon.signal('SIGHUP')
   const [line] = await daemon.until(new RegExp(`^\\{.*"msg":"${message}.*$`, 'm'))
   return JSON.parse(line)
+}
+
+async function notesOf(daemon: ServedDaemon): Promise<unknown> {
+  return ((await (await fetch(`${daemon.url}/readyz`)).json()) as { notes: unknown }).notes
 }
 
 function withSecrets(...secrets: unknown[]) {
@@ -137,6 +141,7 @@ describe('on SIGHUP a daemon', () => {
     daemon.signal('SIGHUP')
     await daemon.until(/"msg":"read the config again: took over api\.keys, products, sync"/)
     expect(warningsOf(daemon).at(-1)).toBe(`${NEEDS_RESTART}: server.port`)
+    expect(await notesOf(daemon)).toEqual(['Changes in the config need a restart: server.port.'])
 
     rewriteConfig(folder, { ...CONFIG, server: { port } })
     daemon.signal('SIGHUP')
@@ -144,6 +149,7 @@ describe('on SIGHUP a daemon', () => {
     daemon.signal('SIGHUP')
     await daemon.until(/"msg":"read the config again: nothing has changed that a running daemon takes over"/)
     expect(warningsOf(daemon)).toHaveLength(2)
+    expect(await notesOf(daemon)).toEqual([])
   })
 
   it('does not name what the environment overrides, which a restart would not change', async () => {
@@ -195,6 +201,7 @@ describe('on SIGHUP a daemon', () => {
     const { events } = customerStory(0)
     rewriteConfig(folder, JSON.stringify(withSecrets(NEW_SECRET)).replace('["whsec', '[whsec'))
     await reload(daemon, NOT_USABLE)
+    expect(await notesOf(daemon)).toEqual([expect.stringContaining('could not be read again')])
     expect((await deliver(daemon.url, events)).refused).toEqual([])
 
     rewriteConfig(folder, withSecrets(NEW_SECRET))
