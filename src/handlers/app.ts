@@ -1,9 +1,12 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
 import type { Logger } from 'pino'
+import { LatchkeyError } from '../errors.js'
 import { answerFailure } from './answer-failure.js'
-import { routeNotFound } from './not-found.js'
+import { problemOf } from './problem.js'
 import type { RawHandler, Route } from './raw-handler.js'
+import { send } from './send.js'
 
 export interface AppDeps {
   /** The hot routes. A server tries them before the app; here they serve whoever embeds it. */
@@ -40,4 +43,10 @@ function mount(handler: RawHandler): RequestHandler {
 function failures(log: Logger): ErrorRequestHandler {
   // Express knows an error handler by its four parameters.
   return (error, _req, res, _next) => answerFailure(res, error, log)
+}
+
+/** Answers whatever no route took. */
+export function routeNotFound(_req: IncomingMessage, res: ServerResponse): void {
+  const { status, headers, body } = problemOf(new LatchkeyError('route_not_found', 'There is nothing here.'))
+  send(res, status, headers, body)
 }

@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { FailureLimit } from './failure-limit.js'
 import type { RequestMetrics } from './metrics.js'
-import { pathOf } from './path.js'
+import { pathOf } from './route.js'
 
 const BEARER = /^bearer +(\S+) *$/i
 

@@ -1,15 +1,14 @@
 import type { Logger } from 'pino'
 import { checkEntitlements } from './check-entitlements.js'
 import type { CustomerDeps } from './customer-questions.js'
-import { customerResource } from './customer-resource.js'
-import type { EraseDeps } from './erase-customer.js'
+import { type EraseDeps, eraseCustomer } from './erase-customer.js'
 import { findEntitlements } from './find-entitlements.js'
 import { getChanges } from './get-changes.js'
+import { getCustomer } from './get-customer.js'
 import { getProductCustomers } from './get-product-customers.js'
 import { lookupEntitlements } from './lookup-entitlements.js'
-import { onlyPost } from './only-post.js'
-import type { Route } from './raw-handler.js'
-import { createRoute } from './route.js'
+import type { RawHandler, Route } from './raw-handler.js'
+import { createRoute, requireMethod } from './route.js'
 
 export interface CustomerRoutes {
   /** To be tried before the routes about one customer's access, whose paths take these in. */
@@ -30,5 +29,20 @@ export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): Cus
       createRoute('/products/:productId/customers', getProductCustomers(deps), log),
       createRoute('/changes', getChanges(deps), log),
     ],
+  }
+}
+
+/** Leaves every other method to the next route: a customer may be called by the name of such a question. */
+function onlyPost(route: Route): Route {
+  return (req, res) => req.method === 'POST' && route(req, res)
+}
+
+/** GET, DELETE /customers/:customerId. */
+function customerResource(deps: CustomerDeps & EraseDeps): RawHandler<'customerId'> {
+  const get = getCustomer(deps)
+  const erase = eraseCustomer(deps)
+  return async (req, res, params) => {
+    requireMethod(req, res, 'GET', 'HEAD', 'DELETE')
+    await (req.method === 'DELETE' ? erase : get)(req, res, params)
   }
 }

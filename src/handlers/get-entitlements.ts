@@ -1,8 +1,33 @@
-import { type AccessDeps, readQuestion } from './access-question.js'
+import type { IncomingMessage } from 'node:http'
+import type { AccessAnswer } from '../entitlements/answer.js'
+import type { Entitlement } from '../entitlements/model.js'
+import type { Environment } from '../provider/event.js'
+import type { Authenticate } from './authenticate.js'
+import { entitlementJson } from './entitlement-json.js'
+import { readEnvironment } from './environment.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
+import { readInstant, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
-import { sendTaggedJson } from './send-tagged.js'
+import { sendTagged, sendTaggedJson } from './send-tagged.js'
+
+const PARAMETERS = ['environment', 'at'] as const
+
+/** What the entitlement routes ask. `at`: epoch milliseconds, or null for now. */
+export interface AccessQuestion {
+  readonly environment: Environment
+  readonly customerId: string
+  readonly at: number | null
+}
+
+/** What the entitlement routes need. */
+export interface AccessDeps {
+  readonly authenticate: Authenticate
+  /** The environments of the configured endpoints; asked each time, since a reload may change them. */
+  readonly environments: () => readonly Environment[]
+  /** Rejects with `store_unavailable` where the store can't tell: never with an empty answer. */
+  readonly readAccess: (question: AccessQuestion) => Promise<AccessAnswer>
+}
 
 export interface EntitlementsDeps extends AccessDeps {
   readonly keptAnswers: KeptAnswers
@@ -23,4 +48,43 @@ export function getEntitlements(deps: EntitlementsDeps): RawHandler<'customerId'
     const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
     sendTaggedJson(res, rendered.tag, () => rendered.text(answer.asOf))
   }
+}
+
+export interface EntitlementDeps extends AccessDeps {
+  /** What an answer says of one product, be it one that it does not list. */
+  readonly entitlementFor: (productId: string, answer: AccessAnswer) => Entitlement
+}
+
+/** GET /entitlements/:customerId/:productId. A product never granted is an answer, not a 404. */
+export function getEntitlement(deps: EntitlementDeps): RawHandler<'customerId' | 'productId'> {
+  return async (req, res, { customerId, productId }) => {
+    requireMethod(req, res, 'GET', 'HEAD')
+    const answer = await askAccess(req, customerId, deps)
+    sendTagged(res, entitlementJson(deps.entitlementFor(productId, answer)))
+  }
+}
+
+/**
+ * Answers the question that a request puts, once its key is seen to have the right to.
+ *
+ * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`, `store_unavailable`.
+ */
+async function askAccess(req: IncomingMessage, customerId: string, deps: AccessDeps): Promise<AccessAnswer> {
+  return deps.readAccess(readQuestion(req, customerId, deps))
+}
+
+/**
+ * Reads the question that a request puts, once its key is seen to have the right to.
+ *
+ * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`.
+ */
+export function readQuestion(
+  req: IncomingMessage,
+  customerId: string,
+  { authenticate, environments }: Pick<AccessDeps, 'authenticate' | 'environments'>,
+): AccessQuestion {
+  const key = authenticate(req, 'read')
+  const query = readQuery(req, PARAMETERS)
+  const environment = readEnvironment(query, environments(), key)
+  return { environment, customerId, at: readInstant(query, 'at') }
 }

@@ -1,10 +1,10 @@
+import { performance } from 'node:perf_hooks'
 import type { Logger } from 'pino'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { AccessDeps } from './access-question.js'
 import type { ApiKey } from './api-key.js'
-import { createApp } from './app.js'
+import { createApp, routeNotFound } from './app.js'
 import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
@@ -12,11 +12,16 @@ import { customerRoutes } from './customer-routes.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes } from './event-routes.js'
 import { createFailureLimit } from './failure-limit.js'
-import { type EntitlementDeps, getEntitlement } from './get-entitlement.js'
-import { type EntitlementsDeps, getEntitlements } from './get-entitlements.js'
+import {
+  type AccessDeps,
+  type EntitlementDeps,
+  type EntitlementsDeps,
+  getEntitlement,
+  getEntitlements,
+} from './get-entitlements.js'
 import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
-import { healthz } from './healthz.js'
+import { healthz, type Readiness, readyz } from './health.js'
 import { type ImportsDeps, postImport } from './imports.js'
 import { postInvites } from './invites.js'
 import type { JoinLinksDeps } from './join-links.js'
@@ -25,9 +30,7 @@ import { createLocalAuthenticate } from './local-access.js'
 import type { ManualActDeps } from './manual-act.js'
 import { manualRoutes } from './manual-routes.js'
 import type { RequestMetrics } from './metrics.js'
-import { routeNotFound } from './not-found.js'
-import type { Route } from './raw-handler.js'
-import { type Readiness, readyz } from './readyz.js'
+import type { RawHandler, Route } from './raw-handler.js'
 import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { receiveWebhook } from './receive-webhook.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
@@ -37,7 +40,6 @@ import type { StoredEventQuestions } from './stored-events.js'
 import type { SyncDeps } from './sync-questions.js'
 import { syncRoutes } from './sync-routes.js'
 import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
-import { timed } from './timed.js'
 
 export interface Address {
   readonly host: string
@@ -183,5 +185,20 @@ function createRoutes(
       ),
       createRoute('/entitlements/:customerId/:productId/explanation', getExplanation(access), log),
     ],
+  }
+}
+
+/** Measures a handler, failures included. `observe` gets seconds. */
+function timed<Param extends string>(
+  handler: RawHandler<Param>,
+  observe: (seconds: number) => void,
+): RawHandler<Param> {
+  return async (req, res, params) => {
+    const startedAt = performance.now()
+    try {
+      await handler(req, res, params)
+    } finally {
+      observe((performance.now() - startedAt) / 1000)
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { routeNotFound } from '../../src/handlers/not-found.js'
+import { routeNotFound } from '../../src/handlers/app.js'
 import { createServer as createHttp } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { eventually } from '../setup/eventually.js'

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
-import { routeNotFound } from '../../src/handlers/not-found.js'
+import { routeNotFound } from '../../src/handlers/app.js'
 import { readBody } from '../../src/handlers/read-body.js'
 import { createRoute } from '../../src/handlers/route.js'
 import { createServer } from '../../src/handlers/server.js'
