@@ -8,33 +8,18 @@ import { getCustomer } from './get-customer.js'
 import { getProductCustomers } from './get-product-customers.js'
 import { lookupEntitlements } from './lookup-entitlements.js'
 import type { RawHandler, Route } from './raw-handler.js'
-import { createRoute, requireMethod } from './route.js'
-
-export interface CustomerRoutes {
-  /** To be tried before the routes about one customer's access, whose paths take these in. */
-  readonly posted: readonly Route[]
-  readonly read: readonly Route[]
-}
+import { createRoute, onlyPost, requireMethod } from './route.js'
 
 /** The routes that find customers, tell what is known of them and how their access changed, and erase them. */
-export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): CustomerRoutes {
-  return {
-    posted: [
-      onlyPost(createRoute('/entitlements/lookup', lookupEntitlements(deps), log)),
-      onlyPost(createRoute('/entitlements/check', checkEntitlements(deps), log)),
-    ],
-    read: [
-      createRoute('/entitlements', findEntitlements(deps), log),
-      createRoute('/customers/:customerId', customerResource(deps), log),
-      createRoute('/products/:productId/customers', getProductCustomers(deps), log),
-      createRoute('/changes', getChanges(deps), log),
-    ],
-  }
-}
-
-/** Leaves every other method to the next route: a customer may be called by the name of such a question. */
-function onlyPost(route: Route): Route {
-  return (req, res) => req.method === 'POST' && route(req, res)
+export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): readonly Route[] {
+  return [
+    onlyPost(createRoute('/entitlements/lookup', lookupEntitlements(deps), log)),
+    onlyPost(createRoute('/entitlements/check', checkEntitlements(deps), log)),
+    createRoute('/entitlements', findEntitlements(deps), log),
+    createRoute('/customers/:customerId', customerResource(deps), log),
+    createRoute('/products/:productId/customers', getProductCustomers(deps), log),
+    createRoute('/changes', getChanges(deps), log),
+  ]
 }
 
 /** GET, DELETE /customers/:customerId. */

@@ -28,23 +28,24 @@ export function createRoute<Pattern extends string>(
   handler: RawHandler<ParamNames<Pattern>>,
   log: Logger,
 ): Route {
-  const match = createPathMatcher(pattern)
+  const names = pattern.split('/')
 
-  async function serve(req: IncomingMessage, res: ServerResponse, encoded: Record<string, string>) {
+  async function serve(req: IncomingMessage, res: ServerResponse, path: string): Promise<void> {
     try {
-      // The matcher binds exactly the names of the pattern, which no type can follow.
-      await handler(req, res, decodeParams(encoded) as Record<ParamNames<Pattern>, string>)
+      // These are the names of the pattern, which no type can follow.
+      const params = decodeParams(names, path.split('/')) as Record<ParamNames<Pattern>, string>
+      await handler(req, res, params)
     } catch (error) {
       answerFailure(res, error, log)
     }
   }
 
-  return (req, res) => {
-    const encoded = match(pathOf(req.url ?? ''))
-    if (encoded === null) return false
-    void serve(req, res, encoded)
-    return true
-  }
+  return { pattern, isOnlyPost: false, serve: (req, res, path) => void serve(req, res, path) }
+}
+
+/** Leaves every other method to another route: a customer may be called by the name of such a question. */
+export function onlyPost(route: Route): Route {
+  return { ...route, isOnlyPost: true }
 }
 
 /**
@@ -58,40 +59,23 @@ export function requireMethod(req: IncomingMessage, res: ServerResponse, ...allo
   throw new LatchkeyError('method_not_allowed', `This route takes ${allowed.join(' and ')} only.`)
 }
 
-/** Matches a path, segment by segment, before any decoding: `..%2f` is one segment and stays one. */
-export function createPathMatcher(
-  pattern: string,
-): (path: string) => Readonly<Record<string, string>> | null {
-  const expected = pattern.split('/')
-  return (path) => {
-    const segments = path.split('/')
-    if (segments.length !== expected.length) return null
-    const encoded: Record<string, string> = {}
-    for (const [index, name] of expected.entries()) {
-      const segment = segments[index] ?? ''
-      if (name.startsWith(':') && segment !== '') encoded[name.slice(1)] = segment
-      else if (name !== segment) return null
-    }
-    return encoded
-  }
-}
-
 /**
- * Decodes the ids of a matched path.
+ * Decodes the ids of a path, segment by segment: `..%2f` is one segment and stays one.
  *
  * @throws LatchkeyError `invalid_request` for bad percent-encoding, a control character, or an id that is
  * too long to exist.
  */
-export function decodeParams(encoded: Readonly<Record<string, string>>): Record<string, string> {
+function decodeParams(names: readonly string[], segments: readonly string[]): Record<string, string> {
   const decoded: Record<string, string> = {}
   const issues: Issue[] = []
-  for (const [name, segment] of Object.entries(encoded)) {
-    const id = decodeSegment(segment)
-    if (id === null) issues.push({ path: name, message: 'is not valid percent-encoded UTF-8' })
-    else if (id.length > MAX_ID_LENGTH)
-      issues.push({ path: name, message: `is over ${MAX_ID_LENGTH} characters` })
-    else if (CONTROL_CHARACTER.test(id)) issues.push({ path: name, message: 'holds a control character' })
-    else decoded[name] = id
+  for (const [index, name] of names.entries()) {
+    if (!name.startsWith(':')) continue
+    const path = name.slice(1)
+    const id = decodeSegment(segments[index] ?? '')
+    if (id === null) issues.push({ path, message: 'is not valid percent-encoded UTF-8' })
+    else if (id.length > MAX_ID_LENGTH) issues.push({ path, message: `is over ${MAX_ID_LENGTH} characters` })
+    else if (CONTROL_CHARACTER.test(id)) issues.push({ path, message: 'holds a control character' })
+    else decoded[path] = id
   }
   if (issues.length > 0) throw new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
   return decoded
