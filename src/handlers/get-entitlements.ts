@@ -4,14 +4,21 @@ import type { Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { entitlementJson } from './entitlement-json.js'
-import { readEnvironment } from './environment.js'
+import { chooseEnvironment, readEnvironment } from './environment.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
-import { readInstant, readQuery } from './query.js'
+import { queryOf, readInstant, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendTagged, sendTaggedJson } from './send-tagged.js'
 
 const PARAMETERS = ['environment', 'at'] as const
+
+/** The queries that nearly every request has, with the environment that each names: these are not parsed. */
+const PLAIN_QUERIES: ReadonlyMap<string, Environment | null> = new Map([
+  ['', null],
+  ['environment=live', 'live'],
+  ['environment=sandbox', 'sandbox'],
+])
 
 /** What the entitlement routes ask. `at`: epoch milliseconds, or null for now. */
 export interface AccessQuestion {
@@ -43,10 +50,10 @@ export function getEntitlements(deps: EntitlementsDeps): RawHandler<'customerId'
     const question = readQuestion(req, customerId, deps)
     const now = clock()
     const kept = question.at === null ? keptAnswers.find(question.environment, customerId, now) : null
-    if (kept !== null) return sendTaggedJson(res, kept.tag, () => kept.text(now))
+    if (kept !== null) return sendTaggedJson(res, kept.tag, kept.text(now))
     const answer = await readAccess(question)
     const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
-    sendTaggedJson(res, rendered.tag, () => rendered.text(answer.asOf))
+    sendTaggedJson(res, rendered.tag, rendered.text(answer.asOf))
   }
 }
 
@@ -84,7 +91,14 @@ export function readQuestion(
   { authenticate, environments }: Pick<AccessDeps, 'authenticate' | 'environments'>,
 ): AccessQuestion {
   const key = authenticate(req, 'read')
+  const named = PLAIN_QUERIES.get(queryOf(req))
+  if (named !== undefined) {
+    return { environment: chooseEnvironment(named, environments, key), customerId, at: null }
+  }
   const query = readQuery(req, PARAMETERS)
-  const environment = readEnvironment(query, environments(), key)
-  return { environment, customerId, at: readInstant(query, 'at') }
+  return {
+    environment: readEnvironment(query, environments(), key),
+    customerId,
+    at: readInstant(query, 'at'),
+  }
 }
