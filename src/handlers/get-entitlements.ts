@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessAnswer } from '../entitlements/answer.js'
 import type { Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
@@ -45,15 +45,19 @@ export interface EntitlementsDeps extends AccessDeps {
 /** GET /entitlements/:customerId. What is asked again while nothing has changed is answered from memory. */
 export function getEntitlements(deps: EntitlementsDeps): RawHandler<'customerId'> {
   const { keptAnswers, clock, readAccess } = deps
-  return async (req, res, { customerId }) => {
+  const answerFromStore = async (res: ServerResponse, question: AccessQuestion): Promise<void> => {
+    const answer = await readAccess(question)
+    const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
+    sendTaggedJson(res, rendered.tag, rendered.text(answer.asOf))
+  }
+  return (req, res, { customerId }) => {
     requireMethod(req, res, 'GET', 'HEAD')
     const question = readQuestion(req, customerId, deps)
     const now = clock()
     const kept = question.at === null ? keptAnswers.find(question.environment, customerId, now) : null
-    if (kept !== null) return sendTaggedJson(res, kept.tag, kept.text(now))
-    const answer = await readAccess(question)
-    const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
-    sendTaggedJson(res, rendered.tag, rendered.text(answer.asOf))
+    if (kept === null) return answerFromStore(res, question)
+    sendTaggedJson(res, kept.tag, kept.text(now))
+    return undefined
   }
 }
 

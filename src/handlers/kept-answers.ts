@@ -3,8 +3,9 @@ import type { Environment } from '../provider/event.js'
 import { accessJson, iso } from './entitlement-json.js'
 import { tagOf } from './send-tagged.js'
 
-/** The place of the instant: no value holds these words, since quotes within one are escaped. */
+/** The places of the two that are no part of the tag: no value holds these words, since quotes within one are escaped. */
 const NO_INSTANT = '"asOf":null'
+const NO_CURSOR = '"cursor":null'
 
 /** So many at most, of about 1 kB each. */
 const MAX_KEPT = 16_384
@@ -86,9 +87,9 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
  * end of access: what a caller keeps by it never outlives one.
  */
 export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
-  const body = accessJson(answer)
-  const { asOf: _asOf, cursor: _cursor, ...state } = body
-  const [before = '', after = ''] = JSON.stringify({ ...body, asOf: null }).split(NO_INSTANT, 2)
+  const state = JSON.stringify({ ...accessJson(answer), asOf: null, cursor: null })
+  const told = state.replace(NO_CURSOR, () => `"cursor":${JSON.stringify(answer.cursor)}`)
+  const [before = '', after = ''] = told.split(NO_INSTANT, 2)
   return {
     tag: tagOf(state),
     from: answer.asOf,

@@ -197,12 +197,18 @@ function timed<Param extends string>(
   handler: RawHandler<Param>,
   observe: (seconds: number) => void,
 ): RawHandler<Param> {
-  return async (req, res, params) => {
+  return (req, res, params) => {
     const startedAt = performance.now()
+    const end = (): void => observe((performance.now() - startedAt) / 1000)
+    let answering: Promise<void> | undefined
     try {
-      await handler(req, res, params)
-    } finally {
-      observe((performance.now() - startedAt) / 1000)
+      answering = handler(req, res, params)
+    } catch (error) {
+      end()
+      throw error
     }
+    if (answering !== undefined) return answering.finally(end)
+    end()
+    return undefined
   }
 }

@@ -3,13 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 /**
  * One route, written against node:http alone, so that the two that most requests are for run without Express, too:
  * Express swaps the prototypes of every request and response.
- * It rejects with a LatchkeyError for an expected failure, which its route answers.
+ * It throws, or rejects with, a LatchkeyError for an expected failure, which its route answers. What is answered at
+ * once needs no promise.
  */
 export type RawHandler<Param extends string = never> = (
   req: IncomingMessage,
   res: ServerResponse,
   params: Readonly<Record<Param, string>>,
-) => Promise<void>
+) => Promise<void> | undefined
 
 /** A handler at its path. */
 export interface Route {

@@ -28,19 +28,20 @@ export function createRoute<Pattern extends string>(
   handler: RawHandler<ParamNames<Pattern>>,
   log: Logger,
 ): Route {
-  const names = pattern.split('/')
+  const names = namesIn(pattern)
 
-  async function serve(req: IncomingMessage, res: ServerResponse, path: string): Promise<void> {
+  function serve(req: IncomingMessage, res: ServerResponse, path: string): void {
+    const fail = (error: unknown): void => answerFailure(res, error, log)
     try {
       // These are the names of the pattern, which no type can follow.
-      const params = decodeParams(names, path.split('/')) as Record<ParamNames<Pattern>, string>
-      await handler(req, res, params)
+      const params = decodeParams(names, path) as Record<ParamNames<Pattern>, string>
+      handler(req, res, params)?.catch(fail)
     } catch (error) {
-      answerFailure(res, error, log)
+      fail(error)
     }
   }
 
-  return { pattern, isOnlyPost: false, serve: (req, res, path) => void serve(req, res, path) }
+  return { pattern, isOnlyPost: false, serve }
 }
 
 /** Leaves every other method to another route: a customer may be called by the name of such a question. */
@@ -59,29 +60,38 @@ export function requireMethod(req: IncomingMessage, res: ServerResponse, ...allo
   throw new LatchkeyError('method_not_allowed', `This route takes ${allowed.join(' and ')} only.`)
 }
 
+/** The names that a pattern binds, with the place of each among the segments of a path. */
+function namesIn(pattern: string): readonly (readonly [place: number, name: string])[] {
+  return [...pattern.split('/').entries()]
+    .filter(([, segment]) => segment.startsWith(':'))
+    .map(([place, segment]) => [place, segment.slice(1)])
+}
+
 /**
  * Decodes the ids of a path, segment by segment: `..%2f` is one segment and stays one.
  *
  * @throws LatchkeyError `invalid_request` for bad percent-encoding, a control character, or an id that is
  * too long to exist.
  */
-function decodeParams(names: readonly string[], segments: readonly string[]): Record<string, string> {
+function decodeParams(names: ReturnType<typeof namesIn>, path: string): Record<string, string> {
   const decoded: Record<string, string> = {}
+  if (names.length === 0) return decoded
+  const segments = path.split('/')
   const issues: Issue[] = []
-  for (const [index, name] of names.entries()) {
-    if (!name.startsWith(':')) continue
-    const path = name.slice(1)
-    const id = decodeSegment(segments[index] ?? '')
-    if (id === null) issues.push({ path, message: 'is not valid percent-encoded UTF-8' })
-    else if (id.length > MAX_ID_LENGTH) issues.push({ path, message: `is over ${MAX_ID_LENGTH} characters` })
-    else if (CONTROL_CHARACTER.test(id)) issues.push({ path, message: 'holds a control character' })
-    else decoded[path] = id
+  for (const [place, name] of names) {
+    const id = decodeSegment(segments[place] ?? '')
+    if (id === null) issues.push({ path: name, message: 'is not valid percent-encoded UTF-8' })
+    else if (id.length > MAX_ID_LENGTH)
+      issues.push({ path: name, message: `is over ${MAX_ID_LENGTH} characters` })
+    else if (CONTROL_CHARACTER.test(id)) issues.push({ path: name, message: 'holds a control character' })
+    else decoded[name] = id
   }
   if (issues.length > 0) throw new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
   return decoded
 }
 
 function decodeSegment(segment: string): string | null {
+  if (!segment.includes('%')) return segment
   try {
     return decodeURIComponent(segment)
   } catch {

@@ -11,7 +11,7 @@ type Headers = Readonly<Record<string, string>>
  * `state` is the part of `body` that counts for that.
  */
 export function sendTagged(res: ServerResponse, body: unknown, state: unknown = body): void {
-  unlessHeld(res, tagOf(state), (headers) => sendJson(res, 200, body, headers))
+  unlessHeld(res, tagOf(JSON.stringify(state)), (headers) => sendJson(res, 200, body, headers))
 }
 
 /** The same with JSON that is written already, and its tag. */
@@ -31,9 +31,9 @@ export function sendTaggedJson(res: ServerResponse, tag: string, text: string): 
   sendWhole(res, 200, headers, text)
 }
 
-/** An ETag. */
-export function tagOf(state: unknown): string {
-  return `"${hash('sha256', JSON.stringify(state), 'base64url')}"`
+/** The ETag of an answer whose state this is. */
+export function tagOf(state: string): string {
+  return `"${hash('sha256', state, 'base64url')}"`
 }
 
 /** The same with bytes, of which `sha256` tells whether they are still those. */
