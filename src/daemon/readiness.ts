@@ -1,4 +1,4 @@
-import type { Readiness } from '../handlers/readyz.js'
+import type { Readiness } from '../handlers/health.js'
 import type { Outage } from '../sync/outages.js'
 
 /** Whether a delivery could be stored now: tried, by storing something small. */

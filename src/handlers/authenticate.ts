@@ -1,13 +1,16 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import { LatchkeyError } from '../errors.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { FailureLimit } from './failure-limit.js'
 import type { RequestMetrics } from './metrics.js'
-import { pathOf } from './path.js'
+import { pathOf } from './route.js'
 
 const BEARER = /^bearer +(\S+) *$/i
+
+/** Of one set of keys. A caller sends the same header each time; this bounds those who vary the spaces in it. */
+const MAX_REMEMBERED = 1_000
 
 const HINTS = {
   missing: 'the request carries no key: it needs the header "Authorization: Bearer <key>"',
@@ -51,10 +54,11 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     })
   }
 
+  const keyOf = createKeyMemory(apiKeys)
   return (req, scope) => {
-    const token = bearerToken(req)
-    const key = token === null ? null : findKey(apiKeys(), token)
-    if (key === null) throw refuse(req, token === null ? 'missing' : 'wrong')
+    const header = onlyAuthorization(req)
+    const key = header === null ? null : keyOf(header)
+    if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
     if (!key.scopes.includes(scope)) {
       throw new LatchkeyError('forbidden', `This key does not have the scope "${scope}".`)
     }
@@ -62,10 +66,42 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
   }
 }
 
-/** Null where no one token was sent: the hash of nothing must match no key. */
-function bearerToken(req: IncomingMessage): string | null {
-  const [header = '', ...others] = req.headersDistinct.authorization ?? []
-  return others.length === 0 ? (BEARER.exec(header)?.[1] ?? null) : null
+/**
+ * Finds the key that a header carries. A right one is remembered by the hash of the header, so that only its first
+ * request pays for the comparison; a wrong one never is.
+ */
+function createKeyMemory(apiKeys: () => readonly ApiKey[]): (header: string) => ApiKey | null {
+  const remembered = new Map<string, ApiKey>()
+  let keys: readonly ApiKey[] = []
+  return (header) => {
+    const current = apiKeys()
+    if (current !== keys) remembered.clear()
+    keys = current
+    const name = hash('sha256', header, 'base64')
+    const known = remembered.get(name)
+    if (known !== undefined) return known
+    const token = tokenIn(header)
+    const found = token === null ? null : findKey(keys, token)
+    if (found === null) return null
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+    remembered.set(name, found)
+    return found
+  }
+}
+
+/** Null where there is none, and where there are several, of which Node would give the first. */
+function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | null {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]
+    if (name?.length === 13 && name.toLowerCase() === 'authorization') count += 1
+  }
+  return count === 1 ? (headers.authorization ?? null) : null
+}
+
+/** Null where there is no token: the hash of nothing must match no key. */
+function tokenIn(header: string): string | null {
+  return BEARER.exec(header)?.[1] ?? null
 }
 
 /** Only the beginning of the path: what follows may name a person. */
@@ -76,10 +112,10 @@ function routeOf(req: IncomingMessage): string {
 /** Compares with every key, in constant time each, so that the time tells nothing about any. */
 function findKey(keys: readonly ApiKey[], token: string): ApiKey | null {
   // Node hands header bytes over as latin1 text; this hashes the bytes that were sent.
-  const hash = createHash('sha256').update(token, 'latin1').digest()
+  const sent = createHash('sha256').update(token, 'latin1').digest()
   let found: ApiKey | null = null
   for (const key of keys) {
-    if (timingSafeEqual(Buffer.from(key.sha256, 'hex'), hash)) found = key
+    if (timingSafeEqual(Buffer.from(key.sha256, 'hex'), sent)) found = key
   }
   return found
 }

@@ -20,8 +20,16 @@ export function readEnvironment(
   configured: readonly Environment[],
   key: ApiKey,
 ): Environment {
-  const named = readParameter(query, 'environment')
-  const environment = named ?? onlyOne(key.environments) ?? onlyOne(configured) ?? 'live'
+  return chooseEnvironment(readParameter(query, 'environment'), () => configured, key)
+}
+
+/** The same of the environment that is named; null: none is. */
+export function chooseEnvironment(
+  named: string | null,
+  configured: () => readonly Environment[],
+  key: ApiKey,
+): Environment {
+  const environment = named ?? onlyOne(key.environments) ?? onlyOne(configured()) ?? 'live'
   if (environment !== 'live' && environment !== 'sandbox') {
     throw invalidParameter('environment', 'is neither "live" nor "sandbox"')
   }
@@ -63,6 +71,6 @@ export function requireBoth(key: ApiKey, what = 'This request'): void {
 }
 
 function onlyOne(environments: readonly Environment[]): Environment | null {
-  const [only, ...others] = new Set(environments)
-  return only !== undefined && others.length === 0 ? only : null
+  const [first] = environments
+  return first !== undefined && environments.every((one) => one === first) ? first : null
 }

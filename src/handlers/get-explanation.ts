@@ -1,6 +1,6 @@
 import type { Explanation } from '../entitlements/explanation.js'
-import { type AccessDeps, type AccessQuestion, readQuestion } from './access-question.js'
 import { explanationJson } from './explanation-json.js'
+import { type AccessDeps, type AccessQuestion, readQuestion } from './get-entitlements.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'

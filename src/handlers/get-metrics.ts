@@ -1,9 +1,9 @@
-import type { IncomingMessage } from 'node:http'
 import type { Registry } from 'prom-client'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { shownEnvironments } from './environment.js'
+import { queryOf } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { send } from './send.js'
@@ -24,18 +24,13 @@ export function getMetrics(deps: GetMetricsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
     const key = authenticate?.(req, 'metrics')
-    const shown = key && shownEnvironments(queryOf(req), [], key)
+    // Whatever else a scraper adds is ignored.
+    const shown = key && shownEnvironments(new URLSearchParams(queryOf(req)), [], key)
     const text = await registry.metrics()
     const headers = { 'Content-Type': registry.contentType, 'Cache-Control': 'no-store' }
     const isAll = shown === undefined || new Set(shown).size > 1
     send(res, 200, headers, isAll ? text : seriesOf(text, shown, endpointNamed))
   }
-}
-
-/** Whatever else a scraper adds is ignored. */
-function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
-  const start = url.indexOf('?')
-  return new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
 }
 
 /** No value of a label can look like this: quotes in one are escaped. */

@@ -3,10 +3,11 @@ import type { Environment } from '../provider/event.js'
 import { accessJson, iso } from './entitlement-json.js'
 import { tagOf } from './send-tagged.js'
 
-/** The place of the instant: no value holds these words, since quotes within one are escaped. */
+/** The places of the two that are no part of the tag: no value holds these words, since quotes within one are escaped. */
 const NO_INSTANT = '"asOf":null'
+const NO_CURSOR = '"cursor":null'
 
-/** About 1 kB each. */
+/** So many at most, of about 1 kB each. */
 const MAX_KEPT = 16_384
 
 /** An answer as it goes over the wire, but for the instant at which it is given. */
@@ -34,31 +35,44 @@ export interface KeptAnswers {
 }
 
 export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
-  /** The one that was kept first comes first. */
-  const kept = new Map<string, RenderedAnswer>()
+  // Two halves, of which the older goes whole: to delete the first key of a map walks all that were deleted before it.
+  let kept = new Map<string, RenderedAnswer>()
+  let older = new Map<string, RenderedAnswer>()
   let changes = 0
+
+  function clear(): void {
+    kept.clear()
+    older.clear()
+  }
 
   return {
     find(environment, customerId, now) {
-      const answer = kept.get(keyOf(environment, customerId))
+      const key = keyOf(environment, customerId)
+      const answer = kept.get(key) ?? older.get(key)
       if (answer === undefined || now < answer.from) return null
       return answer.until === null || now < answer.until ? answer : null
     },
     keep(answer) {
       const rendered = renderAnswer(answer)
       if (changes > 0) return rendered
-      const [first] = kept.keys()
-      if (kept.size >= maxKept && first !== undefined) kept.delete(first)
+      if (kept.size >= maxKept / 2) {
+        older = kept
+        kept = new Map()
+      }
       kept.set(keyOf(answer.environment, answer.customerId), rendered)
       return rendered
     },
     forget(environment, customerIds) {
-      for (const customerId of customerIds) kept.delete(keyOf(environment, customerId))
+      for (const customerId of customerIds) {
+        const key = keyOf(environment, customerId)
+        kept.delete(key)
+        older.delete(key)
+      }
     },
-    forgetAll: () => kept.clear(),
+    forgetAll: clear,
     async aside(change) {
       changes += 1
-      kept.clear()
+      clear()
       try {
         return await change()
       } finally {
@@ -73,9 +87,9 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
  * end of access: what a caller keeps by it never outlives one.
  */
 export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
-  const body = accessJson(answer)
-  const { asOf: _asOf, cursor: _cursor, ...state } = body
-  const [before = '', after = ''] = JSON.stringify({ ...body, asOf: null }).split(NO_INSTANT, 2)
+  const state = JSON.stringify({ ...accessJson(answer), asOf: null, cursor: null })
+  const told = state.replace(NO_CURSOR, () => `"cursor":${JSON.stringify(answer.cursor)}`)
+  const [before = '', after = ''] = told.split(NO_INSTANT, 2)
   return {
     tag: tagOf(state),
     from: answer.asOf,

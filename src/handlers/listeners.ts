@@ -1,10 +1,11 @@
+import type { RequestListener } from 'node:http'
+import { performance } from 'node:perf_hooks'
 import type { Logger } from 'pino'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { AccessDeps } from './access-question.js'
 import type { ApiKey } from './api-key.js'
-import { createApp } from './app.js'
+import { createListener, createShortcut } from './app.js'
 import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
@@ -12,11 +13,16 @@ import { customerRoutes } from './customer-routes.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes } from './event-routes.js'
 import { createFailureLimit } from './failure-limit.js'
-import { type EntitlementDeps, getEntitlement } from './get-entitlement.js'
-import { type EntitlementsDeps, getEntitlements } from './get-entitlements.js'
+import {
+  type AccessDeps,
+  type EntitlementDeps,
+  type EntitlementsDeps,
+  getEntitlement,
+  getEntitlements,
+} from './get-entitlements.js'
 import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
-import { healthz } from './healthz.js'
+import { healthz, type Readiness, readyz } from './health.js'
 import { type ImportsDeps, postImport } from './imports.js'
 import { postInvites } from './invites.js'
 import type { JoinLinksDeps } from './join-links.js'
@@ -25,9 +31,7 @@ import { createLocalAuthenticate } from './local-access.js'
 import type { ManualActDeps } from './manual-act.js'
 import { manualRoutes } from './manual-routes.js'
 import type { RequestMetrics } from './metrics.js'
-import { routeNotFound } from './not-found.js'
-import type { Route } from './raw-handler.js'
-import { type Readiness, readyz } from './readyz.js'
+import type { RawHandler } from './raw-handler.js'
 import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { receiveWebhook } from './receive-webhook.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
@@ -37,7 +41,6 @@ import type { StoredEventQuestions } from './stored-events.js'
 import type { SyncDeps } from './sync-questions.js'
 import { syncRoutes } from './sync-routes.js'
 import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
-import { timed } from './timed.js'
 
 export interface Address {
   readonly host: string
@@ -102,8 +105,8 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
 
   const running: RunningServer[] = []
-  const listen = async (at: ListenAt, own: readonly Route[], fallback = routeNotFound): Promise<string> => {
-    const server = await createServer({ routes: own, fallback, onDropped }).listen(at)
+  const listen = async (at: ListenAt, handle: RequestListener): Promise<string> => {
+    const server = await createServer({ handle, onDropped }).listen(at)
     running.push(server)
     return server.url
   }
@@ -111,13 +114,13 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     await Promise.all(running.map((server) => server.stop()))
   }
   try {
-    const url = await listen(addresses, api.hot, api.app)
-    if (deps.socketFile !== null) await listen({ socketFile: deps.socketFile }, local.hot, local.app)
+    const url = await listen(addresses, api.all)
+    if (deps.socketFile !== null) await listen({ socketFile: deps.socketFile }, local.all)
     return {
       url,
       webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, api.delivered) : url,
       metricsUrl: addresses.metrics
-        ? await listen(addresses.metrics, [createRoute('/metrics', openMetrics, log)])
+        ? await listen(addresses.metrics, createListener([createRoute('/metrics', openMetrics, log)], log))
         : url,
       stop,
     }
@@ -127,44 +130,43 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
 }
 
-/** All that one listener serves, to whom `authenticate` lets in. */
+/** All that one listener serves, to whom `authenticate` lets in; apart from it, what only delivers. */
 function createApi(deps: ListenersDeps, authenticate: Authenticate) {
   const { addresses, metrics, log } = deps
-  const { webhooks, entitlements } = createRoutes(deps, authenticate)
+  const { webhooks, access, aboutProducts } = createRoutes(deps, authenticate)
   const clientAddress = createClientAddress(addresses.trustProxy)
   const updates = postTelegramUpdate({ ...deps, clientAddress })
   const delivered = [webhooks, createRoute(TELEGRAM_UPDATES_PATH, updates, log)]
-  const customers = customerRoutes({ ...deps, authenticate }, log)
-  const answered = [
-    ...customers.posted,
-    ...entitlements,
-    ...customers.read,
-    ...eventRoutes({ ...deps, authenticate }, log),
-    ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
-    ...replayRoutes({ ...deps, authenticate }, log),
-    ...manualRoutes({ ...deps, authenticate }, log),
-    ...syncRoutes({ ...deps, authenticate }, log),
-    createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
-    createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
-    createRoute('/imports', postImport({ ...deps, ...deps.imports, authenticate }), log),
-  ]
-  const hot = addresses.webhooks === null ? [...delivered, ...answered] : answered
-  const app = createApp({
-    routes: hot,
-    healthz: healthz(deps),
-    readyz: readyz(deps),
-    getMetrics: getMetrics({ ...deps, registry: metrics.registry, authenticate }),
+  const takeWebhook = createShortcut(webhooks)
+  const takeQuestion = createShortcut(access, ['GET', 'HEAD'])
+  const hasDeliveries = addresses.webhooks === null
+  const all = createListener(
+    [
+      ...(hasDeliveries ? delivered : []),
+      ...customerRoutes({ ...deps, authenticate }, log),
+      access,
+      ...aboutProducts,
+      ...eventRoutes({ ...deps, authenticate }, log),
+      ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
+      ...replayRoutes({ ...deps, authenticate }, log),
+      ...manualRoutes({ ...deps, authenticate }, log),
+      ...syncRoutes({ ...deps, authenticate }, log),
+      createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
+      createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
+      createRoute('/imports', postImport({ ...deps, ...deps.imports, authenticate }), log),
+      createRoute('/healthz', healthz(deps), log),
+      createRoute('/readyz', readyz(deps), log),
+      createRoute('/metrics', getMetrics({ ...deps, registry: metrics.registry, authenticate }), log),
+    ],
     log,
-  })
-  return { delivered, hot, app }
+    hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion],
+  )
+  return { all, delivered: createListener(delivered, log, [takeWebhook]) }
 }
 
-function createRoutes(
-  deps: ListenersDeps,
-  authenticate: Authenticate,
-): { webhooks: Route; entitlements: Route[] } {
+function createRoutes(deps: ListenersDeps, authenticate: Authenticate) {
   const { metrics, log } = deps
-  const access = { ...deps, authenticate }
+  const asked = { ...deps, authenticate }
   const webhooks = receiveWebhook({
     ...deps,
     failures: createFailureLimit(),
@@ -174,14 +176,39 @@ function createRoutes(
     metrics.observeDuration(route, seconds)
   return {
     webhooks: createRoute('/webhooks/:endpoint', timed(webhooks, timing('webhooks')), log),
-    entitlements: [
-      createRoute('/entitlements/:customerId', timed(getEntitlements(access), timing('entitlements')), log),
+    access: createRoute(
+      '/entitlements/:customerId',
+      timed(getEntitlements(asked), timing('entitlements')),
+      log,
+    ),
+    aboutProducts: [
       createRoute(
         '/entitlements/:customerId/:productId',
-        timed(getEntitlement(access), timing('entitlement')),
+        timed(getEntitlement(asked), timing('entitlement')),
         log,
       ),
-      createRoute('/entitlements/:customerId/:productId/explanation', getExplanation(access), log),
+      createRoute('/entitlements/:customerId/:productId/explanation', getExplanation(asked), log),
     ],
+  }
+}
+
+/** Measures a handler, failures included. `observe` gets seconds. */
+function timed<Param extends string>(
+  handler: RawHandler<Param>,
+  observe: (seconds: number) => void,
+): RawHandler<Param> {
+  return (req, res, params) => {
+    const startedAt = performance.now()
+    const end = (): void => observe((performance.now() - startedAt) / 1000)
+    let answering: Promise<void> | undefined
+    try {
+      answering = handler(req, res, params)
+    } catch (error) {
+      end()
+      throw error
+    }
+    if (answering !== undefined) return answering.finally(end)
+    end()
+    return undefined
   }
 }

@@ -101,6 +101,12 @@ export function createMetrics(): RequestMetrics {
     registers,
   })
 
+  const durationOf = {
+    webhooks: durations.labels('webhooks'),
+    entitlements: durations.labels('entitlements'),
+    entitlement: durations.labels('entitlement'),
+  } satisfies Record<TimedRoute, unknown>
+
   return {
     registry,
     delivered: (endpoint, disposition) => deliveries.inc({ endpoint, disposition }),
@@ -111,6 +117,6 @@ export function createMetrics(): RequestMetrics {
     clockSkew: (endpoint, seconds) => skew.set({ endpoint }, seconds),
     conflict: (endpoint) => conflicts.inc({ endpoint }),
     headerMismatch: (endpoint) => mismatches.inc({ endpoint }),
-    observeDuration: (route, seconds) => durations.observe({ route }, seconds),
+    observeDuration: (route, seconds) => durationOf[route].observe(seconds),
   }
 }

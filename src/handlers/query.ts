@@ -11,13 +11,18 @@ const isoInstant = z.iso.datetime({ offset: true })
  * @throws LatchkeyError `invalid_request` for another: what is asked with a slip in a name would get an answer that
  * looks right, and is not.
  */
-export function readQuery({ url = '' }: IncomingMessage, known: readonly string[]): URLSearchParams {
-  const start = url.indexOf('?')
-  const query = new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
+export function readQuery(req: IncomingMessage, known: readonly string[]): URLSearchParams {
+  const query = new URLSearchParams(queryOf(req))
   for (const name of query.keys()) {
     if (!known.includes(name)) throw unknownParameter(name, known)
   }
   return query
+}
+
+/** As it was sent, without the question mark. */
+export function queryOf({ url = '' }: IncomingMessage): string {
+  const start = url.indexOf('?')
+  return start === -1 ? '' : url.slice(start + 1)
 }
 
 function unknownParameter(name: string, known: readonly string[]): LatchkeyError {

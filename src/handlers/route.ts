@@ -1,9 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
-import { LatchkeyError } from '../errors.js'
+import { type Issue, LatchkeyError } from '../errors.js'
 import { answerFailure } from './answer-failure.js'
-import { createPathMatcher, decodeParams, type ParamNames, pathOf } from './path.js'
 import type { RawHandler, Route } from './raw-handler.js'
+
+/** No stored id is longer, or holds a control character: events with such ids are quarantined. */
+const MAX_ID_LENGTH = 255
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to refuse.
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f]/
+
+/** The names that a pattern binds: `'/entitlements/:customerId'` binds `customerId`. */
+export type ParamNames<Pattern extends string> = Pattern extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : Pattern extends `${string}:${infer Name}`
+    ? Name
+    : never
+
+/** The path of a request target, still percent-encoded. */
+export function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query === -1 ? target : target.slice(0, query)
+}
 
 /** Puts a handler at a path, such as `/entitlements/:customerId`, and answers for its failures. */
 export function createRoute<Pattern extends string>(
@@ -11,23 +28,25 @@ export function createRoute<Pattern extends string>(
   handler: RawHandler<ParamNames<Pattern>>,
   log: Logger,
 ): Route {
-  const match = createPathMatcher(pattern)
+  const names = namesIn(pattern)
 
-  async function serve(req: IncomingMessage, res: ServerResponse, encoded: Record<string, string>) {
+  function serve(req: IncomingMessage, res: ServerResponse, path: string): void {
+    const fail = (error: unknown): void => answerFailure(res, error, log)
     try {
-      // The matcher binds exactly the names of the pattern, which no type can follow.
-      await handler(req, res, decodeParams(encoded) as Record<ParamNames<Pattern>, string>)
+      // These are the names of the pattern, which no type can follow.
+      const params = decodeParams(names, path) as Record<ParamNames<Pattern>, string>
+      handler(req, res, params)?.catch(fail)
     } catch (error) {
-      answerFailure(res, error, log)
+      fail(error)
     }
   }
 
-  return (req, res) => {
-    const encoded = match(pathOf(req.url ?? ''))
-    if (encoded === null) return false
-    void serve(req, res, encoded)
-    return true
-  }
+  return { pattern, isOnlyPost: false, serve }
+}
+
+/** Leaves every other method to another route: a customer may be called by the name of such a question. */
+export function onlyPost(route: Route): Route {
+  return { ...route, isOnlyPost: true }
 }
 
 /**
@@ -39,4 +58,43 @@ export function requireMethod(req: IncomingMessage, res: ServerResponse, ...allo
   if (req.method !== undefined && allowed.includes(req.method)) return
   res.setHeader('Allow', allowed.join(', '))
   throw new LatchkeyError('method_not_allowed', `This route takes ${allowed.join(' and ')} only.`)
+}
+
+/** The names that a pattern binds, with the place of each among the segments of a path. */
+function namesIn(pattern: string): readonly (readonly [place: number, name: string])[] {
+  return [...pattern.split('/').entries()]
+    .filter(([, segment]) => segment.startsWith(':'))
+    .map(([place, segment]) => [place, segment.slice(1)])
+}
+
+/**
+ * Decodes the ids of a path, segment by segment: `..%2f` is one segment and stays one.
+ *
+ * @throws LatchkeyError `invalid_request` for bad percent-encoding, a control character, or an id that is
+ * too long to exist.
+ */
+function decodeParams(names: ReturnType<typeof namesIn>, path: string): Record<string, string> {
+  const decoded: Record<string, string> = {}
+  if (names.length === 0) return decoded
+  const segments = path.split('/')
+  const issues: Issue[] = []
+  for (const [place, name] of names) {
+    const id = decodeSegment(segments[place] ?? '')
+    if (id === null) issues.push({ path: name, message: 'is not valid percent-encoded UTF-8' })
+    else if (id.length > MAX_ID_LENGTH)
+      issues.push({ path: name, message: `is over ${MAX_ID_LENGTH} characters` })
+    else if (CONTROL_CHARACTER.test(id)) issues.push({ path: name, message: 'holds a control character' })
+    else decoded[name] = id
+  }
+  if (issues.length > 0) throw new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
+  return decoded
+}
+
+function decodeSegment(segment: string): string | null {
+  if (!segment.includes('%')) return segment
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return null
+  }
 }

@@ -1,6 +1,8 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { JSON_TYPE, send, sendJson } from './send.js'
+import { JSON_TYPE, send, sendJson, sendWhole } from './send.js'
+
+const REVALIDATE = 'private, no-cache'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -9,31 +11,43 @@ type Headers = Readonly<Record<string, string>>
  * `state` is the part of `body` that counts for that.
  */
 export function sendTagged(res: ServerResponse, body: unknown, state: unknown = body): void {
-  unlessHeld(res, tagOf(state), (headers) => sendJson(res, 200, body, headers))
+  unlessHeld(res, tagOf(JSON.stringify(state)), (headers) => sendJson(res, 200, body, headers))
 }
 
 /** The same with JSON that is written already, and its tag. */
-export function sendTaggedJson(res: ServerResponse, tag: string, text: () => string): void {
-  unlessHeld(res, tag, (headers) => send(res, 200, { ...JSON_TYPE, ...headers }, text()))
-}
-
-export function tagOf(state: unknown): string {
-  return createHash('sha256').update(JSON.stringify(state)).digest('base64url')
-}
-
-/** The same with bytes, of which `hash` tells whether they are still those. */
-export function sendTaggedBytes(res: ServerResponse, hash: string, bytes: Buffer, headers: Headers): void {
-  unlessHeld(res, hash, (tagHeaders) => send(res, 200, { ...headers, ...tagHeaders }, bytes))
-}
-
-function unlessHeld(res: ServerResponse, hash: string, sendWhole: (headers: Headers) => void): void {
-  const tag = `"${hash}"`
-  const headers = { ETag: tag, 'Cache-Control': 'private, no-cache' }
-  if (!isHeld(res.req.headers['if-none-match'], tag)) {
-    sendWhole(headers)
+export function sendTaggedJson(res: ServerResponse, tag: string, text: string): void {
+  if (isHeld(res.req.headers['if-none-match'], tag)) {
+    sendHeld(res, tag)
     return
   }
-  res.writeHead(304, headers)
+  // All headers at once, in one literal: most answers are sent from here.
+  const headers = {
+    'Content-Type': JSON_TYPE['Content-Type'],
+    ETag: tag,
+    'Cache-Control': REVALIDATE,
+    'Content-Length': Buffer.byteLength(text),
+    'X-Content-Type-Options': 'nosniff',
+  }
+  sendWhole(res, 200, headers, text)
+}
+
+/** The ETag of an answer whose state this is. */
+export function tagOf(state: string): string {
+  return `"${hash('sha256', state, 'base64url')}"`
+}
+
+/** The same with bytes, of which `sha256` tells whether they are still those. */
+export function sendTaggedBytes(res: ServerResponse, sha256: string, bytes: Buffer, headers: Headers): void {
+  unlessHeld(res, `"${sha256}"`, (tagHeaders) => send(res, 200, { ...headers, ...tagHeaders }, bytes))
+}
+
+function unlessHeld(res: ServerResponse, tag: string, sendWhole: (headers: Headers) => void): void {
+  if (isHeld(res.req.headers['if-none-match'], tag)) sendHeld(res, tag)
+  else sendWhole({ ETag: tag, 'Cache-Control': REVALIDATE })
+}
+
+function sendHeld(res: ServerResponse, tag: string): void {
+  res.writeHead(304, { ETag: tag, 'Cache-Control': REVALIDATE })
   res.end()
 }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { MAX_CHUNKS } from './read-body.js'
 
 /** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
@@ -18,14 +18,25 @@ export function sendJson(res: ServerResponse, status: number, body: unknown, hea
  * the connection closes after the answer.
  */
 export function send(res: ServerResponse, status: number, headers: Headers, content: string | Buffer): void {
+  sendWhole(
+    res,
+    status,
+    { ...headers, 'Content-Length': Buffer.byteLength(content), 'X-Content-Type-Options': 'nosniff' },
+    content,
+  )
+}
+
+/** The same with all headers. */
+export function sendWhole(
+  res: ServerResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  content: string | Buffer,
+): void {
   if (res.destroyed) return
   const unread = hasUnreadBody(res.req)
   if (unread) res.setHeader('Connection', 'close')
-  res.writeHead(status, {
-    ...headers,
-    'Content-Length': Buffer.byteLength(content),
-    'X-Content-Type-Options': 'nosniff',
-  })
+  res.writeHead(status, headers)
   if (!unread) {
     res.end(content)
     return

@@ -1,13 +1,12 @@
 import { chmodSync, rmSync } from 'node:fs'
 import {
   createServer as createHttpServer,
-  type IncomingMessage,
+  type RequestListener,
   type Server,
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { createAnswerMalformed } from './malformed.js'
-import type { Route } from './raw-handler.js'
 
 /** A sender has this long for its headers, and this long for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -25,10 +24,7 @@ const KEEP_ALIVE_MS = 65_000
 const STOP_WITHIN_MS = 6_000
 
 export interface ServerDeps {
-  /** Tried in this order. */
-  readonly routes: readonly Route[]
-  /** Gets what no route took: the Express app, or a plain 404. */
-  readonly fallback: (req: IncomingMessage, res: ServerResponse) => void
+  readonly handle: RequestListener
   /** Told of every connection that is closed at once because there are too many. */
   readonly onDropped?: () => void
   /** Of one listener, by default 2,048. */
@@ -61,8 +57,7 @@ export interface HttpServer {
 
 /** One listener. Slow, malformed and abandoned requests end here, and reach no handler whole. */
 export function createServer({
-  routes,
-  fallback,
+  handle,
   onDropped,
   maxConnections = MAX_CONNECTIONS,
   timeouts = TIMEOUTS,
@@ -77,9 +72,7 @@ export function createServer({
   const underWay = new Set<ServerResponse>()
   const stop = createStop(server, underWay)
 
-  server.on('request', (req, res) => {
-    if (!routes.some((take) => take(req, res))) fallback(req, res)
-  })
+  server.on('request', handle)
   server.on('clientError', createAnswerMalformed(underWay))
   if (onDropped) server.on('drop', onDropped)
   // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.

@@ -142,13 +142,11 @@ function servedPaths(): { readonly path: string; readonly onlyPost: boolean }[] 
   const sources = readdirSync(HANDLERS).map((name) => readFileSync(join(HANDLERS, name), 'utf8'))
   const updates = sources.flatMap((text) => /TELEGRAM_UPDATES_PATH = '([^']+)'/.exec(text)?.[1] ?? [])
   return sources.flatMap((text) =>
-    [...text.matchAll(/(onlyPost\()?(?:(?<!function )createRoute|app\.all)\(\s*('([^']+)'|\w+)/g)].map(
-      (found) => {
-        const path = found[3] ?? (found[2] === 'TELEGRAM_UPDATES_PATH' ? updates[0] : undefined)
-        if (path === undefined) throw new Error(`the path of ${found[0]} can't be read`)
-        return { path, onlyPost: found[1] !== undefined }
-      },
-    ),
+    [...text.matchAll(/(onlyPost\()?(?<!function )createRoute\(\s*('([^']+)'|\w+)/g)].map((found) => {
+      const path = found[3] ?? (found[2] === 'TELEGRAM_UPDATES_PATH' ? updates[0] : undefined)
+      if (path === undefined) throw new Error(`the path of ${found[0]} can't be read`)
+      return { path, onlyPost: found[1] !== undefined }
+    }),
   )
 }
 

@@ -8,16 +8,14 @@ import { createApp } from '../../src/handlers/app.js'
 import { createAuthenticate } from '../../src/handlers/authenticate.js'
 import { createClientAddress } from '../../src/handlers/client-address.js'
 import { createFailureLimit } from '../../src/handlers/failure-limit.js'
-import { getEntitlement } from '../../src/handlers/get-entitlement.js'
-import { getEntitlements } from '../../src/handlers/get-entitlements.js'
-import { getMetrics } from '../../src/handlers/get-metrics.js'
-import { healthz } from '../../src/handlers/healthz.js'
+import { getEntitlement, getEntitlements } from '../../src/handlers/get-entitlements.js'
+import { healthz } from '../../src/handlers/health.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
-import { readyz } from '../../src/handlers/readyz.js'
 import { receiveWebhook } from '../../src/handlers/receive-webhook.js'
 import { createRoute } from '../../src/handlers/route.js'
 import { answerTo, apiKey, bearer, LIVE, NOW, openFront, signed } from './daemon-front.js'
+import { exchange, head } from './raw-connection.js'
 
 function embeddedApp(): Express {
   const log = pino({ level: 'silent' })
@@ -36,8 +34,8 @@ function embeddedApp(): Express {
     ingest: async () => ({ id: 'evt_1', disposition: 'applied' }),
     ...judging,
   })
-  return createApp({
-    routes: [
+  return createApp(
+    [
       createRoute('/webhooks/:endpoint', webhook, log),
       createRoute(
         '/entitlements/:customerId',
@@ -45,12 +43,10 @@ function embeddedApp(): Express {
         log,
       ),
       createRoute('/entitlements/:customerId/:productId', getEntitlement({ ...access, entitlementFor }), log),
+      createRoute('/healthz', healthz({ isWriterAlive: () => true }), log),
     ],
-    healthz: healthz({ isWriterAlive: () => true }),
-    readyz: readyz({ readiness: async () => ({ ready: true, notes: [] }) }),
-    getMetrics: getMetrics({ registry: metrics.registry, authenticate, endpointNamed: () => undefined }),
     log,
-  })
+  )
 }
 
 describe('the Express app', () => {
@@ -77,6 +73,30 @@ describe('the Express app', () => {
     expect(headers['content-security-policy']).toContain("default-src 'self'")
     expect(headers['content-security-policy']).not.toContain('upgrade-insecure-requests')
     expect(headers['x-powered-by']).toBeUndefined()
+  })
+
+  it('sends them with what the routes about customers answer, too', async () => {
+    const { url } = await openFront()
+    const { headers } = await request(url).get('/changes').set(bearer('app'))
+    expect(headers['content-security-policy']).toContain("default-src 'self'")
+    expect(headers['cache-control']).toBe('no-store')
+  })
+})
+
+describe('a whole URL as the request target', () => {
+  it.each([
+    ['POST http://front/webhooks/v3', 200],
+    ['GET http://front/entitlements/cus_gold?environment=live', 200],
+    ['GET http://front/healthz', 200],
+    ['GET http://front/nowhere', 404],
+    ['GET http://[', 404],
+    ['GET http://[/healthz', 404],
+  ])('is answered like its path: %s', async (line, status) => {
+    const { url } = await openFront()
+    const headers = { ...bearer('app'), ...signed('{}'), 'content-length': '2', connection: 'close' }
+    const answer = await exchange(url, `${head(line, headers)}{}`)
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    if (status === 404) expect(answer).toContain('"code":"route_not_found"')
   })
 })
 

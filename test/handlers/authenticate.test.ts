@@ -131,3 +131,42 @@ it('follows the keys as they change', async () => {
   keys = [apiKey('next')]
   expect([await status('app'), await status('next')]).toEqual([401, 200])
 })
+
+describe('a key that was right before', () => {
+  const keys = [apiKey('app'), apiKey('ops', { scopes: ['metrics'] })]
+
+  async function open() {
+    const { url } = await openFront({ apiKeys: () => keys })
+    return async (...lines: readonly string[]) => {
+      const head = ['GET /entitlements/cus_gold HTTP/1.1', 'host: front', 'connection: close', ...lines]
+      const answer = await exchange(url, `${head.join('\r\n')}\r\n\r\n`)
+      return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1])
+    }
+  }
+
+  it('is right again, however its header is written', async () => {
+    const ask = await open()
+    for (const header of ['Bearer app', 'Bearer app', 'bearer   app', 'BEARER app', 'bearer   app']) {
+      expect([header, await ask(`Authorization: ${header}`)]).toEqual([header, 200])
+    }
+  })
+
+  it.each([
+    ['sent twice', ['Authorization: Bearer app', 'authorization: Bearer app']],
+    ['sent beside another', ['Authorization: Bearer app', 'Authorization: Bearer other']],
+    ['longer', ['Authorization: Bearer app2']],
+    ['shorter', ['Authorization: Bearer ap']],
+    ['sent in another case', ['Authorization: Bearer APP']],
+    ['sent by another scheme', ['Authorization: Basic app']],
+  ])('is refused %s', async (_name, lines) => {
+    const ask = await open()
+    expect(await ask('Authorization: Bearer app')).toBe(200)
+    expect(await ask(...lines)).toBe(401)
+    expect(await ask('Authorization: Bearer app')).toBe(200)
+  })
+
+  it('has no more rights than at first', async () => {
+    const ask = await open()
+    for (let time = 0; time < 2; time += 1) expect(await ask('Authorization: Bearer ops')).toBe(403)
+  })
+})

@@ -1,6 +1,7 @@
 import { connect, createServer } from 'node:net'
+import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { routeNotFound } from '../../src/handlers/not-found.js'
+import { createApp } from '../../src/handlers/app.js'
 import { createServer as createHttp } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { eventually } from '../setup/eventually.js'
@@ -56,8 +57,7 @@ describe('too many connections', () => {
   it('are closed at once, while those before them are served', async () => {
     let dropped = 0
     const server = await createHttp({
-      routes: [],
-      fallback: routeNotFound,
+      handle: createApp([], pino({ level: 'silent' })),
       maxConnections: 2,
       onDropped: () => {
         dropped += 1

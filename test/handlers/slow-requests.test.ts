@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
-import { routeNotFound } from '../../src/handlers/not-found.js'
+import { createApp } from '../../src/handlers/app.js'
 import { readBody } from '../../src/handlers/read-body.js'
 import { createRoute } from '../../src/handlers/route.js'
 import { createServer } from '../../src/handlers/server.js'
@@ -32,15 +32,16 @@ it('a sender that never gets beyond the beginning of its request is cut off', as
 
 it('a sender that never stops sending, a byte at a time, is cut off as well', async () => {
   const failures: unknown[] = []
+  const log = pino({ level: 'silent' })
   const read = createRoute(
     '/body',
     async (req) => {
       await readBody(req, 1024 * 1024).catch((error: unknown) => failures.push(error))
     },
-    pino({ level: 'silent' }),
+    log,
   )
   const timeouts = { headersMs: 100, requestMs: 200, checkMs: 20 }
-  const server = await createServer({ routes: [read], fallback: routeNotFound, timeouts }).listen(FREE_PORT)
+  const server = await createServer({ handle: createApp([read], log), timeouts }).listen(FREE_PORT)
   onTestFinished(server.stop)
 
   const connection = await openConnection(server.url)
