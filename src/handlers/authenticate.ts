@@ -6,6 +6,7 @@ import type { ApiKey, ApiScope } from './api-key.js'
 import type { FailureLimit } from './failure-limit.js'
 import type { RequestMetrics } from './metrics.js'
 import { pathOf } from './route.js'
+import { markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i
 
@@ -59,6 +60,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     const header = onlyAuthorization(req)
     const key = header === null ? null : keyOf(header)
     if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
+    markProved(req)
     if (!key.scopes.includes(scope)) {
       throw new LatchkeyError('forbidden', `This key does not have the scope "${scope}".`)
     }

@@ -101,7 +101,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const drops = createFailureLimit({ failures: 1 })
   const onDropped = (): void => {
     metrics.connectionDropped()
-    if (!drops('').limited) log.warn('a connection was closed at once: there are too many on its listener')
+    if (!drops('').limited) log.warn('a connection was closed: there are too many on its listener')
   }
 
   const running: RunningServer[] = []

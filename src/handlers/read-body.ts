@@ -1,12 +1,18 @@
 import type { IncomingMessage } from 'node:http'
 import { LatchkeyError } from '../errors.js'
-import { MAX_CONNECTIONS } from './server.js'
+import { isProved, MAX_CONNECTIONS } from './server.js'
 
 /** Far above any event seen, far below what many senders at once could fill the memory with. */
 export const MAX_BODY_BYTES = 1024 * 1024
 
-/** Each costs time of its own, however small: a million chunks of a byte would keep everybody else waiting for seconds. */
-export const MAX_CHUNKS = 16_384
+/** Each piece costs time of its own: so many of a few bytes each would keep everybody else waiting for seconds. */
+const MAX_TINY_PIECES = 2_048
+const TINY_BYTES = 64
+
+/** Whether a body comes in far too many pieces, for what it is. */
+export function isGround(pieces: number, bytes: number, most = MAX_TINY_PIECES): boolean {
+  return pieces > most && bytes < pieces * TINY_BYTES
+}
 
 /** All bodies that are being read may hold this much together, whatever listener they come by. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024
@@ -15,8 +21,8 @@ const MAX_HELD_BYTES = 64 * 1024 * 1024
 const SMALL_BODY_BYTES = 8 * 1024
 
 /**
- * Larger bodies leave this much free: enough for a small one on every connection, so that senders of large bodies can't
- * keep events out.
+ * Larger bodies of senders who have proved nothing yet leave this much free: enough for a small one on every connection,
+ * so that they keep out neither events nor whoever has a key.
  */
 const KEPT_FOR_SMALL_BYTES = MAX_CONNECTIONS * SMALL_BODY_BYTES
 
@@ -53,22 +59,22 @@ export function requireReadable(req: IncomingMessage, maxBytes: number): void {
  */
 export async function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   requireReadable(req, maxBytes)
-  return collect(req, maxBytes)
+  return collect(req, maxBytes, isProved(req) ? MAX_HELD_BYTES : MAX_HELD_BYTES - KEPT_FOR_SMALL_BYTES)
 }
 
 /** Copies each chunk into one buffer that grows, so that a body costs its size, however it is cut. */
-function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function collect(req: IncomingMessage, maxBytes: number, roomForLarge: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const mostBytes = announcedBytes(req) || maxBytes
     let buffer = Buffer.alloc(0)
     let size = 0
-    let chunks = 0
+    let pieces = 0
 
     const onData = (chunk: Buffer) => {
-      chunks += 1
+      pieces += 1
       const needed = size + chunk.length
       if (needed > maxBytes) return settle(() => reject(tooLarge(maxBytes)))
-      if (chunks > MAX_CHUNKS) return settle(() => reject(tooManyChunks()))
+      if (isGround(pieces, needed)) return settle(() => reject(tooManyPieces()))
       if (needed > buffer.length && !grow(Math.max(needed, Math.min(2 * buffer.length, mostBytes)))) {
         return settle(() => reject(NO_ROOM))
       }
@@ -81,7 +87,7 @@ function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
       settle(() => reject(new LatchkeyError('body_incomplete', 'The body ended before its time.')))
 
     function grow(bytes: number): boolean {
-      const room = bytes > SMALL_BODY_BYTES ? MAX_HELD_BYTES - KEPT_FOR_SMALL_BYTES : MAX_HELD_BYTES
+      const room = bytes > SMALL_BODY_BYTES ? roomForLarge : MAX_HELD_BYTES
       if (heldBytes - buffer.length + bytes > room) return false
       heldBytes += bytes - buffer.length
       const grown = Buffer.allocUnsafe(bytes)
@@ -107,6 +113,9 @@ function tooLarge(maxBytes: number): LatchkeyError {
   return new LatchkeyError('body_too_large', `The body is over ${maxBytes} bytes.`)
 }
 
-function tooManyChunks(): LatchkeyError {
-  return new LatchkeyError('body_too_large', `The body comes in over ${MAX_CHUNKS} pieces: send larger ones.`)
+function tooManyPieces(): LatchkeyError {
+  return new LatchkeyError(
+    'body_too_large',
+    `The body comes in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
+  )
 }

@@ -11,6 +11,7 @@ import { createRefusal, type RefusalDeps } from './refuse-delivery.js'
 import { createUnreadRefusal } from './refuse-unread.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
+import { markProved } from './server.js'
 
 export interface ReceiveWebhookDeps extends RefusalDeps {
   /** Asked for each delivery, since a reload may change the endpoints. */
@@ -58,6 +59,7 @@ export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'>
     const now = clock()
     const check = verifySignature({ body, headers, endpoint, now })
     if (!check.ok) return refuse(req, endpoint, check)
+    markProved(req)
 
     const receipt = await ingest({
       endpoint: endpoint.name,

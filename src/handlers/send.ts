@@ -1,8 +1,10 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { MAX_CHUNKS } from './read-body.js'
+import { isGround } from './read-body.js'
 
 /** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
 const LINGER_MS = 2_000
+/** But of tiny pieces, which cost more than that their sender sees the answer is worth, only so many. */
+const LINGER_PIECES = 64
 
 type Headers = Readonly<Record<string, string>>
 
@@ -63,10 +65,14 @@ function endAfterBody(res: ServerResponse): void {
     res.end()
   }
   const timer = setTimeout(end, LINGER_MS)
-  let chunks = 0
-  const drop = () => {
-    chunks += 1
-    if (chunks === MAX_CHUNKS) end()
+  let pieces = 0
+  let bytes = 0
+  const drop = (piece: Buffer) => {
+    pieces += 1
+    bytes += piece.length
+    if (!isGround(pieces, bytes, LINGER_PIECES)) return
+    end()
+    res.req.socket.destroySoon()
   }
   res.req.on('data', drop).once('end', end).once('close', end).resume()
 }

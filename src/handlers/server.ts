@@ -1,6 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs'
 import {
   createServer as createHttpServer,
+  type IncomingMessage,
   type RequestListener,
   type Server,
   type ServerResponse,
@@ -15,7 +16,7 @@ const REQUEST_TIMEOUT_MS = 15_000
 const CHECK_INTERVAL_MS = 1_000
 /**
  * Of one listener: far more than any proxy keeps open, and few enough that their headers (16 KiB each) and small bodies
- * fit into a small server's memory. One more is closed at once.
+ * fit into a small server's memory.
  */
 export const MAX_CONNECTIONS = 2_048
 /** Longer than the minute for which proxies commonly keep an idle connection, so that they close first. */
@@ -25,7 +26,7 @@ const STOP_WITHIN_MS = 6_000
 
 export interface ServerDeps {
   readonly handle: RequestListener
-  /** Told of every connection that is closed at once because there are too many. */
+  /** Told of every connection that is closed because there are too many. */
   readonly onDropped?: () => void
   /** Of one listener, by default 2,048. */
   readonly maxConnections?: number
@@ -55,6 +56,18 @@ export interface HttpServer {
   listen(at: ListenAt): Promise<RunningServer>
 }
 
+/** Connections by which somebody has proved to know a secret or a key. */
+const proved = new WeakSet<Socket>()
+
+/** Says that whoever sent this knows a secret or a key: others' connections are closed before theirs. */
+export function markProved({ socket }: IncomingMessage): void {
+  proved.add(socket)
+}
+
+export function isProved({ socket }: IncomingMessage): boolean {
+  return proved.has(socket)
+}
+
 /** One listener. Slow, malformed and abandoned requests end here, and reach no handler whole. */
 export function createServer({
   handle,
@@ -68,15 +81,22 @@ export function createServer({
     connectionsCheckingInterval: timeouts.checkMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
   })
-  server.maxConnections = maxConnections
+  const connections = new Set<Socket>()
   const underWay = new Set<ServerResponse>()
-  const stop = createStop(server, underWay)
+  const stop = createStop(server, connections, underWay)
 
   server.on('request', handle)
   server.on('clientError', createAnswerMalformed(underWay))
-  if (onDropped) server.on('drop', onDropped)
-  // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.
-  server.on('connection', (socket) => void socket.remoteAddress)
+  server.on('connection', (socket) => {
+    // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.
+    void socket.remoteAddress
+    if (connections.size >= maxConnections) {
+      onDropped?.()
+      makeRoom(connections, socket).destroy()
+    }
+    connections.add(socket)
+    socket.on('close', () => connections.delete(socket))
+  })
 
   return {
     listen: (at) =>
@@ -93,19 +113,24 @@ export function createServer({
   }
 }
 
+/** The oldest connection whose sender has proved nothing, so that idle ones keep nobody out; without one, the newcomer. */
+function makeRoom(connections: ReadonlySet<Socket>, newcomer: Socket): Socket {
+  for (const socket of connections) if (!proved.has(socket) && !socket.destroyed) return socket
+  return newcomer
+}
+
 function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 /** Must be called before other listeners are attached: it marks answers before they are written. */
-function createStop(server: Server, underWay: Set<ServerResponse>): () => Promise<void> {
-  const connections = new Set<Socket>()
+function createStop(
+  server: Server,
+  connections: ReadonlySet<Socket>,
+  underWay: Set<ServerResponse>,
+): () => Promise<void> {
   let stopped: Promise<void> | null = null
 
-  server.on('connection', (socket) => {
-    connections.add(socket)
-    socket.on('close', () => connections.delete(socket))
-  })
   server.on('request', (_req, res) => {
     underWay.add(res)
     res.on('close', () => underWay.delete(res))

@@ -133,7 +133,7 @@ describe('the bodies that are being read', () => {
 
   it('hold what they sent and no more, however it is cut', async () => {
     const { url, deliveries } = await openFront()
-    const bytes = 10_000
+    const bytes = 2_000
     const connection = await openConnection(url)
     connection.send(
       head('POST /webhooks/v3', { ...signed(LARGE.subarray(0, bytes)), 'transfer-encoding': 'chunked' }),
@@ -167,7 +167,8 @@ describe('the bodies that are being read', () => {
       headers: { ...bearer('app'), 'content-type': 'application/json' },
       body: new Uint8Array(LARGE),
     })
-    expect(asked.status).toBe(503)
+    // Whoever has a key finds room: it is the JSON that is wrong.
+    expect(asked.status).toBe(400)
     expect(logged).toMatchObject([{ msg: 'delivery refused', code: 'not_stored', endpoint: 'v3' }])
 
     const events = Array.from({ length: 64 }, () => deliver(webhooksUrl, LARGE.subarray(0, 8 * 1024)))

@@ -2,11 +2,11 @@ import { connect, createServer } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../src/handlers/app.js'
-import { createServer as createHttp } from '../../src/handlers/server.js'
+import { createServer as createHttp, markProved } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { eventually } from '../setup/eventually.js'
 import { bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
-import { exchange, head, openConnection } from './raw-connection.js'
+import { exchange, head, openConnection, type RawConnection } from './raw-connection.js'
 
 const DELIVERY = `${head('POST /webhooks/v3', { ...signed('{}'), 'content-length': '2' })}{}`
 
@@ -54,31 +54,57 @@ describe('a connection', () => {
 })
 
 describe('too many connections', () => {
-  it('are closed at once, while those before them are served', async () => {
+  /** Takes two connections; a request to /proved says that its sender knows a secret or a key. */
+  async function listening() {
     let dropped = 0
+    const app = createApp([], pino({ level: 'silent' }))
     const server = await createHttp({
-      handle: createApp([], pino({ level: 'silent' })),
+      handle: (req, res) => {
+        if (req.url === '/proved') markProved(req)
+        app(req, res)
+      },
       maxConnections: 2,
       onDropped: () => {
         dropped += 1
       },
     }).listen(FREE_PORT)
     onTestFinished(server.stop)
-    const [first, second] = [await openConnection(server.url), await openConnection(server.url)]
-    const third = await openConnection(server.url)
-    expect(await third.closed).toBe('')
-    expect(dropped).toBe(1)
-
-    for (const connection of [first, second, first]) {
+    const ask = async (connection: RawConnection, path: string): Promise<void> => {
       const before = connection.received().length
-      connection.send(head('GET /nowhere'))
+      connection.send(head(`GET ${path}`))
       await eventually(() =>
         expect(connection.received().slice(before)).toContain('"code":"route_not_found"'),
       )
     }
-    first.destroy()
+    return { open: () => openConnection(server.url), ask, dropped: () => dropped }
+  }
+
+  it('are made room for: the oldest is closed that has proved nothing', async () => {
+    const { open, ask, dropped } = await listening()
+    const first = await open()
+    await ask(first, '/nowhere')
+    const second = await open()
+    await ask(second, '/nowhere')
+    const third = await open()
+    await first.closed
+    for (const connection of [second, third]) await ask(connection, '/nowhere')
+    expect(dropped()).toBe(1)
+  })
+
+  it('never end one whose sender has proved to know a secret or a key', async () => {
+    const { open, ask } = await listening()
+    const first = await open()
+    await ask(first, '/proved')
+    const second = await open()
+    await ask(second, '/nowhere')
+    const third = await open()
+    await second.closed
+    await ask(third, '/proved')
+    expect(await (await open()).closed).toBe('')
+    for (const connection of [first, third]) await ask(connection, '/nowhere')
+    third.destroy()
     await eventually(async () => {
-      const next = await openConnection(server.url)
+      const next = await open()
       next.send(head('GET /nowhere'))
       await next.until('"code":"route_not_found"')
     })

@@ -6,9 +6,9 @@ import { CONFIG, configuredFolder, SECRET, serve } from '../process/served.js'
 import { eventually } from '../setup/eventually.js'
 
 const MIB = 1024 * 1024
-const SENDERS = 60
+const SENDERS = 480
 /** Just fewer than are refused. */
-const PIECES = 16_000
+const PIECES = 2_000
 
 function headersOf(body: string): Record<string, string> {
   const timestamp = String(Math.floor(Date.now() / 1000))
