@@ -4,6 +4,7 @@ import { createApp } from '../../src/handlers/app.js'
 import { readBody } from '../../src/handlers/read-body.js'
 import { createRoute } from '../../src/handlers/route.js'
 import { createServer } from '../../src/handlers/server.js'
+import { eventually } from '../setup/eventually.js'
 import { FREE_PORT, openFront, signed } from './daemon-front.js'
 import { head, openConnection } from './raw-connection.js'
 
@@ -49,5 +50,5 @@ it('a sender that never stops sending, a byte at a time, is cut off as well', as
   const sending = setInterval(() => connection.send('1\r\na\r\n'), 5)
   onTestFinished(() => clearInterval(sending))
   expect(await connection.closed).toMatch(/^HTTP\/1\.1 408 /)
-  expect(failures).toMatchObject([{ code: 'body_incomplete' }])
+  await eventually(() => expect(failures).toMatchObject([{ code: 'body_incomplete' }]))
 })
