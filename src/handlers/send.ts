@@ -71,6 +71,7 @@ function endAfterBody(res: ServerResponse): void {
     pieces += 1
     bytes += piece.length
     if (!isGround(pieces, bytes, LINGER_PIECES)) return
+    res.req.off('data', drop)
     end()
     res.req.socket.destroySoon()
   }
