@@ -26,7 +26,7 @@ const CONFIG = {
         name: 'bench',
         hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
         scopes: ['read', 'admin'],
-        environments: ['live'],
+        environments: ['live', 'sandbox'],
       },
     ],
   },

@@ -57,10 +57,12 @@ async function fillStore(store: GeneratedStore, onProgress: (customers: number) 
     buyer: templates.buyer.map((row) => createRowWriter(db, row)),
     subscriber: templates.subscriber.map((row) => createRowWriter(db, row)),
   }
+  let stored = 0
   const writeSome = db.transaction((indexes: Uint32Array) => {
     for (const index of indexes) {
       const { key, kind } = storedCustomer(index, store.customers)
-      for (const write of writers[kind]) write(key)
+      for (const write of writers[kind]) write(key, stored)
+      stored += templates[kind].filter(({ table }) => table === 'events').length
     }
   })
   const arrivals = inOrderOfArrival(store.customers)
@@ -84,11 +86,14 @@ async function createTemplates(eventsPerCustomer: number, policy: Policy) {
   }
 }
 
-function createRowWriter(db: Sqlite.Database, { table, columns, fill }: RowTemplate): (key: string) => void {
+function createRowWriter(
+  db: Sqlite.Database,
+  { table, columns, fill }: RowTemplate,
+): (key: string, offset: number) => void {
   const places = columns.map(() => '?').join(', ')
   const names = columns.map((column) => `"${column}"`).join(', ')
   const insert = db.prepare<Cell[]>(`insert into ${table} (${names}) values (${places})`)
-  return (key) => void insert.run(...fill(key))
+  return (key, offset) => void insert.run(...fill(key, offset))
 }
 
 /** So that the system does not do it while something is measured. */

@@ -6,8 +6,8 @@ import type { Policy } from '../../src/entitlements/policy.js'
 import type { CustomerKind } from '../sample/customers.js'
 import { historyOf } from '../sample/cycles.js'
 import { deliveryOf } from '../sample/signing.js'
-import { CUSTOMER_TABLE_NAMES, type CustomerTable, customerRows } from './customer-rows.js'
-import { type FillRow, fillEvent, fillRow, TEMPLATE_KEY } from './fill-row.js'
+import { CUSTOMER_TABLE_NAMES, type CustomerTable, customerRows, type Row } from './customer-rows.js'
+import { type FillRow, fillEvent, fillRow, fillSource, TEMPLATE_KEY } from './fill-row.js'
 import { writeDeliveries } from './write-deliveries.js'
 
 /** One row that the program wrote of one customer, ready to be written of others. */
@@ -41,6 +41,11 @@ export async function createTemplate(
   }
 }
 
+function filled(table: CustomerTable, row: Row): FillRow {
+  if (table === 'events') return fillEvent(row)
+  return table === 'sources' ? fillSource(row) : fillRow(row)
+}
+
 function readTemplate(file: string): RowTemplate[] {
   const db = new Sqlite(file, { readonly: true })
   try {
@@ -48,7 +53,7 @@ function readTemplate(file: string): RowTemplate[] {
       customerRows(db, table, TEMPLATE_KEY).map((row) => ({
         table,
         columns: Object.keys(row),
-        fill: table === 'events' ? fillEvent(row) : fillRow(row),
+        fill: filled(table, row),
       })),
     )
   } finally {
