@@ -1,12 +1,11 @@
 import { events } from './0001-events.js'
 import { entitlements } from './0002-entitlements.js'
 import { customers } from './0003-customers.js'
-import { rebuilds } from './0004-rebuilds.js'
-import { manualEvents } from './0005-manual-events.js'
-import { memberships } from './0006-memberships.js'
-import { erasures } from './0007-erasures.js'
-import { joinLinks } from './0008-join-links.js'
-import { messages } from './0009-messages.js'
+import { manualEvents } from './0004-manual-events.js'
+import { memberships } from './0005-memberships.js'
+import { erasures } from './0006-erasures.js'
+import { joinLinks } from './0007-join-links.js'
+import { messages } from './0008-messages.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -14,10 +13,9 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-events', create: events },
   { name: '0002-entitlements', create: entitlements },
   { name: '0003-customers', create: customers },
-  { name: '0004-rebuilds', create: rebuilds },
-  { name: '0005-manual-events', create: manualEvents },
-  { name: '0006-memberships', create: memberships },
-  { name: '0007-erasures', create: erasures },
-  { name: '0008-join-links', create: joinLinks },
-  { name: '0009-messages', create: messages },
+  { name: '0004-manual-events', create: manualEvents },
+  { name: '0005-memberships', create: memberships },
+  { name: '0006-erasures', create: erasures },
+  { name: '0007-join-links', create: joinLinks },
+  { name: '0008-messages', create: messages },
 ]

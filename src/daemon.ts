@@ -4,8 +4,8 @@ import { createErasures } from './daemon/erasures.js'
 import { forgetting } from './daemon/forgetting.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
 import { readinessOf } from './daemon/readiness.js'
-import { createReplays } from './daemon/replays.js'
 import { scheduledBackups } from './daemon/scheduled-backups.js'
+import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
 import { customerQuestions } from './daemon/store-questions.js'
 import { createFollowing } from './daemon/sync.js'
@@ -21,9 +21,9 @@ import { createCheckLines, createImportLines } from './ingest/import-lines.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
-import { createRebuildJobs } from './ingest/rebuild-jobs.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
-import { startWriter } from './ingest/start-writer.js'
+import { createRecomputeJobs } from './recompute/jobs.js'
+import { endpointsOf } from './recompute/read-again.js'
 import { beginErasureList } from './store/erasure-file.js'
 import { loadDeletedUnerased, loadErasure } from './store/erasures.js'
 import { createEventBodyReader } from './store/event-body-reader.js'
@@ -31,8 +31,9 @@ import { createEventPageReader } from './store/event-page-reader.js'
 import { createEventReader } from './store/event-reader.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
-import { loadRebuildProgress } from './store/rebuild-progress.js'
+import { loadJob } from './store/recompute-job.js'
 import { openStore } from './store/store.js'
+import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
@@ -108,21 +109,15 @@ export async function startDaemon(
     // Whatever found it: the writer may have ended before there was a queue.
     void failure.then(queue.fail)
     const aside: KeptAnswers['aside'] = (change) => keptAnswers.aside(change).finally(() => wakeFollowing())
-    const rebuilds = createRebuildJobs({
-      rebuild: (policy, options) => aside(() => writer.rebuild(policy, options)),
-      loadProgress: () => loadRebuildProgress(store.reader),
-      log,
-    })
-    started.add('rebuilds', rebuilds.stop)
-    const replays = createReplays({
-      file: store.file,
-      writer,
-      aside,
-      config: () => current,
+    const recomputing = createRecomputeJobs({
+      recompute: (plan, options) => aside(() => writer.recompute(plan, options)),
+      loadJob: () => loadJob(store.reader),
+      endpoints: () => endpointsOf(current.endpoints),
+      callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
       clock,
       log,
     })
-    started.add('replays', replays.close)
+    started.add('recomputing', recomputing.close)
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
@@ -183,7 +178,7 @@ export async function startDaemon(
       },
       readExplanation: answered(store.readExplanation),
       rebuilds: {
-        rebuilds,
+        rebuilds: recomputing,
         configuredPolicy: () => ({
           policy: current.policy,
           fingerprint: policyFingerprint(current.policy),
@@ -194,7 +189,7 @@ export async function startDaemon(
         importLines: createImportLines({ endpointNamed, ingest: queue.ingest, clock }),
         checkLines: createCheckLines({ endpointNamed, clock }),
       },
-      replays,
+      replays: recomputing,
       messenger: following.messenger,
       sync: {
         ...following.questions,
@@ -222,6 +217,7 @@ export async function startDaemon(
     })
     started.add('schedule', schedule.stop)
     started.add('privacySchedule', erasures.start().stop)
+    await recomputing.resume()
     return {
       url: listeners.url,
       webhooksUrl: listeners.webhooksUrl,

@@ -17,8 +17,9 @@ const MAY_IMPORT: Readonly<
   migrations: { code: [] },
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
-  sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider'] },
-  handlers: { code: ['errors', 'provider'], typesOf: ['entitlements', 'ingest', 'sync'] },
+  recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
+  sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
+  handlers: { code: ['errors', 'provider'], typesOf: ['entitlements', 'ingest', 'recompute', 'sync'] },
   jobs: { code: ['errors', 'ingest', 'sync'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
@@ -28,6 +29,7 @@ const MAY_IMPORT: Readonly<
       'config',
       'handlers',
       'ingest',
+      'recompute',
       'jobs',
       'sync',
       'store',
@@ -43,6 +45,7 @@ const MAY_IMPORT: Readonly<
       'daemon',
       'handlers',
       'ingest',
+      'recompute',
       'sync',
       'store',
       'provider',
@@ -196,7 +199,7 @@ describe('the architecture', () => {
   it('loads for every command line only what says which commands there are', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
-    expect(loaded.filter((file) => /^src\/(store|ingest|jobs|daemon)\b/.test(file))).toEqual([])
+    expect(loaded.filter((file) => /^src\/(store|ingest|recompute|jobs|daemon)\b/.test(file))).toEqual([])
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { stateDifferences } from '../../src/ingest/verify-state.js'
+import { createRecompute } from '../../src/recompute/recompute.js'
 import { openDatabase } from '../../src/store/dialect.js'
 import type { SignedHeaders } from '../../src/store/events.js'
 import { anyStoredCustomer } from '../sample/customers.js'
 import { CUSTOMER_TABLE_NAMES, customerRows, type Row } from './customer-rows.js'
+import { withoutNumbers } from './fill-row.js'
 import type { GeneratedStore } from './generate.js'
 import { writeDeliveries } from './write-deliveries.js'
 
@@ -50,7 +51,12 @@ function assertSameRows(generated: Sqlite.Database, file: string, keys: readonly
     for (const table of CUSTOMER_TABLE_NAMES) {
       const rows = keys.map((key) => customerRows(written, table, key))
       if (rows.flat().length === 0) throw new Error(`No customer of the sample has any ${table}.`)
-      const differs = keys.find((key, i) => !isDeepStrictEqual(customerRows(generated, table, key), rows[i]))
+      const isSame = (key: string, i: number) =>
+        isDeepStrictEqual(
+          customerRows(generated, table, key).map(withoutNumbers),
+          rows[i]?.map(withoutNumbers),
+        )
+      const differs = keys.find((key, i) => !isSame(key, i))
       if (differs !== undefined)
         throw new Error(`The program would have written other ${table} of ${differs}.`)
     }
@@ -62,9 +68,12 @@ function assertSameRows(generated: Sqlite.Database, file: string, keys: readonly
 async function assertFolded({ policy }: GeneratedStore, file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: true })
   try {
-    for await (const { kind, id } of stateDifferences(db, policy, Date.now)) {
-      throw new Error(`The ${kind} ${id} does not stand as its events say.`)
-    }
+    const plan = { scope: ['live', 'sandbox'], endpoints: null, policy, mode: 'compare' } as const
+    await createRecompute({ db, clock: Date.now })(plan, {
+      onDifference: ({ kind, id }) => {
+        throw new Error(`The ${kind} ${id} is not stored as its events say.`)
+      },
+    })
   } finally {
     await db.destroy()
   }

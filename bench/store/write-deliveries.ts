@@ -1,6 +1,6 @@
+import { openWriter } from '../../src/daemon/writer.js'
 import type { Policy } from '../../src/entitlements/policy.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { openWriter } from '../../src/ingest/writer.js'
 import { openStore } from '../../src/store/store.js'
 
 /** Has the program itself write deliveries into a database, each by itself, at the instant of its receipt. */

@@ -7,7 +7,7 @@ import type { CliContext } from './context.js'
 import { type AskDaemon, daemonAt, localDaemon } from './daemon-client.js'
 import type { ImportOptions, ImportTarget } from './import-target.js'
 
-/** A store that can't take them now is tried again so often: long enough for a checkpoint, a rebuild's swap, a start. */
+/** A store that can't take them now is tried again so often: long enough for a checkpoint, or a start. */
 const ATTEMPTS = 10
 const WAIT_MS = 1_000
 

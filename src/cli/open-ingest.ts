@@ -1,6 +1,6 @@
 import type { Config } from '../config/types.js'
+import { type OpenWriter, openWriter } from '../daemon/writer.js'
 import { createIngestQueue, type IngestQueue } from '../ingest/queue.js'
-import { type OpenWriter, openWriter } from '../ingest/writer.js'
 import { createLogger } from '../log.js'
 import { openStore, type Store } from '../store/store.js'
 import { isDatabaseThere } from './assert-database.js'

@@ -4,11 +4,11 @@ import { commandGroup } from './command-groups.js'
 import type { CliContext } from './context.js'
 import { differenceText } from './difference-text.js'
 
-/** `latchkey policy apply`: puts the configured policy in force, by folding all stored events anew. */
+/** `latchkey policy apply`: puts the configured policy in force, and moves all sources to it. */
 export function policyApplyCommand(program: Command, context: CliContext): void {
   const command = commandGroup(program, 'policy').command('apply')
   withDaemonOption(withSharedOptions(command, 'policy apply'))
-    .description('put the configured policy in force: rebuilds beside the live state, and swaps')
+    .description('put the configured policy in force, and move all sources to it, one after the other')
     .action(async (options: DaemonOptions) => {
       const { runRebuild } = await import('./run-rebuild.js')
       const summary = await runRebuild('configured', options, context)

@@ -29,10 +29,9 @@ export function policyDiffCommand(program: Command, context: CliContext): void {
       const { comparePolicies } = await import('./compare-policies.js')
       const { all, environment } = options
       const { config } = await loadNamedConfig(options, context)
-      const summary = await comparePolicies(config, {
+      const summary = await comparePolicies(config, context, {
         environments: environment ? [environment] : ['live', 'sandbox'],
         sampleSize: all ? Number.POSITIVE_INFINITY : SAMPLE_SIZE,
-        now: context.now(),
       })
       context.out(options.json ? jsonLine(summary) : differenceText(summary, { conditional: true }))
     })

@@ -1,13 +1,13 @@
 import type { Config } from '../config/types.js'
 import type { Policy } from '../entitlements/policy.js'
 import { loadPolicy } from '../store/policy.js'
-import { loadRebuildProgress } from '../store/rebuild-progress.js'
+import { loadJob } from '../store/recompute-job.js'
 import { readStore } from './read-store.js'
 
 export interface StoredPolicy {
   /** Null: no daemon has settled one yet. */
   readonly inForce: Policy | null
-  /** Whether a rebuild has begun, under this or another policy, and not ended. */
+  /** Whether a rebuild has begun, and not ended: sources may still be folded under another policy. */
   readonly isUnfinished: boolean
 }
 
@@ -15,6 +15,6 @@ export interface StoredPolicy {
 export function readPolicy(config: Config): Promise<StoredPolicy> {
   return readStore(config, async (db) => ({
     inForce: await loadPolicy(db),
-    isUnfinished: (await loadRebuildProgress(db)) !== null,
+    isUnfinished: (await loadJob(db))?.endpoints === null,
   }))
 }

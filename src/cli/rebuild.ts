@@ -17,10 +17,10 @@ interface RebuildOptions extends DaemonOptions {
   readonly environment?: Environment
 }
 
-/** `latchkey rebuild`: folds all stored events anew under the policy in force. */
+/** `latchkey rebuild`: works out everything again from the stored events, under the policy in force. */
 export function rebuildCommand(program: Command, context: CliContext): void {
   withDaemonOption(withSharedOptions(program.command('rebuild'), 'rebuild', 'rebuild --verify'))
-    .description('fold all stored events anew, beside the live state, and swap')
+    .description('work out all access again from the stored events, and correct what differs')
     .option('--verify', 'only compare: names what differs, changes nothing, and exits 1 if anything does')
     .addOption(
       environmentOption(

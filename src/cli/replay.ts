@@ -4,7 +4,7 @@ import { jsonLine, withDaemonOption, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { differenceText } from './difference-text.js'
 import { withEventFilter } from './event-options.js'
-import type { ReplayOptions } from './replay-here.js'
+import type { ReplayOptions } from './recompute-here.js'
 
 /** `latchkey replay`: reads stored events again with the program of today. */
 export function replayCommand(program: Command, context: CliContext): void {
@@ -18,7 +18,7 @@ export function replayCommand(program: Command, context: CliContext): void {
     ),
   )
     .description('read stored events again, and fold what they touch')
-    .option('--dry-run', 'on a copy of the database: says what would change, and changes nothing')
+    .option('--dry-run', 'say what would change, and change nothing')
     .action(async (options: ReplayOptions) => {
       const { runReplay } = await import('./run-replay.js')
       const summary = await runReplay(options, context)

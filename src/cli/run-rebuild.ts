@@ -5,7 +5,7 @@ import type { Environment } from '../provider/event.js'
 import { type DaemonOptions, loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
-import type { RebuildReporting, RebuildUnder, ShowRebuild } from './rebuild-here.js'
+import type { RebuildReporting, RebuildUnder } from './recompute-here.js'
 
 const ASK_EVERY_MS = 200
 
@@ -23,7 +23,7 @@ export async function runRebuild(
   const path = under === 'configured' ? `/policy/apply${await expectation(options, context)}` : '/rebuild'
   try {
     const started = await throughDaemon(options, context, { method: 'POST', path }, async (config) => {
-      const { rebuildHere } = await import('./rebuild-here.js')
+      const { rebuildHere } = await import('./recompute-here.js')
       return rebuildHere(under, config, context, { show: progress.show, only })
     })
     return await follow(started as RebuildJson, options, context, { show: progress.show, only })
@@ -71,10 +71,13 @@ async function goneMeanwhile(): Promise<never> {
 }
 
 /** One line that overwrites itself; nothing where no person looks. */
-function createProgress({ isTerminal, err }: CliContext): { show: ShowRebuild; clear: () => void } {
+function createProgress({ isTerminal, err }: CliContext): {
+  show: RebuildReporting['show']
+  clear: () => void
+} {
   if (!isTerminal) return { show: () => {}, clear: () => {} }
   return {
-    show: (folded, total) => err(`\r${folded} of ${Math.max(folded, total)} sources`),
+    show: (folded, total) => err(`\r${folded} of ${Math.max(folded, total)} events`),
     clear: () => err('\r\u001b[K'),
   }
 }

@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { LatchkeyError } from '../errors.js'
 import type { ReplayJson, ReplaySummaryJson } from '../handlers/replay-json.js'
-import type { WorkRate } from '../ingest/work-rate.js'
+import type { WorkRate } from '../recompute/work-rate.js'
 import { loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'
 import { eventFilterOf } from './event-options.js'
-import type { ReplayOptions, ShowReplay } from './replay-here.js'
+import type { ReplayOptions, ShowReplay } from './recompute-here.js'
 
 const ASK_EVERY_MS = 200
 
@@ -18,7 +18,7 @@ export async function runReplay(options: ReplayOptions, context: CliContext): Pr
   if (options.endpoint !== undefined && options.url === undefined) await assertEndpoint(options, context)
   try {
     const started = await throughDaemon(options, context, request, async (config) => {
-      const { replayHere } = await import('./replay-here.js')
+      const { replayHere } = await import('./recompute-here.js')
       return { state: 'done', summary: await replayHere(options, config, context, progress.show) }
     })
     const summary = await follow(started as ReplayJson, options, context, progress.show)

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/types.js'
+import { openWriter } from '../daemon/writer.js'
 import { recordErasuresOf } from '../ingest/settle-erasures.js'
-import { openWriter } from '../ingest/writer.js'
 import { DOUBT, erasureFileOf, readDoubt } from '../store/erasure-file.js'
 import { type ErasedAgain, type Restored, restore } from '../store/restore.js'
 import { withByteProgress } from './byte-progress.js'

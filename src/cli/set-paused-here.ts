@@ -1,5 +1,5 @@
 import type { Config } from '../config/types.js'
-import { openWriter } from '../ingest/writer.js'
+import { openWriter } from '../daemon/writer.js'
 import { openStore } from '../store/store.js'
 import { assertDatabase } from './assert-database.js'
 import type { CliContext } from './context.js'

@@ -1,8 +1,9 @@
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
-import { stateDifferences } from '../ingest/verify-state.js'
 import type { Environment } from '../provider/event.js'
-import { policyInForce } from '../store/policy.js'
+import type { StateDifference } from '../recompute/compare-group.js'
+import { createRecompute } from '../recompute/recompute.js'
+import { ENVIRONMENTS } from '../store/environments.js'
 import type { SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
@@ -10,7 +11,7 @@ import { readStore } from './read-store.js'
 /**
  * Compares what is stored with what its events say, in both environments unless one is named, and tells each difference as it is found, in either form: in a
  * damaged store there may be one for every event.
- * @throws {LatchkeyError} `rebuild_differs`, `store_unavailable`
+ * @throws {LatchkeyError} `rebuild_differs`; `rebuild_running` while sources move to another policy; `store_unavailable`
  */
 export async function verifyStore(
   config: Config,
@@ -18,27 +19,27 @@ export async function verifyStore(
   { out, now }: CliContext,
 ): Promise<void> {
   let count = 0
-  let needsReplay = false
+  const tell = (difference: StateDifference): void => {
+    const { environment, kind, id } = difference
+    if (json) out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)
+    else out(`${environment}  ${kind}  ${id}\n`)
+    count += 1
+  }
   await readStore(config, async (db) => {
     if (json) out('{"differences":[')
     try {
-      for await (const difference of stateDifferences(db, await policyInForce(db), now)) {
-        const { environment, kind, id } = difference
-        if (only !== undefined && environment !== only) continue
-        if (!json) out(`${environment}  ${kind}  ${id}\n`)
-        else out(`${count === 0 ? '' : ','}${JSON.stringify(difference)}`)
-        count += 1
-        needsReplay ||= kind === 'link' || kind === 'place'
-      }
+      const scope = only === undefined ? ENVIRONMENTS : [only]
+      const plan = { scope, endpoints: null, policy: null, mode: 'compare' } as const
+      await createRecompute({ db, clock: now })(plan, { onDifference: tell })
     } finally {
       // Those found before a failure are JSON too.
       if (json) out(']}\n')
     }
   })
   if (count > 0) {
-    const counted = count === 1 ? 'one thing stands' : `${count} things stand`
-    const mend = `latchkey ${needsReplay ? 'replay, and then latchkey rebuild, mend' : 'rebuild mends'} that`
-    throw new LatchkeyError('rebuild_differs', `${counted} otherwise than the stored events say: ${mend}`)
+    const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
+    const message = `${counted} differently from what the stored events say: latchkey rebuild corrects that`
+    throw new LatchkeyError('rebuild_differs', message)
   }
-  if (!json) out(`everything${only === undefined ? '' : ` in ${only}`} stands as the stored events say\n`)
+  if (!json) out(`everything${only === undefined ? '' : ` in ${only}`} is stored as the events say\n`)
 }

@@ -2,11 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config/types.js'
 import { createErase, ERASED_AFTER_DELETION, type Erase, type EraseDeps } from '../ingest/erase.js'
-import type { Writer } from '../ingest/writer.js'
 import { createFinishing } from '../jobs/finishing.js'
 import { startPrivacySchedule } from '../jobs/privacy-schedule.js'
 import type { Schedule } from '../jobs/schedule.js'
 import type { ErasureRecord } from '../store/erasures.js'
+import type { Writer } from './writer.js'
 
 export interface ErasuresDeps {
   readonly config: Pick<Config, 'erasure' | 'retention'>

@@ -1,5 +1,5 @@
 import type { KeptAnswers } from '../handlers/kept-answers.js'
-import type { Writer } from '../ingest/writer.js'
+import type { Writer } from './writer.js'
 
 /** Before a batch is acknowledged, no answer is kept that it made untrue; nor any, should it be unknown which. */
 export function forgetting(kept: KeptAnswers, writeBatch: Writer['writeBatch']): Writer['writeBatch'] {

@@ -9,8 +9,7 @@ const STOP_ORDER = [
   'schedule',
   'following',
   'backups',
-  'rebuilds',
-  'replays',
+  'recomputing',
   'store',
 ] as const
 

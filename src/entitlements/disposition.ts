@@ -48,19 +48,3 @@ function outcomeOfPaid(
   const onlyBegan = event.type === 'checkout.initiated' && !decisive
   return onlyBegan ? IGNORED : APPLIED
 }
-
-/** What `outcomeOf` says of events without a source: their type tells, and whether they were done by hand. */
-export interface SourcelessOutcomes {
-  readonly decisive: { readonly types: readonly string[]; readonly outcome: Outcome }
-  readonly byHand: Outcome
-  readonly others: Outcome
-}
-
-/** @param types of all payment, checkout and subscription events */
-export function sourcelessOutcomes(
-  types: readonly SourceEvent['type'][],
-  policy: Policy,
-): SourcelessOutcomes {
-  const decisive = types.filter((type) => isDecisive(type, policy))
-  return { decisive: { types: decisive, outcome: WAITS_FOR_SOURCE }, byHand: APPLIED, others: IGNORED }
-}

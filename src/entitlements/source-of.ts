@@ -56,6 +56,11 @@ export function sourceOf(
   }
 }
 
+/** One text for one source within an environment: ids of different kinds may be equal. */
+export function sourceKey({ kind, id }: SourceKey): string {
+  return `${kind} ${id}`
+}
+
 function subscriptionSource(id: string | null): SourceKey | null {
   return id === null ? null : { kind: 'subscription', id }
 }

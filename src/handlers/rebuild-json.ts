@@ -1,6 +1,6 @@
-import type { AccessDifference, DifferenceSummary } from '../ingest/access-difference.js'
-import type { RebuildStatus } from '../ingest/rebuild-jobs.js'
 import type { Environment } from '../provider/event.js'
+import type { AccessDifference, DifferenceSummary } from '../recompute/access-difference.js'
+import type { RebuildStatus } from '../recompute/jobs.js'
 import { isoOrNull } from './entitlement-json.js'
 
 /**
@@ -9,8 +9,7 @@ import { isoOrNull } from './entitlement-json.js'
  */
 export function rebuildJson(status: RebuildStatus, only?: Environment) {
   if (status.state !== 'done') return status
-  const { state, summary } = status
-  return { state, ...summaryJson(only === undefined ? summary : summary.byEnvironment[only]) }
+  return { state: status.state, ...summaryJson(status.access[only ?? 'all']) }
 }
 
 export type RebuildJson = ReturnType<typeof rebuildJson>

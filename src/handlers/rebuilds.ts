@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import type { RebuildJobs } from '../ingest/rebuild-jobs.js'
+import type { RecomputeJobs } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
 import { ENVIRONMENT_ONLY, readEnvironment, requireBoth } from './environment.js'
 import { readParameter, readQuery } from './query.js'
@@ -12,7 +12,7 @@ import { sendJson } from './send.js'
 
 export interface RebuildsDeps {
   readonly authenticate: Authenticate
-  readonly rebuilds: Pick<RebuildJobs, 'start' | 'status'>
+  readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'rebuildStatus'>
   /** Asked each time, since a reload may change it. */
   readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
   readonly policyInForce: () => Promise<Policy>
@@ -27,7 +27,7 @@ const NOT_STORED = { 'Cache-Control': 'no-store' }
 const ACCEPTED = { ...NOT_STORED, Location: '/rebuild' }
 
 /**
- * POST /policy/apply: rebuilds under the configured policy, which is in force from then on. `?expect=` names the
+ * POST /policy/apply: puts the configured policy in force, and moves all sources to it. `?expect=` names the
  * policy that the caller means, who may have read the config file later than the daemon.
  */
 function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps): RawHandler {
@@ -42,7 +42,7 @@ function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps)
         'The daemon has read another policy than this one: have it read the config again (SIGHUP) first.',
       )
     }
-    sendJson(res, 202, rebuildJson(rebuilds.start(policy)), ACCEPTED)
+    sendJson(res, 202, rebuildJson(rebuilds.startRebuild(policy)), ACCEPTED)
   }
 }
 
@@ -57,11 +57,11 @@ function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHa
     requireBoth(key)
     if (req.method === 'POST') {
       readQuery(req, [])
-      sendJson(res, 202, rebuildJson(rebuilds.start(await policyInForce())), ACCEPTED)
+      sendJson(res, 202, rebuildJson(rebuilds.startRebuild(await policyInForce())), ACCEPTED)
     } else {
       const query = readQuery(req, ENVIRONMENT_ONLY)
       const environment = query.has('environment') ? readEnvironment(query, [], key) : undefined
-      sendJson(res, 200, rebuildJson(await rebuilds.status(), environment), NOT_STORED)
+      sendJson(res, 200, rebuildJson(await rebuilds.rebuildStatus(), environment), NOT_STORED)
     }
   }
 }

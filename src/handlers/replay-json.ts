@@ -1,7 +1,5 @@
 import type { EventFilter } from '../entitlements/stored-event.js'
-import type { RehearsalReport } from '../ingest/rehearse.js'
-import type { ReplayReport } from '../ingest/replay.js'
-import type { ReplayStatus } from '../ingest/replay-jobs.js'
+import type { ReplayReport, ReplayStatus } from '../recompute/jobs.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 import { summaryJson } from './rebuild-json.js'
 
@@ -21,9 +19,8 @@ export function replayJson({ id, filter, dryRun, startedAt, progress, outcome }:
 }
 
 /** `calls`: what roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
-export function replaySummaryJson(report: ReplayReport | RehearsalReport) {
-  const { counts, access } = report
-  return { ...counts, ...summaryJson(access), calls: 'calls' in report ? report.calls : null }
+export function replaySummaryJson({ counts, access, calls }: ReplayReport) {
+  return { ...counts, ...summaryJson(access.all), calls }
 }
 
 export type ReplayJson = Readonly<ReturnType<typeof replayJson>>

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
-import type { ReplayJobs, ReplayStatus } from '../ingest/replay-jobs.js'
 import type { Environment } from '../provider/event.js'
+import type { RecomputeJobs, ReplayStatus } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
 import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
 import { STORED_DISPOSITIONS } from './event-filter.js'
@@ -25,7 +25,7 @@ export interface ReplaysDeps
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; asked each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
-  readonly replays: Pick<ReplayJobs, 'start' | 'list' | 'find' | 'stop'>
+  readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 
 /** The routes that read stored events again, and tell how that goes. */
@@ -68,7 +68,7 @@ function replays(deps: ReplaysDeps): RawHandler {
       const query = readQuery(req, LIST_PARAMETERS)
       const shown = shownEnvironments(query, environments(), key)
       const page = readPage(query)
-      const known = jobs.list().filter(({ filter }) => shown.includes(filter.environment))
+      const known = jobs.replays().filter(({ filter }) => shown.includes(filter.environment))
       sendJson(
         res,
         200,
@@ -84,7 +84,7 @@ function replays(deps: ReplaysDeps): RawHandler {
     const filter = { environment, ...told }
     const problem = await unknownEndpoint(filter, deps)
     if (problem !== null) throw invalidBody([{ path: 'filter.endpoint', message: problem }])
-    const started = jobs.start({ filter, dryRun })
+    const started = jobs.startReplay({ filter, dryRun })
     sendJson(res, 202, replayJson(started), { ...NOT_STORED, Location: `/replays/${started.id}` })
   }
 }
@@ -103,7 +103,7 @@ function oneReplay(deps: ReplaysDeps): RawHandler<'replayId'> {
   return async (req, res, { replayId }) => {
     requireMethod(req, res, 'GET', 'HEAD', 'DELETE')
     const status = findFor(req, replayId, deps)
-    const told = req.method === 'DELETE' ? ((await jobs.stop(replayId)) ?? status) : status
+    const told = req.method === 'DELETE' ? ((await jobs.stopReplay(replayId)) ?? status) : status
     sendJson(res, 200, replayJson(told), NOT_STORED)
   }
 }
@@ -116,7 +116,7 @@ function findFor(
 ): ReplayStatus {
   const key = authenticate(req, 'admin')
   const shown = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
-  const found = jobs.find(replayId)
+  const found = jobs.findReplay(replayId)
   if (found !== null && shown.includes(found.filter.environment)) return found
   throw new LatchkeyError('replay_not_found', 'There is no such replay, or it was of an earlier start.')
 }

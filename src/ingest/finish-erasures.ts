@@ -22,23 +22,19 @@ const EVENTS_PER_BATCH = 100
 export interface FinishErasuresDeps {
   readonly db: Kysely<Database>
   readonly clock: () => number
-  /** Whether somebody works on a copy of the database, in which all is left that was overwritten in this one. */
-  readonly isCopied?: () => boolean
   readonly batchSize?: number
 }
 
 /**
  * Looks through all stored events for people who were erased, and leaves nothing of what was overwritten: neither in
  * unused bytes nor in the write-ahead log. Interrupted, it goes on from where it was.
- * @returns how many erasures are not finished: it was told to stop, or somebody is reading from the log, or
- * works on a copy
+ * @returns how many erasures are not finished: it was told to stop, or somebody is reading from the log
  */
 export type FinishErasures = (options?: WorkOptions) => Promise<number>
 
 export function createFinishErasures({
   db,
   clock,
-  isCopied = () => false,
   batchSize = EVENTS_PER_BATCH,
 }: FinishErasuresDeps): FinishErasures {
   return async ({ onProgress = () => {}, isStopping = () => false } = {}) => {
@@ -49,7 +45,7 @@ export function createFinishErasures({
       if (unswept.length > 0) {
         if (!(await sweep(unswept, onProgress, isStopping))) return unfinished.length
       } else {
-        if (isCopied() || !(await compactIfQuick(db)) || !(await emptyLog(db))) return unfinished.length
+        if (!(await compactIfQuick(db)) || !(await emptyLog(db))) return unfinished.length
         await db.transaction().execute((trx) => saveFinished(trx, unfinished, clock()))
       }
     }

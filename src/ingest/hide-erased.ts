@@ -1,10 +1,10 @@
+import { sourceKey } from '../entitlements/source-of.js'
 import type { NormalizedEvent } from '../provider/event.js'
 import { parseJsonBody, readAgainJson } from '../provider/json.js'
 import type { ErasedPeople } from '../provider/known-people.js'
 import { redactEvent } from '../provider/redact-event.js'
 import { scrubEvent } from '../provider/scrub-event.js'
 import { withholdErased } from '../provider/withhold-erased.js'
-import { sourceKey } from '../store/keys.js'
 import type { FoldedEvents } from './fold-sources.js'
 import type { PreparedDelivery } from './prepare.js'
 

@@ -4,7 +4,6 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/connection.js'
 import type { Incoming, Receipt } from './delivery.js'
 import type { Remark, WrittenBatch } from './remarks.js'
-import type { Writer } from './writer.js'
 
 /** The sender expects an answer within 5 s; what is not stored by then is refused, so that it comes again. */
 const ANSWER_WITHIN_MS = 4_000
@@ -52,7 +51,7 @@ export interface IngestQueue {
 }
 
 export interface IngestQueueDeps {
-  readonly writeBatch: Writer['writeBatch']
+  readonly writeBatch: (deliveries: readonly Incoming[]) => Promise<WrittenBatch>
   readonly log: Logger
   /** Told of every committed batch. */
   readonly onWritten: (remarks: readonly Remark[]) => void

@@ -30,42 +30,67 @@ export async function saveAccess(
   const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
   const acts = await loadActsOn(trx, environment, customerIds)
   const stored = await loadEntitlements(trx, environment, customerIds)
-  const saved: EntitlementRecord[] = []
-  const gone: EntitlementRecord[] = []
-  const changes: NewChange[] = []
+  const differences = customerIds.flatMap((customerId) => {
+    const own = sources.get(customerId) ?? []
+    const after = accessFrom(own, acts.get(customerId) ?? NO_ACTS, { customerId, now })
+    return differencesOf(stored.get(customerId) ?? [], after)
+  })
+  await writeAccess(trx, environment, differences, now, causeOf)
+}
 
-  for (const customerId of customerIds) {
-    const before = new Map((stored.get(customerId) ?? []).map((record) => [record.productId, record]))
-    const after = accessFrom(sources.get(customerId) ?? [], acts.get(customerId) ?? NO_ACTS, {
-      customerId,
-      now,
-    })
-    const note = (productId: string, was: AccessSnapshot, is: AccessSnapshot): void => {
-      if (!isChange(was, is)) return
-      const cause = causeOf(customerId, productId)
-      changes.push({
-        at: now,
-        environment,
-        customerId,
-        productId,
-        before: snapshot(was),
-        after: snapshot(is),
-        cause,
-      })
-    }
-    for (const record of after) {
-      const was = before.get(record.productId)
-      before.delete(record.productId)
-      if (differs(was, record)) saved.push(record)
-      note(record.productId, was ?? NEVER_GRANTED, record)
-    }
-    for (const record of before.values()) {
-      gone.push(record)
-      note(record.productId, record, NEVER_GRANTED)
-    }
-  }
-  await saveEntitlements(trx, environment, saved)
-  await deleteEntitlements(trx, environment, gone)
+/** One entitlement that is not what is written down of it; null: nothing is, or nothing is to be. */
+export interface EntitlementDifference {
+  readonly customerId: string
+  readonly productId: string
+  readonly before: EntitlementRecord | null
+  readonly after: EntitlementRecord | null
+}
+
+/** Of one customer, those that there are to be first. */
+export function differencesOf(
+  before: readonly EntitlementRecord[],
+  after: readonly EntitlementRecord[],
+): readonly EntitlementDifference[] {
+  const was = new Map(before.map((record) => [record.productId, record]))
+  const is = new Set(after.map(({ productId }) => productId))
+  const changed = after.flatMap((record) => {
+    const { customerId, productId } = record
+    const stored = was.get(productId)
+    return differs(stored, record) ? [{ customerId, productId, before: stored ?? null, after: record }] : []
+  })
+  const gone = before.flatMap((record) => {
+    const { customerId, productId } = record
+    return is.has(productId) ? [] : [{ customerId, productId, before: record, after: null }]
+  })
+  return [...changed, ...gone]
+}
+
+/** Writes down what differs, and appends what of it is a change to the change log. */
+export async function writeAccess(
+  trx: Transaction<Database>,
+  environment: Environment,
+  differences: readonly EntitlementDifference[],
+  now: number,
+  causeOf: CauseOf,
+): Promise<void> {
+  const changes = differences.flatMap(({ customerId, productId, before, after }): NewChange[] => {
+    const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
+    if (!isChange(was, is)) return []
+    const cause = causeOf(customerId, productId)
+    return [
+      { at: now, environment, customerId, productId, before: snapshot(was), after: snapshot(is), cause },
+    ]
+  })
+  await saveEntitlements(
+    trx,
+    environment,
+    differences.flatMap(({ after }) => after ?? []),
+  )
+  await deleteEntitlements(
+    trx,
+    environment,
+    differences.filter(({ after }) => after === null),
+  )
   await appendChanges(trx, changes)
 }
 

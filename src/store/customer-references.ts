@@ -10,6 +10,12 @@ import type { CustomerReferencesTable, Database } from './schema.js'
 /** What leads from the merchant's own ids to a customer: the reference, or one metadata value. */
 export type ReferenceName = 'externalRef' | `metadata.${string}`
 
+/** One of them. */
+export interface Reference {
+  readonly name: string
+  readonly value: string
+}
+
 /** The provider's own limit for a reference; a longer metadata value is text and no id. */
 const MAX_REFERENCE_LENGTH = 255
 
@@ -94,7 +100,7 @@ export async function loadReferences(
   db: Kysely<Database>,
   environment: Environment,
   customerId: string,
-): Promise<readonly { readonly name: string; readonly value: string }[]> {
+): Promise<readonly Reference[]> {
   const rows = await db
     .selectFrom('customer_references')
     .select(['name', 'value'])
@@ -126,15 +132,44 @@ export async function deleteReferences(
   )
 }
 
+export async function removeReferences(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerId: string,
+  references: readonly Reference[],
+): Promise<void> {
+  await remove(
+    trx,
+    references.map(({ name, value }) => [environment, name, value, customerId]),
+  )
+}
+
+export function storeReferences(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerId: string,
+  references: readonly Reference[],
+): Promise<void> {
+  return insert(
+    trx,
+    references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
+  )
+}
+
+/** The references that an event carries. */
+export function referencesIn(telling: CustomerTelling): readonly Reference[] {
+  return toldFacts(telling)
+    .filter(([name, value]) => isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH)
+    .map(([name, value]) => ({ name, value }))
+}
+
 function referencesOf(
   environment: Environment,
   telling: CustomerTelling,
 ): readonly CustomerReferencesTable[] {
   const { customerId } = telling
   if (customerId === null) return []
-  return toldFacts(telling)
-    .filter(([name, value]) => isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH)
-    .map(([name, value]) => ({ environment, name, value, customer_id: customerId }))
+  return referencesIn(telling).map((reference) => ({ environment, ...reference, customer_id: customerId }))
 }
 
 function isReferenceName(name: FactName): name is ReferenceName {

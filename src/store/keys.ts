@@ -19,8 +19,3 @@ export function paymentKey(environment: Environment, paymentId: string): string 
 export function customerKey(environment: Environment, customerId: string): string {
   return `${environment} ${customerId}`
 }
-
-/** One text for one source within an environment: ids of different kinds may be equal. */
-export function sourceKey({ kind, id }: SourceKey): string {
-  return `${kind} ${id}`
-}

@@ -68,7 +68,7 @@ export async function learnLinks(
     const known = newest.get(naming.paymentId) ?? stored.get(naming.paymentId)
     if (isNewerLink(naming, known)) newest.set(naming.paymentId, naming)
   }
-  await replaceLinks(trx, environment, [...newest.values()])
+  await saveLinks(trx, environment, [...newest.values()])
   for (const [paymentId, link] of newest) lately?.links.set(paymentKey(environment, paymentId), link)
   const changes = [...newest.values()]
     .map(({ paymentId, subscriptionId, linkedBy }) => ({
@@ -111,7 +111,8 @@ const upsert = bulkUpsert(
   ['subscription_id', 'linked_at', 'linked_by'],
 )
 
-function replaceLinks(
+/** Each payment at most once. */
+export function saveLinks(
   trx: Transaction<Database>,
   environment: Environment,
   links: readonly PaymentLink[],
@@ -125,5 +126,21 @@ function replaceLinks(
       linked_at: link.linkedAt,
       linked_by: link.linkedBy,
     })),
+  )
+}
+
+const remove = bulkLookup(
+  ['environment', 'payment_id'],
+  (isTold) => sql`delete from payment_links where ${isTold}`,
+)
+
+export async function deleteLinks(
+  trx: Transaction<Database>,
+  environment: Environment,
+  paymentIds: readonly string[],
+): Promise<void> {
+  await remove(
+    trx,
+    paymentIds.map((id) => [environment, id]),
   )
 }

@@ -1,10 +1,9 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import { isAltered } from './body-as-it-came.js'
 import { bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
 import type { Database } from './schema.js'
-import { eventInForm, eventInFormIfReadable } from './stored-form.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
@@ -99,44 +98,4 @@ export async function rewriteEvents(
       .filter(({ row, eventId }) => row.event_id !== eventId)
       .map(({ row, eventId }) => [environment, row.event_id, eventId]),
   )
-}
-
-/** Of these events, those whose body is there, and of which it can't be read what they were read as before. */
-export async function loadUnreadable(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): Promise<readonly number[]> {
-  if (seqs.length === 0) return []
-  const rows = await db
-    .selectFrom('events')
-    .select(['seq', 'normalized'])
-    .where('seq', 'in', seqs)
-    .where('body_removed', 'is', null)
-    // Of what was done by hand nothing but its event was ever there.
-    .where('headers', '!=', 'null')
-    .orderBy('seq')
-    .execute()
-  return rows.flatMap(({ seq, normalized }) =>
-    normalized !== null && eventInFormIfReadable(normalized) === null ? [seq] : [],
-  )
-}
-
-/** What the next events beyond a `seq` say, in the order of arrival, of those that could be read. */
-export async function loadTellings(
-  db: Kysely<Database>,
-  environment: Environment,
-  beyond: number,
-  limit: number,
-): Promise<{ readonly events: readonly NormalizedEvent[]; readonly last: number | null }> {
-  const rows = await db
-    .selectFrom('events')
-    .select(['seq', 'environment', 'event_id', 'normalized'])
-    .where('seq', '>', beyond)
-    .orderBy('seq')
-    .limit(limit)
-    .execute()
-  const events = rows.flatMap(({ environment: own, event_id, normalized }) =>
-    own === environment && normalized !== null ? [eventInForm(normalized, event_id)] : [],
-  )
-  return { events, last: rows.at(-1)?.seq ?? null }
 }

@@ -26,9 +26,6 @@ export interface Database {
   customers: CustomersTable
   customer_references: CustomerReferencesTable
   settings: SettingsTable
-  next_sources: NextSourcesTable
-  next_dispositions: NextDispositionsTable
-  rebuild_marks: RebuildMarksTable
   erasures: ErasuresTable
   waiting_bodies: WaitingBodiesTable
   memberships: MembershipsTable
@@ -160,35 +157,6 @@ export interface CustomerReferencesTable {
 export interface SettingsTable {
   key: string
   value: string
-}
-
-/** Sources that a rebuild folded otherwise than they stand. */
-export interface NextSourcesTable {
-  environment: Environment
-  kind: SourceKind
-  source_id: string
-  customer_id: string | null
-  /** Null: there is no such source any more. */
-  state: string | null
-  history: string | null
-  newest_at: number
-}
-
-/** Dispositions that a rebuild found to be others than the stored ones, beside the source they come from. */
-export interface NextDispositionsTable {
-  environment: Environment
-  event_id: string
-  kind: SourceKind
-  source_id: string
-  disposition: StoredDisposition
-  reason: HoldReason | null
-}
-
-/** Sources written while a rebuild is under way: to be folded again before the swap. */
-export interface RebuildMarksTable {
-  environment: Environment
-  kind: SourceKind
-  source_id: string
 }
 
 /** Everybody who was erased. `seq`s say how far the stored events have been looked through for them. */

@@ -2,11 +2,10 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
+import { sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
-import { sourceKey } from './keys.js'
-import { markTouched } from './rebuild-progress.js'
 import type { Database, SourcesTable } from './schema.js'
 
 /** A source as it is saved: what its events come to, and what the rules read of each of them. */
@@ -86,24 +85,26 @@ export async function saveSources(
   sources: readonly StoredSource[],
   standing: ReadonlyMap<string, StoredSource> = new Map(),
 ): Promise<void> {
-  await markTouched(
-    trx,
+  const row = (source: StoredSource) => ({
     environment,
-    sources.map(({ state }) => state),
-  )
-  const row = ({ state, history }: StoredSource) => ({
-    environment,
-    kind: state.kind,
-    source_id: state.id,
-    customer_id: state.customerId,
-    state: JSON.stringify(state),
-    history,
-    newest_at: state.newestAt,
+    kind: source.state.kind,
+    source_id: source.state.id,
+    ...sourceColumns(source),
   })
   const isOfSameCustomer = ({ state }: StoredSource): boolean =>
     standing.get(sourceKey(state))?.state.customerId === state.customerId
   await upsertOfSameCustomer(trx, sources.filter(isOfSameCustomer).map(row))
   await upsert(trx, sources.filter((source) => !isOfSameCustomer(source)).map(row))
+}
+
+/** What is stored of a source, beside its key. */
+export function sourceColumns({ state, history }: StoredSource) {
+  return {
+    customer_id: state.customerId,
+    state: JSON.stringify(state),
+    history,
+    newest_at: state.newestAt,
+  }
 }
 
 const remove = bulkLookup(
@@ -117,7 +118,6 @@ export async function deleteSources(
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
-  await markTouched(trx, environment, keys)
   await remove(
     trx,
     keys.map(({ kind, id }) => [environment, kind, id]),

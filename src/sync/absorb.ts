@@ -5,7 +5,7 @@ import type { Environment } from '../provider/event.js'
 import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
 import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
 import { loadCustomers } from '../store/customers.js'
-import { loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
+import { type LinkedAccount, loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
 import { membershipKey } from '../store/membership.js'
 import type { Desire } from '../store/membership-writes.js'
 import type { Database } from '../store/schema.js'
@@ -162,14 +162,16 @@ function byEnvironment(customers: readonly SyncMark[]): ReadonlyMap<Environment,
   return found
 }
 
-async function groundsOf(
+/** @param more accounts to look at as well, and whose they would be */
+export async function groundsOf(
   db: Kysely<Database>,
   environment: Environment,
   customerIds: readonly string[],
+  more: readonly LinkedAccount[] = [],
 ): Promise<Grounds> {
   const own = await loadAccountsOf(db, environment, customerIds)
   const former = await loadMembershipKeysOf(db, environment, customerIds)
-  const accounts = distinct([...own, ...former.flatMap((key) => accountOf(key) ?? [])])
+  const accounts = distinct([...own, ...more, ...former.flatMap((key) => accountOf(key) ?? [])])
   if (accounts.length === 0)
     return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
   const idsOf = (fact: Account['fact']) =>
@@ -178,7 +180,7 @@ async function groundsOf(
     ...(await loadLinkedCustomers(db, environment, 'communityId', idsOf('communityId'))),
     ...(await loadLinkedCustomers(db, environment, 'messengerId', idsOf('messengerId'))),
   ]
-  const linked = [...new Set(links.map(({ customerId }) => customerId))]
+  const linked = [...new Set([...links, ...more].map(({ customerId }) => customerId))]
   return {
     environment,
     accounts,

@@ -1,37 +1,92 @@
 import type { Kysely } from 'kysely'
-import { loadTargetRefs } from '../store/membership-lists.js'
+import type { Environment } from '../provider/event.js'
+import type { CustomerAhead } from '../recompute/recompute.js'
+import { ENVIRONMENTS } from '../store/environments.js'
+import type { AccountFact, LinkedAccount } from '../store/linked-accounts.js'
+import { loadMemberships, membershipKey } from '../store/membership.js'
+import { needsCall } from '../store/membership-steps.js'
+import type { Desire } from '../store/membership-writes.js'
 import type { Database } from '../store/schema.js'
-import type { WriteSync } from '../store/sync-writes.js'
-import { createAbsorb } from './absorb.js'
-import { createMembershipReasons } from './membership-reasons.js'
-import { readPlan } from './read-plan.js'
-import type { RemovalBound } from './removal-bound.js'
-import type { PlannedCall, SyncedProduct } from './sync.js'
-import { targetsOf } from './targets.js'
+import { groundsOf } from './absorb.js'
+import { planDesires, productsOfTargets } from './desired.js'
+import type { SyncedProduct } from './sync.js'
 
-export interface CallsAheadDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
-  readonly products: readonly SyncedProduct[]
-  readonly bound: RemovalBound
-  /** Epoch milliseconds. */
-  readonly clock: () => number
+/** A call to a platform: somebody is made a member of a role or group, or is no member any more. */
+export interface FollowingCall {
+  readonly environment: Environment
+  /** `discord:<guild>:<role>` or `telegram:<group>`. */
+  readonly target: string
+  readonly accountId: string
+  readonly customerId: string
+  readonly action: 'give' | 'take'
 }
 
-/** What would be called for a store as it stands, on one that nobody drives: takes in what has changed, and calls nobody. */
-export function createCallsAhead(deps: CallsAheadDeps): () => Promise<readonly PlannedCall[]> {
-  const { db, writeSync, products, bound, clock } = deps
-  const absorb = createAbsorb({
-    db,
-    writeSync,
-    products: () => products,
-    reasons: createMembershipReasons(),
-    onAbsorbed: () => {},
-  })
-  return async () => {
-    await absorb()
-    const targets = targetsOf(products, await loadTargetRefs(db))
-    return (await readPlan(db, { targets, bound, paused: false, now: clock() })).calls
+/** How many calls would follow, and some of them. */
+export interface FollowingCalls {
+  readonly gives: number
+  readonly takes: number
+  readonly sample: readonly FollowingCall[]
+}
+
+/** Calls that are named; all are counted. */
+const SAMPLE_SIZE = 20
+
+/** Customers who are looked at together: bounds the memory, and how long that keeps requests waiting. */
+const CHUNK = 250
+
+/** The calls that would follow, beside those that are to be made in any case, if customers were as told. */
+export async function callsThatFollow(
+  db: Kysely<Database>,
+  products: readonly SyncedProduct[],
+  customers: readonly CustomerAhead[],
+): Promise<FollowingCalls> {
+  const calls = new Map<string, FollowingCall>()
+  if (products.some(({ targets }) => targets.length > 0)) {
+    for (const environment of ENVIRONMENTS) {
+      const own = customers.filter((one) => one.environment === environment)
+      for (let i = 0; i < own.length; i += CHUNK) {
+        const desires = await newDesires(db, environment, own.slice(i, i + CHUNK), products)
+        for (const call of await callsFor(db, desires)) calls.set(membershipKey(call), call)
+      }
+    }
   }
+  const gives = [...calls.values()].filter(({ action }) => action === 'give').length
+  return { gives, takes: calls.size - gives, sample: [...calls.values()].slice(0, SAMPLE_SIZE) }
+}
+
+async function newDesires(
+  db: Kysely<Database>,
+  environment: Environment,
+  customers: readonly CustomerAhead[],
+  products: readonly SyncedProduct[],
+): Promise<readonly Desire[]> {
+  const targets = productsOfTargets(products, environment)
+  const ids = customers.map(({ customerId }) => customerId)
+  const accounts = customers.flatMap(accountsOf)
+  const is = await groundsOf(db, environment, ids, accounts)
+  const retold = new Set(customers.filter((one) => one.accounts !== null).map(({ customerId }) => customerId))
+  const links = [...is.links.filter(({ customerId }) => !retold.has(customerId)), ...accounts]
+  const active = customers.flatMap(({ customerId, activeProducts }) =>
+    activeProducts === null ? [] : [[customerId, activeProducts] as const],
+  )
+  const would = { ...is, links, activeProducts: new Map([...is.activeProducts, ...active]) }
+  const known = new Set(planDesires(is, targets).map(textOf))
+  return planDesires(would, targets).filter((desire) => !known.has(textOf(desire)))
+}
+
+function accountsOf({ customerId, accounts }: CustomerAhead): readonly LinkedAccount[] {
+  const facts = Object.entries(accounts ?? {}) as [AccountFact, string | null][]
+  return facts.flatMap(([fact, accountId]) => (accountId === null ? [] : [{ fact, accountId, customerId }]))
+}
+
+const textOf = (desire: Desire): string => `${membershipKey(desire)} ${desire.desired}`
+
+async function callsFor(db: Kysely<Database>, desires: readonly Desire[]): Promise<readonly FollowingCall[]> {
+  const memberships = await loadMemberships(db, desires)
+  return desires.flatMap(({ environment, target, accountId, customerId, desired }) => {
+    const membership = memberships.get(membershipKey({ environment, target, accountId }))
+    const { applied, given } = membership ?? { applied: 'unknown' as const, given: false }
+    if (!needsCall({ desired, applied, given })) return []
+    return [{ environment, target, accountId, customerId, action: desired ? 'give' : 'take' }]
+  })
 }

@@ -16,7 +16,7 @@ import { bytesText } from '../../src/cli/doctor/amounts.js'
 import type { Finding } from '../../src/cli/doctor/finding.js'
 import { doctorCommand } from '../../src/cli/doctor.js'
 import { runCli } from '../../src/cli/program.js'
-import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { createBackupFolder } from '../../src/store/backup-folder.js'
 import { saveErasure } from '../../src/store/erasures.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
@@ -24,9 +24,8 @@ import { insertEvents, type NewEvent } from '../../src/store/events.js'
 import { lockStore } from '../../src/store/lock.js'
 import { migrate } from '../../src/store/migrate.js'
 import { savePolicy } from '../../src/store/policy.js'
-import { saveRebuildProgress } from '../../src/store/rebuild-progress.js'
+import { NOTHING_READ, saveJob } from '../../src/store/recompute-job.js'
 import type { Database } from '../../src/store/schema.js'
-import { WALK_START } from '../../src/store/source-walk.js'
 import { endpoint, temporaryFolder, writeConfig } from '../config/config-file.js'
 import { newEvent, paymentEvent } from '../store/sample-events.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
@@ -412,45 +411,33 @@ describe('the rest', () => {
     })
   })
 
-  const PERIOD_END = { ...DOCUMENTED_POLICY, canceled: 'period_end' } as const
-  const LAPSING = { ...DOCUMENTED_POLICY, lapseAfter: DAY }
-
-  // The configured policy is the documented one. Either command goes on with a rebuild under its own policy alone.
-  it.each<[string, string, Policy, Policy]>([
+  it.each([
+    [false, 'interrupted, 7 of 9 events done', 'go on with it: `latchkey rebuild`'],
     [
-      'under the policy in force, which is configured',
-      'go on with it: `latchkey rebuild`',
-      DOCUMENTED_POLICY,
-      DOCUMENTED_POLICY,
+      true,
+      'interrupted while sources moved to the policy in force, 7 of 9 events done',
+      'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
     ],
-    [
-      'under the policy in force, which is not configured',
-      'go on with it: `latchkey rebuild`',
-      PERIOD_END,
-      PERIOD_END,
-    ],
-    [
-      'under the configured policy, which is not in force',
-      'go on with it: `latchkey policy apply`',
-      DOCUMENTED_POLICY,
-      PERIOD_END,
-    ],
-    [
-      'under another policy',
-      'its policy is configured no more: begin anew with `latchkey rebuild`',
-      LAPSING,
-      PERIOD_END,
-    ],
-  ])('says how to go on with a rebuild that was interrupted %s', async (_under, todo, policy, inForce) => {
-    const who = await patient()
-    await who.db.transaction().execute(async (trx) => {
-      await savePolicy(trx, inForce)
-      await saveRebuildProgress(trx, { policy, place: WALK_START, folded: 7 })
-    })
-    expect((await found(who, 'rebuild')).findings).toMatchObject([
-      { level: 'warn', detail: 'interrupted, 7 sources folded', todo },
-    ])
-  })
+  ])(
+    'says how to go on with a rebuild that was interrupted (to another policy: %s)',
+    async (isMoving, detail, todo) => {
+      const who = await patient()
+      await who.db.transaction().execute((trx) =>
+        saveJob(trx, {
+          scope: ['live', 'sandbox'],
+          endpoints: null,
+          policy: DOCUMENTED_POLICY,
+          isMoving,
+          normalizerVersion: 1,
+          newest: 9,
+          reached: 7,
+          counts: NOTHING_READ,
+          changesAfter: 0,
+        }),
+      )
+      expect((await found(who, 'rebuild')).findings).toMatchObject([{ level: 'warn', detail, todo }])
+    },
+  )
 
   it.each([
     [null, 'warn', 0],

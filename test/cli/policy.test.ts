@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { endpoint, writeConfig } from '../config/config-file.js'
-import { everything, storeUnder } from '../ingest/rebuild-store.js'
 import { deliveryOf } from '../ingest/wire.js'
+import { everything, storeUnder } from '../recompute/recompute-store.js'
 import { open, temporaryFile } from '../store/temporary-store.js'
 import { cli } from './run-cli.js'
 
@@ -120,13 +120,13 @@ describe('rebuild', () => {
     const { file, config } = await stopped(undefined)
     expect(await cli(['rebuild', '--verify', '--config', config])).toMatchObject({
       exitCode: 0,
-      out: 'everything stands as the stored events say\n',
+      out: 'everything is stored as the events say\n',
     })
     await open(file).updateTable('entitlements').set({ active: 0, status: 'refunded' }).execute()
     expect(await cli(['rebuild', '--verify', '--config', config])).toEqual({
       exitCode: 1,
       out: 'live  entitlement  cus_of_pay_a pro_1\n',
-      err: 'error: one thing stands otherwise than the stored events say: latchkey rebuild mends that\n',
+      err: 'error: one thing is stored differently from what the stored events say: latchkey rebuild corrects that\n',
     })
     expect((await cli(['rebuild', '--config', config])).out).toContain('refunded -> active\n')
     expect(await cli(['rebuild', '--verify', '--config', config])).toMatchObject({ exitCode: 0 })
@@ -162,7 +162,7 @@ describe('rebuild --environment', () => {
     const verify = (...args: string[]) => cli(['rebuild', '--verify', ...args, '--config', config])
     expect(await verify('--environment', 'sandbox')).toEqual({
       exitCode: 0,
-      out: 'everything in sandbox stands as the stored events say\n',
+      out: 'everything in sandbox is stored as the events say\n',
       err: '',
     })
     const live = await verify('--environment', 'live')

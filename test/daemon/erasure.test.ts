@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
 import { call, erase, eraseAsSupport, foundIn, runErasingDaemon } from './erasing.js'
@@ -415,19 +415,6 @@ describe('an erasure', () => {
         expect({ round, customerId, wasKnown: json.wasKnown }).toEqual({ round, customerId, wasKnown })
       }
     }
-  })
-
-  it('is not finished while a replay is being tried on a copy of the database, which still holds the person', async () => {
-    const daemon = await runErasingDaemon()
-    await tell(daemon)
-    const copy = `${daemon.databaseFile}.dry-run`
-    writeFileSync(copy, '')
-    expect(await erase(daemon, 'cus_ada')).toMatchObject({ status: 202, json: { finishedAt: null } })
-    rmSync(copy)
-    expect(await erase(daemon, 'cus_ada')).toMatchObject({
-      status: 200,
-      json: { finishedAt: expect.any(String) },
-    })
   })
 
   it('lets no account be linked any more', async () => {

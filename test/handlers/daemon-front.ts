@@ -197,7 +197,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       ends: [],
     }),
     rebuilds: {
-      rebuilds: { start: () => ({ state: 'none' }), status: async () => ({ state: 'none' }) },
+      rebuilds: { startRebuild: () => ({ state: 'none' }), rebuildStatus: async () => ({ state: 'none' }) },
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },
@@ -206,12 +206,12 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       checkLines: async (lines) => lines.map(() => ({ outcome: 'checked' })),
     },
     replays: {
-      start: () => {
+      startReplay: () => {
         throw new Error('nothing is replayed here')
       },
-      list: () => [],
-      find: () => null,
-      stop: async () => null,
+      replays: () => [],
+      findReplay: () => null,
+      stopReplay: async () => null,
     },
     messenger: () => null,
     sync: SYNC_OFF,

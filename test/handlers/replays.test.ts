@@ -1,12 +1,15 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
-import type { RehearsalReport, Rehearse } from '../../src/ingest/rehearse.js'
-import { createReplayJobs } from '../../src/ingest/replay-jobs.js'
+import { createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
+import type { Recompute, RecomputeReport } from '../../src/recompute/recompute.js'
 import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
-const REPORT: RehearsalReport = {
+const NO_DIFFERENCE = { gains: 0, losses: 0, otherwise: 0, sample: [] }
+
+const REPORT: RecomputeReport = {
   counts: {
     read: 4,
     changed: 0,
@@ -17,8 +20,20 @@ const REPORT: RehearsalReport = {
     notReplayable: 0,
     altered: 0,
   },
-  access: { gains: 0, losses: 0, otherwise: 0, sample: [] },
-  calls: { gives: 0, takes: 0, sample: [] },
+  access: { all: NO_DIFFERENCE, live: NO_DIFFERENCE, sandbox: NO_DIFFERENCE },
+  customers: [],
+}
+
+const jobsOn = (recompute: Recompute, clock = () => NOW) => {
+  const deps: RecomputeJobsDeps = {
+    recompute,
+    loadJob: async () => null,
+    endpoints: () => ({ v3: 'live' }),
+    callsThatFollow: async () => ({ gives: 0, takes: 0, sample: [] }),
+    clock,
+    log: pino({ level: 'silent' }),
+  }
+  return createRecomputeJobs(deps)
 }
 
 /** Replays that go on until they are told to end, or to stop. */
@@ -26,7 +41,7 @@ async function openWithReplays() {
   let now = NOW
   let step: () => void = () => {}
   let isEnding = false
-  const replay: Rehearse = async (_, { onProgress, isStopping } = {}) => {
+  const recompute: Recompute = async (_, { onProgress, isStopping } = {}) => {
     onProgress?.(100, 1_000)
     while (!isEnding) {
       await new Promise<void>((resolve) => {
@@ -39,13 +54,7 @@ async function openWithReplays() {
     }
     return REPORT
   }
-  const replays = createReplayJobs({
-    replay,
-    rehearse: replay,
-    endpoints: () => ({ v3: 'live' }),
-    clock: () => now,
-    log: pino({ level: 'silent' }),
-  })
+  const replays = jobsOn(recompute, () => now)
   const front = await openFront({
     replays,
     apiKeys: () => [apiKey('root', { scopes: ['admin'], environments: ['live', 'sandbox'] })],
@@ -78,6 +87,31 @@ it('runs one at a time, which whoever asks for the same joins', async () => {
   end()
   await replays.close()
   expect((await call('POST', '/replays', {})).status).toBe(202)
+})
+
+it('runs no rebuild beside a replay', async () => {
+  const { call, end, replays } = await openWithReplays()
+  await call('POST', '/replays', {})
+  expect(() => replays.startRebuild(DOCUMENTED_POLICY)).toThrow(
+    expect.objectContaining({ code: 'replay_running' }),
+  )
+  end()
+  await replays.close()
+  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ state: 'running' })
+})
+
+it('runs no replay beside a rebuild, and no rebuild under another policy', async () => {
+  const { call, end, replays } = await openWithReplays()
+  replays.startRebuild(DOCUMENTED_POLICY)
+  for (const dryRun of [true, false]) {
+    const refused = await call('POST', '/replays', { dryRun })
+    expect(refused).toMatchObject({ status: 409, told: { code: 'rebuild_running' } })
+  }
+  const other = { ...DOCUMENTED_POLICY, canceled: 'period_end' } as const
+  expect(() => replays.startRebuild(other)).toThrow(expect.objectContaining({ code: 'rebuild_running' }))
+  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ state: 'running' })
+  end()
+  await eventually(async () => expect(await replays.rebuildStatus()).toMatchObject({ state: 'done' }))
 })
 
 it('tells how fast it is, and how long it will take', async () => {
@@ -140,7 +174,7 @@ it('lists replays page by page, newest first', async () => {
     const { told } = await call('POST', '/replays', { filter: { type } })
     ids.unshift((told as { id: string }).id)
     await eventually(() =>
-      expect(replays.list()).toMatchObject(Array(ids.length).fill({ outcome: { state: 'done' } })),
+      expect(replays.replays()).toMatchObject(Array(ids.length).fill({ outcome: { state: 'done' } })),
     )
   }
   const listed = async (query: string) => (await call('GET', `/replays?${query}`)).told
@@ -157,19 +191,13 @@ it('lists replays page by page, newest first', async () => {
 })
 
 it('tells of a failure no more than that its cause is in the log', async () => {
-  const replays = createReplayJobs({
-    replay: async () => {
-      throw new Error('secret')
-    },
-    rehearse: async () => REPORT,
-    endpoints: () => ({}),
-    clock: () => NOW,
-    log: pino({ level: 'silent' }),
+  const replays = jobsOn(async () => {
+    throw new Error('secret')
   })
   const filter = { type: null, disposition: null, customerId: null, endpoint: null, from: null, to: null }
-  const { id } = replays.start({ filter: { environment: 'live', ...filter }, dryRun: false })
+  const { id } = replays.startReplay({ filter: { environment: 'live', ...filter }, dryRun: false })
   await replays.close()
-  expect(replays.find(id)?.outcome).toEqual({
+  expect(replays.findReplay(id)?.outcome).toEqual({
     state: 'failed',
     endedAt: NOW,
     reason: 'The cause is in the log.',

@@ -1,5 +1,5 @@
+import { openWriter } from '../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { openWriter } from '../../src/ingest/writer.js'
 import type { RecordedErasure } from '../../src/store/erasure-file.js'
 import { openStore } from '../../src/store/store.js'
 

@@ -31,7 +31,6 @@ describe('a command', () => {
   it.each([
     ['erase', ['erase', 'cus_1', '--yes']],
     ['compact', ['compact']],
-    ['replay --dry-run', ['replay', '--dry-run']],
   ])('says in a line that files may grow no further: %s', async (_name, args) => {
     const folder = await stoppedStore()
     // Counted in blocks of 512 bytes, or of 1024 in some shells: room to open the database, and not for the work.

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest'
+import { loadJob } from '../../src/store/recompute-job.js'
 import { latchkey, runProgram, startProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'
 import {
   API_KEY,
-  ask,
   CONFIG,
   configuredFolder,
   keyEntry,
@@ -13,7 +14,7 @@ import {
   serve,
 } from './served.js'
 
-const STORIES = Array.from({ length: 1_000 }, (_, n) => customerStory(n))
+const STORIES = Array.from({ length: 2_000 }, (_, n) => customerStory(n))
 const NOTHING_GRANTS = {
   ...CONFIG,
   api: {
@@ -24,13 +25,6 @@ const NOTHING_GRANTS = {
   policy: { grantOn: { card: [], crypto: [], unknown: [] }, paidCycle: 'informs' },
 }
 const WITHOUT_DAEMON = latchkey('policy', 'apply', '--json')
-
-function count(
-  folder: string,
-  table: 'next_sources' | 'rebuild_marks' | 'next_dispositions',
-): Promise<number> {
-  return readStore(folder, async (db) => (await db.selectFrom(table).selectAll().execute()).length)
-}
 
 /** What the rebuild wrote to the change log: whose access, to what. */
 function told(folder: string): Promise<unknown[]> {
@@ -55,22 +49,23 @@ it('ends as if it had run once, killed in the middle and given the same command 
   rewriteConfig(folder, NOTHING_GRANTS)
 
   const first = startProgram(WITHOUT_DAEMON, { folder })
-  while ((await count(folder, 'next_sources')) === 0) await new Promise((resolve) => setImmediate(resolve))
+  const job = () => readStore(folder, loadJob)
+  while (!((await job())?.reached ?? 0)) await new Promise((resolve) => setImmediate(resolve))
   await kill(first)
-  expect(await count(folder, 'next_sources')).toBeGreaterThan(0)
-  expect(await told(folder)).toEqual([])
+  const interrupted = await job()
+  expect(interrupted).toMatchObject({ isMoving: true })
+  expect(interrupted?.reached).toBeLessThan(Number(interrupted?.newest))
 
-  const between = await serve(folder)
-  const interrupted = await (await ask(between, '/rebuild')).json()
-  expect(interrupted).toEqual({ state: 'interrupted', folded: expect.any(Number) })
-  await kill(between)
-
+  const notYet = /^error: Not every source has been moved to the policy in force yet: .*policy apply/
+  for (const args of [['rebuild', '--verify'], ['replay'], ['replay', '--dry-run']]) {
+    const refused = await runHere(folder, args)
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(notYet) })
+  }
   const again = await runProgram(WITHOUT_DAEMON, { folder })
   expect({ code: again.code, stderr: again.stderr }).toEqual({ code: 0, stderr: '' })
   const lost = STORIES.filter(({ outcome }) => outcome.active)
   expect(JSON.parse(again.stdout)).toMatchObject({ gains: 0, losses: lost.length })
   expect(await told(folder)).toHaveLength(STORIES.length)
-  for (const table of ['next_sources', 'next_dispositions', 'rebuild_marks'] as const)
-    expect(await count(folder, table)).toBe(0)
+  expect(await job()).toBeNull()
   expect(await runProgram(latchkey('rebuild', '--verify'), { folder })).toMatchObject({ code: 0 })
 })

@@ -1,8 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { misread } from '../setup/misread.js'
-import { latchkey, type ProgramExit, runProgram, startProgram } from '../setup/program.js'
+import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
 import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'
 import {
@@ -76,28 +75,6 @@ it('ends as if it had run once, killed in the middle and given the same command 
   }
 })
 
-it('on trial leaves a copy beside the database where it was killed, which goes with the next start', async () => {
-  const folder = await folderAfterMisreading()
-  // The one that is named leads there.
-  const place = join(folder, 'place')
-  mkdirSync(place, { mode: 0o700 })
-  renameSync(join(folder, 'data', 'latchkey.db'), join(place, 'latchkey.db'))
-  symlinkSync(join(place, 'latchkey.db'), join(folder, 'data', 'latchkey.db'))
-  const copy = join(place, 'latchkey.db.dry-run')
-  const trial = startProgram(latchkey('replay', '--dry-run'), { folder })
-  let hasEnded = false
-  void trial.exit.then(() => {
-    hasEnded = true
-  })
-  while (!existsSync(copy) && !hasEnded) await new Promise((resolve) => setImmediate(resolve))
-  trial.signal('SIGKILL')
-  await trial.exit
-  expect(existsSync(copy)).toBe(true)
-  await serve(folder)
-  const begun = readdirSync(place).filter((name) => /part|dry-run/.test(name))
-  expect(begun).toEqual([])
-})
-
 it('replays through the daemon or without one, on trial or in earnest, and says what that does', async () => {
   const [story] = STORIES
   const folder = await folderAfterMisreading(STORIES.slice(0, 1))
@@ -112,7 +89,6 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
   expect(await command(folder, 'replay', '--dry-run')).toMatchObject({ code: 0, stdout: would })
   const daemon = await serve(folder)
   expect(await here(folder, 'replay', '--dry-run')).toMatchObject({ code: 0, stdout: would })
-  expect(existsSync(join(folder, 'data', 'latchkey.db.dry-run'))).toBe(false)
   expect(await entitlementsOf(daemon, 'cus_0')).toEqual([])
 
   expect(await command(folder, 'replay', '--endpoint', 'liv')).toEqual({

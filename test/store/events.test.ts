@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { SourceKey } from '../../src/entitlements/model.js'
+import { sourceKey } from '../../src/entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../../src/provider/event.js'
 import {
   insertEvents,
@@ -10,16 +11,20 @@ import {
   type NewEvent,
   setDispositions,
 } from '../../src/store/events.js'
-import { sourceKey } from '../../src/store/keys.js'
+import { loadGroupRowsOf } from '../../src/store/group-rows.js'
 import type { Database } from '../../src/store/schema.js'
-import { loadEventsOfSources } from '../../src/store/stored-sources.js'
+import { eventInForm } from '../../src/store/stored-form.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
 /** By `sourceKey`, what the events of each source say. */
 async function eventsOfSources(db: Kysely<Database>, environment: Environment, keys: readonly SourceKey[]) {
-  const found = await loadEventsOfSources(db, environment, keys)
-  return new Map([...found].map(([key, stored]) => [key, stored.map(({ event }) => event)]))
+  const found = new Map<string, NormalizedEvent[]>(keys.map((key) => [sourceKey(key), []]))
+  for (const row of await loadGroupRowsOf(db, environment, keys)) {
+    const key = { kind: row.source_kind, id: row.source_id } as SourceKey
+    found.get(sourceKey(key))?.push(eventInForm(String(row.normalized), row.event_id))
+  }
+  return found
 }
 
 const PAYMENT = { kind: 'payment', id: 'pay_1' } as const

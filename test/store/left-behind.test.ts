@@ -11,20 +11,18 @@ import { openStore } from '../../src/store/store.js'
 import { filledStore, rowsIn } from './filled-store.js'
 import { temporaryFile } from './temporary-store.js'
 
-const PARTS = ['', '.dry-run', '.before-0009-messages'].flatMap((begun) =>
+const LEFT_BEHIND = ['', '.before-0008-messages'].flatMap((begun) =>
   ['', '-wal', '-shm', '-journal'].map((suffix) => `${begun}.0123456789ab.part${suffix}`),
 )
-const LEFT_BEHIND = ['.dry-run', '.dry-run-wal', '.dry-run-shm', '.dry-run-journal', ...PARTS]
 
 const KEPT = [
   '.erasures',
-  '.before-0009-messages',
+  '.before-0008-messages',
   '.before-restore-20260301T120000.000Z',
   '.before-restore-20260301T120000.000Z-wal',
-  '.dry-run.db',
   // A backup that somebody else is making, who takes no lock for it.
   '.monday.0123456789ab.part',
-  'X.dry-run',
+  'X.before-0008-messages.0123456789ab.part',
 ]
 
 /** A database that nobody serves, with what killed processes left beside it, and what is kept there on purpose. */
@@ -67,13 +65,13 @@ describe('what killed processes left beside a database', () => {
     expect(beside(file, LEFT_BEHIND)).toEqual(LEFT_BEHIND)
   })
 
-  it('is removed by a restore once it has ended: it may be all that there is to restore from', async () => {
+  it('is removed by a restore once it has ended', async () => {
     const file = await storeAfterKills()
     const other = temporaryFile()
     await filledStore(other, 5)
-    await backUp(other, `${file}.dry-run`, { overwrite: true })
+    await backUp(other, `${file}.monday`, { overwrite: true })
     const bringUpToDate = async () => ({ erasedAgain: 0, mayLackErasures: false })
-    await restore(file, `${file}.dry-run`, { now: Date.UTC(2026, 3, 1, 12), bringUpToDate })
+    await restore(file, `${file}.monday`, { now: Date.UTC(2026, 3, 1, 12), bringUpToDate })
     expect(rowsIn(file)).toBe(5)
     expect(beside(file, LEFT_BEHIND)).toEqual([])
   })

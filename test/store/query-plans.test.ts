@@ -26,6 +26,17 @@ import { loadStoredIds, movePaymentEvents, setDispositions } from '../../src/sto
 import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
 import { forgetPerson } from '../../src/store/forget-person.js'
 import { loadGrounds } from '../../src/store/grounds.js'
+import {
+  loadCustomersWithoutSources,
+  loadGroupRows,
+  loadGroupRowsOf,
+  loadPlaces,
+  loadPlacesOf,
+  loadSourceKeysOf,
+  loadSourceRows,
+  loadSourcesWithoutEvents,
+  moveEvents,
+} from '../../src/store/group-rows.js'
 import { loadAccountsOf, loadLinkedCustomers } from '../../src/store/linked-accounts.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
 import { loadMemberships } from '../../src/store/membership.js'
@@ -36,7 +47,6 @@ import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
 import { loadWrittenActive } from '../../src/store/product-customers.js'
 import type { Database } from '../../src/store/schema.js'
-import { loadNextSources, WALK_START } from '../../src/store/source-walk.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
 import {
   loadConflictBodies,
@@ -45,7 +55,6 @@ import {
   loadStoredBodies,
 } from '../../src/store/stored-bodies.js'
 import { loadActiveProducts, loadDesiresOf, loadMembershipKeysOf } from '../../src/store/stored-desires.js'
-import { loadEventsOfSources } from '../../src/store/stored-sources.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -61,6 +70,12 @@ const MOVES = [
   { paymentId: 'pay_1', from: SOURCES[0], to: SOURCES[1] },
   { paymentId: 'pay_2', from: SOURCES[0], to: SOURCES[1] },
 ]
+const MOVED = [1, 2].map((seq) => ({
+  seq,
+  source: SOURCES[0],
+  disposition: 'applied' as const,
+  reason: null,
+}))
 const OUTCOMES = [
   { eventId: 'evt_1', disposition: 'applied', reason: null },
   { eventId: 'evt_2', disposition: 'applied', reason: null },
@@ -78,7 +93,13 @@ const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
 
 describe('the cost of a query does not grow with the number of stored rows:', () => {
   it.each<[string, (db: Transaction<Database>) => Promise<unknown>]>([
-    ['events of sources', (db) => loadEventsOfSources(db, 'live', SOURCES)],
+    ['events of sources', (db) => loadGroupRowsOf(db, 'live', SOURCES)],
+    ['events by their numbers', (db) => loadGroupRows(db, [1, 2])],
+    ['rows of sources', (db) => loadSourceRows(db, 'live', SOURCES)],
+    ['keys of sources of customers', (db) => loadSourceKeysOf(db, 'live', ['cus_1', 'cus_2'])],
+    ['places of events', (db) => loadPlacesOf(db, [1, 2])],
+    ['a stretch of places', (db) => loadPlaces(db, 5, 15, 10)],
+    ['where events belong', (db) => moveEvents(db, MOVED)],
     ['moving payments', (db) => movePaymentEvents(db, 'live', MOVES)],
     ['dispositions', (db) => setDispositions(db, 'live', OUTCOMES)],
     ['duplicates', (db) => recordDuplicates(db, DELIVERIES)],
@@ -156,22 +177,16 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     expect(steps.filter((step) => whole.test(step))).toEqual([])
   })
 
-  it('a step through the sources, and through the keys of events', async () => {
-    const key = 'environment=? AND kind=? AND source_id=?'
-    const ofEvents = 'environment=? AND source_kind=? AND source_id=?'
-    const keys = [
-      'SEARCH events USING COVERING INDEX events_by_source (environment=? AND (source_kind,source_id)>(?,?))',
-      `SEARCH s USING COVERING INDEX sqlite_autoindex_sources_1 (${key}) LEFT-JOIN`,
-    ]
-    const plan = await planOf((db) => loadNextSources(db, WALK_START, 10))
-    expect(
-      plan.filter((step) => !/^(CO-ROUTINE|SCAN (walked|told)$|USE TEMP B-TREE FOR ORDER BY$)/.test(step)),
-    ).toEqual([
-      'SEARCH s USING INTEGER PRIMARY KEY (rowid>?)',
-      `SEARCH e USING INDEX events_by_source (${ofEvents}) LEFT-JOIN`,
-      // Of each environment.
-      ...keys,
-      ...keys,
+  it('a step through all sources, and all customers with an entitlement', async () => {
+    expect(await planOf((db) => loadSourcesWithoutEvents(db, 0, 10))).toEqual([
+      'SEARCH sources USING INTEGER PRIMARY KEY (rowid>?)',
+      'CORRELATED SCALAR SUBQUERY 1',
+      'SEARCH events USING COVERING INDEX events_by_source (environment=? AND source_kind=? AND source_id=?)',
+    ])
+    const steps = await planOf((db) => loadCustomersWithoutSources(db, null, 10))
+    expect(steps.filter((step) => /^(SCAN|SEARCH) (entitlements|sources)/.test(step))).toEqual([
+      expect.stringMatching(/^SEARCH entitlements .*\(\(environment,customer_id\)>\(\?,\?\)\)$/),
+      'SEARCH sources USING COVERING INDEX sources_by_customer (environment=? AND customer_id=?)',
     ])
   })
 

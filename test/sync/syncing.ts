@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { createWriter } from '../../src/ingest/writer.js'
+import { createWriter } from '../../src/daemon/writer.js'
 import type { Environment } from '../../src/provider/event.js'
 import { settleChangeLogEpoch } from '../../src/store/change-cursor.js'
 import { appendChanges } from '../../src/store/changes.js'
@@ -67,7 +67,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
   const reader = open(file, true)
   let now = NOON
   const clock = () => now
-  const { writeSync } = createWriter({ db, file, clock, erasureFile: erasureFileOf(file) })
+  const { writeSync } = createWriter({ db, clock, erasureFile: erasureFileOf(file) })
   const community = given ?? createCommunity({ clock })
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) })

@@ -1,10 +1,9 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
-import type { Policy } from '../../entitlements/policy.js'
 import { isLatchkeyError } from '../../errors.js'
 import type { RebuildJson } from '../../handlers/rebuild-json.js'
 import { isSamePolicy, loadPolicy } from '../../store/policy.js'
-import { loadRebuildProgress } from '../../store/rebuild-progress.js'
+import { loadJob } from '../../store/recompute-job.js'
 import type { Database } from '../../store/schema.js'
 import { localDaemon } from '../daemon-client.js'
 import { type Finding, ok, warn } from './finding.js'
@@ -21,27 +20,24 @@ export async function checkPolicy(db: Kysely<Database>, config: Config): Promise
           'the configured one is not in force',
           'see whom it would concern: `latchkey policy diff`',
         ),
-    ...(await checkRebuild(db, config, inForce)),
+    ...(await checkRebuild(db, config)),
   ]
 }
 
-async function checkRebuild(
-  db: Kysely<Database>,
-  config: Config,
-  inForce: Policy | null,
-): Promise<readonly Finding[]> {
-  const progress = await loadRebuildProgress(db)
-  if (progress === null) return []
-  const done = `${progress.folded} sources folded`
+async function checkRebuild(db: Kysely<Database>, config: Config): Promise<readonly Finding[]> {
+  const job = await loadJob(db)
+  if (job === null || job.endpoints !== null) return []
+  const done = `${job.reached} of ${job.newest} events done`
   if (await isRebuilding(config)) return [ok('rebuild', `under way, ${done}`)]
-  return [warn('rebuild', `interrupted, ${done}`, goOn(progress.policy, config.policy, inForce))]
-}
-
-/** Either command goes on with a rebuild under its own policy alone, and begins anew in the place of any other. */
-function goOn(under: Policy, configured: Policy, inForce: Policy | null): string {
-  if (inForce !== null && isSamePolicy(under, inForce)) return 'go on with it: `latchkey rebuild`'
-  if (isSamePolicy(under, configured)) return 'go on with it: `latchkey policy apply`'
-  return 'its policy is configured no more: begin anew with `latchkey rebuild`'
+  return [
+    job.isMoving
+      ? warn(
+          'rebuild',
+          `interrupted while sources moved to the policy in force, ${done}`,
+          'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
+        )
+      : warn('rebuild', `interrupted, ${done}`, 'go on with it: `latchkey rebuild`'),
+  ]
 }
 
 async function isRebuilding(config: Config): Promise<boolean> {

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
-import { compareReadings } from '../../ingest/compare-readings.js'
+import { compareReadings } from '../../recompute/compare-readings.js'
+import { endpointsOf } from '../../recompute/read-again.js'
 import type { Database } from '../../store/schema.js'
 import { counted } from './amounts.js'
 import { type Finding, ok, warn } from './finding.js'
@@ -10,8 +11,7 @@ export async function checkReadings(
   db: Kysely<Database>,
   { endpoints }: Pick<Config, 'endpoints'>,
 ): Promise<readonly Finding[]> {
-  const environments = Object.fromEntries(endpoints.map(({ name, environment }) => [name, environment]))
-  const { read, otherwise, first } = await compareReadings(db, environments)
+  const { read, otherwise, first } = await compareReadings(db, endpointsOf(endpoints))
   if (first === null) return [ok('readings', `as the bytes say, of ${counted(read, 'event')}`)]
   const where = `the first ${first.eventId} in ${first.environment}`
   const detail = `${otherwise} of ${counted(read, 'event')} stored otherwise than the bytes say, ${where}`

@@ -78,7 +78,7 @@ describe('the doctor, of the folder of the database', () => {
     'latchkey.db-shm',
     'latchkey.db.erasures',
     'latchkey.db.before-restore-20260301T120000.000Z',
-    'latchkey.db.before-0009-messages',
+    'latchkey.db.before-0008-messages',
     'first-key.txt',
   ])('names %s where others may read it, and fails where they can reach it', (name) => {
     const { data, put, check } = patient()

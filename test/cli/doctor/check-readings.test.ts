@@ -3,9 +3,9 @@ import { expect, it } from 'vitest'
 import { checkReadings } from '../../../src/cli/doctor/check-readings.js'
 import type { Config } from '../../../src/config/types.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
-import { deliveries } from '../../ingest/rebuild-histories.js'
-import { storeUnder } from '../../ingest/rebuild-store.js'
 import { grantOf } from '../../ingest/wire.js'
+import { deliveries } from '../../recompute/histories.js'
+import { storeUnder } from '../../recompute/recompute-store.js'
 
 const CONFIG: Pick<Config, 'endpoints'> = {
   endpoints: [{ name: 'v3', environment: 'live', secrets: [], toleranceSeconds: 300 }],

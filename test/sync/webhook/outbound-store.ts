@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
 import { onTestFinished, vi } from 'vitest'
-import { createWriter } from '../../../src/ingest/writer.js'
+import { createWriter } from '../../../src/daemon/writer.js'
 import { createLogger } from '../../../src/log.js'
 import { settleChangeLogEpoch, startChangeLogEpoch } from '../../../src/store/change-cursor.js'
 import { appendChanges, type NewChange } from '../../../src/store/changes.js'
@@ -40,7 +40,6 @@ export async function outboundStore(): Promise<OutboundStore> {
   const db = open(file, true)
   const { writeSync } = createWriter({
     db: writing,
-    file,
     clock: Date.now,
     erasureFile: erasureFileOf(file),
   })

@@ -1,0 +1,103 @@
+import { Worker } from 'node:worker_threads'
+import { LatchkeyError } from '../errors.js'
+import type { WorkOptions } from '../ingest/work-options.js'
+import { threadFile } from '../store/thread-file.js'
+import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
+import type { OpenWriter } from './writer.js'
+
+export interface StartWriterDeps {
+  readonly file: string
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** Told once if the thread ends by itself: nothing can be stored any more. */
+  readonly onEnded: (error: LatchkeyError) => void
+}
+
+interface Call {
+  readonly resolve: (result: never) => void
+  readonly reject: (error: unknown) => void
+  readonly options: WorkOptions
+}
+
+type RequestBody = ThreadRequest extends infer Each
+  ? Each extends unknown
+    ? Omit<Each, 'id' | 'now'>
+    : never
+  : never
+
+/**
+ * Starts the thread that writes, on a database whose schema is up to date. Once it has ended, every call fails
+ * with `writer_ended`.
+ */
+export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
+  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
+  const calls = new Map<number, Call>()
+  let lastId = 0
+  let ended: LatchkeyError | null = null
+  let isClosing = false
+
+  function end(cause?: unknown): void {
+    if (ended !== null) return
+    ended = new LatchkeyError('writer_ended', 'The thread that writes has ended.', { cause })
+    for (const { reject } of calls.values()) reject(ended)
+    calls.clear()
+    if (!isClosing) onEnded(ended)
+  }
+
+  function call<Result>(body: RequestBody, options: WorkOptions = {}, handedOver: ArrayBuffer[] = []) {
+    return new Promise<Result>((resolve, reject) => {
+      if (ended !== null) return reject(ended)
+      lastId += 1
+      calls.set(lastId, { resolve, reject, options })
+      post(lastId, body, handedOver)
+    })
+  }
+
+  function post(id: number, body: RequestBody, handedOver: ArrayBuffer[] = []): void {
+    thread.postMessage({ ...body, id, now: clock() }, handedOver)
+  }
+
+  async function goOn(id: number, { onProgress, isStopping }: WorkOptions, progress: [number, number]) {
+    onProgress?.(...progress)
+    post(id, { call: 'goOn', isStopping: (await isStopping?.()) ?? false })
+  }
+
+  thread.on('message', (response: ThreadResponse) => {
+    const { id, kind } = response
+    const waiting = calls.get(id)
+    if (waiting === undefined) return
+    if (kind === 'progress') {
+      goOn(id, waiting.options, [response.reached, response.total]).catch(waiting.reject)
+      return
+    }
+    calls.delete(id)
+    if (kind === 'done') waiting.resolve(response.result as never)
+    else waiting.reject(unpackError(response.error))
+  })
+  thread.on('error', end)
+  const exited = new Promise<void>((resolve) => {
+    thread.on('exit', () => {
+      end()
+      resolve()
+    })
+  })
+
+  return {
+    writeBatch(deliveries) {
+      const batch = packBatch(deliveries)
+      return call({ call: 'writeBatch', batch }, {}, [batch.bytes.buffer])
+    },
+    refreshDue: () => call({ call: 'refreshDue' }),
+    canWrite: () => call({ call: 'canWrite' }),
+    recompute: (plan, options) => call({ call: 'recompute', plan, sampleSize: options?.sampleSize }, options),
+    settleErasures: () => call({ call: 'settleErasures' }),
+    finishErasures: (options) => call({ call: 'finishErasures' }, options),
+    dropBodies: (before) => call({ call: 'dropBodies', before }),
+    writeSync: (name, change) => call({ call: 'writeSync', name, change }),
+    async close() {
+      isClosing = true
+      if (ended === null) post(0, { call: 'close' })
+      await exited
+    },
+  }
+}

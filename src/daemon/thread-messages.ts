@@ -1,0 +1,81 @@
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { Incoming, ManualAct, RecordedDelivery } from '../ingest/delivery.js'
+import type { RecomputePlan } from '../recompute/run.js'
+import type { SyncWriteName } from '../store/sync-writes.js'
+
+/** What the request thread asks of the writer's. `now` (epoch milliseconds) is the only clock that it has. */
+export type ThreadRequest = { readonly id: number; readonly now: number } & (
+  | { readonly call: 'writeBatch'; readonly batch: PackedBatch }
+  | { readonly call: 'refreshDue' }
+  | { readonly call: 'canWrite' }
+  | { readonly call: 'recompute'; readonly plan: RecomputePlan; readonly sampleSize: number | undefined }
+  | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
+  | { readonly call: 'settleErasures' }
+  | { readonly call: 'finishErasures' }
+  | { readonly call: 'dropBodies'; readonly before: number }
+  /** The answer to `progress`. */
+  | { readonly call: 'goOn'; readonly isStopping: boolean }
+  /** Answered by the end of the thread. */
+  | { readonly call: 'close' }
+)
+
+export type ThreadResponse =
+  | { readonly id: number; readonly kind: 'done'; readonly result: unknown }
+  | { readonly id: number; readonly kind: 'failed'; readonly error: PackedError }
+  /** Recomputing or an erasure waits for `goOn`. */
+  | { readonly id: number; readonly kind: 'progress'; readonly reached: number; readonly total: number }
+
+/** A batch with all its bodies in one stretch of memory, which is handed over instead of being copied. */
+export interface PackedBatch {
+  readonly items: readonly (PackedDelivery | ManualAct)[]
+  readonly bytes: Uint8Array<ArrayBuffer>
+}
+
+interface PackedDelivery extends Omit<RecordedDelivery, 'body'> {
+  readonly bodyBytes: number
+}
+
+export function packBatch(deliveries: readonly Incoming[]): PackedBatch {
+  const bodies = deliveries.flatMap((one) => ('undated' in one ? [] : [one.body]))
+  const bytes = new Uint8Array(bodies.reduce((total, { byteLength }) => total + byteLength, 0))
+  let end = 0
+  const items = deliveries.map((one) => {
+    if ('undated' in one) return one
+    const { body, ...rest } = one
+    bytes.set(body, end)
+    end += body.byteLength
+    return { ...rest, bodyBytes: body.byteLength }
+  })
+  return { items, bytes }
+}
+
+export function unpackBatch({ items, bytes }: PackedBatch): Incoming[] {
+  let end = 0
+  return items.map((one) => {
+    if ('undated' in one) return one
+    const { bodyBytes, ...rest } = one
+    const body = Buffer.from(bytes.buffer, end, bodyBytes)
+    end += bodyBytes
+    return { ...rest, body }
+  })
+}
+
+/** What a copy between threads would lose of an error: its class and its code. */
+export interface PackedError {
+  readonly name: string
+  readonly message: string
+  readonly stack: string | undefined
+  readonly code: unknown
+  readonly isExpected: boolean
+}
+
+export function packError(error: unknown): PackedError {
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return { name, message, stack, code, isExpected: isLatchkeyError(error) }
+}
+
+export function unpackError({ name, message, stack, code, isExpected }: PackedError): Error {
+  if (isExpected) return new LatchkeyError(code as LatchkeyError['code'], message)
+  return Object.assign(new Error(message), { name, code, ...(stack === undefined ? {} : { stack }) })
+}

@@ -1,0 +1,101 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import type { WorkOptions } from '../ingest/work-options.js'
+import { startCheckpoints } from '../store/checkpoint.js'
+import { openDatabase } from '../store/dialect.js'
+import { erasureFileOf } from '../store/erasure-file.js'
+import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
+import { createWriter, type Writer } from './writer.js'
+
+/*
+ * The thread that writes: it has the one connection that does, and does what the request thread asks. Reading
+ * JSON, folding and committing keep it busy while the other one reads requests and checks signatures.
+ */
+
+await serve(parentPort as MessagePort, (workerData as { readonly file: string }).file)
+
+async function serve(port: MessagePort, file: string): Promise<void> {
+  const db = openDatabase(file, { readOnly: false })
+  const checkpoints = await startCheckpoints(db, file)
+  let now = 0
+  const writer = createWriter({ db, clock: () => now, erasureFile: erasureFileOf(file) })
+  const perform = createPerform(writer, (response) => port.postMessage(response))
+
+  async function close(): Promise<void> {
+    await checkpoints.close()
+    await db.destroy()
+    port.close()
+  }
+
+  port.on('message', async (request: ThreadRequest) => {
+    now = request.now
+    await perform(request)
+    if (request.call === 'close') await close()
+    else await checkpoints.look()
+  })
+}
+
+type Answer = (response: ThreadResponse) => void
+
+/** Does one thing that was asked for, and answers it. */
+function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest) => Promise<void> {
+  /** By the id of the call that waits to be told whether to go on. */
+  const waiting = new Map<number, (isStopping: boolean) => void>()
+
+  function run(request: ThreadRequest): Promise<unknown> | null {
+    switch (request.call) {
+      case 'writeBatch':
+        return writer.writeBatch(unpackBatch(request.batch))
+      case 'refreshDue':
+        return writer.refreshDue()
+      case 'canWrite':
+        return writer.canWrite()
+      case 'recompute': {
+        const { plan, sampleSize } = request
+        return underWay(request.id, (options) =>
+          writer.recompute(plan, sampleSize === undefined ? options : { ...options, sampleSize }),
+        )
+      }
+      case 'writeSync':
+        return writer.writeSync(request.name, request.change as never)
+      case 'settleErasures':
+        return writer.settleErasures()
+      case 'finishErasures':
+        return underWay(request.id, writer.finishErasures)
+      case 'dropBodies':
+        return writer.dropBodies(request.before)
+      case 'goOn':
+        waiting.get(request.id)?.(request.isStopping)
+        return null
+      case 'close':
+        return null
+      default:
+        return request satisfies never
+    }
+  }
+
+  /** Tells how far it is wherever it could stop, and goes on once it is told to. */
+  function underWay(id: number, work: (options: WorkOptions) => Promise<unknown>): Promise<unknown> {
+    let reached = 0
+    let total = 0
+    return work({
+      onProgress: (...progress) => {
+        ;[reached, total] = progress
+      },
+      isStopping: () =>
+        new Promise((resolve) => {
+          waiting.set(id, resolve)
+          answer({ id, kind: 'progress', reached, total })
+        }),
+    })
+  }
+
+  return async (request) => {
+    const { id } = request
+    try {
+      const running = run(request)
+      if (running !== null) answer({ id, kind: 'done', result: await running })
+    } catch (error) {
+      answer({ id, kind: 'failed', error: packError(error) })
+    }
+  }
+}

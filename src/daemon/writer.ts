@@ -1,0 +1,82 @@
+import type { Kysely } from 'kysely'
+import type { Incoming } from '../ingest/delivery.js'
+import { createDropBodies } from '../ingest/drop-bodies.js'
+import { createFinishErasures, type FinishErasures } from '../ingest/finish-erasures.js'
+import { createRefreshDue } from '../ingest/refresh-due.js'
+import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
+import { recordingErasures, settleErasures } from '../ingest/settle-erasures.js'
+import { createBatchWriter } from '../ingest/write-batch.js'
+import { createRecompute, type RecomputeOptions, type RecomputeReport } from '../recompute/recompute.js'
+import type { RecomputePlan } from '../recompute/run.js'
+import { isStoreBroken } from '../store/connection.js'
+import { openDatabase } from '../store/dialect.js'
+import { erasureFileOf } from '../store/erasure-file.js'
+import { policyInForce } from '../store/policy.js'
+import type { Database } from '../store/schema.js'
+import { setSetting } from '../store/settings.js'
+import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
+
+/** All that changes the store while it is served. Each is one transaction, or several that each leave it whole. */
+export interface Writer {
+  /** Commits a batch whole or not at all; answers in the order of the deliveries. */
+  writeBatch(deliveries: readonly Incoming[]): Promise<WrittenBatch>
+  /** Writes down what the clock alone has changed since; answers how many entitlements that were. */
+  refreshDue(): Promise<number>
+  /** Whether a delivery could be stored now, by storing something small: a full or read-only disk can't. */
+  canWrite(): Promise<boolean>
+  /** @throws {LatchkeyError} as `Recompute` does */
+  recompute(plan: RecomputePlan, options?: Omit<RecomputeOptions, 'onDifference'>): Promise<RecomputeReport>
+  /** Makes again the erasures that are written down beside the database, and that it knows nothing of; how many. */
+  settleErasures(): Promise<number>
+  readonly finishErasures: FinishErasures
+  /** Removes the next bodies of events received before an instant (epoch milliseconds); how many: 0 once all are. */
+  dropBodies(before: number): Promise<number>
+  readonly writeSync: WriteSync
+}
+
+/** A writer on a connection of its own, to be closed. */
+export interface OpenWriter extends Writer {
+  close(): Promise<void>
+}
+
+/**
+ * Opens a database whose schema is up to date, and writes to it in this thread.
+ * @param erasureFile where erasures are written down: beside the database, or beside the one whose place it is to take
+ */
+export function openWriter(file: string, clock: () => number, erasureFile = erasureFileOf(file)): OpenWriter {
+  const db = openDatabase(file, { readOnly: false })
+  return { ...createWriter({ db, clock, erasureFile }), close: () => db.destroy() }
+}
+
+export interface WriterDeps {
+  /** A connection that nobody else writes through. */
+  readonly db: Kysely<Database>
+  readonly clock: () => number
+  /** Where erasures are written down. */
+  readonly erasureFile: string
+}
+
+export function createWriter({ db, clock, erasureFile }: WriterDeps): Writer {
+  const describe = createWrittenBatch()
+  const commitBatch = createBatchWriter({ db, policy: policyInForce, clock })
+  const writeBatch = recordingErasures(db, erasureFile, commitBatch)
+  return {
+    writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
+    settleErasures: () => settleErasures(db, erasureFile, writeBatch),
+    finishErasures: createFinishErasures({ db, clock }),
+    dropBodies: createDropBodies({ db, clock }),
+    refreshDue: createRefreshDue({ db, clock }),
+    recompute: createRecompute({ db, clock }),
+    writeSync: (name, change) =>
+      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
+    async canWrite() {
+      try {
+        await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))
+        return true
+      } catch (error) {
+        if (isStoreBroken(error)) throw error
+        return false
+      }
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Policy } from '../entitlements/policy.js'
+import type { EventFilter } from '../entitlements/stored-event.js'
+import type { Environment } from '../provider/event.js'
+import type { Database } from './schema.js'
+import { getSetting, setSetting } from './settings.js'
+
+const JOB = 'recompute'
+/** With a number after it: what a job has to know again after a crash, a part for each time that it was saved. */
+const PART = 'recompute.'
+
+/** What became of the stored events that a replay has read again. */
+export interface ReplayCounts {
+  readonly read: number
+  /** Rows that say otherwise since. */
+  readonly changed: number
+  /** Of these, the ones that could not be used before. */
+  readonly recovered: number
+  /** Read again, and not to be used. */
+  readonly quarantined: number
+  /** Left as they are: another event has the id that they have by today's reading. */
+  readonly duplicates: number
+  /** Left as they are: their endpoint receives for another environment by now. */
+  readonly skipped: number
+  /** Folded as they are stored: their body was removed, so that they can't be read again. */
+  readonly notReplayable: number
+  /** Folded as they are stored: their body is not the one that came, since something has altered it in the database. */
+  readonly altered: number
+}
+
+export const NOTHING_READ: ReplayCounts = {
+  read: 0,
+  changed: 0,
+  recovered: 0,
+  quarantined: 0,
+  duplicates: 0,
+  skipped: 0,
+  notReplayable: 0,
+  altered: 0,
+}
+
+/** What a job is about: two that are alike do the same. */
+export interface JobMeaning {
+  /** Which events; of a list of environments, all. */
+  readonly scope: EventFilter | readonly Environment[]
+  /** The environment of every configured endpoint, by its name, where events are read again; null: they are not. */
+  readonly endpoints: Readonly<Record<string, Environment>> | null
+}
+
+/** A job that writes, under way or interrupted. */
+export interface StoredJob extends JobMeaning {
+  /** Whether it moves all sources to a policy that was put in force as it began: it has to end before any other. */
+  readonly isMoving: boolean
+  readonly policy: Policy
+  readonly normalizerVersion: number
+  /** The number of the newest event that was stored as it began: what comes later is read and folded as of today. */
+  readonly newest: number
+  /** The number up to which all events are done. */
+  readonly reached: number
+  readonly counts: ReplayCounts
+  /** Where the change log stood as it began. */
+  readonly changesAfter: number
+}
+
+/** What else it has to know, of one environment each. */
+export interface JobPart {
+  /** Numbers of events beyond its place that are done. */
+  readonly ahead: readonly number[]
+  /** Customers and payments of whom some event tells something else since: all events are to be asked again. */
+  readonly concerned: Readonly<Partial<Record<Environment, Concerned>>>
+}
+
+export interface Concerned {
+  readonly customerIds: readonly string[]
+  readonly paymentIds: readonly string[]
+}
+
+/** Null where none is under way. */
+export async function loadJob(db: Kysely<Database>): Promise<StoredJob | null> {
+  const stored = await getSetting(db, JOB)
+  return stored === null ? null : (JSON.parse(stored) as StoredJob)
+}
+
+export function saveJob(trx: Transaction<Database>, job: StoredJob): Promise<void> {
+  return setSetting(trx, JOB, JSON.stringify(job))
+}
+
+export async function loadJobParts(db: Kysely<Database>): Promise<readonly JobPart[]> {
+  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${PART}%`).execute()
+  return rows.map(({ value }) => JSON.parse(value) as JobPart)
+}
+
+export async function addJobPart(trx: Transaction<Database>, part: JobPart): Promise<void> {
+  const row = await trx
+    .selectFrom('settings')
+    .select(sql<number>`coalesce(max(cast(substr(key, ${PART.length + 1}) as integer)), 0)`.as('last'))
+    .where('key', 'like', `${PART}%`)
+    .executeTakeFirst()
+  await setSetting(trx, `${PART}${Number(row?.last) + 1}`, JSON.stringify(part))
+}
+
+/** Forgets the job, ended or not, and all of its parts. */
+export async function clearJob(trx: Transaction<Database>): Promise<void> {
+  await trx
+    .deleteFrom('settings')
+    .where((eb) => eb.or([eb('key', '=', JOB), eb('key', 'like', `${PART}%`)]))
+    .execute()
+}

@@ -1,0 +1,149 @@
+import { type Kysely, sql } from 'kysely'
+import { onTestFinished } from 'vitest'
+import type { Policy } from '../../src/entitlements/policy.js'
+import type { EventFilter } from '../../src/entitlements/stored-event.js'
+import type { Delivery } from '../../src/ingest/delivery.js'
+import { createBatchWriter, type WriteBatch } from '../../src/ingest/write-batch.js'
+import type { StateDifference } from '../../src/recompute/compare-group.js'
+import { createRecompute, type Recompute, type RecomputeOptions } from '../../src/recompute/recompute.js'
+import type { RecomputePlan } from '../../src/recompute/run.js'
+import { EPOCH_SETTING } from '../../src/store/change-cursor.js'
+import { openDatabase } from '../../src/store/dialect.js'
+import { migrate } from '../../src/store/migrate.js'
+import { policyInForce, settlePolicy } from '../../src/store/policy.js'
+import type { Database } from '../../src/store/schema.js'
+import { migratedFile } from '../store/migrated-file.js'
+import { SOURCE_COLUMNS } from '../store/source-columns.js'
+
+export const NOW = Date.UTC(2030, 0, 1)
+
+/** Few at once, so that short histories take several turns. */
+const PACE = { seeds: 2, eventsPerTurn: 3, eventsPerSave: 5 }
+
+export interface RecomputeStore {
+  readonly file: string
+  readonly db: Kysely<Database>
+  readonly writeBatch: WriteBatch
+  readonly recompute: Recompute
+  close(): Promise<void>
+}
+
+const BOTH = ['live', 'sandbox'] as const
+
+/** Works everything out again; under another policy, that one is in force from then on. */
+export const REBUILD: RecomputePlan = { scope: BOTH, endpoints: null, policy: null, mode: 'apply' }
+/** Compares everything. */
+export const VERIFY: RecomputePlan = { ...REBUILD, mode: 'compare' }
+
+/** Reads events of one environment again. */
+export function replayOf(
+  filter: Partial<EventFilter> = {},
+  plan: Partial<RecomputePlan> = {},
+): RecomputePlan {
+  const all = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
+  return {
+    scope: { environment: 'live', ...all, ...filter },
+    endpoints: {},
+    policy: null,
+    mode: 'apply',
+    ...plan,
+  }
+}
+
+export async function replayAll({ recompute }: Pick<RecomputeStore, 'recompute'>): Promise<void> {
+  for (const environment of BOTH) await recompute(replayOf({ environment }))
+}
+
+/** All that is stored otherwise than its events say. */
+export async function differencesIn(
+  { recompute }: Pick<RecomputeStore, 'recompute'>,
+  options: RecomputeOptions = {},
+): Promise<StateDifference[]> {
+  const found: StateDifference[] = []
+  await recompute(VERIFY, { ...options, onDifference: (difference) => found.push(difference) })
+  return found
+}
+
+/**
+ * A store as a daemon that was started with this policy keeps it, with deliveries taken in. No write waits for the
+ * disk: what these stores hold is asked of them alone.
+ */
+export async function storeUnder(
+  policy: Policy,
+  deliveries: readonly Delivery[] = [],
+  { file, clock = () => NOW }: { readonly file?: string; readonly clock?: () => number } = {},
+): Promise<RecomputeStore> {
+  const path = file ?? (await migratedFile())
+  const db = openDatabase(path, { readOnly: false })
+  let closed = false
+  const close = async (): Promise<void> => {
+    if (!closed) await db.destroy()
+    closed = true
+  }
+  onTestFinished(close)
+  if (file !== undefined) await migrate(db)
+  await sql`pragma synchronous = off`.execute(db)
+  await settlePolicy(db, policy)
+  const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
+  for (const delivery of deliveries) await writeBatch([delivery])
+  return { file: path, db, writeBatch, recompute: createRecompute({ db, clock, pace: PACE }), close }
+}
+
+/** All that follows from the stored events, and these, as the tables hold it. */
+export async function standing(db: Kysely<Database>) {
+  const { cursor: _, ...tables } = await everything(db)
+  return tables
+}
+
+/** The same, and where the change log stands. */
+export async function everything(db: Kysely<Database>) {
+  const cursor = await db
+    .selectFrom('changes')
+    .select((eb) => eb.fn.max('cursor').as('cursor'))
+    .execute()
+  return {
+    sources: await db
+      .selectFrom('sources')
+      .select(SOURCE_COLUMNS)
+      .orderBy('environment')
+      .orderBy('kind')
+      .orderBy('source_id')
+      .execute(),
+    entitlements: await db
+      .selectFrom('entitlements')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('customer_id')
+      .orderBy('product_id')
+      .execute(),
+    links: await db
+      .selectFrom('payment_links')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('payment_id')
+      .execute(),
+    customers: await db
+      .selectFrom('customers')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('customer_id')
+      .execute(),
+    events: await db.selectFrom('events').selectAll().orderBy('seq').execute(),
+    settings: await db
+      .selectFrom('settings')
+      .selectAll()
+      // Drawn by lot, once for each store.
+      .where('key', '!=', EPOCH_SETTING)
+      .orderBy('key')
+      .execute(),
+    references: await db
+      .selectFrom('customer_references')
+      .selectAll()
+      .orderBy('environment')
+      .orderBy('name')
+      .orderBy('value')
+      .orderBy('customer_id')
+      .execute(),
+    cursor,
+  }
+}

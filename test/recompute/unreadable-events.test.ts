@@ -1,0 +1,176 @@
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { undatedAct } from '../../src/ingest/undated-act.js'
+import { createAccessReader } from '../../src/store/access-reader.js'
+import { createEventReader } from '../../src/store/event-reader.js'
+import { createExplanationReader } from '../../src/store/explanation-reader.js'
+import { loadManualEvent } from '../../src/store/manual-events.js'
+import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
+import { bodyOf, deliveryOf } from '../ingest/wire.js'
+import { alterBody } from '../setup/alter-body.js'
+import {
+  differencesIn,
+  NOW,
+  REBUILD,
+  type RecomputeStore,
+  replayOf,
+  standing,
+  storeUnder,
+  VERIFY,
+} from './recompute-store.js'
+
+const OF_SUB = { subscriptionId: 'sub_1', customerId: 'cus_1', productId: 'pro_1' }
+
+/** One long story, so that its events do not fit into one batch, and somebody else's. */
+const EVENTS = [
+  subscriptionEvent({ id: 'evt_1', type: 'subscription.created', createdAt: minute(1), ...OF_SUB }),
+  paymentEvent({
+    id: 'evt_2',
+    type: 'payment.authorized',
+    createdAt: minute(2),
+    paymentId: 'pay_2',
+    customerId: 'cus_2',
+  }),
+  subscriptionEvent({ id: 'evt_3', type: 'subscription.renewed', createdAt: minute(3), ...OF_SUB }),
+  subscriptionEvent({ id: 'evt_4', type: 'subscription.renewed', createdAt: minute(4), ...OF_SUB }),
+  subscriptionEvent({ id: 'evt_5', type: 'subscription.renewed', createdAt: minute(5), ...OF_SUB }),
+  subscriptionEvent({ id: 'evt_6', type: 'subscription.past_due', createdAt: minute(6), ...OF_SUB }),
+]
+
+const filled = (): Promise<RecomputeStore> =>
+  storeUnder(
+    DOCUMENTED_POLICY,
+    EVENTS.map((event) => deliveryOf(bodyOf(event))),
+  )
+
+async function damage({ db }: RecomputeStore, eventId: string, form = 'not json'): Promise<void> {
+  await db.updateTable('events').set({ normalized: form }).where('event_id', '=', eventId).execute()
+}
+
+const unreadable = (eventId: string) => ({
+  code: 'store_unavailable',
+  message: expect.stringMatching(
+    new RegExp(`^What the event ${eventId} was read as .*latchkey replay.*restore`),
+  ),
+})
+
+async function differences(store: RecomputeStore): Promise<string[]> {
+  return (await differencesIn(store)).map(({ kind, id }) => `${kind} ${id}`)
+}
+
+describe.each(['not json', '{}', 'null', '1,2'])(
+  'an event that is stored as having been read as %s',
+  (form) => {
+    it('stops a rebuild, which says which it is', async () => {
+      const store = await filled()
+      await damage(store, 'evt_5', form)
+      await expect(store.recompute(REBUILD)).rejects.toMatchObject(unreadable('evt_5'))
+    })
+
+    it('is named by its source where all that stands is compared, which goes on', async () => {
+      const store = await filled()
+      await damage(store, 'evt_2', form)
+      await store.db
+        .updateTable('events')
+        .set({ disposition: 'ignored' })
+        .where('event_id', '=', 'evt_3')
+        .execute()
+      expect(await differences(store)).toEqual(['source payment pay_2', 'disposition evt_3'])
+    })
+
+    it('is mended by a replay, in whichever batch it comes', async () => {
+      for (const { id } of EVENTS) {
+        const store = await filled()
+        const before = await standing(store.db)
+        await damage(store, id, form)
+        expect((await store.recompute(replayOf())).counts).toMatchObject({
+          read: 6,
+          changed: 1,
+          recovered: 0,
+        })
+        expect(await standing(store.db)).toEqual(before)
+        await store.close()
+      }
+    })
+  },
+)
+
+it('events of one source that can’t be read are all mended by a replay, also one that was interrupted', async () => {
+  const store = await filled()
+  const before = await standing(store.db)
+  for (const { id } of EVENTS) await damage(store, id)
+  let asked = 0
+  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 1 })
+  await expect(interrupted).rejects.toMatchObject({ code: 'replay_interrupted' })
+  expect((await store.recompute(replayOf())).counts).toMatchObject({ read: 6, changed: 6 })
+  expect(await standing(store.db)).toEqual(before)
+})
+
+it('an event that can’t be read, and whose body is gone, stops a replay, once what can be mended is', async () => {
+  const store = await filled()
+  for (const id of ['evt_2', 'evt_5']) await damage(store, id)
+  await alterBody(store.db, 'evt_5', null)
+  await store.db
+    .updateTable('events')
+    .set({ body_removed: 'expired', body_removed_at: NOW })
+    .where('event_id', '=', 'evt_5')
+    .execute()
+  await expect(store.recompute(replayOf())).rejects.toMatchObject(unreadable('evt_5'))
+  const { rows } = await sql<{ event_id: string }>`
+    select event_id from events where not json_valid(normalized)`.execute(store.db)
+  expect(rows).not.toContainEqual({ event_id: 'evt_2' })
+})
+
+it('an event that can’t be read is named by whatever else reads it', async () => {
+  const store = await filled()
+  const { db } = store
+  await damage(store, 'evt_2')
+  const explain = createExplanationReader(db, () => NOW, DOCUMENTED_POLICY)
+  await expect(
+    explain({ environment: 'live', customerId: 'cus_2', productId: 'pro_1', at: null }),
+  ).rejects.toMatchObject(unreadable('evt_2'))
+  await expect(createEventReader(db)({ environment: 'live', eventId: 'evt_2' })).rejects.toMatchObject(
+    unreadable('evt_2'),
+  )
+  await expect(loadManualEvent(db, 'live', 'evt_2')).rejects.toMatchObject(unreadable('evt_2'))
+  await expect(store.recompute({ ...VERIFY, policy: DOCUMENTED_POLICY })).rejects.toMatchObject(
+    unreadable('evt_2'),
+  )
+})
+
+it('an event that can’t be read keeps none out that comes later to its source', async () => {
+  const store = await filled()
+  await damage(store, 'evt_2')
+  const late = paymentEvent({
+    id: 'evt_7',
+    type: 'payment.refunded',
+    createdAt: minute(3),
+    paymentId: 'pay_2',
+    customerId: 'cus_2',
+  })
+  await store.writeBatch([deliveryOf(bodyOf(late))])
+  const read = createAccessReader(store.db, () => NOW)
+  expect(await read({ environment: 'live', customerId: 'cus_2', at: null })).toMatchObject({
+    entitlements: [{ status: 'refunded' }],
+  })
+})
+
+it('something done by hand that can’t be read is named, also where it belongs to no source', async () => {
+  const store = await filled()
+  const undated = undatedAct({
+    id: 'man_1',
+    type: 'manual.blocked',
+    customerId: 'cus_2',
+    actor: 'support',
+    reason: null,
+  })
+  await store.writeBatch([{ environment: 'live', undated }])
+  await damage(store, 'man_1')
+  await expect(differences(store)).rejects.toMatchObject(unreadable('man_1'))
+  const read = createAccessReader(store.db, () => NOW)
+  await expect(read({ environment: 'live', customerId: 'cus_2', at: null })).rejects.toMatchObject(
+    unreadable('man_1'),
+  )
+  await expect(store.recompute(REBUILD)).rejects.toMatchObject(unreadable('man_1'))
+})
