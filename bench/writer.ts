@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3'
-import { openWriter } from '../src/ingest/writer.js'
+import { openWriter } from '../src/daemon/writer.js'
 import { openStore } from '../src/store/store.js'
 import { readOptions } from './options.js'
 import { anyStoredSubscriber, storedCustomer } from './sample/customers.js'

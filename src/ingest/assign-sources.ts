@@ -2,7 +2,6 @@ import type { Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import { linkOf, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { BatchMemory } from '../store/batch-memory.js'
 import type { PaymentMove } from '../store/events.js'
 import { learnLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
@@ -24,11 +23,10 @@ export async function assignSources(
   trx: Transaction<Database>,
   environment: Environment,
   events: readonly NormalizedEvent[],
-  lately?: BatchMemory,
 ): Promise<Assignment> {
   const paymentIds = [...new Set(events.map(paymentOf).filter((id) => id !== null))]
   const namings = events.map(linkOf).filter((link) => link !== null)
-  const { links, changes } = await learnLinks(trx, environment, paymentIds, namings, lately)
+  const { links, changes } = await learnLinks(trx, environment, paymentIds, namings)
   const subscriptionOf = (paymentId: string) => links.get(paymentId)?.subscriptionId
   return {
     sources: new Map(events.map((event) => [event.id, sourceOf(event, subscriptionOf)])),

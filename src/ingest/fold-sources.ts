@@ -6,7 +6,6 @@ import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.j
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { BatchMemory } from '../store/batch-memory.js'
 import { movePaymentEvents, setDispositions } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { deleteSources, loadSources, readHistory, type StoredSource, saveSources } from '../store/sources.js'
@@ -56,10 +55,9 @@ export async function foldIntoSources(
   environment: Environment,
   fresh: readonly FreshEvent[],
   policy: Policy,
-  lately: BatchMemory,
 ): Promise<FoldedEvents> {
   const events = fresh.map(({ event }) => event)
-  const assignment = await assignSources(trx, environment, events, lately)
+  const assignment = await assignSources(trx, environment, events)
   const { sources } = assignment
   const saved = await loadSources(trx, environment, keysIn(assignment))
   const { touched, moves } = touchSources(fresh, assignment, saved)

@@ -1,6 +1,5 @@
 import type { Transaction } from 'kysely'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { BatchMemory } from '../store/batch-memory.js'
 import { markDeleted } from '../store/customers.js'
 import type { Database } from '../store/schema.js'
 
@@ -9,13 +8,11 @@ export function markDeletions(
   trx: Transaction<Database>,
   environment: Environment,
   events: readonly NormalizedEvent[],
-  lately?: BatchMemory,
 ): Promise<void> {
   const deletions = events.filter(({ type }) => type === 'customer.deleted')
   return markDeleted(
     trx,
     environment,
     deletions.flatMap(({ customerId, createdAt: at }) => (customerId === null ? [] : [{ customerId, at }])),
-    lately,
   )
 }

@@ -2,7 +2,6 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ErasedPeople } from '../provider/known-people.js'
-import { type BatchMemory, createKeptMemory } from '../store/batch-memory.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
@@ -49,7 +48,6 @@ interface BatchTerms {
   readonly policy: Policy
   /** Null: nobody is erased. */
   readonly people: ErasedPeople | null
-  readonly lately: BatchMemory
 }
 
 /**
@@ -57,7 +55,6 @@ interface BatchTerms {
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
-  const kept = createKeptMemory()
   /** Nobody else erases; null: not known yet, or not any more. */
   let erased: ErasedIds | null = null
 
@@ -66,8 +63,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       'undated' in one ? one : prepare(one),
     )
     const environments = new Set(deliveries.map(({ environment }) => environment))
-    const committed = await db.transaction().execute(async (trx) => {
-      const lately = kept.begin(trx)
+    return db.transaction().execute(async (trx) => {
       const known = erased ?? (await loadErasedIds(trx))
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
@@ -80,31 +76,26 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
         const { deliveries, customerIds } = await write(trx, environment, own, {
           policy: inForce,
           people: erasedPeople(ids, environment),
-          lately,
         })
         for (const result of deliveries) written.set(result.prepared, result)
         touched.push({ environment, customerIds })
       }
-      // An erasure takes out of the tables what is remembered.
-      if (ids === known) kept.end(trx)
       return { deliveries: prepared.map((one) => written.get(one) as WrittenDelivery), touched }
     })
-    kept.committed()
-    return committed
   }
 
   async function write(
     trx: Transaction<Database>,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
-    { policy: inForce, people, lately }: BatchTerms,
+    { policy: inForce, people }: BatchTerms,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
     const first = await nextSeq(trx)
     const numbered = fresh.flatMap(({ normalized }, i) =>
       normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
     )
-    const folded = await foldIntoSources(trx, environment, numbered, inForce, lately)
+    const folded = await foldIntoSources(trx, environment, numbered, inForce)
     const now = clock()
     const hidden = hideErased([...fresh, ...repeated], folded, people, now)
     const shown = fresh.map((one) => hidden.get(one) ?? one)
@@ -120,8 +111,8 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       ),
     )
 
-    await saveCustomerFacts(trx, environment, events, lately)
-    await markDeletions(trx, environment, events, lately)
+    await saveCustomerFacts(trx, environment, events)
+    await markDeletions(trx, environment, events)
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     if (people !== null) await eraseFrom(trx, environment, { folded, events, people, now })

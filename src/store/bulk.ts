@@ -1,27 +1,18 @@
-import { type CompiledQuery, type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
-import { runEachOf } from './dialect.js'
+import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import { forEach } from './dialect.js'
 import type { Database } from './schema.js'
 
 type Value = string | number | Buffer | null
 export type Row = readonly Value[]
 
-/** Answers what the statement returns for all rows together, in no order. */
+/** Runs once for each row, in their order, and answers what it returns for all of them. */
 export type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
 
-/**
- * Numbers of rows that a statement is written for where rows are told together. Composing and preparing one takes
- * longer than running it, so that every number of rows is made of these few.
- */
-const SIZES = [64, 16, 4, 1] as const
-
-/**
- * A statement about any number of rows of equal length, told as `values (…), (…)`. It holds no other parameter,
- * and each row stands for itself: they are told in parts.
- */
+/** A statement about a row, told as `values (…)`; it holds no other parameter. */
 export function bulkStatement<Answer = never>(
-  write: (rows: RawBuilder<unknown>) => RawBuilder<Answer>,
+  write: (row: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
-  return statementAbout((rows) => write(valuesOf(rows)))
+  return statementAbout((row) => write(sql`values (${sql.join(row)})`))
 }
 
 /** A statement about the rows of a table in which these columns are as told. */
@@ -29,44 +20,23 @@ export function bulkLookup<Answer = never>(
   columns: readonly string[],
   write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
-  const refs = columns.map((column) => sql.ref(column))
-  return statementAbout((rows) => {
-    const [only] = rows
-    // Of one row plainly: a list of one is made a table first, which takes longer than finding the row.
-    if (only === undefined || rows.length > 1) return write(sql`(${sql.join(refs)}) in (${valuesOf(rows)})`)
-    return write(
+  return statementAbout((row) =>
+    write(
       sql.join(
-        refs.map((ref, i) => sql`${ref} = ${only[i]}`),
+        columns.map((column, i) => sql`${sql.ref(column)} = ${row[i]}`),
         sql` and `,
       ),
-    )
-  })
+    ),
+  )
 }
 
-function statementAbout<Answer>(write: (rows: readonly Row[]) => RawBuilder<Answer>): BulkStatement<Answer> {
-  const compiled = new WeakMap<object, Map<number, CompiledQuery<Answer>>>()
-  const compiledFor = (db: Kysely<Database>, [first = []]: readonly Row[], size: number) => {
-    const { adapter } = db.getExecutor()
-    const sizes = compiled.get(adapter) ?? new Map<number, CompiledQuery<Answer>>()
-    compiled.set(adapter, sizes)
-    const query = sizes.get(size) ?? write(Array<Row>(size).fill(first)).compile(db)
-    sizes.set(size, query)
-    return query
-  }
+function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
+  let text: string | null = null
   return async (db, rows) => {
-    if (rows.length === 0) return []
-    const runEach = runEachOf(db)
-    if (runEach !== null) return runEach(compiledFor(db, rows, 1).sql, rows) as Answer[]
-    const answers: Answer[] = []
-    let told = 0
-    for (const size of SIZES) {
-      for (; rows.length - told >= size; told += size) {
-        const part = rows.slice(told, told + size)
-        const query: CompiledQuery<Answer> = { ...compiledFor(db, part, size), parameters: part.flat() }
-        for (const answer of (await db.executeQuery(query)).rows) answers.push(answer)
-      }
-    }
-    return answers
+    const [first] = rows
+    if (first === undefined) return []
+    text ??= write(first).compile(db).sql
+    return (await forEach(db, text, rows)) as Answer[]
   }
 }
 
@@ -77,7 +47,7 @@ export function bulkInsert<Table extends keyof Database, Column extends ColumnOf
   otherwise: RawBuilder<unknown> = sql``,
 ): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Column>[]) => Promise<void> {
   const names = sql.join(columns.map((column) => sql.ref(column)))
-  const insert = bulkStatement((rows) => sql`insert into ${sql.table(table)} (${names}) ${rows} ${otherwise}`)
+  const insert = bulkStatement((row) => sql`insert into ${sql.table(table)} (${names}) ${row} ${otherwise}`)
   return async (db, rows) => {
     await insert(
       db,
@@ -108,8 +78,4 @@ export function bulkUpsert<
 type ColumnOf<Table extends keyof Database> = keyof Database[Table] & string
 type InsertedRow<Table extends keyof Database, Column extends ColumnOf<Table>> = {
   readonly [Name in Column]: SelectType<Database[Table][Name]>
-}
-
-function valuesOf(rows: readonly Row[]): RawBuilder<unknown> {
-  return sql`values ${sql.join(rows.map((row) => sql`(${sql.join(row)})`))}`
 }

@@ -1,7 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import type { BatchMemory } from './batch-memory.js'
 import { bulkInsert, bulkLookup } from './bulk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
@@ -30,22 +29,11 @@ export function saveReferences(
   trx: Transaction<Database>,
   environment: Environment,
   tellings: readonly CustomerTelling[],
-  lately?: BatchMemory,
 ): Promise<void> {
-  const told = tellings.flatMap((telling) => referencesOf(environment, telling))
-  if (lately === undefined) return insert(trx, told)
-  // Most events carry the reference that the one before carried.
-  const news = told.filter((reference) => {
-    const text = textOf(reference)
-    const isNew = lately.references.get(text) === undefined
-    if (isNew) lately.references.set(text, true)
-    return isNew
-  })
-  return insert(trx, news)
-}
-
-function textOf({ environment, name, value, customer_id: customerId }: CustomerReferencesTable): string {
-  return JSON.stringify([environment, name, value, customerId])
+  return insert(
+    trx,
+    tellings.flatMap((telling) => referencesOf(environment, telling)),
+  )
 }
 
 /** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */

@@ -1,12 +1,10 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import type { BatchMemory } from './batch-memory.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
 import { addFacts, type CustomerFacts, type CustomerRecord, type CustomerTelling } from './customer-facts.js'
 import { saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './id-page.js'
-import { customerKey } from './keys.js'
 import { markAccountHolders } from './mark-account-holders.js'
 import type { CustomersTable, Database } from './schema.js'
 
@@ -67,21 +65,20 @@ export async function saveCustomerFacts(
   trx: Transaction<Database>,
   environment: Environment,
   tellings: readonly CustomerTelling[],
-  lately?: BatchMemory,
 ): Promise<void> {
   const byCustomer = new Map<string, CustomerTelling[]>()
   for (const telling of tellings) {
     if (telling.customerId === null) continue
     byCustomer.set(telling.customerId, [...(byCustomer.get(telling.customerId) ?? []), telling])
   }
-  const stored = await recallCustomers(trx, environment, [...byCustomer.keys()], lately)
+  const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
   const records = [...byCustomer].flatMap(([customerId, told]) => {
     const known = stored.get(customerId)
     const facts = told.reduce(addFacts, known?.facts ?? {})
     return facts === known?.facts ? [] : [{ customerId, facts, deletedAt: known?.deletedAt ?? null }]
   })
-  await saveCustomers(trx, environment, stored, records, lately)
-  await saveReferences(trx, environment, tellings, lately)
+  await saveCustomers(trx, environment, stored, records)
+  await saveReferences(trx, environment, tellings)
 }
 
 /** Marks customers as deleted at the provider, by the newest telling of it; what is known of them stays. */
@@ -89,7 +86,6 @@ export async function markDeleted(
   trx: Transaction<Database>,
   environment: Environment,
   deletions: readonly { readonly customerId: string; readonly at: number }[],
-  lately?: BatchMemory,
 ): Promise<void> {
   const newest = new Map<string, number>()
   for (const { customerId, at } of deletions) {
@@ -101,24 +97,7 @@ export async function markDeleted(
     facts: stored.get(customerId)?.facts ?? {},
     deletedAt: Math.max(at, stored.get(customerId)?.deletedAt ?? at),
   }))
-  await saveCustomers(trx, environment, stored, records, lately)
-}
-
-/** Asks the table only about customers of whom no batch has heard lately. */
-async function recallCustomers(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-  lately: BatchMemory | undefined,
-): Promise<ReadonlyMap<string, CustomerRecord>> {
-  const recalled = new Map<string, CustomerRecord>()
-  for (const id of customerIds) {
-    const record = lately?.customers.get(customerKey(environment, id))
-    if (record !== undefined) recalled.set(id, record)
-  }
-  const unknown = customerIds.filter((id) => !recalled.has(id))
-  for (const [id, record] of await loadCustomers(trx, environment, unknown)) recalled.set(id, record)
-  return recalled
+  await saveCustomers(trx, environment, stored, records)
 }
 
 const KEY = ['environment', 'customer_id'] as const
@@ -134,7 +113,6 @@ export async function saveCustomers(
   environment: Environment,
   stored: ReadonlyMap<string, CustomerRecord>,
   records: readonly CustomerRecord[],
-  lately?: BatchMemory,
 ): Promise<void> {
   const isAsBefore = (names: readonly (keyof CustomerFacts)[], record: CustomerRecord): boolean => {
     const known = stored.get(record.customerId)
@@ -150,7 +128,6 @@ export async function saveCustomers(
   const row = (record: CustomerRecord) => toRow(environment, record)
   await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))
   await upsertAll(trx, records.filter((record) => !isFoundAsBefore(record)).map(row))
-  for (const record of records) lately?.customers.set(customerKey(environment, record.customerId), record)
 }
 
 function toRow(environment: Environment, { customerId, facts, deletedAt }: CustomerRecord): CustomersTable {

@@ -10,7 +10,6 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
   sql,
-  type Transaction,
 } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { openConnection } from './connection.js'
@@ -83,39 +82,34 @@ class LocalAdapter extends SqliteAdapter {
     return true
   }
 
-  readonly runEach: RunEach = (text, rows) => {
+  runEach(text: string, rows: readonly (readonly unknown[])[]): unknown[] {
     const statement = this.#prepare(text)
-    if (statement.reader) return rows.flatMap((row) => statement.all(row))
-    for (const row of rows) statement.run(row)
-    return []
+    if (!statement.reader) {
+      for (const row of rows) statement.run(row)
+      return []
+    }
+    const answers: unknown[] = []
+    for (const row of rows) for (const answer of statement.all(row)) answers.push(answer)
+    return answers
   }
 }
 
-/** Runs one statement for each of the rows, in their order, and answers what it returns for all of them. */
-export type RunEach = (text: string, rows: readonly (readonly unknown[])[]) => unknown[]
-
 /**
- * How a statement about many rows is run for each of them, at once; null where they are better told together.
- * Within a transaction only: it has the connection to itself.
+ * Runs one statement for each of the rows, in their order, and answers what it returns for all of them.
  *
  * To reach this database is a call. Told many rows at once, it would keep a journal of its own for each such
  * statement, in a file, with every page that the statement changes (the statements of a batch took twice as long).
  */
-export function runEachOf(trx: Kysely<Database>): RunEach | null {
-  const { adapter } = trx.getExecutor()
-  return trx.isTransaction && adapter instanceof LocalAdapter ? adapter.runEach : null
-}
-
-/** By this connection, and beside it. One statement about both takes more than twice as long. */
-const WRITES_SEEN = ['select total_changes() as seen', 'pragma data_version'] as const
-
-/**
- * Is another text as soon as anything was written since, be it on this connection, rolled back or not, or beside it;
- * null where the database does not tell.
- */
-export function writesSeenBy(trx: Transaction<Database>): string | null {
-  const runEach = runEachOf(trx)
-  return runEach === null ? null : JSON.stringify(WRITES_SEEN.map((text) => runEach(text, [[]])))
+export async function forEach(
+  db: Kysely<Database>,
+  text: string,
+  rows: readonly (readonly unknown[])[],
+): Promise<unknown[]> {
+  const adapter = db.getExecutor().adapter as LocalAdapter
+  // Outside a transaction the connection may be in the middle of somebody else's.
+  return db.isTransaction
+    ? adapter.runEach(text, rows)
+    : db.connection().execute(async () => adapter.runEach(text, rows))
 }
 
 class ImmediateDriver extends SqliteDriver {

@@ -10,12 +10,3 @@ export interface StoredSourceKey extends SourceKey {
 export function eventKey(environment: Environment, eventId: string): string {
   return `${environment} ${eventId}`
 }
-
-/** The same for a payment or a customer of one environment. */
-export function paymentKey(environment: Environment, paymentId: string): string {
-  return `${environment} ${paymentId}`
-}
-
-export function customerKey(environment: Environment, customerId: string): string {
-  return `${environment} ${customerId}`
-}

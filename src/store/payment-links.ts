@@ -1,9 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { isNewerLink, type PaymentLink } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
-import type { BatchMemory } from './batch-memory.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
-import { paymentKey } from './keys.js'
 import type { Database, PaymentLinksTable } from './schema.js'
 
 /** A payment whose events now belong to another source: a subscription (`to`) that is not the one before, if any. */
@@ -60,16 +58,14 @@ export async function learnLinks(
   environment: Environment,
   paymentIds: readonly string[],
   namings: readonly PaymentLink[],
-  lately?: BatchMemory,
 ): Promise<LearnedLinks> {
-  const stored = await recallLinks(trx, environment, paymentIds, lately)
+  const stored = await loadLinks(trx, environment, paymentIds)
   const newest = new Map<string, PaymentLink>()
   for (const naming of namings) {
     const known = newest.get(naming.paymentId) ?? stored.get(naming.paymentId)
     if (isNewerLink(naming, known)) newest.set(naming.paymentId, naming)
   }
   await saveLinks(trx, environment, [...newest.values()])
-  for (const [paymentId, link] of newest) lately?.links.set(paymentKey(environment, paymentId), link)
   const changes = [...newest.values()]
     .map(({ paymentId, subscriptionId, linkedBy }) => ({
       paymentId,
@@ -79,30 +75,6 @@ export async function learnLinks(
     }))
     .filter(({ from, to }) => from !== to)
   return { links: new Map([...stored, ...newest]), changes }
-}
-
-/** Asks the table only about payments of which no batch has heard lately. */
-async function recallLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  paymentIds: readonly string[],
-  lately: BatchMemory | undefined,
-): Promise<ReadonlyMap<string, PaymentLink>> {
-  if (lately === undefined) return loadLinks(trx, environment, paymentIds)
-  const recalled = new Map<string, PaymentLink>()
-  const unknown: string[] = []
-  for (const paymentId of paymentIds) {
-    const link = lately.links.get(paymentKey(environment, paymentId))
-    if (link === undefined) unknown.push(paymentId)
-    else if (link !== null) recalled.set(paymentId, link)
-  }
-  const loaded = await loadLinks(trx, environment, unknown)
-  for (const paymentId of unknown) {
-    const link = loaded.get(paymentId) ?? null
-    lately.links.set(paymentKey(environment, paymentId), link)
-    if (link !== null) recalled.set(paymentId, link)
-  }
-  return recalled
 }
 
 const upsert = bulkUpsert(

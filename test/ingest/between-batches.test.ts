@@ -86,17 +86,17 @@ it('a batch builds on nothing of one that failed', async () => {
   expect(await rowsOf(db)).toEqual(TWO_OF_EACH)
 })
 
-it('batches leave in the tables what batches that remember nothing do', async () => {
-  const [remembering, forgetting] = [await temporaryStore(), await temporaryStore()]
-  const write = writerOn(remembering)
+it('one writer leaves in the tables what a new one for each batch does', async () => {
+  const [one, others] = [await temporaryStore(), await temporaryStore()]
+  const write = writerOn(one)
   const events = Array.from({ length: 40 }, (_, n) => eventOf(`cus_${(n * n) % 7}`))
   for (const event of events) {
     await write([event])
-    await writerOn(forgetting)([event])
+    await writerOn(others)([event])
   }
   for (const table of [...TABLES, 'entitlements'] as const) {
     const [lately, anew] = await Promise.all(
-      [remembering, forgetting].map((db) => db.selectFrom(table).selectAll().execute()),
+      [one, others].map((db) => db.selectFrom(table).selectAll().execute()),
     )
     expect(lately).toEqual(anew)
   }
