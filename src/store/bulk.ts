@@ -31,11 +31,13 @@ export function bulkLookup<Answer = never>(
 }
 
 function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
-  let text: string | null = null
+  const texts = new WeakMap<object, string>()
   return async (db, rows) => {
     const [first] = rows
     if (first === undefined) return []
-    text ??= write(first).compile(db).sql
+    const { adapter } = db.getExecutor()
+    const text = texts.get(adapter) ?? write(first).compile(db).sql
+    texts.set(adapter, text)
     return (await forEach(db, text, rows)) as Answer[]
   }
 }
