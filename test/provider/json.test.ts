@@ -98,6 +98,17 @@ describe('a key that comes twice', () => {
     expect(reasonOf(body)).toBeNull()
   })
 
+  it('is told from others that are written with escapes, whatever was parsed before', () => {
+    const name = fc.constantFrom('"', '\\', ':', 'a', '__proto__')
+    const value = fc.oneof(fc.integer(), fc.dictionary(name, fc.integer(), { noNullPrototype: true }))
+    fc.assert(
+      fc.property(fc.dictionary(name, value, { noNullPrototype: true }), (object) => {
+        expect(parseJsonBody(Buffer.from(JSON.stringify(object)))).toEqual({ ok: true, object })
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
   it('is found wherever it is put in any JSON', () => {
     const key = fc.oneof(
       fc.string({ unit: 'binary' }),
