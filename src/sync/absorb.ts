@@ -95,7 +95,9 @@ export function createAbsorb({
       const grounds = await groundsOf(db, environment, [...customerIds])
       const planned = planDesires(grounds, opens)
       desires.push(...planned)
-      await keepReasons(planned, grounds, opens, changed)
+      // What has changed since they were read is in the grounds already, and may be the reason.
+      const since = await loadAllChanges(db, changed.at(-1)?.cursor ?? after, CHUNK)
+      await keepReasons(planned, grounds, opens, [...changed, ...since])
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
     await writeSync('absorb', { desires, cursor, marks })
