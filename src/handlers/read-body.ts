@@ -10,7 +10,7 @@ const MAX_TINY_PIECES = 2_048
 const TINY_BYTES = 64
 
 /** Whether a body comes in far too many pieces, for what it is. */
-export function isGround(pieces: number, bytes: number, most = MAX_TINY_PIECES): boolean {
+export function isInTinyPieces(pieces: number, bytes: number, most = MAX_TINY_PIECES): boolean {
   return pieces > most && bytes < pieces * TINY_BYTES
 }
 
@@ -74,7 +74,7 @@ function collect(req: IncomingMessage, maxBytes: number, roomForLarge: number): 
       pieces += 1
       const needed = size + chunk.length
       if (needed > maxBytes) return settle(() => reject(tooLarge(maxBytes)))
-      if (isGround(pieces, needed)) return settle(() => reject(tooManyPieces()))
+      if (isInTinyPieces(pieces, needed)) return settle(() => reject(tooManyPieces()))
       if (needed > buffer.length && !grow(Math.max(needed, Math.min(2 * buffer.length, mostBytes)))) {
         return settle(() => reject(NO_ROOM))
       }

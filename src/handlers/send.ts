@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { isGround } from './read-body.js'
+import { isInTinyPieces } from './read-body.js'
 
 /** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
 const LINGER_MS = 2_000
@@ -70,7 +70,7 @@ function endAfterBody(res: ServerResponse): void {
   const drop = (piece: Buffer) => {
     pieces += 1
     bytes += piece.length
-    if (!isGround(pieces, bytes, LINGER_PIECES)) return
+    if (!isInTinyPieces(pieces, bytes, LINGER_PIECES)) return
     res.req.off('data', drop)
     end()
     res.req.socket.destroySoon()
