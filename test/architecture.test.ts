@@ -19,8 +19,12 @@ const MAY_IMPORT: Readonly<
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
-  handlers: { code: ['errors', 'provider'], typesOf: ['entitlements', 'ingest', 'recompute', 'sync'] },
-  jobs: { code: ['errors', 'ingest', 'sync'] },
+  handlers: {
+    code: ['errors', 'provider'],
+    typesOf: ['entitlements', 'ingest', 'operations', 'recompute', 'sync'],
+  },
+  operations: { code: ['errors', 'store'] },
+  jobs: { code: ['errors', 'ingest', 'operations'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
@@ -31,6 +35,7 @@ const MAY_IMPORT: Readonly<
       'ingest',
       'recompute',
       'jobs',
+      'operations',
       'sync',
       'store',
       'provider',
@@ -45,6 +50,7 @@ const MAY_IMPORT: Readonly<
       'daemon',
       'handlers',
       'ingest',
+      'operations',
       'recompute',
       'sync',
       'store',
@@ -199,7 +205,9 @@ describe('the architecture', () => {
   it('loads for every command line only what says which commands there are', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
-    expect(loaded.filter((file) => /^src\/(store|ingest|recompute|jobs|daemon)\b/.test(file))).toEqual([])
+    expect(
+      loaded.filter((file) => /^src\/(store|ingest|recompute|operations|jobs|daemon)\b/.test(file)),
+    ).toEqual([])
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 

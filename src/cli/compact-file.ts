@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
-import { compact } from '../store/compact.js'
-import { openDatabase } from '../store/dialect.js'
-import { emptyLog } from '../store/empty-log.js'
-import { removeLeftBehind } from '../store/left-behind.js'
-import { lockStore } from '../store/lock.js'
-import { placeOf } from '../store/place.js'
+import { compact } from '../store/sqlite/compact.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
+import { emptyLog } from '../store/sqlite/empty-log.js'
+import { removeLeftBehind } from '../store/sqlite/left-behind.js'
+import { lockStore } from '../store/sqlite/lock.js'
+import { placeOf } from '../store/sqlite/place.js'
 import { assertDatabase } from './assert-database.js'
 
 /**

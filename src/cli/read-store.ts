@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { openDatabase } from '../store/dialect.js'
 import { pendingMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
 import { assertDatabase } from './assert-database.js'
 
 /**

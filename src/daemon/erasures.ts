@@ -4,7 +4,7 @@ import type { Config } from '../config/types.js'
 import { createErase, ERASED_AFTER_DELETION, type Erase, type EraseDeps } from '../ingest/erase.js'
 import { createFinishing } from '../jobs/finishing.js'
 import { startPrivacySchedule } from '../jobs/privacy-schedule.js'
-import type { Schedule } from '../jobs/schedule.js'
+import type { Schedule } from '../operations/schedule.js'
 import type { ErasureRecord } from '../store/erasures.js'
 import type { Writer } from './writer.js'
 

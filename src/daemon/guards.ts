@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { isStoreBroken } from '../store/connection.js'
+import { isStoreBroken } from '../store/sqlite/connection.js'
 
 /** Does something more with every call of a function. */
 export type Guard = <Args extends readonly unknown[], Answer>(

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/types.js'
-import { createBackupGauge } from '../jobs/backup-gauge.js'
-import type { Schedule } from '../jobs/schedule.js'
-import { startScheduledBackups } from '../jobs/scheduled-backups.js'
-import { createBackupFolder } from '../store/backup-folder.js'
-import { startBackup } from '../store/start-backup.js'
+import { createBackupFolder } from '../operations/backup-folder.js'
+import { createBackupGauge } from '../operations/backup-gauge.js'
+import type { Schedule } from '../operations/schedule.js'
+import { startScheduledBackups } from '../operations/scheduled-backups.js'
+import { startBackup } from '../operations/start-backup.js'
 
 /** Null where the config asks for none. */
 export function scheduledBackups(

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Config } from '../config/types.js'
-import { createBackupFolder } from '../store/backup-folder.js'
+import { createBackupFolder } from '../operations/backup-folder.js'
 import { countUnreadable, erasureFileOf } from '../store/erasure-file.js'
 
 export interface OpenedStore {

@@ -1,8 +1,8 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { WorkOptions } from '../ingest/work-options.js'
-import { startCheckpoints } from '../store/checkpoint.js'
-import { openDatabase } from '../store/dialect.js'
 import { erasureFileOf } from '../store/erasure-file.js'
+import { startCheckpoints } from '../store/sqlite/checkpoint.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
 import { createWriter, type Writer } from './writer.js'
 

@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
-import type { DeliveryGap } from '../ingest/delivery-gaps.js'
+import type { DeliveryGap } from '../operations/delivery-gaps.js'
 import type { Environment } from '../provider/event.js'
 
 export interface StoreMetricsDeps {

@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { createErasedPeople, type ErasedPeople } from '../provider/known-people.js'
-import { compactIfQuick } from '../store/compact.js'
-import { emptyLog } from '../store/empty-log.js'
 import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import type { Database } from '../store/schema.js'
+import { compactIfQuick } from '../store/sqlite/compact.js'
+import { emptyLog } from '../store/sqlite/empty-log.js'
 import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import {
   loadUnfinishedErasures,

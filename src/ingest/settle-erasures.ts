@@ -1,5 +1,4 @@
 import type { Kysely } from 'kysely'
-import { openDatabase } from '../store/dialect.js'
 import { addFingerprints, type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import { loadDoubt, saveDoubt } from '../store/erasure-doubt.js'
 import {
@@ -14,6 +13,7 @@ import {
 import { keepFingerprintKey } from '../store/fingerprint-key.js'
 import { loadErasureActs } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
 import type { RecordedDelivery } from './delivery.js'
 import { erasureEvent } from './erase.js'
 import { isErasure } from './erased-people.js'

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { everyMinute, type Schedule } from './schedule.js'
+import { everyMinute, type Schedule } from '../operations/schedule.js'
 
 export interface PrivacyScheduleDeps {
   readonly finishErasures: () => Promise<void>

@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
-import { backUp } from './backup.js'
 import { isLatchkeySchema, pendingMigrations } from './migrate.js'
 import type { Database } from './schema.js'
+import { backUp } from './sqlite/backup.js'
 
 /**
  * Keeps a database as it is before the first pending step of the schema, beside it (`<file>.before-<step>`): the older

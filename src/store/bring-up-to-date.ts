@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import { LatchkeyError } from '../errors.js'
 import { backUpBeforeMigration } from './back-up-before-migration.js'
-import { openDatabase } from './dialect.js'
-import { removeLeftBehind } from './left-behind.js'
-import { lockStore } from './lock.js'
 import { migrate } from './migrate.js'
-import { placeOf } from './place.js'
 import type { Database } from './schema.js'
+import { openDatabase } from './sqlite/dialect.js'
+import { removeLeftBehind } from './sqlite/left-behind.js'
+import { lockStore } from './sqlite/lock.js'
+import { placeOf } from './sqlite/place.js'
 
 export interface BroughtUpToDate {
   /** The steps of the schema that ran, oldest first; none where it was up to date. */

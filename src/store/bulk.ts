@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
-import { forEach } from './dialect.js'
 import type { Database } from './schema.js'
+import { forEach } from './sqlite/dialect.js'
 
 type Value = string | number | Buffer | null
 export type Row = readonly Value[]

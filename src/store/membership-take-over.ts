@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
-import { openDatabase } from './dialect.js'
 import { type Membership, type MembershipKey, membershipOf, saveMemberships } from './membership.js'
 import { keepMovedGroup, loadMovedGroups } from './moved-groups.js'
 import { loadOwedUnbans, oweUnban } from './owed-unbans.js'
 import type { Database } from './schema.js'
+import { openDatabase } from './sqlite/dialect.js'
 import { markForSync } from './sync-marks.js'
 
 /** Bounds memory, whatever the size of the community. */

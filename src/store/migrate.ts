@@ -4,9 +4,9 @@ import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { compareText } from '../entitlements/order.js'
 import { LatchkeyError } from '../errors.js'
-import { COLUMN_TYPES } from './dialect.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
+import { COLUMN_TYPES } from './sqlite/dialect.js'
 
 /** Where the migrator keeps the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'

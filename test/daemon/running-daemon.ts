@@ -9,8 +9,8 @@ import { loadConfig } from '../../src/config/load.js'
 import { type Daemon, startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
-import { openDatabase } from '../../src/store/dialect.js'
 import type { Database } from '../../src/store/schema.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 
 /** Noon, and half a second: between two whole seconds, so that no rounding hides. */
 export const NOW = Date.parse('2026-03-01T12:00:00.500Z')

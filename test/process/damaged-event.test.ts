@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { openDatabase } from '../../src/store/dialect.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import type { ProgramExit } from '../setup/program.js'
 import { runHere } from './in-process.js'
 import { customerStory, deliver } from './load.js'

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openDatabase } from '../../src/store/dialect.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { latchkey, runProgram } from '../setup/program.js'
 import { customerStory, deliver } from './load.js'
 import { configuredFolder, kill, type ServedDaemon, serve } from './served.js'

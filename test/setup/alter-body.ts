@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { NormalizedEvent } from '../../src/provider/event.js'
-import { openDatabase } from '../../src/store/dialect.js'
 import type { Database } from '../../src/store/schema.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { rewriteBody } from '../../src/store/stored-bodies.js'
 
 /** Changes the bytes of an event that a store holds, and nothing else of it: as a disk or a hand would. */

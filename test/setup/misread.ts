@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { openDatabase } from '../../src/store/dialect.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 
 /** Bytes that were delivered, and the ones that are to stand in their place. */
 export interface Misreading {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { openDatabase } from '../../src/store/dialect.js'
 import { migrate } from '../../src/store/migrate.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { temporaryFile } from './temporary-store.js'
 
 let migrated: Buffer | undefined

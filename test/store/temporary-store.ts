@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { onTestFinished } from 'vitest'
-import { openDatabase } from '../../src/store/dialect.js'
 import { migrate } from '../../src/store/migrate.js'
 import type { Database } from '../../src/store/schema.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 
 /** A path for a database that is not there yet, in a folder that goes when the test ends. */
 export function temporaryFile(): string {

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
 import { isExplained } from '../../errors.js'
-import { createBackupFolder } from '../../store/backup-folder.js'
+import { createBackupFolder } from '../../operations/backup-folder.js'
 import { eventsEverStored, eventsEverStoredIn } from '../../store/events-ever-stored.js'
 import type { Database } from '../../store/schema.js'
 import { counted, durationText } from './amounts.js'

@@ -1,5 +1,5 @@
-import type { DeliveryGap } from '../../ingest/delivery-gaps.js'
-import type { DeliveryGaps } from '../../ingest/delivery-watch.js'
+import type { DeliveryGap } from '../../operations/delivery-gaps.js'
+import type { DeliveryGaps } from '../../operations/delivery-watch.js'
 import type { Endpoint } from '../../provider/endpoint.js'
 import { counted, durationText, instantText } from './amounts.js'
 import type { DaemonFacts } from './daemon-facts.js'

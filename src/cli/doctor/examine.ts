@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { LoadedConfig } from '../../config/load.js'
-import { createDeliveryWatch } from '../../ingest/delivery-watch.js'
+import { createDeliveryWatch } from '../../operations/delivery-watch.js'
 import type { Database } from '../../store/schema.js'
 import { checkBackup, checkLost } from './check-backup.js'
 import { checkBodyHashes } from './check-body-hashes.js'

@@ -1,8 +1,8 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
-import { assertNotOwnFile } from '../../src/store/own-files.js'
-import { temporaryFile } from './temporary-store.js'
+import { assertNotOwnFile } from '../../../src/store/sqlite/own-files.js'
+import { temporaryFile } from '../temporary-store.js'
 
 /** A database, and a link by which a config may name it. */
 function linkedDatabase() {

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { threadFile } from '../../src/store/thread-file.js'
-import { filledStore } from './filled-store.js'
-import { temporaryFile } from './temporary-store.js'
+import { threadFile } from '../../src/store/sqlite/thread-file.js'
+import { filledStore } from '../store/filled-store.js'
+import { temporaryFile } from '../store/temporary-store.js'
 
-const SOURCES = new URL('../../src/store/start-backup.ts', import.meta.url).href
+const SOURCES = new URL('../../src/operations/start-backup.ts', import.meta.url).href
 
 it('ends with the daemon that began it, and leaves nothing of its copy', async () => {
   const file = temporaryFile()

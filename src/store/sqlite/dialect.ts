@@ -11,9 +11,9 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import type { ColumnTypes } from '../../migrations/column-types.js'
+import type { ColumnTypes } from '../../../migrations/column-types.js'
+import type { Database } from '../schema.js'
 import { openConnection } from './connection.js'
-import type { Database } from './schema.js'
 
 /** Preparing a statement costs as much as running it: those of a batch are written alike and come again. */
 const STATEMENTS_KEPT = 256

@@ -1,5 +1,5 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
-import { LatchkeyError } from '../errors.js'
+import { LatchkeyError } from '../../errors.js'
 
 /**
  * The file that a path leads to, so that one database has one lock, whatever links lead there.

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { LatchkeyError } from '../errors.js'
+import { LatchkeyError } from '../../errors.js'
 
 /** What stands beside a database file, and belongs to it. */
 const SUFFIXES = ['', '-wal', '-shm', '-journal', '.lock', '.erasures']

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createBackupFolder } from '../../src/store/backup-folder.js'
+import { createBackupFolder } from '../../src/operations/backup-folder.js'
 import { insertEvents } from '../../src/store/events.js'
-import { newEvent, paymentEvent } from './sample-events.js'
-import { temporaryFile, temporaryStore } from './temporary-store.js'
+import { newEvent, paymentEvent } from '../store/sample-events.js'
+import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const HOUR_MS = 3_600_000

@@ -1,7 +1,7 @@
 import { constants, setPriority } from 'node:os'
 import { failureText } from '../errors.js'
-import { backUp } from './backup.js'
-import { removePartsOf } from './part-file.js'
+import { backUp } from '../store/sqlite/backup.js'
+import { removePartsOf } from '../store/sqlite/part-file.js'
 import type { BackupReply } from './start-backup.js'
 
 /*

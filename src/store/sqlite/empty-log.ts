@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
+import type { Database } from '../schema.js'
 import { isStoreBusy } from './connection.js'
-import type { Database } from './schema.js'
 
 /** A question takes milliseconds; whoever reads longer, such as a backup, is waited for by whoever asks again. */
 const ATTEMPTS = 40

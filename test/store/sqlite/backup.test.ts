@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { backUp } from '../../src/store/backup.js'
-import { damage, filledStore, rowsIn } from './filled-store.js'
-import { temporaryFile, temporaryStore } from './temporary-store.js'
+import { backUp } from '../../../src/store/sqlite/backup.js'
+import { damage, filledStore, rowsIn } from '../filled-store.js'
+import { temporaryFile, temporaryStore } from '../temporary-store.js'
 
 const NEW = { overwrite: false }
 

@@ -1,6 +1,9 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { startChangeLogEpoch } from './change-cursor.js'
+import { startChangeLogEpoch } from '../store/change-cursor.js'
+import { takeOverMemberships } from '../store/membership-take-over.js'
+import { forgetMessages } from '../store/message-writes.js'
+import { isLatchkeySchema, migrate } from '../store/migrate.js'
 import {
   assertIntact,
   copyDatabase,
@@ -8,18 +11,15 @@ import {
   isDiskFailure,
   makeOneFile,
   type OnProgress,
-} from './database-file.js'
-import { openDatabase } from './dialect.js'
-import { removeLeftBehind } from './left-behind.js'
-import { lockStore } from './lock.js'
-import { takeOverMemberships } from './membership-take-over.js'
-import { forgetMessages } from './message-writes.js'
-import { isLatchkeySchema, migrate } from './migrate.js'
-import { isSameFile } from './own-files.js'
-import { partNameFor, removePartsOf, sync } from './part-file.js'
-import { ensurePrivateFile } from './private-file.js'
-import { keptBefore, replaceStore } from './replace-store.js'
-import { setSyncPaused } from './sync-settings.js'
+} from '../store/sqlite/database-file.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
+import { removeLeftBehind } from '../store/sqlite/left-behind.js'
+import { lockStore } from '../store/sqlite/lock.js'
+import { isSameFile } from '../store/sqlite/own-files.js'
+import { partNameFor, removePartsOf, sync } from '../store/sqlite/part-file.js'
+import { ensurePrivateFile } from '../store/sqlite/private-file.js'
+import { keptBefore, replaceStore } from '../store/sqlite/replace-store.js'
+import { setSyncPaused } from '../store/sync-settings.js'
 import { timeInName } from './time-in-name.js'
 
 export interface RestoreOptions {

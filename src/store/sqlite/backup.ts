@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { LatchkeyError } from '../errors.js'
+import { LatchkeyError } from '../../errors.js'
 import { assertIntact, copyDatabase, makeOneFile, type OnProgress } from './database-file.js'
 import { assertNotOwnFile } from './own-files.js'
 import { partNameFor, removePartsOf, sync } from './part-file.js'

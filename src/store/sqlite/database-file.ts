@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3'
-import { failureText, LatchkeyError } from '../errors.js'
+import { failureText, LatchkeyError } from '../../errors.js'
 import { isStoreBroken, openConnection } from './connection.js'
 
 /** Told how far a copy has come, in bytes. */

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
-import { failureText, isLatchkeyError, LatchkeyError } from '../errors.js'
+import { failureText, isLatchkeyError, LatchkeyError } from '../../errors.js'
 import { ensurePrivateFile } from './private-file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */

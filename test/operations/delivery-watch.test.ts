@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { createDeliveryWatch } from '../../src/ingest/delivery-watch.js'
+import { createDeliveryWatch } from '../../src/operations/delivery-watch.js'
 import { insertEvents, type NewEvent } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import { newEvent, paymentEvent } from '../store/sample-events.js'

@@ -1,9 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { LatchkeyError } from '../errors.js'
-import type { Backup } from './backup.js'
-import { removePartsOf } from './part-file.js'
-import { threadFile } from './thread-file.js'
+import type { Backup } from '../store/sqlite/backup.js'
+import { removePartsOf } from '../store/sqlite/part-file.js'
+import { threadFile } from '../store/sqlite/thread-file.js'
 
 /** What the process that makes a backup says at its end. */
 export type BackupReply = { readonly backup: Backup } | { readonly reason: string }

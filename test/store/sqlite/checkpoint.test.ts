@@ -1,9 +1,9 @@
 import Sqlite from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
 import { expect, it, onTestFinished } from 'vitest'
-import { startCheckpoints } from '../../src/store/checkpoint.js'
-import type { Database } from '../../src/store/schema.js'
-import { open, temporaryFile } from './temporary-store.js'
+import type { Database } from '../../../src/store/schema.js'
+import { startCheckpoints } from '../../../src/store/sqlite/checkpoint.js'
+import { open, temporaryFile } from '../temporary-store.js'
 
 interface Frames {
   readonly log: number

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { DeliveryGaps } from '../ingest/delivery-watch.js'
+import type { DeliveryGaps } from './delivery-watch.js'
 
 export interface WarnOfGapsDeps {
   readonly readGaps: () => Promise<DeliveryGaps>

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventsEverStoredIn } from './events-ever-stored.js'
-import { removePartsOf } from './part-file.js'
+import { eventsEverStoredIn } from '../store/events-ever-stored.js'
+import { removePartsOf } from '../store/sqlite/part-file.js'
 import { readTimeInName, timeInName } from './time-in-name.js'
 
 /** What is told in it is the time. */

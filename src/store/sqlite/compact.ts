@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
+import type { Database } from '../schema.js'
 import { isStoreBusy } from './connection.js'
-import type { Database } from './schema.js'
 
 /** Up to here it takes a second or two (0.5 s for 80 MB), which deliveries can wait; beyond, it is left to the operator. */
 const QUICK_BYTES = 128 * 1024 * 1024

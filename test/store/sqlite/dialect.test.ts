@@ -2,12 +2,12 @@ import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { isStoreBroken, isStoreBusy } from '../../src/store/connection.js'
-import { openDatabase } from '../../src/store/dialect.js'
-import { migrate } from '../../src/store/migrate.js'
-import { getSetting, setSetting } from '../../src/store/settings.js'
-import { startChild } from './child-process.js'
-import { open, temporaryFile, temporaryStore } from './temporary-store.js'
+import { migrate } from '../../../src/store/migrate.js'
+import { getSetting, setSetting } from '../../../src/store/settings.js'
+import { isStoreBroken, isStoreBusy } from '../../../src/store/sqlite/connection.js'
+import { openDatabase } from '../../../src/store/sqlite/dialect.js'
+import { startChild } from '../child-process.js'
+import { open, temporaryFile, temporaryStore } from '../temporary-store.js'
 
 describe('a database opened to write', () => {
   it.each([
@@ -130,7 +130,7 @@ describe('a database opened to read', () => {
   it('has everything that was committed when the daemon was killed', async () => {
     const file = temporaryFile()
     const daemon = await startChild(
-      `const { openDatabase } = await import(store + 'dialect.js')
+      `const { openDatabase } = await import(store + 'sqlite/dialect.js')
        const { migrate } = await import(store + 'migrate.js')
        const { setSetting } = await import(store + 'settings.js')
        const db = openDatabase(file, { readOnly: false })

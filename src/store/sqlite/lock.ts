@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3'
-import { LatchkeyError } from '../errors.js'
+import { LatchkeyError } from '../../errors.js'
 import { watchPlace } from './place.js'
 import { ensurePrivateFile } from './private-file.js'
 

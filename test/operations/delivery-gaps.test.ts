@@ -6,7 +6,7 @@ import {
   type DeliveryGap,
   describeGap,
   NO_DELIVERIES,
-} from '../../src/ingest/delivery-gaps.js'
+} from '../../src/operations/delivery-gaps.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
