@@ -4,7 +4,6 @@ import { createErasures } from './daemon/erasures.js'
 import { forgetting } from './daemon/forgetting.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
 import { readinessOf } from './daemon/readiness.js'
-import { scheduledBackups } from './daemon/scheduled-backups.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
 import { customerQuestions } from './daemon/store-questions.js'
@@ -22,6 +21,7 @@ import { createPerformAct } from './ingest/manual-acts.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
+import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
 import { beginErasureList } from './store/erasure-file.js'
@@ -204,8 +204,16 @@ export async function startDaemon(
       log,
     })
     started.add('listeners', listeners.stop)
-    const backups = scheduledBackups(config, metrics.registry, clock, log)
-    if (backups !== null) started.add('backups', backups.stop)
+    if (config.backup !== null) {
+      const backups = startScheduledBackups({
+        ...config.backup,
+        startBackup: (target) => startBackup(config.database.file, target),
+        registry: metrics.registry,
+        clock,
+        log,
+      })
+      started.add('backups', backups.stop)
+    }
     const schedule = watchStore({
       db: store.reader,
       refreshDue: trusted(inPlace(writer.refreshDue)),

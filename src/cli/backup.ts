@@ -21,7 +21,7 @@ export function backupCommand(program: Command, context: CliContext): void {
 
 async function backup(to: string, options: BackupOptions, context: CliContext): Promise<void> {
   const { assertDatabase } = await import('./assert-database.js')
-  const { backUp } = await import('../store/sqlite/backup.js')
+  const { backUp } = await import('../store/sqlite/copy.js')
   const { database } = (await loadNamedConfig(options, context)).config
   const target = resolve(context.folder, to)
   assertDatabase(database.file, 'read')

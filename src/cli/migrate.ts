@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { BroughtUpToDate } from '../store/bring-up-to-date.js'
+import type { BroughtUpToDate } from '../store/migrate.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 
@@ -9,7 +9,7 @@ export function migrateCommand(program: Command, context: CliContext): void {
     .description('bring the schema of the stopped database up to date; every start of the daemon does so too')
     .action(async (options: SharedOptions) => {
       const { assertDatabase } = await import('./assert-database.js')
-      const { bringFileUpToDate } = await import('../store/bring-up-to-date.js')
+      const { bringFileUpToDate } = await import('../store/migrate.js')
       const { config } = await loadNamedConfig(options, context)
       assertDatabase(config.database.file, 'write')
       const done = await bringFileUpToDate(config.database.file)

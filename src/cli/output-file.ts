@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
-import { assertNotOwnFile, leadsTo } from '../store/sqlite/own-files.js'
+import { assertNotOwnFile, leadsTo } from '../store/sqlite/file.js'
 import { refusalText } from './system-refusal.js'
 
 const OWNER_ONLY = 0o600

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Config } from '../config/types.js'
-import { createBackupFolder } from '../operations/backup-folder.js'
+import { newestBackupAt } from '../operations/backup-folder.js'
 import { countUnreadable, erasureFileOf } from '../store/erasure-file.js'
 
 export interface OpenedStore {
@@ -25,16 +25,16 @@ export function tellOfStore(
   if (unreadable > 0)
     log.warn({ file: list, lines: unreadable }, 'lines of the list of erasures can’t be read')
   if (!isNew) return
-  const backedUpAt = backup === null ? null : newestBackupAt(backup.folder, now)
+  const backedUpAt = backup === null ? null : backedUpBy(backup.folder, now)
   if (backedUpAt !== null || existsSync(list)) {
     log.warn({ file, newestBackup: backedUpAt === null ? null : new Date(backedUpAt) }, NOT_THE_FIRST)
   } else log.info({ file }, 'made a new database')
 }
 
 /** Null also where the folder can't be read, which the first backup tells. */
-function newestBackupAt(folder: string, now: number): number | null {
+function backedUpBy(folder: string, now: number): number | null {
   try {
-    return createBackupFolder(folder, 1).newestAt(now)
+    return newestBackupAt(folder, now)
   } catch {
     return null
   }

@@ -4,8 +4,7 @@ import type { Environment } from '../provider/event.js'
 import { createErasedPeople, type ErasedPeople } from '../provider/known-people.js'
 import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import type { Database } from '../store/schema.js'
-import { compactIfQuick } from '../store/sqlite/compact.js'
-import { emptyLog } from '../store/sqlite/empty-log.js'
+import { compactIfQuick, emptyLog } from '../store/sqlite/compact.js'
 import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import {
   loadUnfinishedErasures,

@@ -1,66 +1,58 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventsEverStoredIn } from '../store/events-ever-stored.js'
-import { removePartsOf } from '../store/sqlite/part-file.js'
-import { readTimeInName, timeInName } from './time-in-name.js'
+import { removePartsOf } from '../store/sqlite/file.js'
 
-/** What is told in it is the time. */
-export const BACKUP_NAME = /^latchkey-(.+)\.db$/
-const BEGUN = /^(latchkey-.+\.db)\.[0-9a-f]{12}\.part/
+/*
+ * The folder of the backups that the daemon makes by the clock. Their names say when each was begun; no other file in
+ * it is touched. The system's own errors, as for a folder that can't be read, pass through.
+ */
+
+const NAME = /^latchkey-(.+)\.db$/
+const UNFINISHED = /^(latchkey-.+\.db)\.[0-9a-f]{12}\.part/
+const TIME = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3}Z)$/
+
+/** An instant as file names can hold it, in an order that is also that of time: `20260301T120000.500Z`. */
+export function timeInName(instant: number): string {
+  return new Date(instant).toISOString().replaceAll(/[-:]/g, '')
+}
+
+/** The path of the backup that was begun at that time (epoch milliseconds). */
+export function backupFileAt(folder: string, at: number): string {
+  return join(folder, `latchkey-${timeInName(at)}.db`)
+}
 
 /**
- * Where backups that are made by the clock are kept: files of one name and the time when each was begun. What the
- * system says to a folder that can't be read, or is none, passes through.
+ * When the newest backup was begun; null where there is none. One from the future does not count: the clock was set
+ * back, and its age is not known.
  */
-export interface BackupFolder {
-  /**
-   * When the newest one was begun by an instant, both in epoch milliseconds; null where there is none. One from beyond
-   * it says that the clock was set back: how old it is nobody knows.
-   */
-  newestAt(now: number): number | null
-  /** Its path, of the one begun at that time. */
-  fileOf(at: number): string
-  /**
-   * Removes all but the newest few, and what was begun and never ended. Those from beyond the instant go first. One that
-   * knows more events than the newest is spared: that one is of another database, or of one that lost some.
-   */
-  prune(now: number): Pruned
+export function newestBackupAt(folder: string, now: number): number | null {
+  return timesIn(folder).find((at) => at <= now) ?? null
 }
 
-export interface Pruned {
-  readonly removed: number
-  /** The paths of those that would have been next. */
-  readonly spared: readonly string[]
+/** Removes all but the newest few, those from the future first, and unfinished ones. @returns how many it removed */
+export function pruneBackups(folder: string, keep: number, now: number): number {
+  for (const name of namesIn(folder)) {
+    const [, unfinished] = UNFINISHED.exec(name) ?? []
+    if (unfinished !== undefined) removePartsOf(join(folder, unfinished))
+  }
+  const times = timesIn(folder)
+  const old = [...times.filter((at) => at <= now), ...times.filter((at) => at > now)].slice(keep)
+  for (const at of old) rmSync(backupFileAt(folder, at))
+  return old.length
 }
 
-/** `keep`: how many backups are left. Nothing else in the folder is touched. */
-export function createBackupFolder(folder: string, keep: number): BackupFolder {
-  const names = (): readonly string[] => (existsSync(folder) ? readdirSync(folder) : [])
-  const fileOf = (at: number): string => join(folder, `latchkey-${timeInName(at)}.db`)
+/** Newest first. */
+function timesIn(folder: string): readonly number[] {
+  const times = namesIn(folder).map((name) => readTime(NAME.exec(name)?.[1] ?? ''))
+  return times.filter((time) => time !== null).sort((a, b) => b - a)
+}
 
-  function newestFirst(): readonly number[] {
-    const times = names().map((name) => readTimeInName(BACKUP_NAME.exec(name)?.[1] ?? ''))
-    return times.filter((time) => time !== null).sort((a, b) => b - a)
-  }
+function namesIn(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder) : []
+}
 
-  const begunBy = (now: number): readonly number[] => newestFirst().filter((at) => at <= now)
-
-  return {
-    newestAt: (now) => begunBy(now)[0] ?? null,
-    fileOf,
-    prune(now) {
-      for (const name of names()) {
-        const [, begun] = BEGUN.exec(name) ?? []
-        if (begun !== undefined) removePartsOf(join(folder, begun))
-      }
-      const ahead = newestFirst().filter((at) => at > now)
-      const inOrder = [...begunBy(now), ...ahead].map(fileOf)
-      const known = eventsEverStoredIn(inOrder[0] ?? '')
-      const old = inOrder.slice(keep)
-      const spared = old.filter((file) => known !== null && (eventsEverStoredIn(file) ?? 0) > known)
-      const removed = old.filter((file) => !spared.includes(file))
-      for (const file of removed) rmSync(file)
-      return { removed: removed.length, spared }
-    },
-  }
+/** Null where the text is no such time. */
+function readTime(text: string): number | null {
+  const instant = Date.parse(text.replace(TIME, '$1-$2-$3T$4:$5:$6'))
+  return TIME.test(text) && !Number.isNaN(instant) ? instant : null
 }

@@ -1,9 +1,10 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { startChangeLogEpoch } from '../store/change-cursor.js'
-import { takeOverMemberships } from '../store/membership-take-over.js'
 import { forgetMessages } from '../store/message-writes.js'
 import { isLatchkeySchema, migrate } from '../store/migrate.js'
+import { hasStrayLog } from '../store/sqlite/connection.js'
 import {
   assertIntact,
   copyDatabase,
@@ -11,26 +12,32 @@ import {
   isDiskFailure,
   makeOneFile,
   type OnProgress,
-} from '../store/sqlite/database-file.js'
+} from '../store/sqlite/copy.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
-import { removeLeftBehind } from '../store/sqlite/left-behind.js'
-import { lockStore } from '../store/sqlite/lock.js'
-import { isSameFile } from '../store/sqlite/own-files.js'
-import { partNameFor, removePartsOf, sync } from '../store/sqlite/part-file.js'
-import { ensurePrivateFile } from '../store/sqlite/private-file.js'
-import { keptBefore, replaceStore } from '../store/sqlite/replace-store.js'
+import {
+  ensurePrivateFile,
+  isSameFile,
+  lockStore,
+  partNameFor,
+  removeLeftBehind,
+  removePartsOf,
+  sync,
+} from '../store/sqlite/file.js'
 import { setSyncPaused } from '../store/sync-settings.js'
-import { timeInName } from './time-in-name.js'
+import { timeInName } from './backup-folder.js'
+
+/** SQLite takes these for a part of the database at the path, whichever that is. */
+const LOGS = ['-wal', '-journal']
 
 export interface RestoreOptions {
   /** Epoch milliseconds: names what is kept. */
   readonly now: number
   readonly onProgress?: OnProgress
   /**
-   * Does to the copy, whose schema is up to date, what was done to the store that it replaces and must outlast it.
-   * `before`: where the database is that stands there; null: there is none.
+   * Applies the list of erasures, which outlasts the database, to the copy, whose schema is up to date.
+   * `before`: where the database is that the copy replaces; null: there is none.
    */
-  readonly bringUpToDate: (part: string, file: string, before: string | null) => Promise<ErasedAgain>
+  readonly eraseAgain: (part: string, file: string, before: string | null) => Promise<ErasedAgain>
 }
 
 /** What is known of erasures made since the backup. */
@@ -43,20 +50,15 @@ export interface ErasedAgain {
 
 export interface Restored extends ErasedAgain {
   readonly file: string
-  /** Where the database is that stood there before; null: there was none. */
+  /** Where the replaced database is; null: there was none. */
   readonly keptAs: string | null
   /** The schema steps that the backup lacked. */
   readonly migrated: readonly string[]
-  /**
-   * How many memberships of roles and groups were taken over from that database; null: there was none, or it could not
-   * be read to its end. What is not taken over counts as let in by staff.
-   */
-  readonly membershipsKept: number | null
 }
 
 /**
- * Puts a copy of a backup in the place of the store, and keeps what was there beside it. The copy is made ready before
- * anybody can see it, and takes the place in one step: until then the old store stands whole.
+ * Puts a copy of a backup in the place of the store, and keeps what was there beside it. The copy is made ready under
+ * another name and takes the place in one step: until then the old store is unchanged.
  *
  * @throws {LatchkeyError} `backup_missing`, `backup_failed`, `backup_damaged`, `not_a_backup`, `schema_too_new`,
  * `store_in_use`; `usage` where the backup is the database
@@ -64,7 +66,7 @@ export interface Restored extends ErasedAgain {
 export async function restore(
   path: string,
   backup: string,
-  { now, onProgress, bringUpToDate }: RestoreOptions,
+  { now, onProgress, eraseAgain }: RestoreOptions,
 ): Promise<Restored> {
   assertFilled(backup)
   const file = existsSync(path) ? realpathSync(path) : path
@@ -78,15 +80,13 @@ export async function restore(
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
     const migrated = await makeReady(part, backup, now)
-    const before = existsSync(file) ? (keptBefore(file) ?? file) : null
-    const membershipsKept = before === null ? null : await keepMemberships(part, before)
-    const erased = await bringUpToDate(part, file, before)
+    const erased = await eraseAgain(part, file, existsSync(file) ? file : null)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
     // Not before: what was left behind may be the very backup.
     removeLeftBehind(file)
-    return { file, keptAs, migrated, membershipsKept, ...erased }
+    return { file, keptAs, migrated, ...erased }
   } catch (error) {
     throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {
@@ -115,34 +115,56 @@ async function copyIntact(backup: string, part: string, onProgress?: OnProgress)
   }
 }
 
-/** Everything in which any restored store must differ from its backup is done here. */
+/** Makes every change by which a restored store must differ from its backup. @returns the schema steps that ran */
 async function makeReady(part: string, backup: string, now: number): Promise<readonly string[]> {
   const db = openDatabase(part, { readOnly: false })
-  let migrated: readonly string[]
   try {
     if (!(await isLatchkeySchema(db))) {
       throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
     }
-    migrated = await migrate(db)
+    const migrated = await migrate(db)
     await db.transaction().execute(async (trx) => {
       await startChangeLogEpoch(trx)
-      // The store may be older than what is given on the platforms: nothing is taken back before somebody has looked.
+      // Roles and groups may be newer than the backup: nothing is taken away before somebody has looked.
       await setSyncPaused(trx, true, now)
-      // They may have been told since, and newer ones after them, which they would contradict.
+      // They may have been sent since, and newer ones after them, which they would contradict.
       await forgetMessages(trx)
     })
+    return migrated
   } finally {
     await db.destroy()
   }
-  return migrated
 }
 
-/** What is known of the platforms outlasts the database, too: the backup is older than it. */
-async function keepMemberships(part: string, before: string): Promise<number | null> {
-  const db = openDatabase(part, { readOnly: false })
+/**
+ * Puts a whole database in the place of the one at `file`, which is kept under `keptAs`. At every moment there is a
+ * database at `file`, and never beside another's log.
+ *
+ * Interrupted, it leaves the old database under two names, so that no daemon opens it: the next restore replaces it.
+ *
+ * @returns where the old one is; null where there was none
+ */
+function replaceStore(file: string, whole: string, keptAs: string): string | null {
+  const existed = existsSync(file)
+  if (existed) {
+    foldLog(file)
+    linkSync(file, keptAs)
+  }
+  for (const log of LOGS) if (existsSync(`${file}${log}`)) renameSync(`${file}${log}`, `${keptAs}${log}`)
+  rmSync(`${file}-shm`, { force: true })
+  // The log must be gone on the disk too before another database is there.
+  sync(dirname(file))
+  renameSync(whole, file)
+  sync(dirname(file))
+  return existed ? keptAs : null
+}
+
+/** Into the old database, which is then one file. The log of one that can't be read is kept as it is. */
+function foldLog(file: string): void {
+  if (hasStrayLog(file)) return
   try {
-    return await takeOverMemberships(db, before)
-  } finally {
-    await db.destroy()
+    makeOneFile(file)
+  } catch {
+    // Whatever is wrong with the old database, it must not keep the backup from taking its place.
   }
 }

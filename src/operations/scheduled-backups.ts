@@ -1,83 +1,113 @@
-import cron from 'node-cron'
+import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { Schedule } from './schedule.js'
+import { Gauge, type Registry } from 'prom-client'
+import { failureText, LatchkeyError } from '../errors.js'
+import type { Backup } from '../store/sqlite/copy.js'
+import { removePartsOf } from '../store/sqlite/file.js'
+import { threadFile } from '../store/sqlite/thread-file.js'
+import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
+import { everyMinute, type Schedule } from './schedule.js'
 
-const EVERY_MINUTE = '* * * * *'
-
-/** After one that failed: soon, yet not so often that a full disk or a large database keeps the machine busy. */
+/** After a failure: soon, yet not so often that a full disk or a large database keeps the machine busy. */
 const RETRY_AFTER_MS = 10 * 60_000
 
-const SPARED =
-  'these backups know more events than the database: they stay until it knows as many, or somebody removes them'
+export interface BackupRequest {
+  readonly file: string
+  readonly target: string
+}
+
+/** The one message of the thread that makes a backup. */
+export type BackupReply = { readonly backup: Backup } | { readonly reason: string }
+
+interface BackupUnderWay {
+  /** Rejects with `backup_failed` where the backup fails, or is stopped. */
+  readonly done: Promise<Backup>
+  stop(): void
+}
 
 export interface ScheduledBackupsDeps {
+  readonly folder: string
   /** The age, in milliseconds, at which the newest backup is followed by another. */
   readonly everyMs: number
-  readonly backups: {
-    /** Throws where its folder can't be read, which fails the backup. */
-    readonly newestAt: (now: number) => number | null
-    readonly fileOf: (at: number) => string
-    readonly prune: (now: number) => { readonly removed: number; readonly spared: readonly string[] }
-  }
-  /** Begins to write one to a file; `done` rejects where it fails or is stopped. */
-  readonly startBackup: (file: string) => {
-    readonly done: Promise<{ readonly file: string; readonly bytes: number }>
-    readonly stop: () => void
-  }
-  /** Told when the newest backup was begun, at every look. */
-  readonly report: (at: number) => void
+  /** How many backups are left. */
+  readonly keep: number
+  /** Begins a backup to that file. */
+  readonly startBackup: (target: string) => BackupUnderWay
+  readonly registry: Registry
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
 }
 
 /**
- * Makes a backup whenever the newest is old enough, and keeps the newest few. What is due is told by the files
- * themselves, so that a restart neither skips one nor makes one too many.
+ * Makes a backup whenever the newest is old enough, and keeps the newest few. The files themselves tell what is due, so
+ * that a restart neither skips one nor makes one too many.
  */
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
-  const { everyMs, backups, startBackup, report, clock, log } = deps
-  let stopUnderWay = (): void => {}
-  let running: Promise<void> | null = null
+  const { folder, everyMs, keep, startBackup, registry, clock, log } = deps
+  const report = createGauge(registry)
+  let underWay: BackupUnderWay | null = null
   let isStopping = false
   let failedAt: number | null = null
 
-  async function makeWhereDue(at: number): Promise<void> {
+  async function makeWhereDue(): Promise<void> {
+    const now = clock()
+    if (isStopping || (failedAt !== null && now - failedAt < RETRY_AFTER_MS)) return
     try {
-      const newest = backups.newestAt(at)
+      const newest = newestBackupAt(folder, now)
       if (newest !== null) report(newest)
-      if (newest !== null && at - newest < everyMs) return
-      const underWay = startBackup(backups.fileOf(at))
-      stopUnderWay = underWay.stop
+      if (newest !== null && now - newest < everyMs) return
+      underWay = startBackup(backupFileAt(folder, now))
       const { file, bytes } = await underWay.done
       failedAt = null
-      report(at)
-      const { removed, spared } = backups.prune(at)
-      log.info({ file, bytes, removed }, 'made a backup')
-      if (spared.length > 0) log.warn({ files: spared }, SPARED)
+      report(now)
+      log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'made a backup')
     } catch (error) {
-      failedAt = at
+      failedAt = now
       if (!isStopping) log.error({ err: error }, 'the backup failed: it is tried again in ten minutes')
     }
   }
 
-  function look(): void {
-    const now = clock()
-    const hasJustFailed = failedAt !== null && now - failedAt < RETRY_AFTER_MS
-    if (running !== null || isStopping || hasJustFailed) return
-    running = makeWhereDue(now).finally(() => {
-      running = null
-    })
-  }
-
-  look()
-  const task = cron.schedule(EVERY_MINUTE, look, { name: 'back-up' })
+  const schedule = everyMinute('back-up', makeWhereDue)
   return {
     async stop() {
       isStopping = true
-      await task.destroy()
-      stopUnderWay()
-      await running
+      underWay?.stop()
+      await schedule.stop()
     },
+  }
+}
+
+/** Makes a backup beside everything else, in a thread of its own. Never overwrites. */
+export function startBackup(file: string, target: string): BackupUnderWay {
+  const request: BackupRequest = { file, target }
+  const thread = new Worker(threadFile(import.meta.url, 'backup-thread'), { workerData: request })
+  const done = new Promise<Backup>((resolve, reject) => {
+    let reply: BackupReply = { reason: 'The thread that makes the backup ended before it was whole.' }
+    thread.on('message', (message: BackupReply) => {
+      reply = message
+    })
+    thread.on('error', (error) => {
+      reply = { reason: failureText(error) }
+    })
+    thread.on('exit', () => {
+      removePartsOf(target)
+      if ('backup' in reply) resolve(reply.backup)
+      else reject(new LatchkeyError('backup_failed', reply.reason))
+    })
+  })
+  return { done, stop: () => void thread.terminate() }
+}
+
+/** The series begins with the first backup: before that it would say 1970. */
+function createGauge(registry: Registry): (at: number) => void {
+  let gauge: Gauge | null = null
+  return (at) => {
+    gauge ??= new Gauge({
+      name: 'latchkey_last_backup_timestamp_seconds',
+      help: 'When the newest scheduled backup was begun, in seconds since 1970.',
+      registers: [registry],
+    })
+    gauge.set(at / 1000)
   }
 }

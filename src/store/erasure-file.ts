@@ -2,8 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } f
 import { dirname } from 'node:path'
 import type { Environment } from '../provider/event.js'
 import type { Fingerprints } from '../provider/fingerprints.js'
-import { sync } from './sqlite/part-file.js'
-import { ensurePrivateFile } from './sqlite/private-file.js'
+import { ensurePrivateFile, sync } from './sqlite/file.js'
 
 /** One erasure, as it is written down beside the database: enough to make it again where a backup knows nothing of it. */
 export interface RecordedErasure {

@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely'
+import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkStatement } from './bulk.js'
 import { type DeliveredEvent, REMOVAL_COLUMNS, removalColumns } from './events.js'
-import { eventKey } from './keys.js'
 import type { Database } from './schema.js'
 
 /**
@@ -99,4 +99,9 @@ function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): r
     else group.push(item)
   }
   return [...groups.values()]
+}
+
+/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+function eventKey(environment: Environment, eventId: string): string {
+  return `${environment} ${eventId}`
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Kysely, Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
@@ -6,7 +7,9 @@ import { compareText } from '../entitlements/order.js'
 import { LatchkeyError } from '../errors.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
-import { COLUMN_TYPES } from './sqlite/dialect.js'
+import { backUp } from './sqlite/copy.js'
+import { COLUMN_TYPES, openDatabase } from './sqlite/dialect.js'
+import { lockStore, placeOf, removeLeftBehind } from './sqlite/file.js'
 
 /** Where the migrator keeps the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'
@@ -55,6 +58,54 @@ export async function pendingMigrations(
     'schema_too_new',
     `The database was written by a newer Latchkey: this one does not know the schema step ${unknown}.`,
   )
+}
+
+export interface BroughtUpToDate {
+  /** The steps of the schema that ran, oldest first; none where it was up to date. */
+  readonly steps: readonly string[]
+  /** The copy of the database as it was before; null: there was nothing to keep. */
+  readonly backup: string | null
+}
+
+/**
+ * Keeps a copy of the database as it is, beside it (`<file>.before-<step>`), and runs the pending steps: all of them or
+ * none. The older program can go on from that copy. Where nothing is pending, or the database is new, no copy is made.
+ * @throws {LatchkeyError} `schema_too_new`, and whatever keeps the copy from being made
+ */
+export async function bringUpToDate(
+  db: Kysely<Database>,
+  file: string,
+  migrations: readonly NamedMigration[] = MIGRATIONS,
+): Promise<BroughtUpToDate> {
+  const [next] = await pendingMigrations(db, migrations)
+  if (next === undefined) return { steps: [], backup: null }
+  let backup: string | null = null
+  if (await isLatchkeySchema(db)) {
+    // An earlier copy is of an attempt that failed: since then the older program may have gone on.
+    backup = (await backUp(file, `${file}.before-${next}`, { overwrite: true })).file
+  }
+  return { steps: await migrate(db, migrations), backup }
+}
+
+/**
+ * The same for a database that nobody serves.
+ * @throws {LatchkeyError} `store_missing`, `store_in_use`, `schema_too_new`
+ */
+export async function bringFileUpToDate(path: string): Promise<BroughtUpToDate> {
+  if (!existsSync(path)) throw new LatchkeyError('store_missing', `There is no database at ${path}.`)
+  const file = placeOf(path)
+  const lock = lockStore(file)
+  try {
+    removeLeftBehind(file)
+    const db = openDatabase(file, { readOnly: false })
+    try {
+      return await bringUpToDate(db, file)
+    } finally {
+      await db.destroy()
+    }
+  } finally {
+    lock.release()
+  }
 }
 
 /** Whether any step of the schema ever ran here. */

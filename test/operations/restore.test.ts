@@ -17,14 +17,14 @@ import { restore } from '../../src/operations/restore.js'
 import { changeLogEpoch } from '../../src/store/change-cursor.js'
 import { appendChanges } from '../../src/store/changes.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
-import { backUp } from '../../src/store/sqlite/backup.js'
-import { lockStore } from '../../src/store/sqlite/lock.js'
+import { backUp } from '../../src/store/sqlite/copy.js'
+import { lockStore } from '../../src/store/sqlite/file.js'
 import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-settings.js'
 import { cutInHalf, damage, filledStore, rowsIn } from '../store/filled-store.js'
 import { open, temporaryFile } from '../store/temporary-store.js'
 
 const NOBODY_ERASED = { erasedAgain: 0, mayLackErasures: false }
-const AT = { now: Date.UTC(2026, 2, 1, 12), bringUpToDate: async () => NOBODY_ERASED }
+const AT = { now: Date.UTC(2026, 2, 1, 12), eraseAgain: async () => NOBODY_ERASED }
 const NOTHING = { active: false, status: 'none', since: null, until: null } as const
 const CHANGE = {
   at: 1,
@@ -95,14 +95,13 @@ describe('restoring', () => {
     expect(await open(file, true).selectFrom('messages').selectAll().execute()).toEqual([])
   })
 
-  it('puts the backup in the place of a database, and keeps that with the log that belongs to it', async () => {
+  it('puts the backup in the place of a database, and keeps that with what was in its log', async () => {
     const backup = await backupOf(3)
     const file = await killedStore(7)
     expect(await restore(file, backup, AT)).toEqual({
       file,
       keptAs: `${file}${KEPT}`,
       migrated: [],
-      membershipsKept: 0,
       ...NOBODY_ERASED,
     })
     expect(rowsIn(file)).toBe(3)
@@ -136,7 +135,6 @@ describe('restoring', () => {
       file,
       keptAs: null,
       migrated: [],
-      membershipsKept: null,
       ...NOBODY_ERASED,
     })
     expect(rowsIn(file)).toBe(3)
@@ -165,18 +163,25 @@ describe('restoring', () => {
     expect(await pendingMigrations(open(backup, true))).toEqual([newest])
   })
 
-  it('goes on from where it was interrupted, with nothing of the old database lost', async () => {
+  it('replaces a database that an interrupted restore left under two names, and keeps it under both', async () => {
     const backup = await backupOf(3)
     const file = await killedStore(7)
     const earlier = `${file}.before-restore-20260201T000000.000Z`
     linkSync(file, earlier)
-    renameSync(`${file}-wal`, `${earlier}-wal`)
     writeFileSync(`${file}.0123456789ab.part`, 'half a copy')
-    writeFileSync(`${file}-wal`, '')
-    expect(await restore(file, backup, AT)).toMatchObject({ keptAs: earlier })
-    expect(rowsIn(file)).toBe(3)
-    expect(rowsIn(earlier)).toBe(7)
+    expect(await restore(file, backup, AT)).toMatchObject({ keptAs: `${file}${KEPT}` })
+    expect([rowsIn(file), rowsIn(`${file}${KEPT}`), rowsIn(earlier)]).toEqual([3, 7, 7])
+    expect(statSync(file).nlink).toBe(1)
     expect(readdirSync(dirname(file)).filter((name) => name.includes('.part'))).toEqual([])
+  })
+
+  it('replaces a file that can’t be read, and keeps it', async () => {
+    const file = temporaryFile()
+    mkdirSync(dirname(file))
+    writeFileSync(file, 'no database '.repeat(1_000))
+    await restore(file, await backupOf(3), AT)
+    expect(rowsIn(file)).toBe(3)
+    expect(readFileSync(`${file}${KEPT}`, 'utf8')).toMatch(/^no database/)
   })
 
   it('shows how far it is', async () => {

@@ -4,10 +4,7 @@ import { Writable } from 'node:stream'
 import { Registry } from 'prom-client'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { createLogger } from '../../src/log.js'
-import { createBackupFolder } from '../../src/operations/backup-folder.js'
-import { createBackupGauge } from '../../src/operations/backup-gauge.js'
-import { startScheduledBackups } from '../../src/operations/scheduled-backups.js'
-import { startBackup } from '../../src/operations/start-backup.js'
+import { startBackup, startScheduledBackups } from '../../src/operations/scheduled-backups.js'
 import { eventually } from '../setup/eventually.js'
 import { filledStore, rowsIn } from '../store/filled-store.js'
 import { temporaryFile } from '../store/temporary-store.js'
@@ -22,7 +19,7 @@ interface Setting {
   readonly keep?: number
 }
 
-/** Backups every hour of a database that is there, unless another file is named; each in a process of its own. */
+/** Backups every hour of a database that is there, unless another file is named; each in a thread of its own. */
 async function scheduled(setting: Setting) {
   const file = setting.file ?? temporaryFile()
   if (setting.file === undefined) await filledStore(file, 3)
@@ -31,9 +28,10 @@ async function scheduled(setting: Setting) {
   const registry = new Registry()
   const schedule = startScheduledBackups({
     everyMs: HOUR_MS,
-    backups: createBackupFolder(folder, setting.keep ?? 7),
+    folder,
+    keep: setting.keep ?? 7,
     startBackup: (target) => startBackup(file, target),
-    report: createBackupGauge(registry),
+    registry,
     clock: () => setting.now,
     log: createLogger('info', lineWriter(lines)),
   })
@@ -122,17 +120,17 @@ it('says so where its folder can not be read, and makes one once it can', async 
   const folder = temporaryFile()
   mkdirSync(dirname(folder), { recursive: true })
   writeFileSync(folder, '')
-  const backups = createBackupFolder(folder, 7)
   const begun: string[] = []
   const lines: string[] = []
   const schedule = startScheduledBackups({
     everyMs: HOUR_MS,
-    backups,
+    folder,
+    keep: 7,
     startBackup: (file) => {
       begun.push(file)
       return { done: Promise.resolve({ file, bytes: 1 }), stop: () => {} }
     },
-    report: () => {},
+    registry: new Registry(),
     clock: Date.now,
     log: createLogger('error', lineWriter(lines)),
   })
@@ -159,12 +157,13 @@ it('tries a failed one again after ten minutes, and not at every minute', async 
   const begun: number[] = []
   const schedule = startScheduledBackups({
     everyMs: HOUR_MS,
-    backups: { newestAt: () => null, fileOf: String, prune: () => ({ removed: 0, spared: [] }) },
+    folder: temporaryFile(),
+    keep: 7,
     startBackup: () => {
       begun.push(Date.now())
       return { done: Promise.reject(new Error('The disk is full.')), stop: () => {} }
     },
-    report: () => {},
+    registry: new Registry(),
     clock: Date.now,
     log: createLogger('silent'),
   })

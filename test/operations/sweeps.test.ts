@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { createLogger } from '../../src/log.js'
-import { startSweeps } from '../../src/operations/sweeps.js'
+import { startSweeps } from '../../src/operations/schedule.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const HOUR_MS = 3_600_000

@@ -56,7 +56,7 @@ describe('a database restored where nothing tells of all erasures', () => {
     const { folder } = await lostAfterErasure()
     const { code, stdout } = await runHere(folder, ['restore', 'before.db'])
     expect(code).toBe(0)
-    expect(stdout).toContain(`since no whole list of them stood at ${listIn(folder)}: erase them again`)
+    expect(stdout).toContain(`since there was no whole list of them at ${listIn(folder)}: erase them again`)
     expect(foundIn(databaseIn(folder), ADA.words)).toEqual(ADA.words)
     // Somebody else: what is written down from here on is no whole list.
     await answerOf(folder, 'erase', 'cus_other', '--yes')

@@ -1,10 +1,7 @@
-import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
 import { isExplained } from '../../errors.js'
-import { createBackupFolder } from '../../operations/backup-folder.js'
-import { eventsEverStored, eventsEverStoredIn } from '../../store/events-ever-stored.js'
-import type { Database } from '../../store/schema.js'
-import { counted, durationText } from './amounts.js'
+import { backupFileAt, newestBackupAt } from '../../operations/backup-folder.js'
+import { durationText } from './amounts.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 /** A backup takes its time, and one that failed is tried again. */
@@ -15,8 +12,8 @@ export function checkBackup({ backup }: Config, now: number): readonly Finding[]
   if (backup === null) {
     return [ok('backup', 'none are scheduled; `latchkey backup` makes one')]
   }
-  const { folder, everyMs, keep } = backup
-  const newestAt = orRefusal(() => createBackupFolder(folder, keep).newestAt(now))
+  const { folder, everyMs } = backup
+  const newestAt = orRefusal(() => newestBackupAt(folder, now))
   if (newestAt instanceof Error) {
     const fix = 'name a folder in backup.folder that the daemon may read and write, or one that it can make'
     return [fail('backup', `none can be made: ${newestAt.message}`, fix)]
@@ -28,27 +25,11 @@ export function checkBackup({ backup }: Config, now: number): readonly Finding[]
   return [age > LATE * everyMs ? fail('backup', detail, todo) : ok('backup', detail)]
 }
 
-/** Whether the newest backup knows of events that the database does not; told only where it does. */
-export async function checkLost(
-  db: Kysely<Database>,
-  config: Config,
-  now: number,
-): Promise<readonly Finding[]> {
-  const file = newestBackup(config, now)
-  if (file === null) return []
-  const known = eventsEverStoredIn(file) ?? 0
-  const stored = await eventsEverStored(db)
-  if (known <= stored) return []
-  const detail = `${file} knows ${counted(known, 'event')}, the database ${stored}`
-  return [warn('lost', detail, 'if an older or a new database took its place by mistake: latchkey restore')]
-}
-
 /** The path of the newest backup; null where there is none, or the folder can't be read. */
 export function newestBackup({ backup }: Config, now: number): string | null {
   if (backup === null) return null
-  const folder = createBackupFolder(backup.folder, backup.keep)
-  const newestAt = orRefusal(() => folder.newestAt(now))
-  return newestAt === null || newestAt instanceof Error ? null : folder.fileOf(newestAt)
+  const newestAt = orRefusal(() => newestBackupAt(backup.folder, now))
+  return newestAt === null || newestAt instanceof Error ? null : backupFileAt(backup.folder, newestAt)
 }
 
 /** What the system said where the folder can't be read, or is none; anything else is a bug. */

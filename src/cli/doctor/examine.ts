@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type { LoadedConfig } from '../../config/load.js'
 import { createDeliveryWatch } from '../../operations/delivery-watch.js'
 import type { Database } from '../../store/schema.js'
-import { checkBackup, checkLost } from './check-backup.js'
+import { checkBackup } from './check-backup.js'
 import { checkBodyHashes } from './check-body-hashes.js'
 import { checkClock } from './check-clock.js'
 import { checkConfig, checkTargets } from './check-config.js'
@@ -75,7 +75,6 @@ function storeChecks(
     ['events', () => checkEvents(db, clock())],
     ...(thorough ? thoroughChecks(db, config) : []),
     ['policy', () => checkPolicy(db, config)],
-    ['lost', () => checkLost(db, config, clock())],
     ['privacy', () => checkPrivacy(db, config, isServed, clock())],
     ['erasure list', () => checkErasureList(db, config.database.file, facts !== null)],
     ['sync', () => checkSync(db, config, clock())],

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { failureText, isLatchkeyError, LatchkeyError } from '../../errors.js'
-import { ensurePrivateFile } from './private-file.js'
+import { ensurePrivateFile } from './file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
 const BUSY_TIMEOUT_MS = 50

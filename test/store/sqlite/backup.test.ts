@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { backUp } from '../../../src/store/sqlite/backup.js'
+import { backUp } from '../../../src/store/sqlite/copy.js'
 import { damage, filledStore, rowsIn } from '../filled-store.js'
 import { temporaryFile, temporaryStore } from '../temporary-store.js'
 

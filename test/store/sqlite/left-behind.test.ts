@@ -1,12 +1,12 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { compactFile } from '../../../src/cli/compact-file.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import { restore } from '../../../src/operations/restore.js'
-import { bringFileUpToDate } from '../../../src/store/bring-up-to-date.js'
-import { backUp } from '../../../src/store/sqlite/backup.js'
-import { lockStore } from '../../../src/store/sqlite/lock.js'
+import { bringFileUpToDate } from '../../../src/store/migrate.js'
+import { compactFile } from '../../../src/store/sqlite/compact.js'
+import { backUp } from '../../../src/store/sqlite/copy.js'
+import { lockStore } from '../../../src/store/sqlite/file.js'
 import { openStore } from '../../../src/store/store.js'
 import { filledStore, rowsIn } from '../filled-store.js'
 import { temporaryFile } from '../temporary-store.js'
@@ -70,8 +70,8 @@ describe('what killed processes left beside a database', () => {
     const other = temporaryFile()
     await filledStore(other, 5)
     await backUp(other, `${file}.monday`, { overwrite: true })
-    const bringUpToDate = async () => ({ erasedAgain: 0, mayLackErasures: false })
-    await restore(file, `${file}.monday`, { now: Date.UTC(2026, 3, 1, 12), bringUpToDate })
+    const eraseAgain = async () => ({ erasedAgain: 0, mayLackErasures: false })
+    await restore(file, `${file}.monday`, { now: Date.UTC(2026, 3, 1, 12), eraseAgain })
     expect(rowsIn(file)).toBe(5)
     expect(beside(file, LEFT_BEHIND)).toEqual([])
   })

@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { lockStore } from '../../../src/store/sqlite/lock.js'
+import { lockStore } from '../../../src/store/sqlite/file.js'
 import { startChild } from '../child-process.js'
 import { open, temporaryFile, temporaryStore } from '../temporary-store.js'
 
 const IN_USE = expect.objectContaining({ code: 'store_in_use' })
 
 const LOCK_AND_TELL = `
-  const { lockStore } = await import(store + 'sqlite/lock.js')
+  const { lockStore } = await import(store + 'sqlite/file.js')
   try {
     lockStore(file)
     console.log('locked')

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
-import { assertNotOwnFile } from '../../../src/store/sqlite/own-files.js'
+import { assertNotOwnFile } from '../../../src/store/sqlite/file.js'
 import { temporaryFile } from '../temporary-store.js'
 
 /** A database, and a link by which a config may name it. */

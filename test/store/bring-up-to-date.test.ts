@@ -2,8 +2,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, it } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
-import { backUpBeforeMigration } from '../../src/store/back-up-before-migration.js'
-import { migrate, pendingMigrations } from '../../src/store/migrate.js'
+import { bringUpToDate, migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { filledStore, rowsIn } from './filled-store.js'
 import { open, temporaryFile } from './temporary-store.js'
 
@@ -14,28 +13,30 @@ it('keeps a database as it is before the first step that is pending', async () =
   await filledStore(file, 5)
   const db = open(file)
   const kept = `${file}.before-9001-newer`
-  expect(await backUpBeforeMigration(db, file, NEWER)).toBe(kept)
-  await migrate(db, NEWER)
+  expect(await bringUpToDate(db, file, NEWER)).toEqual({ steps: ['9001-newer'], backup: kept })
   expect(rowsIn(kept)).toBe(5)
   expect(statSync(kept).mode & 0o777).toBe(0o600)
   expect(await pendingMigrations(open(kept, true), NEWER)).toEqual(['9001-newer'])
 })
 
-it('keeps the newest state where an earlier attempt has kept one', async () => {
+it('keeps the newest state where an earlier attempt failed, and kept one', async () => {
   const file = temporaryFile()
   const write = await filledStore(file, 5)
   const db = open(file)
-  await backUpBeforeMigration(db, file, NEWER)
+  const broken = async () => {
+    throw new Error('broken')
+  }
+  const failing = [...MIGRATIONS, { name: '9001-newer', create: () => ({ up: broken }) }]
+  await expect(bringUpToDate(db, file, failing)).rejects.toThrow('broken')
   write(1)
-  expect(rowsIn((await backUpBeforeMigration(db, file, NEWER)) ?? '')).toBe(6)
+  expect(rowsIn((await bringUpToDate(db, file, NEWER)).backup ?? '')).toBe(6)
 })
 
 it('keeps nothing of a new database, nor where nothing is pending', async () => {
   const file = temporaryFile()
   const db = open(file)
-  expect(await backUpBeforeMigration(db, file)).toBeNull()
-  await migrate(db)
-  expect(await backUpBeforeMigration(db, file)).toBeNull()
+  expect(await bringUpToDate(db, file)).toMatchObject({ backup: null })
+  expect(await bringUpToDate(db, file)).toEqual({ steps: [], backup: null })
   expect(readdirSync(dirname(file)).filter((name) => name.includes('before'))).toEqual([])
 })
 
@@ -43,5 +44,5 @@ it('refuses a database that a newer version wrote', async () => {
   const file = temporaryFile()
   const db = open(file)
   await migrate(db, NEWER)
-  await expect(backUpBeforeMigration(db, file)).rejects.toMatchObject({ code: 'schema_too_new' })
+  await expect(bringUpToDate(db, file)).rejects.toMatchObject({ code: 'schema_too_new' })
 })

@@ -1,0 +1,177 @@
+import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { failureText, LatchkeyError } from '../../errors.js'
+import { isStoreBroken, openConnection } from './connection.js'
+import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartsOf, sync } from './file.js'
+
+/** Called with how far a copy has come, in bytes. */
+export type OnProgress = (copied: number, total: number) => void
+
+/** 4 MB in pages of 4 KiB: few enough to show how far it is. */
+const PAGES_PER_STEP = 1_000
+
+/** How every SQLite file begins. */
+const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
+
+export interface BackupOptions {
+  /** Whether an existing file is replaced, once the new one is whole. */
+  readonly overwrite: boolean
+  readonly onProgress?: OnProgress
+}
+
+export interface Backup {
+  readonly file: string
+  readonly bytes: number
+}
+
+/**
+ * Copies a database into one file that only its owner may read, while others use it. The file gets its name only once
+ * every page of it was checked and is on the disk; on a failure nothing is left.
+ *
+ * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` where the database itself is;
+ * `usage` where the target is the database
+ */
+export async function backUp(
+  file: string,
+  target: string,
+  { overwrite, onProgress }: BackupOptions,
+): Promise<Backup> {
+  assertFree(file, target, overwrite)
+  removePartsOf(target)
+  const part = partNameFor(target)
+  try {
+    // Private before its first byte: SQLite keeps the mode that it finds.
+    ensurePrivateFile(part)
+    await copyDatabase(file, part, onProgress)
+    makeOneFile(part)
+    assertIntact(part, `the copy of ${file}`)
+    sync(part)
+    assertFree(file, target, overwrite)
+    renameSync(part, target)
+    sync(dirname(target))
+    return { file: target, bytes: statSync(target).size }
+  } finally {
+    removePartsOf(target)
+  }
+}
+
+function assertFree(file: string, target: string, overwrite: boolean): void {
+  assertNotOwnFile(file, target)
+  if (!existsSync(target)) return
+  if (!overwrite) {
+    throw new LatchkeyError('backup_exists', `${target} is there already: --force replaces it.`)
+  }
+  if (!looksLikeDatabase(target)) {
+    throw new LatchkeyError('usage', `${target} is no backup, and is not replaced: name another file.`)
+  }
+}
+
+/** An empty file counts: it is a database without a table. */
+function looksLikeDatabase(file: string): boolean {
+  if (!statSync(file).isFile()) return false
+  const opened = openSync(file, 'r')
+  try {
+    const begin = Buffer.alloc(DATABASE_HEADER.length)
+    const length = readSync(opened, begin)
+    return length === 0 || begin.equals(DATABASE_HEADER)
+  } finally {
+    closeSync(opened)
+  }
+}
+
+/**
+ * Copies a database as it is at one instant, its write-ahead log included, while others go on writing it. Its log
+ * can't be cut meanwhile: it grows by what is written.
+ *
+ * @throws {LatchkeyError} `store_missing`; `backup_damaged`; `backup_failed` where the copy can't be written, or a disk
+ * fails
+ */
+export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
+  try {
+    await copyInSteps(file, copy, onProgress)
+  } catch (error) {
+    if (!(error instanceof Sqlite.SqliteError)) throw error
+    const what = `${file} can't be copied to ${copy}`
+    if (isDiskFailure(error)) throw diskFailed(what, error)
+    if (isStoreBroken(error)) throw damaged(file, error.message, error)
+    throw new LatchkeyError('backup_failed', `${what}: ${error.message}.`, { cause: error })
+  }
+}
+
+async function copyInSteps(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
+  const sqlite = openConnection(file, { readOnly: true })
+  try {
+    // One snapshot for all steps: without it a copy starts again at every commit of others, and never ends under load.
+    sqlite.exec('begin')
+    sqlite.prepare('select 1 from sqlite_schema').get()
+    const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
+    await sqlite.backup(copy, {
+      progress: ({ totalPages, remainingPages }) => {
+        onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize)
+        return PAGES_PER_STEP
+      },
+    })
+  } finally {
+    sqlite.close()
+  }
+}
+
+/**
+ * Whether a disk is full or fails: SQLite names no file, and reports a limit on the size of files like the latter. By
+ * its code alone: the error may come from another thread.
+ */
+export function isDiskFailure(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^SQLITE_(IOERR|FULL)(_|$)/.test(String(error.code))
+}
+
+/** `what`: what could not be done, the file by name. */
+export function diskFailed(what: string, cause: unknown): LatchkeyError {
+  const why = 'The disk may be full or fail, or a limit may keep a file from growing so large'
+  return new LatchkeyError('backup_failed', `${what}: ${failureText(cause)}. ${why}.`, { cause })
+}
+
+function damaged(shownAs: string, found: string, cause?: Error): LatchkeyError {
+  return new LatchkeyError('backup_damaged', `${shownAs} is damaged: ${found}.`, { cause })
+}
+
+/**
+ * Checks every page of a database that nobody else uses.
+ * @throws {LatchkeyError} `backup_damaged`
+ */
+export function assertIntact(file: string, shownAs: string): void {
+  const found = readIntegrity(file)
+  if (found === 'ok') return
+  throw damaged(shownAs, found)
+}
+
+function readIntegrity(file: string): string {
+  try {
+    const found = withConnection(file, (sqlite) => sqlite.pragma('integrity_check(1)', { simple: true }))
+    // Its headline names nothing but the only database there is.
+    return String(found).replace(/^\*\*\* in database main \*\*\*\n/, '')
+  } catch (error) {
+    if (!isStoreBroken(error)) throw error
+    return (error as Error).message
+  }
+}
+
+/**
+ * Moves what a database keeps in side files into the file itself, where nobody else uses it: then it can be renamed,
+ * and read from a disk that can't be written.
+ * @throws {LatchkeyError} `store_unavailable`
+ */
+export function makeOneFile(file: string): void {
+  const mode = withConnection(file, (sqlite) => sqlite.pragma('journal_mode = DELETE', { simple: true }))
+  if (mode === 'delete') return
+  throw new LatchkeyError('store_unavailable', `The log of ${file} can't be moved into it.`)
+}
+
+function withConnection<T>(file: string, use: (sqlite: Sqlite.Database) => T): T {
+  const sqlite = new Sqlite(file, { fileMustExist: true })
+  try {
+    return use(sqlite)
+  } finally {
+    sqlite.close()
+  }
+}

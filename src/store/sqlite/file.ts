@@ -1,0 +1,239 @@
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { LatchkeyError } from '../../errors.js'
+
+/*
+ * The care of a database's files: whose they are, who may open them, who holds them, and what was begun beside them.
+ */
+
+/** The files beside a database that belong to it. */
+const OWN_SUFFIXES = ['', '-wal', '-shm', '-journal', '.lock', '.erasures']
+
+/** How the name of an unfinished file ends, with what SQLite keeps beside such a file. */
+const PART = '\\.[0-9a-f]{12}\\.part(-wal|-shm|-journal)?'
+
+/** How the name of a copy goes on that is made before a step of the schema. */
+const BEFORE_STEP = '\\.before-\\d{4}-[\\w-]+'
+
+/** Long enough for two that start at the same moment to settle who is first. */
+const LOCK_TIMEOUT_MS = 250
+
+/**
+ * The file that a path leads to, so that one database has one lock, whatever links lead there.
+ * @throws {LatchkeyError} `store_in_use`: under a second name (a hard link) it could be served twice unseen, each
+ * time with a write-ahead log of its own
+ */
+export function placeOf(file: string): string {
+  if (!existsSync(file)) return file
+  const place = realpathSync(file)
+  if (statSync(place).nlink > 1) {
+    throw new LatchkeyError(
+      'store_in_use',
+      `${place} has a second name (a hard link): give it only one. If a restore was interrupted, run it again.`,
+    )
+  }
+  return place
+}
+
+/** Answers whether the file at this path is still the same one, and has not been emptied. */
+export function watchPlace(file: string): () => boolean {
+  const { dev, ino, size } = statSync(file)
+  return () => {
+    const now = statSync(file, { throwIfNoEntry: false })
+    return now !== undefined && now.dev === dev && now.ino === ino && (size === 0 || now.size > 0)
+  }
+}
+
+/**
+ * Answers whether each of these is still the file that it was when it was first seen. SQLite makes its side files at
+ * the first use of the database, and changes their size.
+ */
+export function watchFiles(files: readonly string[]): () => boolean {
+  const seen = new Map<string, number>()
+  return () =>
+    files.every((file) => {
+      const now = statSync(file, { throwIfNoEntry: false })?.ino
+      const before = seen.get(file) ?? now
+      if (before !== undefined) seen.set(file, before)
+      return now === before
+    })
+}
+
+/**
+ * Makes the file, empty and readable by its owner alone (0600), and its folder (0700), where they are missing.
+ * SQLite gives its side files (`-wal`, `-shm`) the mode of the file they belong to.
+ */
+export function ensurePrivateFile(file: string): void {
+  ensurePrivateFolder(dirname(file))
+  try {
+    // Exclusive, so that an existing file is not opened at all: closing any descriptor of it would drop the locks
+    // that SQLite holds on it elsewhere in this process.
+    closeSync(openSync(file, 'ax', 0o600))
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+}
+
+/** Step by step: asked to make all of them at once, Node never returns where the system makes none, as in `/proc`. */
+function ensurePrivateFolder(folder: string): void {
+  if (existsSync(folder)) return
+  ensurePrivateFolder(dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!existsSync(folder)) throw error
+  }
+}
+
+/** Waits until a file's bytes are on the disk; or, of a folder, the names in it. */
+export function sync(path: string): void {
+  const opened = openSync(path, 'r')
+  try {
+    fsyncSync(opened)
+  } finally {
+    closeSync(opened)
+  }
+}
+
+/** A new name beside a file that is being written: it gets its own name once it is whole. */
+export function partNameFor(target: string): string {
+  return `${target}.${randomBytes(6).toString('hex')}.part`
+}
+
+/** Removes every unfinished file for this target, such as those of a process that was killed. */
+export function removePartsOf(target: string): void {
+  removeBeside(target, PART)
+}
+
+/**
+ * Removes the unfinished copies that killed processes left beside a database: each would keep the people whom an
+ * erasure has removed since. Copies that are whole stay.
+ *
+ * Call it only with the store's lock in hand: then no process is at work on any of them.
+ */
+export function removeLeftBehind(file: string): void {
+  removeBeside(file, `(${BEFORE_STEP})?${PART}`)
+}
+
+function removeBeside(file: string, ending: string): void {
+  const folder = dirname(file)
+  if (!existsSync(folder)) return
+  const name = basename(file)
+  const pattern = new RegExp(`^(${ending})$`)
+  for (const found of readdirSync(folder)) {
+    if (found.startsWith(name) && pattern.test(found.slice(name.length)))
+      rmSync(join(folder, found), { force: true })
+  }
+}
+
+/**
+ * Refuses a target that is the database itself or one of its own files: under any name, since links lead there too,
+ * and also where that file does not exist yet.
+ * @throws {LatchkeyError} `usage`
+ */
+export function assertNotOwnFile(database: string, target: string): void {
+  // The side files are beside the database itself, not beside a link to it.
+  const places = [database, placeNamed(database)]
+  const own = places.flatMap((place) => OWN_SUFFIXES.map((suffix) => `${place}${suffix}`))
+  if (own.some((file) => leadsTo(file, target))) {
+    throw new LatchkeyError('usage', `${target} belongs to the database itself: name another file.`)
+  }
+}
+
+/** Whether two paths lead to one file, or would, if it existed. */
+export function leadsTo(one: string, other: string): boolean {
+  return placeNamed(one) === placeNamed(other) || (existsSync(other) && isSameFile(one, other))
+}
+
+export function isSameFile(one: string, other: string): boolean {
+  const a = statSync(one, { throwIfNoEntry: false })
+  const b = statSync(other, { throwIfNoEntry: false })
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
+}
+
+/** The path with its links resolved, as far as it exists. */
+function placeNamed(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    const folder = dirname(path)
+    return folder === path ? path : join(placeNamed(folder), basename(path))
+  }
+}
+
+/** Refers to the open locks: the garbage collector closes a connection that nothing refers to, and the lock with it. */
+const held = new Set<Sqlite.Database>()
+
+export interface StoreLock {
+  /** False once the lock file was removed or replaced, so that another daemon could take the lock too. */
+  isHeld(): boolean
+  release(): void
+}
+
+/**
+ * Makes this process the only one that serves the database, until released.
+ *
+ * The operating system holds the lock, through a side file (`<file>.lock`): it ends with the process, however that
+ * ends. It stops another daemon, not a reader.
+ *
+ * @throws {LatchkeyError} `store_in_use`
+ */
+export function lockStore(file: string): StoreLock {
+  const lockFile = `${file}.lock`
+  ensurePrivateFile(lockFile)
+  const lock = new Sqlite(lockFile, { timeout: LOCK_TIMEOUT_MS })
+  try {
+    lock.exec('begin exclusive')
+  } catch (error) {
+    lock.close()
+    if (!isLocked(error)) throw error
+    throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
+  }
+  held.add(lock)
+  const release = (): void => {
+    held.delete(lock)
+    lock.close()
+  }
+  return { isHeld: watchPlace(lockFile), release }
+}
+
+/** Whether a process holds the lock of the store. Takes no lock that would keep another from starting. */
+export function isStoreServed(file: string): boolean {
+  const lockFile = `${file}.lock`
+  if (!existsSync(lockFile)) return false
+  const lock = new Sqlite(lockFile, { readonly: true, timeout: 0 })
+  try {
+    lock.prepare('select count(*) from sqlite_schema').get()
+    return false
+  } catch (error) {
+    if (isLocked(error)) return true
+    throw error
+  } finally {
+    lock.close()
+  }
+}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY'
+}
+
+/** The lock does not name its holder: a daemon stays, a command ends by itself. */
+function inUse(file: string): string {
+  return (
+    `Another process is using ${file}. If it is a daemon, stop it first, or go through it with --url where the command ` +
+    'takes that; if it is another command, wait until it has ended.'
+  )
+}
