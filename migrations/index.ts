@@ -6,6 +6,7 @@ import { memberships } from './0005-memberships.js'
 import { erasures } from './0006-erasures.js'
 import { joinLinks } from './0007-join-links.js'
 import { messages } from './0008-messages.js'
+import { deliveryPace } from './0009-delivery-pace.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -18,4 +19,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0006-erasures', create: erasures },
   { name: '0007-join-links', create: joinLinks },
   { name: '0008-messages', create: messages },
+  { name: '0009-delivery-pace', create: deliveryPace },
 ]

@@ -2,9 +2,8 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { addStoreMetrics } from '../handlers/store-metrics.js'
-import { createDeliveryWatch } from '../operations/delivery-watch.js'
+import { createWarnOfGaps, readGaps } from '../operations/delivery-gaps.js'
 import { type Schedule, startSchedule } from '../operations/schedule.js'
-import { createWarnOfGaps } from '../operations/warn-of-gaps.js'
 import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
 import { countWaiting } from '../store/waiting-events.js'
@@ -26,11 +25,11 @@ export interface WatchStoreDeps {
 /** What changes in the store by the clock alone, and what its metrics and warnings tell of it. */
 export function watchStore(deps: WatchStoreDeps): Schedule {
   const { db, refreshDue, onChanged, endpointNames, registry, clock, log } = deps
-  const readGaps = createDeliveryWatch({ db, clock })
+  const gapsNow = () => readGaps(db, clock())
   addStoreMetrics({
     registry,
     endpointNames,
-    readGaps,
+    readGaps: gapsNow,
     countWaiting: () => countWaiting(db),
     async readFirstBodyAge() {
       const at = await firstKeptBodyAt(db)
@@ -43,7 +42,7 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
       if (count > 0) onChanged()
       return count
     },
-    warnOfGaps: createWarnOfGaps({ readGaps, endpointNames, log }),
+    warnOfGaps: createWarnOfGaps({ readGaps: gapsNow, endpointNames, log }),
     log,
   })
 }

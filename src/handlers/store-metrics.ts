@@ -60,7 +60,7 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
   )
   addGapGauge(
     'latchkey_delivery_usual_interval_seconds',
-    'The median time between the newest events.',
+    'The mean time between two new events; the newest weigh most.',
     ({ usualInterval }) => usualInterval,
   )
   new Gauge({

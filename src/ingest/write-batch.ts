@@ -3,6 +3,7 @@ import type { Policy } from '../entitlements/policy.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ErasedPeople } from '../provider/known-people.js'
 import { saveCustomerFacts } from '../store/customers.js'
+import { recordArrivals } from '../store/deliveries.js'
 import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq } from '../store/events.js'
@@ -102,6 +103,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     const events = eventsOf(shown)
     const rows = shown.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
+    await recordArrivals(trx, fresh)
     // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(

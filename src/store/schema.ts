@@ -35,6 +35,7 @@ export interface Database {
   moved_groups: MovedGroupsTable
   owed_unbans: OwedUnbansTable
   messages: MessagesTable
+  delivery_pace: DeliveryPaceTable
 }
 
 /** What became of a stored event; a duplicate is not stored again. */
@@ -152,6 +153,18 @@ export interface CustomerReferencesTable {
   name: string
   value: string
   customer_id: string
+}
+
+/** Of each endpoint, how often new events come to it. */
+export interface DeliveryPaceTable {
+  endpoint: string
+  arrivals: number
+  first_at: number
+  last_at: number
+  mean_interval: number | null
+  week_at: number
+  longest: number
+  longest_before: number
 }
 
 export interface SettingsTable {

@@ -18,6 +18,7 @@ import { doctorCommand } from '../../src/cli/doctor.js'
 import { runCli } from '../../src/cli/program.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { backupFileAt } from '../../src/operations/backup-folder.js'
+import { recordArrivals } from '../../src/store/deliveries.js'
 import { saveErasure } from '../../src/store/erasures.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { insertEvents, type NewEvent } from '../../src/store/events.js'
@@ -81,7 +82,10 @@ async function found(who: Pick<Patient, 'config'>, what: string) {
 }
 
 async function store({ db }: Patient, ...events: readonly NewEvent[]): Promise<void> {
-  await db.transaction().execute((trx) => insertEvents(trx, events))
+  await db.transaction().execute(async (trx) => {
+    await insertEvents(trx, events)
+    await recordArrivals(trx, events)
+  })
 }
 
 function arrived(receivedAt: number, told: Partial<Omit<NewEvent, 'body'>> = {}): NewEvent {
@@ -326,7 +330,7 @@ describe('an endpoint', () => {
 
   it('warns of a silence that is unusually long', async () => {
     const who = await patient()
-    const hourly = Array.from({ length: 10 * 24 }, (_, n) => arrived(NOW - 3 * HOUR - n * HOUR))
+    const hourly = Array.from({ length: 10 * 24 }, (_, n) => arrived(NOW - (242 - n) * HOUR))
     await store(who, ...hourly)
     expect(await found(who, 'deliveries v3')).toMatchObject({
       exitCode: 0,

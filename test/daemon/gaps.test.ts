@@ -22,7 +22,7 @@ it('tells in metrics when the last delivery came, how long ago, and how often th
   const last = (NOW - HOUR) / 1000
   expect(await metric(daemon, 'latchkey_last_delivery_timestamp_seconds{endpoint="live"}')).toBe(last)
   expect(await metric(daemon, 'latchkey_delivery_gap_seconds{endpoint="live"}')).toBe(3_600)
-  expect(await metric(daemon, 'latchkey_delivery_usual_interval_seconds{endpoint="live"}')).toBe(3_600)
+  expect(await metric(daemon, 'latchkey_delivery_usual_interval_seconds{endpoint="live"}')).toBe(9_600)
   expect(await metric(daemon, 'latchkey_delivery_gap_seconds{endpoint="sandbox"}')).toBeNull()
 })
 

@@ -1,7 +1,6 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import type { DeliveryGap } from '../../src/operations/delivery-gaps.js'
-import { createWarnOfGaps } from '../../src/operations/warn-of-gaps.js'
+import { createWarnOfGaps, type DeliveryGap } from '../../src/operations/delivery-gaps.js'
 
 const LAST = Date.parse('2026-03-02T12:00:00Z')
 

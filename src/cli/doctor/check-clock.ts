@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { loadNewestTimes } from '../../store/last-deliveries.js'
+import { loadNewestTimes } from '../../store/deliveries.js'
 import type { Database } from '../../store/schema.js'
 import { durationText, instantText } from './amounts.js'
 import type { DaemonFacts } from './daemon-facts.js'

@@ -1,5 +1,4 @@
-import type { DeliveryGap } from '../../operations/delivery-gaps.js'
-import type { DeliveryGaps } from '../../operations/delivery-watch.js'
+import type { DeliveryGap, DeliveryGaps } from '../../operations/delivery-gaps.js'
 import type { Endpoint } from '../../provider/endpoint.js'
 import { counted, durationText, instantText } from './amounts.js'
 import type { DaemonFacts } from './daemon-facts.js'
@@ -44,7 +43,7 @@ export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGa
   return endpoints.map(({ name }) => {
     const what = `deliveries ${name}`
     const gap = gaps.get(name)
-    if (gap === undefined) return ok(what, 'none yet, or none for long')
+    if (gap === undefined) return ok(what, 'none yet')
     if (!gap.isUnusual) return ok(what, gapText(gap))
     const todo = 'ask the sender what it delivered, and try its way here: proxy, certificate, firewall'
     return warn(what, `${gapText(gap)}, unusually long`, todo)

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { LoadedConfig } from '../../config/load.js'
-import { createDeliveryWatch } from '../../operations/delivery-watch.js'
+import { readGaps } from '../../operations/delivery-gaps.js'
 import type { Database } from '../../store/schema.js'
 import { checkBackup } from './check-backup.js'
 import { checkBodyHashes } from './check-body-hashes.js'
@@ -67,11 +67,10 @@ function storeChecks(
   { config, thorough, clock }: Examination,
   { facts, isServed }: ExaminedDaemon,
 ): readonly NamedCheck[] {
-  const readGaps = createDeliveryWatch({ db, clock })
   return [
     ['disk', () => checkDisk(db, config.database.file, clock())],
     ['clock', () => checkClock(db, facts, clock())],
-    ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps())],
+    ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps(db, clock()))],
     ['events', () => checkEvents(db, clock())],
     ...(thorough ? thoroughChecks(db, config) : []),
     ['policy', () => checkPolicy(db, config)],
