@@ -1,3 +1,4 @@
+import { lstat } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { failureText } from '../errors.js'
@@ -9,11 +10,17 @@ import type { BackupReply, BackupRequest } from './scheduled-backups.js'
  * step, and checking the copy for as long as that takes.
  */
 
+const { file, target } = workerData as BackupRequest
 // On Linux a priority is of one thread; elsewhere it would be that of the whole daemon.
-if (process.platform === 'linux') setPriority(0, constants.priority.PRIORITY_LOW)
-;(parentPort as MessagePort).postMessage(await reply(workerData as BackupRequest))
+if (process.platform === 'linux') {
+  // Node's pool of threads inherits the priority of the thread that first needs it, and serves the whole daemon.
+  await lstat(target).catch(() => {})
+  setPriority(0, constants.priority.PRIORITY_LOW)
+}
+const port = parentPort as MessagePort
+port.postMessage(await reply())
 
-async function reply({ file, target }: BackupRequest): Promise<BackupReply> {
+async function reply(): Promise<BackupReply> {
   try {
     return { backup: await backUp(file, target, { overwrite: false }) }
   } catch (error) {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { Gauge, type Registry } from 'prom-client'
 import { failureText, LatchkeyError } from '../errors.js'
 import type { Backup } from '../store/sqlite/copy.js'
-import { removePartsOf } from '../store/sqlite/file.js'
+import { emptyPartsOf, removePartsOf } from '../store/sqlite/file.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
 import { everyMinute, type Schedule } from './schedule.js'
@@ -96,7 +96,11 @@ export function startBackup(file: string, target: string): BackupUnderWay {
       else reject(new LatchkeyError('backup_failed', reply.reason))
     })
   })
-  return { done, stop: () => void thread.terminate() }
+  const stop = (): void => {
+    void thread.terminate()
+    emptyPartsOf(target)
+  }
+  return { done, stop }
 }
 
 /** The series begins with the first backup: before that it would say 1970. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -140,19 +140,6 @@ it('restores nothing while a daemon serves the database, which goes on', async (
   const load = await deliver(daemon.url, customerStory(1).events)
   expect(load.refused).toEqual([])
   expect(await entitlementsOf(daemon, 'cus_1')).toEqual([customerStory(1).outcome])
-})
-
-it('restores nothing from a damaged backup, and what stands is served as before', async () => {
-  const folder = await backedUpFolder(storiesOf(0, 20), storiesOf(20, 1))
-  const backup = join(folder, 'backup.db')
-  truncateSync(backup, Math.floor(statSync(backup).size / 2))
-  expect(await errorOf(here(folder, 'restore', 'backup.db', '--json'))).toEqual({
-    code: 1,
-    stdout: '',
-    error: 'backup_damaged',
-  })
-  const daemon = await serve(folder)
-  expect(await entitlementsOf(daemon, 'cus_20')).toEqual([customerStory(20).outcome])
 })
 
 it.each([

@@ -9,6 +9,7 @@ import {
   realpathSync,
   rmSync,
   statSync,
+  truncateSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -115,7 +116,12 @@ export function partNameFor(target: string): string {
 
 /** Removes every unfinished file for this target, such as those of a process that was killed. */
 export function removePartsOf(target: string): void {
-  removeBeside(target, PART)
+  for (const part of filesBeside(target, PART)) rmSync(part, { force: true })
+}
+
+/** Empties the unfinished files for this target: a check of one, which nothing can interrupt, then fails at once. */
+export function emptyPartsOf(target: string): void {
+  for (const part of filesBeside(target, PART)) truncateSync(part)
 }
 
 /**
@@ -125,18 +131,17 @@ export function removePartsOf(target: string): void {
  * Call it only with the store's lock in hand: then no process is at work on any of them.
  */
 export function removeLeftBehind(file: string): void {
-  removeBeside(file, `(${BEFORE_STEP})?${PART}`)
+  for (const part of filesBeside(file, `(${BEFORE_STEP})?${PART}`)) rmSync(part, { force: true })
 }
 
-function removeBeside(file: string, ending: string): void {
+function filesBeside(file: string, ending: string): readonly string[] {
   const folder = dirname(file)
-  if (!existsSync(folder)) return
+  if (!existsSync(folder)) return []
   const name = basename(file)
   const pattern = new RegExp(`^(${ending})$`)
-  for (const found of readdirSync(folder)) {
-    if (found.startsWith(name) && pattern.test(found.slice(name.length)))
-      rmSync(join(folder, found), { force: true })
-  }
+  return readdirSync(folder)
+    .filter((found) => found.startsWith(name) && pattern.test(found.slice(name.length)))
+    .map((found) => join(folder, found))
 }
 
 /**
