@@ -1,4 +1,4 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { CompiledQuery, type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Database, DeliveryPaceTable } from './schema.js'
 
 /** Nights and weekends are quiet in most shops: of the longest silences, those of a whole week and more are known. */
@@ -76,9 +76,12 @@ export function withArrival(pace: DeliveryPace | undefined, at: number): Deliver
   }
 }
 
+/** Composed once: it is asked with every batch. */
+const SELECT_ALL = CompiledQuery.raw('select * from delivery_pace')
+
 /** By the name of the endpoint, also of one that is not configured any more. */
 export async function loadPaces(db: Kysely<Database>): Promise<ReadonlyMap<string, DeliveryPace>> {
-  const { rows } = await sql<Selectable<DeliveryPaceTable>>`select * from delivery_pace`.execute(db)
+  const { rows } = await db.executeQuery<Selectable<DeliveryPaceTable>>(SELECT_ALL)
   return new Map(
     rows.map((row) => [
       row.endpoint,
