@@ -18,8 +18,12 @@ const MAY_IMPORT: Readonly<
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
+  history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
-  handlers: { code: ['errors', 'provider'], typesOf: ['entitlements', 'ingest', 'recompute', 'sync'] },
+  handlers: {
+    code: ['errors', 'provider'],
+    typesOf: ['entitlements', 'ingest', 'history', 'recompute', 'sync'],
+  },
   jobs: { code: ['errors', 'ingest', 'sync'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
@@ -29,6 +33,7 @@ const MAY_IMPORT: Readonly<
       'config',
       'handlers',
       'ingest',
+      'history',
       'recompute',
       'jobs',
       'sync',
@@ -45,6 +50,7 @@ const MAY_IMPORT: Readonly<
       'daemon',
       'handlers',
       'ingest',
+      'history',
       'recompute',
       'sync',
       'store',
@@ -199,7 +205,9 @@ describe('the architecture', () => {
   it('loads for every command line only what says which commands there are', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
-    expect(loaded.filter((file) => /^src\/(store|ingest|recompute|jobs|daemon)\b/.test(file))).toEqual([])
+    expect(
+      loaded.filter((file) => /^src\/(store|ingest|history|recompute|jobs|daemon)\b/.test(file)),
+    ).toEqual([])
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 

@@ -1,10 +1,9 @@
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/types.js'
-import { BODY_REMOVAL_TEXT, type BodyRemoval } from '../entitlements/stored-event.js'
+import { BODY_REMOVAL_TEXT, type BodyRemoval, type EventBodyQuery } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { EventBodyQuery } from '../store/event-body-reader.js'
 import {
   defaultEnvironment,
   environmentOption,

@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { StoredEvent } from '../entitlements/stored-event.js'
+import type { EventPage, StoredEvent } from '../entitlements/stored-event.js'
 import { storedEventJson } from '../handlers/event-json.js'
-import type { EventPage } from '../store/event-page-reader.js'
 import { alignColumns } from './columns.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import { commandGroup } from './command-groups.js'

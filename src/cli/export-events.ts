@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
-import { exportable, exportLine } from '../ingest/export-line.js'
-import { exportDeliveries } from '../store/event-export.js'
+import { exportEvents as exportedEvents } from '../history/export.js'
 import { jsonLine, loadNamedConfig, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { type EventFilterOptions, eventFilterOf } from './event-options.js'
@@ -21,30 +20,26 @@ export async function exportEvents(options: EventsExportOptions, context: CliCon
   const output =
     file === null ? toStandardOutput(context) : openOutputFile(file, { replace: !!options.force, config })
   const progress = createProgress(file === null ? false : context.isTerminal, context)
-  const counts = { lines: 0, readings: 0, removed: 0, altered: 0 }
+  const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }
+  const written = () => counts.delivery + counts.reading
   try {
     await readStore(config, async (db) => {
-      const show = (reached: number, newest: number) => progress.show(counts.lines, reached, newest)
-      for await (const delivery of exportDeliveries(db, filter, show)) {
-        const told = exportable(delivery)
-        if (told !== null) {
-          output.write(exportLine(told))
-          counts.lines += 1
-          if (told.reading) counts.readings += 1
-        } else if (delivery.isAltered) counts.altered += 1
-        else counts.removed += 1
+      const show = (reached: number, newest: number) => progress.show(written(), reached, newest)
+      for await (const exported of exportedEvents(db, filter, show)) {
+        counts[exported.kind] += 1
+        if ('line' in exported) output.write(exported.line)
       }
     })
-    if (counts.lines + counts.removed + counts.altered === 0)
-      await explainNothingFound(filter, config, context)
+    if (written() + counts.removed + counts.altered === 0) await explainNothingFound(filter, config, context)
     output.finish()
   } finally {
     progress.clear()
     output.discard()
   }
-  if (!(options.json && file !== null)) context.err(readingsText(counts.readings) + leftOutText(counts))
+  if (!(options.json && file !== null)) context.err(readingsText(counts.reading) + leftOutText(counts))
   if (file === null) return
-  const { lines, readings, removed, altered } = counts
+  const { reading: readings, removed, altered } = counts
+  const lines = written()
   context.out(
     options.json
       ? jsonLine({ file, lines, readings, leftOut: removed + altered, altered })

@@ -1,5 +1,5 @@
 import type { Config } from '../config/types.js'
-import { createCheckLines, createImportLines } from '../ingest/import-lines.js'
+import { importLines } from '../history/import.js'
 import type { CliContext } from './context.js'
 import type { ImportOptions, ImportTarget } from './import-target.js'
 import { openIngest } from './open-ingest.js'
@@ -15,11 +15,10 @@ export async function storeAsTarget(
     withManual: withManual === true,
   }
   const endpointNamed = (name: string) => config.endpoints.find((endpoint) => endpoint.name === name)
-  if (dryRun) {
-    const checkLines = createCheckLines({ endpointNamed, clock: now })
-    return { importLines: (lines) => checkLines(lines, rules), close: async () => {} }
+  const opened = dryRun ? null : await openIngest(config, now)
+  const deps = { endpointNamed, ingest: opened?.ingest ?? null, clock: now }
+  return {
+    importLines: (lines) => importLines(lines, rules, deps),
+    close: async () => opened?.close(),
   }
-  const { ingest, close } = await openIngest(config, now)
-  const importLines = createImportLines({ endpointNamed, ingest, clock: now })
-  return { importLines: (lines) => importLines(lines, rules), close }
 }

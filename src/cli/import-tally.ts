@@ -1,6 +1,6 @@
 import type { Issue } from '../errors.js'
-import { type LineRefusal, refuseLine } from '../ingest/import-line.js'
-import type { LineOutcome } from '../ingest/import-lines.js'
+import type { LineOutcome } from '../history/import.js'
+import { type LineRefusal, refuseLine } from '../history/line.js'
 import { MAX_LINE_BYTES, type NumberedLine } from './import-batches.js'
 
 /** Enough to see what is wrong with a file; all of them could be as many as it has lines. */

@@ -1,4 +1,4 @@
-import type { LineOutcome } from '../ingest/import-lines.js'
+import type { LineOutcome } from '../history/import.js'
 import type { Environment } from '../provider/event.js'
 import type { DaemonOptions } from './command.js'
 

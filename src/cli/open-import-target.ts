@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isLatchkeyError } from '../errors.js'
 import { type ImportJson, LINES_TYPE } from '../handlers/imports.js'
-import type { LineOutcome } from '../ingest/import-lines.js'
+import type { LineOutcome } from '../history/import.js'
 import { loadNamedConfig } from './command.js'
 import type { CliContext } from './context.js'
 import { type AskDaemon, daemonAt, localDaemon } from './daemon-client.js'

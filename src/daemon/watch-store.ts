@@ -5,9 +5,9 @@ import { addStoreMetrics } from '../handlers/store-metrics.js'
 import { createDeliveryWatch } from '../ingest/delivery-watch.js'
 import { type Schedule, startSchedule } from '../jobs/schedule.js'
 import { createWarnOfGaps } from '../jobs/warn-of-gaps.js'
+import { countWaiting } from '../store/event-questions.js'
 import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
-import { countWaiting } from '../store/waiting-events.js'
 
 export interface WatchStoreDeps {
   /** Reads. */

@@ -71,7 +71,7 @@ export interface ListenersDeps {
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
   readonly replays: ReplaysDeps['replays']
-  readonly imports: Pick<ImportsDeps, 'importLines' | 'checkLines'>
+  readonly importLines: ImportsDeps['importLines']
   readonly messenger: JoinLinksDeps['messenger']
   readonly sync: SyncDeps['sync']
   readonly isWriterAlive: () => boolean
@@ -153,7 +153,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
       ...syncRoutes({ ...deps, authenticate }, log),
       createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
       createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
-      createRoute('/imports', postImport({ ...deps, ...deps.imports, authenticate }), log),
+      createRoute('/imports', postImport({ ...deps, authenticate }), log),
       createRoute('/healthz', healthz(deps), log),
       createRoute('/readyz', readyz(deps), log),
       createRoute('/metrics', getMetrics({ ...deps, registry: metrics.registry, authenticate }), log),

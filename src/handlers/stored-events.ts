@@ -32,7 +32,7 @@ export interface StoredEventQuestions {
   readonly readEvent: (question: OneEvent) => Promise<StoredEventDetail | null>
   /**
    * `sha256`: which of the bodies that came under the id; null: the one that stands. It answers with the hash of the
-   * bytes that it gives. Rejects with `body_altered` where they are not the ones that came, though nobody removed any.
+   * bytes that it gives.
    */
   readonly readEventBody: (question: OneEvent & { readonly sha256: string | null }) => Promise<{
     readonly sha256: string

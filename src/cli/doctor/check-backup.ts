@@ -2,7 +2,8 @@ import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
 import { isExplained } from '../../errors.js'
 import { createBackupFolder } from '../../store/backup-folder.js'
-import { eventsEverStored, eventsEverStoredIn } from '../../store/events-ever-stored.js'
+import { newestSeq } from '../../store/event-walk.js'
+import { eventsEverStoredIn } from '../../store/events-ever-stored.js'
 import type { Database } from '../../store/schema.js'
 import { counted, durationText } from './amounts.js'
 import { type Finding, fail, ok, warn } from './finding.js'
@@ -37,7 +38,7 @@ export async function checkLost(
   const file = newestBackup(config, now)
   if (file === null) return []
   const known = eventsEverStoredIn(file) ?? 0
-  const stored = await eventsEverStored(db)
+  const stored = await newestSeq(db)
   if (known <= stored) return []
   const detail = `${file} knows ${counted(known, 'event')}, the database ${stored}`
   return [warn('lost', detail, 'if an older or a new database took its place by mistake: latchkey restore')]
