@@ -42,6 +42,6 @@ function normalizedJson(event: NormalizedEvent) {
   }
 }
 
-export function removalJson<Removal extends BodyRemoval>(removed: Removal) {
+function removalJson<Removal extends BodyRemoval>(removed: Removal) {
   return { ...removed, at: iso(removed.at) }
 }

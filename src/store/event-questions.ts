@@ -224,6 +224,7 @@ export interface StoredDelivery
   /** What the event was read as, if its bytes were removed or rewritten. */
   readonly reading?: {
     readonly event: NormalizedEvent
+    /** Of what came, in lower-case hex. */
     readonly bodySha256: string
     readonly removed: RemovedBody
   }
