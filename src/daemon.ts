@@ -16,7 +16,7 @@ import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
 import { createMetrics } from './handlers/metrics.js'
-import { createCheckLines, createImportLines } from './ingest/import-lines.js'
+import { importLines } from './history/import.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
@@ -26,9 +26,7 @@ import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
 import { beginErasureList } from './store/erasure-file.js'
 import { loadDeletedUnerased, loadErasure } from './store/erasures.js'
-import { createEventBodyReader } from './store/event-body-reader.js'
-import { createEventPageReader } from './store/event-page-reader.js'
-import { createEventReader } from './store/event-reader.js'
+import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
 import { loadJob } from './store/recompute-job.js'
@@ -172,9 +170,9 @@ export async function startDaemon(
       erase: erasures.erase,
       customers: customerQuestions(store.customerReaders(config.identity.ref), answered),
       storedEvents: {
-        readEventPage: answered(createEventPageReader(store.reader)),
-        readEvent: answered(createEventReader(store.reader)),
-        readEventBody: answered(createEventBodyReader(store.reader)),
+        readEventPage: answered((query) => readEventPage(store.reader, query)),
+        readEvent: answered((query) => readEvent(store.reader, query)),
+        readEventBody: answered((query) => readEventBody(store.reader, query)),
       },
       readExplanation: answered(store.readExplanation),
       rebuilds: {
@@ -185,10 +183,8 @@ export async function startDaemon(
         }),
         policyInForce: () => policyInForce(store.reader),
       },
-      imports: {
-        importLines: createImportLines({ endpointNamed, ingest: queue.ingest, clock }),
-        checkLines: createCheckLines({ endpointNamed, clock }),
-      },
+      importLines: (lines, { dryRun, ...rules }) =>
+        importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),
       replays: recomputing,
       messenger: following.messenger,
       sync: {

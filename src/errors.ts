@@ -21,7 +21,6 @@ export const ERROR_CODES = [
   'customer_not_found',
   'event_not_found',
   'body_removed',
-  'body_altered',
   'config_invalid',
   'config_missing',
   'store_in_use',

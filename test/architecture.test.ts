@@ -18,13 +18,14 @@ const MAY_IMPORT: Readonly<
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
+  history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
   handlers: {
     code: ['errors', 'provider'],
-    typesOf: ['entitlements', 'ingest', 'operations', 'recompute', 'sync'],
+    typesOf: ['entitlements', 'ingest', 'history', 'operations', 'recompute', 'sync'],
   },
   operations: { code: ['errors', 'store'] },
-  jobs: { code: ['errors', 'ingest', 'operations'] },
+  jobs: { code: ['errors', 'ingest', 'operations', 'sync'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
@@ -33,6 +34,7 @@ const MAY_IMPORT: Readonly<
       'config',
       'handlers',
       'ingest',
+      'history',
       'recompute',
       'jobs',
       'operations',
@@ -51,6 +53,7 @@ const MAY_IMPORT: Readonly<
       'handlers',
       'ingest',
       'operations',
+      'history',
       'recompute',
       'sync',
       'store',
@@ -206,7 +209,7 @@ describe('the architecture', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
     expect(
-      loaded.filter((file) => /^src\/(store|ingest|recompute|operations|jobs|daemon)\b/.test(file)),
+      loaded.filter((file) => /^src\/(store|ingest|history|recompute|operations|jobs|daemon)\b/.test(file)),
     ).toEqual([])
     expect(packagesOf(loaded)).toEqual(['commander'])
   })

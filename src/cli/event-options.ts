@@ -2,7 +2,6 @@ import { type Command, Option } from 'commander'
 import type { Config } from '../config/types.js'
 import type { EventFilter } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
-import { endsBeforeItBegins } from '../handlers/filter-order.js'
 import type { Environment } from '../provider/event.js'
 import { defaultEnvironment, environmentOption, parseId, parseInstant } from './command.js'
 
@@ -41,7 +40,7 @@ export function withEventFilter(command: Command): Command {
 
 /** Ahead of all else, whoever is asked then: this database or a daemon. */
 function assertInOrder({ from, to }: EventFilterOptions): void {
-  if (endsBeforeItBegins({ from: from ?? null, to: to ?? null }))
+  if (from !== undefined && to !== undefined && from > to)
     throw new LatchkeyError('usage', '--from is later than --to')
 }
 

@@ -1,25 +1,19 @@
 import type { Config } from '../config/types.js'
-import { createCheckLines, createImportLines } from '../ingest/import-lines.js'
+import { type ImportRules, importLines } from '../history/import.js'
 import type { CliContext } from './context.js'
-import type { ImportOptions, ImportTarget } from './import-target.js'
 import { openIngest } from './open-ingest.js'
 
-/** The store of no daemon, whose lock is held until it is closed; for a dry run nothing but the config. */
+/** The store that no daemon serves, whose lock is held until it is closed; a dry run needs nothing but the config. */
 export async function storeAsTarget(
-  { environment, withManual, dryRun }: ImportOptions,
-  config: Config,
-  { now }: CliContext,
-): Promise<ImportTarget> {
-  const rules = {
-    environments: environment === undefined ? (['live', 'sandbox'] as const) : [environment],
-    withManual: withManual === true,
-  }
+  rules: ImportRules,
+  dryRun: boolean,
+  { config, now }: { readonly config: Config } & Pick<CliContext, 'now'>,
+) {
   const endpointNamed = (name: string) => config.endpoints.find((endpoint) => endpoint.name === name)
-  if (dryRun) {
-    const checkLines = createCheckLines({ endpointNamed, clock: now })
-    return { importLines: (lines) => checkLines(lines, rules), close: async () => {} }
+  const opened = dryRun ? null : await openIngest(config, now)
+  const deps = { endpointNamed, ingest: opened?.ingest ?? null, clock: now }
+  return {
+    importLines: (lines: readonly string[]) => importLines(lines, rules, deps),
+    close: async () => opened?.close(),
   }
-  const { ingest, close } = await openIngest(config, now)
-  const importLines = createImportLines({ endpointNamed, ingest, clock: now })
-  return { importLines: (lines) => importLines(lines, rules), close }
 }

@@ -1,26 +1,32 @@
 import { createReadStream, statSync } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
 import { createGunzip } from 'node:zlib'
 import { LatchkeyError } from '../errors.js'
+import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../handlers/imports.js'
 import { refusalText } from './system-refusal.js'
+
+/** A body of a mebibyte takes four thirds of that in base64; the headers beside it have room to spare. */
+export const MAX_LINE_BYTES = 1.5 * 1024 * 1024
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 
 export interface ImportInput {
-  /** Unpacked where they are gzip, whatever the file is called. */
+  /** Unpacked if they are gzip, whatever the file is called. */
   readonly bytes: AsyncIterable<Buffer>
-  /** Of the file as it lies there; null: nobody knows. */
+  /** Of the file, packed or not; null: unknown. */
   readonly size: number | null
   /** How many of these have been read. */
   readonly reached: () => number
 }
 
 /**
- * A file, or, named `-`, standard input.
- * @throws {LatchkeyError} `input_failed`, while it is read too
+ * Opens a file, or, named `-`, standard input.
+ * @throws {LatchkeyError} `input_failed`, also while the bytes are read
  */
 export function openImportInput(file: string, stdin: () => Readable): ImportInput {
-  const name = file === '-' ? 'standard input' : file
+  const isFile = file !== '-'
+  const name = isFile ? file : 'standard input'
   let reached = 0
   async function* counted(source: Readable): AsyncGenerator<Buffer> {
     for await (const chunk of source) {
@@ -28,14 +34,14 @@ export function openImportInput(file: string, stdin: () => Readable): ImportInpu
       yield chunk
     }
   }
-  async function* told(): AsyncGenerator<Buffer> {
+  async function* bytes(): AsyncGenerator<Buffer> {
     try {
-      yield* await unpacked(counted(file === '-' ? stdin() : createReadStream(file)))
+      yield* await unpacked(counted(isFile ? createReadStream(file) : stdin()))
     } catch (error) {
       throw failed(name, error)
     }
   }
-  return { bytes: told(), size: file === '-' ? null : sizeOf(file), reached: () => reached }
+  return { bytes: bytes(), size: isFile ? sizeOf(file) : null, reached: () => reached }
 }
 
 function sizeOf(file: string): number {
@@ -46,7 +52,7 @@ function sizeOf(file: string): number {
   }
 }
 
-/** Reads as far as it takes to tell whether they are packed. */
+/** Reads as far as it takes to know whether they are packed. */
 async function unpacked(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<Buffer>> {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < GZIP_MAGIC.length) {
@@ -59,18 +65,73 @@ async function unpacked(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<B
     yield* chunks
   }
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC)) return whole()
-  // Whoever reads what comes out is told of a failure, which also reaches this function.
+  // The reader of the unpacked bytes gets the error too, so this callback need not report it.
   return pipeline(Readable.from(whole()), createGunzip(), () => {})
 }
 
 function failed(name: string, error: unknown): LatchkeyError {
-  const message = isCutOff(error)
+  // What zlib reports if the input ends before what is packed in it.
+  const isCutOff = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
+  const message = isCutOff
     ? `${name} is a gzip file that ends too early: the rest of it is missing`
     : `${name} can't be read: ${refusalText(error)}`
   return new LatchkeyError('input_failed', message, { cause: error })
 }
 
-/** How zlib calls an end of the input ahead of the end of what is packed in it. */
-function isCutOff(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
+/** A line and its place in the input, from 1. */
+export interface NumberedLine {
+  readonly number: number
+  /** Null: it is longer than any line of an export. */
+  readonly text: string | null
+}
+
+/**
+ * The lines that are not blank, in batches that fit into one request. If reading fails, all lines before that come
+ * first.
+ */
+export async function* importBatches(bytes: AsyncIterable<Buffer>): AsyncGenerator<readonly NumberedLine[]> {
+  let batch: NumberedLine[] = []
+  let size = 0
+  let failure: { readonly error: unknown } | null = null
+  try {
+    for await (const line of numberedLines(bytes)) {
+      const added = line.text === null ? 0 : Buffer.byteLength(line.text) + 1
+      if (batch.length >= MAX_IMPORT_LINES || size + added > MAX_IMPORT_BYTES) {
+        yield batch
+        batch = []
+        size = 0
+      }
+      batch.push(line)
+      size += added
+    }
+  } catch (error) {
+    failure = { error }
+  }
+  if (batch.length > 0) yield batch
+  if (failure !== null) throw failure.error
+}
+
+/**
+ * Split at newlines alone (`node:readline` also splits at characters that JSON may hold within a line), and with no
+ * more than one line in memory.
+ */
+export async function* numberedLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<NumberedLine> {
+  const decoder = new StringDecoder('utf8')
+  let number = 0
+  let rest = ''
+  for await (const chunk of bytes) {
+    const texts = (rest + decoder.write(chunk)).split('\n')
+    // One character over the limit is enough to know that a line is too long.
+    rest = texts.pop()?.slice(0, MAX_LINE_BYTES + 1) ?? ''
+    for (const text of texts) {
+      number += 1
+      if (text.trim() !== '') yield numbered(number, text)
+    }
+  }
+  rest += decoder.end()
+  if (rest.trim() !== '') yield numbered(number + 1, rest)
+}
+
+function numbered(number: number, text: string): NumberedLine {
+  return { number, text: Buffer.byteLength(text) > MAX_LINE_BYTES ? null : text }
 }

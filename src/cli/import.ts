@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Command } from 'commander'
 import { environmentOption, type RegisterCommand, withDaemonOption, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
-import type { ImportOptions } from './import-target.js'
+import type { ImportOptions } from './run-import.js'
 
 /** `latchkey import`: takes exported events in, as if they were delivered now. */
 export function importCommand(stdin: () => Readable): RegisterCommand {

@@ -5,9 +5,10 @@ import { nearestName } from '../handlers/nearest-name.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { CANONICAL_TYPE_OF_V2 } from '../provider/event-types.js'
 import { SAMPLE_TYPES } from '../provider/sample-event.js'
+import { readEventPage } from '../store/event-questions.js'
 import { otherThan } from './command.js'
 import type { CliContext } from './context.js'
-import { readEventPage } from './read-events.js'
+import { readStore } from './read-store.js'
 
 /**
  * Looks whether it is for a slip in the filter that no event was found, since that answer looks right otherwise.
@@ -23,10 +24,7 @@ export async function explainNothingFound(
   await assertKnownEndpoint(filter, config)
   const { environment, type } = filter
   const other = otherThan(environment)
-  if (
-    (await readEventPage(config, { filter: { ...filter, environment: other }, before: null, limit: 1 })).items
-      .length > 0
-  ) {
+  if (await isStored({ ...filter, environment: other }, config)) {
     err(`note: such events are stored in ${other}: add --environment ${other}\n`)
     return
   }
@@ -64,8 +62,9 @@ async function isStored(
   only: Pick<EventFilter, 'environment'> & Partial<EventFilter>,
   config: Config,
 ): Promise<boolean> {
-  const filter = { ...ALL, ...only }
-  return (await readEventPage(config, { filter, before: null, limit: 1 })).items.length > 0
+  const query = { filter: { ...ALL, ...only }, before: null, limit: 1 }
+  const { items } = await readStore(config, (db) => readEventPage(db, query, Number.POSITIVE_INFINITY))
+  return items.length > 0
 }
 
 const ALL = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }

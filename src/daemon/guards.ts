@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { LatchkeyError } from '../errors.js'
 import { isStoreBroken } from '../store/sqlite/connection.js'
 
 /** Does something more with every call of a function. */
@@ -36,8 +36,6 @@ export function orUnavailable(log: Logger): Guard {
       try {
         return await read(...args)
       } catch (error) {
-        // It was read: of one event it says that it is not what came, and asking again will not help.
-        if (isLatchkeyError(error, 'body_altered')) throw error
         log.error({ err: error }, 'the store could not be read')
         throw new LatchkeyError('store_unavailable', 'The store can not be read now.', { cause: error })
       }

@@ -4,9 +4,9 @@ import type { Registry } from 'prom-client'
 import { addStoreMetrics } from '../handlers/store-metrics.js'
 import { createWarnOfGaps, readGaps } from '../operations/delivery-gaps.js'
 import { type Schedule, startSchedule } from '../operations/schedule.js'
+import { countWaiting } from '../store/event-questions.js'
 import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
-import { countWaiting } from '../store/waiting-events.js'
 
 export interface WatchStoreDeps {
   /** Reads. */

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
+import { dropBodies } from '../history/retention.js'
 import type { Incoming } from '../ingest/delivery.js'
-import { createDropBodies } from '../ingest/drop-bodies.js'
 import { createFinishErasures, type FinishErasures } from '../ingest/finish-erasures.js'
 import { createRefreshDue } from '../ingest/refresh-due.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
@@ -64,7 +64,7 @@ export function createWriter({ db, clock, erasureFile }: WriterDeps): Writer {
     writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
     settleErasures: () => settleErasures(db, erasureFile, writeBatch),
     finishErasures: createFinishErasures({ db, clock }),
-    dropBodies: createDropBodies({ db, clock }),
+    dropBodies: (before) => dropBodies(db, before, clock()),
     refreshDue: createRefreshDue({ db, clock }),
     recompute: createRecompute({ db, clock }),
     writeSync: (name, change) =>

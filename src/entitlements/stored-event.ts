@@ -93,6 +93,42 @@ export interface StoredEventDetail extends StoredEvent {
   readonly otherBodies: readonly OtherBody[]
 }
 
+export interface EventPageQuery {
+  readonly filter: EventFilter
+  /** The page holds what arrived before; null: up to the newest. */
+  readonly before: number | null
+  /** At most so many. */
+  readonly limit: number
+}
+
+/** A stretch of the stored events, newest first. */
+export interface EventPage {
+  readonly items: readonly StoredEvent[]
+  /**
+   * Where the next page begins, as its `before`; null: there is none. A page may hold fewer than asked for, or none,
+   * and still have a next one: looking further would have taken too long.
+   */
+  readonly next: number | null
+}
+
+export interface EventQuery {
+  readonly environment: Environment
+  readonly eventId: string
+}
+
+export interface EventBodyQuery extends EventQuery {
+  /** Which of the bodies that came under this id, by its hash in lower-case hex; null: the event's own. */
+  readonly sha256: string | null
+}
+
+export interface EventBody {
+  /** Of `bytes`, in lower-case hex; if they are gone, of what came. */
+  readonly sha256: string
+  /** Exactly as they came, unless `removed` says otherwise; null: they are gone. */
+  readonly bytes: Buffer | null
+  readonly removed: BodyRemoval | null
+}
+
 const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
   not_utf8: 'can not be used, since its bytes are no UTF-8 text',
   not_json: 'can not be used, since its body is not JSON',

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { LatchkeyError } from '../errors.js'
-import type { ImportLines, LineOutcome } from '../ingest/import-lines.js'
+import type { ImportRules, LineOutcome } from '../history/import.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { shownEnvironments } from './environment.js'
@@ -20,9 +20,11 @@ const PARAMETERS = ['environment', 'withManual', 'dryRun'] as const
 export interface ImportsDeps {
   readonly authenticate: Authenticate
   readonly environments: () => readonly Environment[]
-  readonly importLines: ImportLines
-  /** The same, for a dry run: takes none. */
-  readonly checkLines: ImportLines
+  /** What became of each line, in their order; a dry run stores none. */
+  readonly importLines: (
+    lines: readonly string[],
+    rules: ImportRules & { readonly dryRun: boolean },
+  ) => Promise<readonly LineOutcome[]>
 }
 
 /** What became of each line, as it goes over the wire. */
@@ -30,10 +32,8 @@ export interface ImportJson {
   readonly results: readonly LineOutcome[]
 }
 
-/** POST /imports: takes some lines of an export, and answers in their order what became of each. */
-export function postImport(deps: ImportsDeps): RawHandler {
-  const { authenticate, environments, importLines, checkLines } = deps
-
+/** POST /imports: imports some lines of an export, and answers in their order what became of each. */
+export function postImport({ authenticate, environments, importLines }: ImportsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'POST')
     const key = authenticate(req, 'admin')
@@ -42,12 +42,12 @@ export function postImport(deps: ImportsDeps): RawHandler {
       // Each line says by its endpoint where it belongs.
       environments: shownEnvironments(query, environments(), key),
       withManual: readFlag(query, 'withManual'),
+      dryRun: readFlag(query, 'dryRun'),
     }
-    const perform = readFlag(query, 'dryRun') ? checkLines : importLines
     requireLines(req)
     const lines = linesIn(await readBody(req, MAX_IMPORT_BYTES))
     if (lines.length > MAX_IMPORT_LINES) throw tooManyLines()
-    sendJson(res, 200, { results: await perform(lines, rules) } satisfies ImportJson)
+    sendJson(res, 200, { results: await importLines(lines, rules) } satisfies ImportJson)
   }
 }
 

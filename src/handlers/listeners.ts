@@ -11,7 +11,7 @@ import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customer-routes.js'
 import type { EraseDeps } from './erase-customer.js'
-import { eventRoutes } from './event-routes.js'
+import { eventRoutes, type StoredEventQuestions } from './events.js'
 import { createFailureLimit } from './failure-limit.js'
 import {
   type AccessDeps,
@@ -37,7 +37,6 @@ import { receiveWebhook } from './receive-webhook.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
 import { createRoute } from './route.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
-import type { StoredEventQuestions } from './stored-events.js'
 import type { SyncDeps } from './sync-questions.js'
 import { syncRoutes } from './sync-routes.js'
 import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
@@ -71,7 +70,7 @@ export interface ListenersDeps {
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
   readonly replays: ReplaysDeps['replays']
-  readonly imports: Pick<ImportsDeps, 'importLines' | 'checkLines'>
+  readonly importLines: ImportsDeps['importLines']
   readonly messenger: JoinLinksDeps['messenger']
   readonly sync: SyncDeps['sync']
   readonly isWriterAlive: () => boolean
@@ -153,7 +152,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
       ...syncRoutes({ ...deps, authenticate }, log),
       createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
       createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
-      createRoute('/imports', postImport({ ...deps, ...deps.imports, authenticate }), log),
+      createRoute('/imports', postImport({ ...deps, authenticate }), log),
       createRoute('/healthz', healthz(deps), log),
       createRoute('/readyz', readyz(deps), log),
       createRoute('/metrics', getMetrics({ ...deps, registry: metrics.registry, authenticate }), log),

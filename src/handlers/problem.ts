@@ -38,7 +38,6 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   customer_not_found: { status: 404, title: 'Customer not found' },
   event_not_found: { status: 404, title: 'Event not found' },
   body_removed: { status: 410, title: 'Body removed' },
-  body_altered: { status: 500, title: 'Body altered' },
   config_invalid: null,
   config_missing: null,
   store_in_use: null,

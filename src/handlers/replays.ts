@@ -6,8 +6,13 @@ import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, ReplayStatus } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
 import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
-import { STORED_DISPOSITIONS } from './event-filter.js'
-import { endsBeforeItBegins, LATER_THAN_TO } from './filter-order.js'
+import {
+  endsBeforeItBegins,
+  LATER_THAN_TO,
+  STORED_DISPOSITIONS,
+  type StoredEventDeps,
+  unknownEndpoint,
+} from './events.js'
 import { idText } from './manual-act.js'
 import { pageJson, readPage } from './page.js'
 import { invalidParameter, readQuery } from './query.js'
@@ -17,8 +22,6 @@ import { replayJson } from './replay-json.js'
 import { requireJson } from './require-json.js'
 import { createRoute, requireMethod } from './route.js'
 import { sendJson } from './send.js'
-import type { StoredEventDeps } from './stored-events.js'
-import { unknownEndpoint } from './unknown-endpoint.js'
 
 export interface ReplaysDeps
   extends Pick<StoredEventDeps, 'endpointNames' | 'endpointNamed' | 'storedEvents'> {

@@ -1,5 +1,5 @@
-import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
-import type { RemovedBody } from '../store/events.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
+import type { StoredDelivery } from '../store/event-questions.js'
 
 /** What became of a delivery; `duplicate`: it was stored already, and nothing changed. */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
@@ -22,20 +22,10 @@ export interface ManualAct {
   readonly undated: Omit<ManualEvent, 'createdAt'>
 }
 
-/** A delivery, or something done by hand as an export tells it: the event is its body, and nobody signed it. */
-export interface RecordedDelivery extends Omit<Delivery, 'headers'> {
-  readonly headers: Delivery['headers'] | null
-  /** Only where the body is not the one that came, but what is left of it, or empty. */
-  readonly reading?: ToldReading
-}
+/** A delivery, or something done by hand as an export has it: the event is its body, and nobody signed it. */
+export type RecordedDelivery = StoredDelivery
 
-/** What an event was read as whose bytes are not there any more as they were signed. */
-export interface ToldReading {
-  readonly event: NormalizedEvent
-  /** Of what came, in lower-case hex. */
-  readonly bodySha256: string
-  readonly removed: RemovedBody
-}
+export type ToldReading = NonNullable<RecordedDelivery['reading']>
 
 export type Incoming = RecordedDelivery | ManualAct
 

@@ -1,8 +1,8 @@
 import type { ManualEvent, Normalized } from '../provider/event.js'
 import { parseManualEvent } from '../provider/event-form.js'
 import { normalise } from '../provider/normalise.js'
-import { sha256Of } from '../store/body-as-it-came.js'
 import type { DeliveredEvent } from '../store/events.js'
+import { sha256Of } from '../store/stored-form.js'
 import type { ManualAct, RecordedDelivery, ToldReading } from './delivery.js'
 
 /** A delivery, read: everything that can be known of it without the store. */

@@ -3,7 +3,6 @@ import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
 import { afterErasures } from '../entitlements/erasures.js'
 import type { Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
@@ -11,6 +10,7 @@ import {
   loadEntitlements,
   saveEntitlements,
 } from '../store/entitlements.js'
+import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 

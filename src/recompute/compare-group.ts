@@ -16,10 +16,10 @@ import {
   writeAccess,
 } from '../ingest/save-access.js'
 import type { Environment } from '../provider/event.js'
-import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/event-reading.js'
 import { keyOfSource, type MovedEvent, moveEvents } from '../store/group-rows.js'
+import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/manual-events.js'
 import { deleteLinks, saveLinks } from '../store/payment-links.js'
 import { rewriteEvents, type StandingEvent, saysTheSame } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'

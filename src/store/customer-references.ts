@@ -3,7 +3,7 @@ import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup } from './bulk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
-import { EVERY_ID, type IdPage } from './id-page.js'
+import { EVERY_ID, type IdPage } from './keys.js'
 import type { CustomerReferencesTable, Database } from './schema.js'
 
 /** What leads from the merchant's own ids to a customer: the reference, or one metadata value. */

@@ -4,7 +4,7 @@ import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
 import { addFacts, type CustomerFacts, type CustomerRecord, type CustomerTelling } from './customer-facts.js'
 import { saveReferences } from './customer-references.js'
-import { EVERY_ID, type IdPage } from './id-page.js'
+import { EVERY_ID, type IdPage } from './keys.js'
 import { markAccountHolders } from './mark-account-holders.js'
 import type { CustomersTable, Database } from './schema.js'
 

@@ -1,4 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Block, foldBlocks } from '../entitlements/blocks.js'
+import { type Erasure, foldErasures } from '../entitlements/erasures.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
 import { fingerprintsIn } from './erased-ids.js'
@@ -30,6 +32,29 @@ export async function loadManualEvents(
     if (event.subject === 'manual') found.get(event.customerId)?.push(event)
   }
   return found
+}
+
+/** What was done by hand to a customer, beside what was granted. */
+export interface ActsOnCustomer {
+  readonly blocks: readonly Block[]
+  readonly erasures: readonly Erasure[]
+}
+
+export const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
+
+/**
+ * Every block and erasure of these customers, by customer id. Few customers have any, and those few events: they are
+ * folded for each question, so that nothing stored can disagree with the events.
+ */
+export async function loadActsOn(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, ActsOnCustomer>> {
+  const events = await loadManualEvents(db, environment, customerIds)
+  return new Map(
+    [...events].map(([id, own]) => [id, { blocks: foldBlocks(own), erasures: foldErasures(own) }]),
+  )
 }
 
 /** One thing that was done by hand; null where no event of this id is stored. */

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type { Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import type { ReadAccesses } from './access-reader.js'
-import type { IdPage } from './id-page.js'
+import type { IdPage } from './keys.js'
 import type { Database } from './schema.js'
 
 export interface ProductCustomersQuery extends IdPage {

@@ -1,9 +1,9 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { isAltered } from './body-as-it-came.js'
 import { bulkStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
 import type { Database } from './schema.js'
+import { isAltered } from './stored-form.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16

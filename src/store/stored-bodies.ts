@@ -2,9 +2,8 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { isAltered } from './body-as-it-came.js'
 import type { Database, EventConflictsTable } from './schema.js'
-import { eventInForm } from './stored-form.js'
+import { eventInForm, isAltered } from './stored-form.js'
 
 /** A stored event with its bytes, and whose it is. */
 export interface StoredBody {

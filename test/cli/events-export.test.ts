@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { eventsExportCommand } from '../../src/cli/events-export.js'
+import { eventsExportCommand } from '../../src/cli/events.js'
 import { runCli } from '../../src/cli/program.js'
 import { temporaryFolder } from '../config/config-file.js'
 import { byHand } from '../entitlements/manual-events.js'

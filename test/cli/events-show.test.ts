@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryFolder } from '../config/config-file.js'
 import { pay } from '../entitlements/explained.js'
 import { bodyOf, deliveryOf } from '../ingest/wire.js'
-import { alterStopped, rewriteStopped } from '../setup/alter-body.js'
+import { rewriteStopped } from '../setup/alter-body.js'
 import { temporaryFile } from '../store/temporary-store.js'
 import { BEGUN, configWith, events, idsIn, OTHER, PAID } from './stored-events.js'
 
@@ -81,20 +81,6 @@ describe('latchkey events body', () => {
     expect((await events(config, 'body', 'evt_9', '--sha256', sha256)).err).toContain(
       'no event evt_9 is stored',
     )
-  })
-
-  it('writes none that were altered in the database, and no file', async () => {
-    const file = temporaryFile()
-    const config = await configWith(undefined, file)
-    await alterStopped(file, 'evt_2', PAID)
-    const folder = temporaryFolder()
-    const refused = await events(config, 'body', 'evt_2', '--output', join(folder, 'evt_2.body'), '--json')
-    expect({ ...refused, err: JSON.parse(refused.err) }).toMatchObject({
-      exitCode: 1,
-      out: '',
-      err: { error: { code: 'body_altered', message: expect.stringContaining('evt_2') } },
-    })
-    expect(readdirSync(folder)).toEqual([])
   })
 
   it('tells the hash of what is left of a rewritten one, and the one of what came beside it', async () => {

@@ -1,55 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { alterBody } from '../setup/alter-body.js'
 import { call, erase, runErasingDaemon } from './erasing.js'
-import { warnings } from './observed.js'
 import { writeBeside } from './other-writer.js'
 import { type RunningDaemon, send } from './running-daemon.js'
 import { storedUnder } from './stored.js'
-import { GRANT, get, HELD, runEventsDaemon, sha256 } from './stored-events.js'
+import { GRANT, get, HELD, runEventsDaemon } from './stored-events.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
 
 const REFUND = wireEvent('payment.refunded', { id: 'evt_1' })
 
 /** Something else than what was delivered, of the same id. */
-const alter = (daemon: RunningDaemon, body: string | null, table?: 'event_conflicts') =>
-  writeBeside(daemon, (db) => alterBody(db, 'evt_1', body, table))
+const alter = (daemon: RunningDaemon, body: string) =>
+  writeBeside(daemon, (db) => alterBody(db, 'evt_1', body))
 
 describe('a body that was altered in the database', () => {
-  it.each([
-    ['other bytes', REFUND],
-    ['no bytes', null],
-  ])('is served to nobody: %s', async (_, body) => {
-    const daemon = await runEventsDaemon()
-    for (const one of [GRANT, HELD]) await send(daemon, one)
-    await alter(daemon, body)
-    const answer = await get(daemon, '/events/evt_1/body', { 'If-None-Match': `"${sha256(GRANT)}"` })
-    expect(answer.status).toBe(500)
-    expect(answer.headers.get('content-type')).toBe('application/problem+json')
-    expect(answer.headers.get('etag')).toBe(null)
-    expect(await answer.json()).toEqual({
-      type: 'urn:latchkey:problem:body_altered',
-      title: 'Body altered',
-      status: 500,
-      code: 'body_altered',
-      detail: expect.stringMatching(/ body of evt_1 .* backup /),
-    })
-    expect(warnings(daemon)).toMatchObject([{ code: 'body_altered' }])
-    expect(await (await get(daemon, '/events/evt_2/body')).text()).toBe(HELD)
-  })
-
-  it('is told from the others under its id', async () => {
-    const daemon = await runEventsDaemon()
-    for (const one of [GRANT, REFUND]) await send(daemon, one)
-    const other = `/events/evt_1/body?sha256=${sha256(REFUND)}`
-    await alter(daemon, 'nothing of the kind')
-    expect((await get(daemon, '/events/evt_1/body')).status).toBe(500)
-    expect(await (await get(daemon, other)).text()).toBe(REFUND)
-    await alter(daemon, GRANT)
-    await alter(daemon, 'nothing of the kind', 'event_conflicts')
-    expect(await (await get(daemon, '/events/evt_1/body')).text()).toBe(GRANT)
-    expect(await (await get(daemon, other)).json()).toMatchObject({ code: 'body_altered' })
-  })
-
   it.each([true, false])('is not read by a replay, which says how many (on trial: %s)', async (dryRun) => {
     const daemon = await runErasingDaemon()
     for (const one of [GRANT, HELD]) await send(daemon, one)

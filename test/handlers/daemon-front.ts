@@ -201,10 +201,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },
-    imports: {
-      importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
-      checkLines: async (lines) => lines.map(() => ({ outcome: 'checked' })),
-    },
+    importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
     replays: {
       startReplay: () => {
         throw new Error('nothing is replayed here')

@@ -1,7 +1,6 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import type { StoredEvent } from '../../src/entitlements/stored-event.js'
-import type { StoredEventQuestions } from '../../src/handlers/stored-events.js'
+import type { EventPageQuery, StoredEvent } from '../../src/entitlements/stored-event.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 describe('a question about stored events', () => {
@@ -26,8 +25,6 @@ describe('a question about stored events', () => {
   })
 })
 
-type PageQuestion = Parameters<StoredEventQuestions['readEventPage']>[0]
-
 /** One that came through an endpoint which is configured no more. */
 const EVENT: StoredEvent = {
   environment: 'live',
@@ -51,7 +48,7 @@ const EVENT: StoredEvent = {
 }
 
 describe('the endpoint of stored events', () => {
-  const isOfEvent = ({ filter: { endpoint, type } }: PageQuestion) =>
+  const isOfEvent = ({ filter: { endpoint, type } }: EventPageQuery) =>
     (endpoint === null || endpoint === EVENT.endpoint) && (type === null || type === EVENT.type)
 
   async function ask(query: string, next: number | null = null) {

@@ -1,27 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../../src/handlers/imports.js'
-import type { ImportRules } from '../../src/ingest/import-lines.js'
+import type { ImportRules } from '../../src/history/import.js'
 import { apiKey, bearer, openFront } from './daemon-front.js'
 
 /** A front that takes every line, and what it was asked to take. */
 async function importingFront() {
-  const asked: { readonly lines: readonly string[]; readonly rules: ImportRules; readonly dry: boolean }[] =
-    []
+  const asked: { readonly lines: readonly string[]; readonly rules: ImportRules & { dryRun: boolean } }[] = []
   const front = await openFront({
     apiKeys: () => [
       apiKey('ops', { scopes: ['admin'], environments: ['live', 'sandbox'] }),
       apiKey('live-ops', { scopes: ['admin'] }),
       apiKey('app', { scopes: ['read', 'write', 'events'], environments: ['live', 'sandbox'] }),
     ],
-    imports: {
-      importLines: async (lines, rules) => {
-        asked.push({ lines, rules, dry: false })
-        return lines.map(() => ({ outcome: 'applied' }))
-      },
-      checkLines: async (lines, rules) => {
-        asked.push({ lines, rules, dry: true })
-        return lines.map(() => ({ outcome: 'refused', reason: 'line_invalid', detail: 'is not JSON' }))
-      },
+    importLines: async (lines, rules) => {
+      asked.push({ lines, rules })
+      return lines.map((line) =>
+        line === 'bad'
+          ? { outcome: 'refused', reason: 'line_invalid', detail: 'is not JSON' }
+          : { outcome: 'applied' },
+      )
     },
   })
   const post = async (
@@ -38,22 +35,22 @@ async function importingFront() {
 describe('POST /imports', () => {
   it('takes lines, and answers what became of each', async () => {
     const { asked, post } = await importingFront()
-    expect(await post('one\ntwo')).toEqual({
+    expect(await post('one\nbad')).toEqual({
       status: 200,
-      results: [{ outcome: 'applied' }, { outcome: 'applied' }],
+      results: [
+        { outcome: 'applied' },
+        { outcome: 'refused', reason: 'line_invalid', detail: 'is not JSON' },
+      ],
     })
-    const rules = { environments: ['live', 'sandbox'], withManual: false }
-    expect(asked).toEqual([{ lines: ['one', 'two'], rules, dry: false }])
+    const rules = { environments: ['live', 'sandbox'], withManual: false, dryRun: false }
+    expect(asked).toEqual([{ lines: ['one', 'bad'], rules }])
   })
 
-  it('only checks them in a dry run', async () => {
+  it('passes on what the query asks for', async () => {
     const { asked, post } = await importingFront()
-    expect(await post('one\n', { query: '?dryRun=true&withManual=true&environment=sandbox' })).toEqual({
-      status: 200,
-      results: [{ outcome: 'refused', reason: 'line_invalid', detail: 'is not JSON' }],
-    })
-    const rules = { environments: ['sandbox'], withManual: true }
-    expect(asked).toEqual([{ lines: ['one'], rules, dry: true }])
+    await post('one\n', { query: '?dryRun=true&withManual=true&environment=sandbox' })
+    const rules = { environments: ['sandbox'], withManual: true, dryRun: true }
+    expect(asked).toEqual([{ lines: ['one'], rules }])
   })
 
   it('takes for a key of one environment nothing else', async () => {

@@ -3,7 +3,7 @@ import { createWriteStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { exportLine } from '../../src/ingest/export-line.js'
+import { exportLine } from '../../src/history/line.js'
 import { signBody } from '../../src/provider/signature.js'
 import { eventually } from '../setup/eventually.js'
 import { latchkey, type ProgramExit, runProgram, startProgram } from '../setup/program.js'
@@ -26,12 +26,12 @@ function eventsOf(stories: number): readonly SentEvent[] {
 
 /** An export of so many stories, signed long ago. */
 function exportOf(stories: number): string {
-  const lines = eventsOf(stories).map(({ id, body: text }, n) => {
+  const lines = eventsOf(stories).map(({ body: text }, n) => {
     const body = Buffer.from(text)
     const timestamp = String(SIGNED_AT / 1000 + n)
     const headers = { event: null, timestamp, signature: signBody(SECRET, timestamp, body) }
     const receivedAt = SIGNED_AT + 1_000 * n
-    return exportLine({ environment: 'live', eventId: id, endpoint: 'live', headers, body, receivedAt })
+    return exportLine({ environment: 'live', endpoint: 'live', headers, body, receivedAt })
   })
   return lines.join('')
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { undatedAct } from '../../src/ingest/undated-act.js'
 import { createAccessReader } from '../../src/store/access-reader.js'
-import { createEventReader } from '../../src/store/event-reader.js'
+import { readEvent } from '../../src/store/event-questions.js'
 import { createExplanationReader } from '../../src/store/explanation-reader.js'
 import { loadManualEvent } from '../../src/store/manual-events.js'
 import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
@@ -130,7 +130,7 @@ it('an event that can’t be read is named by whatever else reads it', async () 
   await expect(
     explain({ environment: 'live', customerId: 'cus_2', productId: 'pro_1', at: null }),
   ).rejects.toMatchObject(unreadable('evt_2'))
-  await expect(createEventReader(db)({ environment: 'live', eventId: 'evt_2' })).rejects.toMatchObject(
+  await expect(readEvent(db, { environment: 'live', eventId: 'evt_2' })).rejects.toMatchObject(
     unreadable('evt_2'),
   )
   await expect(loadManualEvent(db, 'live', 'evt_2')).rejects.toMatchObject(unreadable('evt_2'))

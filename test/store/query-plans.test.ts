@@ -7,7 +7,6 @@ import {
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { loadAccount } from '../../src/store/account.js'
-import { compareBodies } from '../../src/store/altered-bodies.js'
 import { findRecentChange, latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
@@ -15,12 +14,11 @@ import {
   loadReferences,
 } from '../../src/store/customer-references.js'
 import { findCustomers, loadCustomers } from '../../src/store/customers.js'
+import { compareBodies } from '../../src/store/damaged-rows.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { loadErasure } from '../../src/store/erasures.js'
-import { createEventBodyReader } from '../../src/store/event-body-reader.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
-import { createEventReader } from '../../src/store/event-reader.js'
-import { selectSummaries } from '../../src/store/event-rows.js'
+import { countWaiting, readEvent, readEventBody, selectSummaries } from '../../src/store/event-questions.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
 import { loadStoredIds, movePaymentEvents, setDispositions } from '../../src/store/events.js'
 import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
@@ -164,9 +162,9 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['forgetting a person', (db) => forgetPerson(db, 'live', 'cus_1')],
     ['removing bodies', (db) => expireBodies(db, [1, 2], NOON)],
     ['removing bodies of what waits no more', (db) => takeSettledBodies(db, 10)],
-    ['one stored event', (db) => createEventReader(db)(EVENT)],
-    ['the bytes of an event', (db) => createEventBodyReader(db)({ ...EVENT, sha256: null })],
-    ['another body of an event', (db) => createEventBodyReader(db)({ ...EVENT, sha256: '00' })],
+    ['one stored event', (db) => readEvent(db, EVENT)],
+    ['the bytes of an event', (db) => readEventBody(db, { ...EVENT, sha256: null })],
+    ['another body of an event', (db) => readEventBody(db, { ...EVENT, sha256: '00' })],
     ['a page of events', (db) => selectSummaries(db).where('seq', 'in', [1, 2]).orderBy('seq').execute()],
   ])('%s', async (_what, query) => {
     const steps = await planOf(query)
@@ -204,6 +202,10 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     const few = 'SEARCH events USING INDEX events_waiting (environment=? AND disposition=?'
     expect(await planOf((db) => step(db, null))).toEqual([`${few})`])
     expect(await planOf((db) => step(db, 1_000))).toEqual([`${few} AND seq<?)`])
+  })
+
+  it('counting the events that wait looks at no other', async () => {
+    expect(await planOf(countWaiting)).toEqual(['SCAN events USING COVERING INDEX events_waiting'])
   })
 
   it('a step through all bodies, and through the others under their ids', async () => {

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { compareBodies } from '../../store/altered-bodies.js'
+import { compareBodies } from '../../store/damaged-rows.js'
 import type { Database } from '../../store/schema.js'
 import { type Finding, fail, ok } from './finding.js'
 
@@ -8,9 +8,8 @@ const MEND =
 
 /** Whether what was delivered is stored byte for byte, as its hashes tell. Reads every body. */
 export async function checkBodyHashes(db: Kysely<Database>): Promise<readonly Finding[]> {
-  const { compared, altered, first } = await compareBodies(db)
-  if (first === null) return [ok('body hashes', `none altered, of ${compared}`)]
-  const { environment, eventId } = first
-  const detail = `${altered} of ${compared} altered in the database, the first that of ${eventId} in ${environment}`
+  const { read, damaged, first } = await compareBodies(db)
+  if (damaged === 0) return [ok('body hashes', `none altered, of ${read}`)]
+  const detail = `${damaged} of ${read} altered in the database, the first that of ${first[0]}`
   return [fail('body hashes', detail, MEND)]
 }

@@ -1,7 +1,8 @@
 import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Kysely } from 'kysely'
-import { countArrivalsSince, eventsEverStored } from '../../store/deliveries.js'
+import { countArrivalsSince } from '../../store/deliveries.js'
+import { newestSeq } from '../../store/event-walk.js'
 import { schemaBegunAt } from '../../store/migrate.js'
 import type { Database } from '../../store/schema.js'
 import { bytesText } from './amounts.js'
@@ -55,7 +56,7 @@ async function dayGrowth(db: Kysely<Database>, file: string, now: number): Promi
   const yesterday = now - DAY_MS
   const begunAt = await schemaBegunAt(db)
   if (begunAt === null || begunAt > yesterday) return null
-  const stored = await eventsEverStored(db)
+  const stored = await newestSeq(db)
   return stored === 0 ? 0 : (sizeOf(file) / stored) * (await countArrivalsSince(db, yesterday))
 }
 

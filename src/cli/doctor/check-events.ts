@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
+import { countConflicts, countWaitingByReason, type WaitingReason } from '../../store/event-questions.js'
 import type { Database } from '../../store/schema.js'
-import { countConflicts, countWaitingByReason, type WaitingReason } from '../../store/waiting-events.js'
 import { counted } from './amounts.js'
 import { type Finding, ok, warn } from './finding.js'
 

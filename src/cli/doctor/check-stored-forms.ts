@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
+import { type RowCheck, readEventForms, readSourceForms } from '../../store/damaged-rows.js'
 import type { Database } from '../../store/schema.js'
-import { type ReadForms, readEventForms, readSourceForms } from '../../store/unreadable-forms.js'
 import { counted } from './amounts.js'
 import { type Finding, fail, ok } from './finding.js'
 
@@ -20,7 +20,7 @@ export async function checkStoredForms(db: Kysely<Database>): Promise<readonly F
 
 function unreadable(
   noun: string,
-  { read, unreadable: count, first }: ReadForms,
+  { read, damaged: count, first }: RowCheck,
   todo: string,
 ): readonly Finding[] {
   if (count === 0) return []

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkPrivacy } from '../../../src/cli/doctor/check-privacy.js'
-import { createDropBodies } from '../../../src/ingest/drop-bodies.js'
+import { dropBodies } from '../../../src/history/retention.js'
 import { saveErasure } from '../../../src/store/erasures.js'
 import { insertEvents } from '../../../src/store/events.js'
 import { firstKeptBodyAt } from '../../../src/store/expire-bodies.js'
@@ -115,7 +115,7 @@ describe('the doctor', () => {
 
   it('tells of bodies that are kept beyond their age, since their events wait', async () => {
     const db = await storeWith({ eventAge: 200 * DAY, disposition: 'held' })
-    await createDropBodies({ db, clock: () => NOW })(NOW - RETENTION.retention.bodiesAfterMs)
+    await dropBodies(db, NOW - RETENTION.retention.bodiesAfterMs, NOW)
     expect((await checkPrivacy(db, RETENTION, true, NOW))[2]).toMatchObject({
       level: 'warn',
       what: 'kept bodies',

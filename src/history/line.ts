@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { RecordedDelivery } from '../ingest/delivery.js'
+import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { MAX_AHEAD_MS } from '../provider/envelope.js'
 import { parseManualEvent, parseToldEvent } from '../provider/event-form.js'
@@ -12,10 +14,90 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
-import type { RecordedDelivery } from './delivery.js'
-import { MANUAL_ENDPOINT } from './prepare.js'
 
-/** Why a line is not taken. */
+const base64 = z.string().transform((text, context) => {
+  const bytes = Buffer.from(text, 'base64')
+  // Decoding skips what is not base64, which shows when the bytes are encoded again.
+  if (bytes.toString('base64') === text) return bytes
+  context.addIssue('is not base64')
+  return z.NEVER
+})
+
+const instant = z.string().transform((text, context) => {
+  const parsed = parseInstant(text)
+  if (parsed !== null) return parsed
+  context.addIssue('is not a time such as 2026-01-31T12:00:00.000Z')
+  return z.NEVER
+})
+
+const environment = z.enum(['live', 'sandbox'])
+const headers = z.record(z.string(), z.string())
+const received = { bodyBase64: base64, receivedAt: instant }
+
+/** A delivery as it came, so that its signature can be checked again. Its endpoint says which environment it is of. */
+const deliveryLine = z.object({
+  kind: z.undefined('is none that is known').optional(),
+  endpoint: z.string(),
+  headers,
+  ...received,
+})
+
+/** An act by hand, which nobody signed. */
+const manualLine = z.object({ kind: z.literal('manual'), environment, ...received })
+
+/** What an event was read as whose bytes were removed or rewritten, so that no signature fits them. */
+const readingLine = z.object({
+  kind: z.literal('reading'),
+  environment,
+  endpoint: z.string().refine((name) => name !== MANUAL_ENDPOINT, 'is no endpoint'),
+  headers,
+  event: z.unknown(),
+  bodyRemoved: z.object({
+    why: z.enum(['expired', 'erased', 'redacted']),
+    at: instant,
+    bytes: z.int().nonnegative(),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/, 'is not a hash'),
+  }),
+  ...received,
+})
+
+type Line = typeof deliveryLine | typeof manualLine | typeof readingLine
+
+/** One line of an export. */
+export function exportLine(delivery: RecordedDelivery): string {
+  return `${JSON.stringify(toLine(delivery))}\n`
+}
+
+function toLine({
+  environment,
+  endpoint,
+  headers,
+  body,
+  receivedAt,
+  reading,
+}: RecordedDelivery): z.input<Line> {
+  const received = { bodyBase64: body.toString('base64'), receivedAt: new Date(receivedAt).toISOString() }
+  if (headers === null) return { kind: 'manual', environment, ...received }
+  const { event, timestamp, signature } = headers
+  const signed = {
+    ...(event === null ? {} : { [EVENT_HEADER]: event }),
+    [TIMESTAMP_HEADER]: timestamp,
+    [SIGNATURE_HEADER]: signature,
+  }
+  if (reading === undefined) return { endpoint, headers: signed, ...received }
+  const { why, at, bytes } = reading.removed
+  return {
+    kind: 'reading',
+    environment,
+    endpoint,
+    headers: signed,
+    event: reading.event,
+    bodyRemoved: { why, at: new Date(at).toISOString(), bytes, sha256: reading.bodySha256 },
+    ...received,
+  }
+}
+
+/** Why a line is not imported. */
 export type LineRefusal =
   | 'line_too_long'
   | 'line_invalid'
@@ -35,56 +117,10 @@ export interface RefusedLine {
 
 export type ReadLine = { readonly outcome: 'read'; readonly delivery: RecordedDelivery } | RefusedLine
 
-const base64 = z.string().transform((text, context) => {
-  const bytes = Buffer.from(text, 'base64')
-  // What is no base64 is passed over in reading, which shows when it is written again.
-  if (bytes.toString('base64') === text) return bytes
-  context.addIssue('is not base64')
-  return z.NEVER
-})
-
-const instant = z.string().transform((text, context) => {
-  const parsed = parseInstant(text)
-  if (parsed !== null) return parsed
-  context.addIssue('is not a time such as 2026-01-31T12:00:00.000Z')
-  return z.NEVER
-})
-
-const received = { bodyBase64: base64, receivedAt: instant }
-
-const deliveryLine = z.object({
-  kind: z.undefined('is none that is known').optional(),
-  endpoint: z.string(),
-  headers: z.record(z.string(), z.string()),
-  ...received,
-})
-
-const readingLine = z.object({
-  kind: z.literal('reading'),
-  environment: z.enum(['live', 'sandbox']),
-  endpoint: z.string().refine((name) => name !== MANUAL_ENDPOINT, 'is no endpoint'),
-  headers: z.record(z.string(), z.string()),
-  event: z.unknown(),
-  bodyRemoved: z.object({
-    why: z.enum(['expired', 'erased', 'redacted']),
-    at: instant,
-    bytes: z.int().nonnegative(),
-    sha256: z.string().regex(/^[0-9a-f]{64}$/, 'is not a hash'),
-  }),
-  ...received,
-})
-
-const manualLine = z.object({
-  kind: z.literal('manual'),
-  environment: z.enum(['live', 'sandbox']),
-  ...received,
-})
-
 /**
- * Reads what `exportLine` wrote, and checks all that is said to have been signed. The place that a delivery had in
- * time is taken from the line, since no signature covers it: unless it is yet to come at `now` (epoch milliseconds), or
- * nowhere near the signed time, since an event may be dated no further ahead than its receipt allows. A delivery's
- * environment is the one that its endpoint has today; what nobody signed tells its own.
+ * Reads what `exportLine` wrote, and checks the signature if there was one. No signature covers when the delivery was
+ * received: a time after `now` (epoch milliseconds) or far from the signed time is refused, since an event may be dated
+ * no further ahead than its receipt allows. A delivery gets the environment that its endpoint has today.
  */
 export function readImportLine(
   line: string,
@@ -97,7 +133,7 @@ export function readImportLine(
   } catch {
     return refuseLine('line_invalid', 'is not JSON')
   }
-  const parsed = lineOf(value).safeParse(value)
+  const parsed = schemaOf(value).safeParse(value)
   if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
   const { data } = parsed
   if (data.receivedAt > now + MAX_AHEAD_MS) {
@@ -107,8 +143,8 @@ export function readImportLine(
   return data.kind === 'reading' ? readReading(data) : readDelivery(data, endpointNamed)
 }
 
-/** The kind of line that something is, or is nearest to. */
-function lineOf(value: unknown): typeof manualLine | typeof readingLine | typeof deliveryLine {
+/** By kind, so that the issues are those of the kind that was meant. */
+function schemaOf(value: unknown): Line {
   const kind = isJsonObject(value) ? value.kind : undefined
   if (kind === 'manual') return manualLine
   return kind === 'reading' ? readingLine : deliveryLine
@@ -118,7 +154,7 @@ export function refuseLine(reason: LineRefusal, detail: string): RefusedLine {
   return { outcome: 'refused', reason, detail }
 }
 
-function readManual({ environment, bodyBase64: body, receivedAt }: z.infer<typeof manualLine>): ReadLine {
+function readManual({ environment, bodyBase64: body, receivedAt }: z.output<typeof manualLine>): ReadLine {
   if (parseManualEvent(body) === null) {
     return refuseLine('line_invalid', 'bodyBase64 holds nothing that was done by hand')
   }
@@ -126,52 +162,44 @@ function readManual({ environment, bodyBase64: body, receivedAt }: z.infer<typeo
   return { outcome: 'read', delivery }
 }
 
-function readReading({
-  environment,
-  endpoint,
-  headers: told,
-  event: toldEvent,
-  bodyRemoved: { sha256: bodySha256, ...removed },
-  bodyBase64: body,
-  receivedAt,
-}: z.infer<typeof readingLine>): ReadLine {
-  const event = parseToldEvent(toldEvent)
+function readReading(line: z.output<typeof readingLine>): ReadLine {
+  const { environment, endpoint, bodyBase64: body, receivedAt } = line
+  const event = parseToldEvent(line.event)
   if (event === null || event.createdAt > receivedAt + MAX_AHEAD_MS) {
     return refuseLine('line_invalid', 'event is none that a delivery can be read as')
   }
-  const values = distinct(told)
+  const { sha256: bodySha256, ...removed } = line.bodyRemoved
+  const sent = distinct(line.headers)
   const headers = {
-    event: values[EVENT_HEADER]?.join(', ') ?? null,
-    timestamp: values[TIMESTAMP_HEADER]?.join(', ') ?? '',
-    signature: values[SIGNATURE_HEADER]?.join(', ') ?? '',
+    event: sent[EVENT_HEADER]?.join(', ') ?? null,
+    timestamp: sent[TIMESTAMP_HEADER]?.join(', ') ?? '',
+    signature: sent[SIGNATURE_HEADER]?.join(', ') ?? '',
   }
   const reading = { event, bodySha256, removed }
   return { outcome: 'read', delivery: { environment, endpoint, headers, body, receivedAt, reading } }
 }
 
 function readDelivery(
-  { endpoint: name, headers: told, bodyBase64: body, receivedAt }: z.infer<typeof deliveryLine>,
+  line: z.output<typeof deliveryLine>,
   endpointNamed: (name: string) => Endpoint | undefined,
 ): ReadLine {
-  const endpoint = endpointNamed(name)
+  const { bodyBase64: body, receivedAt } = line
+  const endpoint = endpointNamed(line.endpoint)
   if (endpoint === undefined) return refuseLine('endpoint_not_found', 'no such endpoint is configured')
-  const headers = distinct(told)
-  const check = verifySignatureAsOf({ body, headers, endpoint })
+  const sent = distinct(line.headers)
+  const check = verifySignatureAsOf({ body, headers: sent, endpoint })
   if (!check.ok) return refuseSignature(check)
   const { timestamp, signature } = check
-  // No endpoint takes what was signed longer before, or after, it is received.
+  // No endpoint accepts a delivery that was signed longer before, or after, it arrives.
   if (Math.abs(receivedAt - Number(timestamp) * 1_000) > MAX_TOLERANCE_SECONDS * 1_000) {
     return refuseLine(
       'received_at_unlikely',
       'it is said to have been received over a day from its signed time',
     )
   }
-  const event = headers[EVENT_HEADER]?.join(', ') ?? null
-  const { environment } = endpoint
-  return {
-    outcome: 'read',
-    delivery: { endpoint: name, environment, body, headers: { event, timestamp, signature }, receivedAt },
-  }
+  const headers = { event: sent[EVENT_HEADER]?.join(', ') ?? null, timestamp, signature }
+  const { name, environment } = endpoint
+  return { outcome: 'read', delivery: { endpoint: name, environment, body, headers, receivedAt } }
 }
 
 const SIGNATURE_DETAIL: Readonly<Record<LastingRefusal['code'], string>> = {
@@ -186,9 +214,9 @@ function refuseSignature({ code, expiredSecret }: LastingRefusal): RefusedLine {
 }
 
 /** Under names in lower case, as Node shows them. */
-function distinct(headers: Readonly<Record<string, string>>): DistinctHeaders {
+function distinct(sent: Readonly<Record<string, string>>): DistinctHeaders {
   const values = new Map<string, readonly string[]>()
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of Object.entries(sent)) {
     const known = name.toLowerCase()
     values.set(known, [...(values.get(known) ?? []), value])
   }

@@ -1,4 +1,4 @@
-import { exportLine } from '../../src/ingest/export-line.js'
+import { exportLine } from '../../src/history/line.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { SIGNATURE_HEADER, signBody, TIMESTAMP_HEADER } from '../../src/provider/signature.js'
@@ -51,7 +51,6 @@ export function deliveryLine(
 export function manualLine(event: ManualEvent, told: Readonly<Record<string, unknown>> = {}): string {
   const line = exportLine({
     environment: 'live',
-    eventId: event.id,
     endpoint: 'manual',
     headers: null,
     body: Buffer.from(JSON.stringify(event)),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { importBatches, MAX_LINE_BYTES, numberedLines } from '../../src/cli/import-batches.js'
+import { importBatches, MAX_LINE_BYTES, numberedLines } from '../../src/cli/import-input.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../../src/handlers/imports.js'
 

@@ -1,0 +1,49 @@
+import type { Disposition, Receipt, RecordedDelivery } from '../ingest/delivery.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
+import { type RefusedLine, readImportLine, refuseLine } from './line.js'
+
+/** Which lines are imported. */
+export interface ImportRules {
+  /** Lines of others are refused. */
+  readonly environments: readonly Environment[]
+  /** Whether to import what nobody signed: acts by hand, and events of which only the reading is left. */
+  readonly withManual: boolean
+}
+
+/** What became of a line. `left_out`: signed by nobody, and not asked for; `checked`: a dry run found nothing wrong. */
+export type LineOutcome = { readonly outcome: Disposition | 'left_out' | 'checked' } | RefusedLine
+
+export interface ImportDeps {
+  /** Asked for each line, since a reload may change the endpoints. */
+  readonly endpointNamed: (name: string) => Endpoint | undefined
+  /** Null: a dry run, which checks every line and stores none. */
+  readonly ingest: ((delivery: RecordedDelivery) => Promise<Receipt>) | null
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+}
+
+/**
+ * Imports lines of an export, in its order: where one id has several bodies, the first one counts. Resolves in that
+ * order, once all that could be imported is committed.
+ * @throws {LatchkeyError} `not_stored`: nothing is lost if the same lines are sent again; `store_unavailable` if damage
+ * to stored events keeps an act by hand from being written
+ */
+export function importLines(
+  lines: readonly string[],
+  { environments, withManual }: ImportRules,
+  { endpointNamed, ingest, clock }: ImportDeps,
+): Promise<readonly LineOutcome[]> {
+  async function importLine(line: string): Promise<LineOutcome> {
+    const read = readImportLine(line, endpointNamed, clock())
+    if (read.outcome === 'refused') return read
+    const { environment, headers, reading } = read.delivery
+    if (!environments.includes(environment)) {
+      return refuseLine('other_environment', `it belongs to ${environment}`)
+    }
+    const isSigned = headers !== null && reading === undefined
+    if (!isSigned && !withManual) return { outcome: 'left_out' }
+    return { outcome: ingest === null ? 'checked' : (await ingest(read.delivery)).disposition }
+  }
+  return Promise.all(lines.map(importLine))
+}

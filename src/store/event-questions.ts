@@ -1,0 +1,335 @@
+import { type ExpressionBuilder, type Kysely, type Selectable, sql } from 'kysely'
+import type { HoldReason } from '../entitlements/model.js'
+import {
+  type BodyRemoval,
+  type EventBody,
+  type EventBodyQuery,
+  type EventPage,
+  type EventPageQuery,
+  type EventQuery,
+  type OtherBody,
+  REASON_TEXT,
+  type StoredEvent,
+  type StoredEventDetail,
+} from '../entitlements/stored-event.js'
+import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
+import { isMeant, walkEvents } from './event-walk.js'
+import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
+import type { Database, EventConflictsTable, EventsTable } from './schema.js'
+import { eventInForm, isAltered, sha256Of } from './stored-form.js'
+
+/** A fraction of a second of work, taking turns with everything else in the process. */
+const MAX_LOOKED_AT = 20_000
+
+/** Bounds the answer for a sender that signs another body at each attempt. */
+const OTHER_BODIES_SHOWN = 100
+
+/**
+ * A page of stored events, newest first.
+ * @param maxLookedAt how many rows one page may look at, matching or not; it always takes one full step
+ */
+export async function readEventPage(
+  db: Kysely<Database>,
+  query: EventPageQuery,
+  maxLookedAt = MAX_LOOKED_AT,
+): Promise<EventPage> {
+  const { found, next } = await findEvents(db, query, maxLookedAt)
+  if (found.length === 0) return { items: [], next }
+  const rows = await selectSummaries(db).where('seq', 'in', found).orderBy('seq', 'desc').execute()
+  const items: StoredEvent[] = []
+  // Compared with the filter again: an event may have stopped waiting since it was found.
+  for (const row of rows) if (isMeant(row, query.filter)) items.push(await toStoredEvent(db, row))
+  return { items, next }
+}
+
+async function findEvents(
+  db: Kysely<Database>,
+  { filter, before, limit }: EventPageQuery,
+  maxLookedAt: number,
+): Promise<{ found: readonly number[]; next: number | null }> {
+  const found: number[] = []
+  let lookedAt = 0
+  for await (const step of walkEvents(db, filter, { order: 'newest first', beyond: before })) {
+    found.push(...step.matching)
+    lookedAt += step.lookedAt
+    if (found.length > limit) return { found: found.slice(0, limit), next: found[limit - 1] ?? null }
+    if (lookedAt >= maxLookedAt && !step.isLast) return { found, next: step.last }
+  }
+  return { found, next: null }
+}
+
+/** Everything about one event but its bytes; null if it is not stored. */
+export async function readEvent(
+  db: Kysely<Database>,
+  { environment, eventId }: EventQuery,
+): Promise<StoredEventDetail | null> {
+  const row = await selectSummaries(db)
+    .select(['events.normalized', 'events.headers'])
+    .where('events.environment', '=', environment)
+    .where('events.event_id', '=', eventId)
+    .executeTakeFirst()
+  if (row === undefined) return null
+  const others = await db
+    .selectFrom('event_conflicts')
+    .select(['body_sha256', 'endpoint', 'received_at', 'deliveries', 'body_removed', 'body_removed_at'])
+    .select(sql<number>`coalesce(body_bytes, length(body))`.as('bytes'))
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+    .orderBy('received_at')
+    .orderBy('body_sha256')
+    .limit(OTHER_BODIES_SHOWN)
+    .execute()
+  return {
+    ...(await toStoredEvent(db, row)),
+    reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
+    normalized: row.normalized === null ? null : eventInForm(row.normalized, eventId),
+    headers: JSON.parse(row.headers) as SignedHeaders | null,
+    otherBodies: others.map(
+      (other): OtherBody => ({
+        sha256: other.body_sha256,
+        bytes: other.bytes,
+        endpoint: other.endpoint,
+        receivedAt: other.received_at,
+        deliveries: other.deliveries,
+        removed: removalIn(other),
+      }),
+    ),
+  }
+}
+
+/** Null if no such event is stored, or no such body came under its id. */
+export async function readEventBody(
+  db: Kysely<Database>,
+  { environment, eventId, sha256 }: EventBodyQuery,
+): Promise<EventBody | null> {
+  const row = await selectBodies(db, 'events', environment, eventId).executeTakeFirst()
+  if (row !== undefined) {
+    const body = toBody(row)
+    // What is left of a rewritten body is found by its own hash too, since that is the one shown.
+    if (sha256 === null || sha256 === row.body_sha256 || sha256 === body.sha256) return body
+  }
+  if (sha256 === null) return null
+  const other = await selectBodies(db, 'event_conflicts', environment, eventId)
+    .where('body_sha256', '=', sha256)
+    .executeTakeFirst()
+  return other === undefined ? null : toBody(other)
+}
+
+/** Of an event that is stored, or of the other bodies that came under its id. */
+function selectBodies(
+  db: Kysely<Database>,
+  table: 'events' | 'event_conflicts',
+  environment: Environment,
+  eventId: string,
+) {
+  return db
+    .selectFrom(table)
+    .select(['body_sha256', 'body', 'body_removed', 'body_removed_at'])
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+}
+
+function toBody(
+  row: Pick<Selectable<EventConflictsTable>, 'body_sha256' | 'body' | 'body_removed' | 'body_removed_at'>,
+): EventBody {
+  const removed = removalIn(row)
+  const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
+  return { sha256, bytes: row.body, removed }
+}
+
+/** All about an event but its bytes: only their length is read. */
+function summaryColumns({ selectFrom }: ExpressionBuilder<Database, 'events'>) {
+  return [
+    'events.seq',
+    'events.environment',
+    'events.event_id',
+    'events.endpoint',
+    'events.received_at',
+    'events.body_sha256',
+    'events.deliveries',
+    'events.last_received_at',
+    'events.disposition',
+    'events.reason',
+    'events.generation',
+    'events.type',
+    'events.created_at',
+    'events.normalizer_version',
+    'events.customer_id',
+    'events.source_kind',
+    'events.source_id',
+    sql<number>`coalesce(events.body_bytes, length(events.body))`.as('body_bytes'),
+    'events.body_removed',
+    'events.body_removed_at',
+    selectFrom('event_conflicts as other')
+      .select(({ fn }) => fn.countAll().as('count'))
+      .whereRef('other.environment', '=', 'events.environment')
+      .whereRef('other.event_id', '=', 'events.event_id')
+      .as('conflicts'),
+  ] as const
+}
+
+export function selectSummaries(db: Kysely<Database>) {
+  return db.selectFrom('events').select(summaryColumns)
+}
+
+type SummaryRow = Awaited<ReturnType<ReturnType<typeof selectSummaries>['executeTakeFirstOrThrow']>>
+
+async function toStoredEvent(db: Kysely<Database>, row: SummaryRow): Promise<StoredEvent> {
+  const { source_kind: kind, source_id: id } = row
+  const removed = removalIn(row)
+  const came = { sha256: row.body_sha256, bytes: row.body_bytes }
+  const shown = removed?.why === 'redacted' ? ((await readLeft(db, row.seq)) ?? came) : came
+  return {
+    id: row.event_id,
+    environment: row.environment,
+    endpoint: row.endpoint,
+    generation: row.generation,
+    type: row.type,
+    disposition: row.disposition,
+    reason: row.reason,
+    createdAt: row.created_at,
+    receivedAt: row.received_at,
+    lastReceivedAt: row.last_received_at,
+    deliveries: row.deliveries,
+    customerId: row.customer_id,
+    source: kind === null || id === null ? null : { kind, id },
+    // A count is text on PostgreSQL.
+    conflicts: Number(row.conflicts),
+    normalizerVersion: row.normalizer_version,
+    bodySha256: shown.sha256,
+    bodyBytes: shown.bytes,
+    bodyRemoved: removed && { ...removed, ...came },
+  }
+}
+
+/** Hash and length of what is left of a rewritten body; one body is in memory at a time. */
+async function readLeft(db: Kysely<Database>, seq: number) {
+  const row = await db.selectFrom('events').select('body').where('seq', '=', seq).executeTakeFirst()
+  return row?.body ? { sha256: sha256Of(row.body), bytes: row.body.length } : null
+}
+
+/** Null: the body is there as it came. */
+function removalIn({
+  body_removed: why,
+  body_removed_at: at,
+}: Pick<Selectable<EventsTable>, 'body_removed' | 'body_removed_at'>): BodyRemoval | null {
+  return why === null || at === null ? null : { why, at }
+}
+
+/** One delivery or one act by hand, with all that it takes to store the same event elsewhere. */
+export interface StoredDelivery
+  extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
+  /** The exact bytes; with a `reading`, what is left of them, or empty. */
+  readonly body: Buffer
+  /** What the event was read as, if its bytes were removed or rewritten. */
+  readonly reading?: {
+    readonly event: NormalizedEvent
+    /** Of what came, in lower-case hex. */
+    readonly bodySha256: string
+    readonly removed: RemovedBody
+  }
+}
+
+/** Why nothing can be shown of a delivery: its bytes were removed, or are not those that came. */
+export type MissingDelivery = 'removed' | 'altered'
+
+/** These events in the order of arrival, each followed by the other bodies that came under its id. */
+export async function* loadDeliveries(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): AsyncGenerator<StoredDelivery | MissingDelivery> {
+  const rows = await db
+    .selectFrom('events')
+    .select([...DELIVERY_COLUMNS, 'normalized'])
+    .where('seq', 'in', seqs)
+    .orderBy('seq')
+    .execute()
+  for (const { normalized, ...row } of rows) {
+    yield toDelivery(row, normalized)
+    const others = db
+      .selectFrom('event_conflicts')
+      .where('environment', '=', row.environment)
+      .where('event_id', '=', row.event_id)
+    const hashes = await others.select('body_sha256').orderBy('received_at').orderBy('body_sha256').execute()
+    for (const { body_sha256: sha256 } of hashes) {
+      const other = await others.select(DELIVERY_COLUMNS).where('body_sha256', '=', sha256).executeTakeFirst()
+      if (other !== undefined) yield toDelivery(other, null)
+    }
+  }
+}
+
+const DELIVERY_COLUMNS = [
+  'environment',
+  'event_id',
+  'endpoint',
+  'headers',
+  'body',
+  'body_sha256',
+  'received_at',
+  'body_removed',
+  'body_removed_at',
+  'body_bytes',
+] as const
+
+function toDelivery(
+  row: Pick<Selectable<EventConflictsTable>, (typeof DELIVERY_COLUMNS)[number]>,
+  normalized: string | null,
+): StoredDelivery | MissingDelivery {
+  if (isAltered(row)) return 'altered'
+  const headers = JSON.parse(row.headers) as SignedHeaders | null
+  const { environment, endpoint, received_at: receivedAt, body } = row
+  const delivered = { environment, endpoint, headers, receivedAt }
+  const removal = removalIn(row)
+  // Nobody signed what was done by hand: rewritten, it is as good as before.
+  if (body !== null && (removal === null || headers === null)) return { ...delivered, body }
+  if (removal === null || headers === null || normalized === null) return 'removed'
+  const event = eventInForm(normalized, row.event_id)
+  const removed = { ...removal, bytes: row.body_bytes ?? 0 }
+  return {
+    ...delivered,
+    body: body ?? Buffer.alloc(0),
+    reading: { event, bodySha256: row.body_sha256, removed },
+  }
+}
+
+/** Stored events that count nowhere: until a later event says more, or an operator acts. */
+export interface WaitingCount {
+  readonly environment: Environment
+  readonly disposition: 'held' | 'quarantined'
+  readonly count: number
+}
+
+export interface WaitingReason extends WaitingCount {
+  readonly reason: HoldReason | QuarantineReason
+  /** When the first of them arrived, in epoch milliseconds. */
+  readonly oldestAt: number
+}
+
+/** In literals, or SQLite would not use the index that holds the few events that wait. */
+const IS_WAITING = sql`disposition in ('held', 'quarantined')`
+
+/** Reads only an index that holds these events alone. */
+export async function countWaiting(db: Kysely<Database>): Promise<readonly WaitingCount[]> {
+  const { rows } = await sql<WaitingCount>`
+    select environment, disposition, count(*) as count from events
+    where ${IS_WAITING} group by environment, disposition order by environment, disposition`.execute(db)
+  return rows.map((row) => ({ ...row, count: Number(row.count) }))
+}
+
+/** Reads each event that waits. */
+export async function countWaitingByReason(db: Kysely<Database>): Promise<readonly WaitingReason[]> {
+  const { rows } = await sql<WaitingReason>`
+    select environment, disposition, reason, count(*) as count, min(received_at) as "oldestAt" from events
+    where ${IS_WAITING} group by environment, disposition, reason
+    order by environment, disposition, reason`.execute(db)
+  return rows.map((row) => ({ ...row, count: Number(row.count), oldestAt: Number(row.oldestAt) }))
+}
+
+/** How many other bodies came under ids of stored events. */
+export async function countConflicts(db: Kysely<Database>): Promise<number> {
+  const row = await db
+    .selectFrom('event_conflicts')
+    .select(({ fn }) => fn.countAll<number | string>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(row.count)
+}

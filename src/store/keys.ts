@@ -1,0 +1,20 @@
+import type { SourceKey } from '../entitlements/model.js'
+import type { Environment } from '../provider/event.js'
+
+/** A source of any environment. */
+export interface StoredSourceKey extends SourceKey {
+  readonly environment: Environment
+}
+
+/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+export function eventKey(environment: Environment, eventId: string): string {
+  return `${environment} ${eventId}`
+}
+
+/** A stretch of a list that is ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
+export interface IdPage {
+  readonly after: string
+  readonly limit: number
+}
+
+export const EVERY_ID: IdPage = { after: '', limit: Number.MAX_SAFE_INTEGER }
