@@ -18,8 +18,12 @@ const MAY_IMPORT: Readonly<
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
+  people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
-  handlers: { code: ['errors', 'provider'], typesOf: ['entitlements', 'ingest', 'recompute', 'sync'] },
+  handlers: {
+    code: ['errors', 'provider'],
+    typesOf: ['entitlements', 'ingest', 'recompute', 'people', 'sync'],
+  },
   jobs: { code: ['errors', 'ingest', 'sync'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
@@ -30,6 +34,7 @@ const MAY_IMPORT: Readonly<
       'handlers',
       'ingest',
       'recompute',
+      'people',
       'jobs',
       'sync',
       'store',
@@ -46,6 +51,7 @@ const MAY_IMPORT: Readonly<
       'handlers',
       'ingest',
       'recompute',
+      'people',
       'sync',
       'store',
       'provider',
@@ -199,7 +205,9 @@ describe('the architecture', () => {
   it('loads for every command line only what says which commands there are', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
-    expect(loaded.filter((file) => /^src\/(store|ingest|recompute|jobs|daemon)\b/.test(file))).toEqual([])
+    expect(loaded.filter((file) => /^src\/(store|ingest|recompute|people|jobs|daemon)\b/.test(file))).toEqual(
+      [],
+    )
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 

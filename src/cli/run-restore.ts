@@ -1,9 +1,8 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/types.js'
 import { openWriter } from '../daemon/writer.js'
-import { recordErasuresOf } from '../ingest/settle-erasures.js'
-import { DOUBT, erasureFileOf, readDoubt } from '../store/erasure-file.js'
-import { type ErasedAgain, type Restored, restore } from '../store/restore.js'
+import { erasureListOf } from '../people/erasure-list.js'
+import { type Restored, restore } from '../store/restore.js'
 import { withByteProgress } from './byte-progress.js'
 import { jsonLine, loadNamedConfig, type SharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -16,32 +15,24 @@ export async function runRestore(from: string, options: SharedOptions, context: 
     restore(database.file, backup, {
       now: context.now(),
       onProgress,
-      bringUpToDate: (part, place, before) => eraseAgain(part, erasureFileOf(place), before, context.now),
+      eraseAgain: (part, place) => eraseAgain(part, erasureListOf(place), context.now),
     }),
   )
   context.out(options.json ? jsonLine({ ...restored, from: backup }) : describe(restored, backup, products))
 }
 
-/** Erasures are written down beside the database, and so outlast it; the one that was there knows them too. */
-async function eraseAgain(
-  part: string,
-  list: string,
-  before: string | null,
-  clock: () => number,
-): Promise<ErasedAgain> {
-  await recordErasuresOf(before, list, clock())
+/** The list of erasures beside the database stays, and says who was erased since the backup. */
+async function eraseAgain(part: string, list: string, clock: () => number): Promise<number> {
   const writer = openWriter(part, clock, list)
   try {
-    const erasedAgain = await writer.settleErasures()
-    await writer.finishErasures()
-    return { erasedAgain, mayLackErasures: readDoubt(list) !== null }
+    return await writer.applyErasureList()
   } finally {
     await writer.close()
   }
 }
 
 function describe(
-  { file, keptAs, migrated, membershipsKept, erasedAgain, mayLackErasures }: Restored,
+  { file, keptAs, migrated, membershipsKept, erasedAgain }: Restored,
   backup: string,
   products: Config['products'],
 ): string {
@@ -51,19 +42,11 @@ function describe(
     ...(erasedAgain === 0
       ? []
       : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
-    ...(mayLackErasures ? [mayLackLine(erasureFileOf(file))] : []),
     keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
     'whoever follows the change log begins anew: cursors from before are unknown now',
     ...(products.some(({ targets }) => targets.length > 0) ? followLines(membershipsKept) : []),
     '',
   ].join('\n')
-}
-
-function mayLackLine(list: string): string {
-  return (
-    `whoever was erased since the backup may be back, since no whole list of them stood at ${list}: ` +
-    `erase them again, and then remove the lines with ${DOUBT} from it`
-  )
 }
 
 /** Of roles and groups. */

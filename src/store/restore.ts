@@ -26,23 +26,14 @@ export interface RestoreOptions {
   /** Epoch milliseconds: names what is kept. */
   readonly now: number
   readonly onProgress?: OnProgress
-  /**
-   * Does to the copy, whose schema is up to date, what was done to the store that it replaces and must outlast it.
-   * `before`: where the database is that stands there; null: there is none.
-   */
-  readonly bringUpToDate: (part: string, file: string, before: string | null) => Promise<ErasedAgain>
+  /** Erases from the copy, whose schema is up to date, whom the list beside `file` has; answers how many it had back. */
+  readonly eraseAgain: (part: string, file: string) => Promise<number>
 }
 
-/** What is known of erasures made since the backup. */
-export interface ErasedAgain {
-  /** How many people had been erased since, and are so again. */
-  readonly erasedAgain: number
-  /** There may be more: the restored database is in doubt, and says so until the list beside it is a whole one. */
-  readonly mayLackErasures: boolean
-}
-
-export interface Restored extends ErasedAgain {
+export interface Restored {
   readonly file: string
+  /** How many people had been erased since the backup, and are so again. */
+  readonly erasedAgain: number
   /** Where the database is that stood there before; null: there was none. */
   readonly keptAs: string | null
   /** The schema steps that the backup lacked. */
@@ -64,7 +55,7 @@ export interface Restored extends ErasedAgain {
 export async function restore(
   path: string,
   backup: string,
-  { now, onProgress, bringUpToDate }: RestoreOptions,
+  { now, onProgress, eraseAgain }: RestoreOptions,
 ): Promise<Restored> {
   assertFilled(backup)
   const file = existsSync(path) ? realpathSync(path) : path
@@ -80,13 +71,13 @@ export async function restore(
     const migrated = await makeReady(part, backup, now)
     const before = existsSync(file) ? (keptBefore(file) ?? file) : null
     const membershipsKept = before === null ? null : await keepMemberships(part, before)
-    const erased = await bringUpToDate(part, file, before)
+    const erasedAgain = await eraseAgain(part, file)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
     // Not before: what was left behind may be the very backup.
     removeLeftBehind(file)
-    return { file, keptAs, migrated, membershipsKept, ...erased }
+    return { file, keptAs, migrated, membershipsKept, erasedAgain }
   } catch (error) {
     throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {

@@ -17,8 +17,7 @@ import { cutInHalf } from './filled-store.js'
 import { open, temporaryFile, temporaryStore } from './temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
-const NOBODY_ERASED = { erasedAgain: 0, mayLackErasures: false }
-const AT = { now: NOON, bringUpToDate: async () => NOBODY_ERASED }
+const AT = { now: NOON, eraseAgain: async () => 0 }
 const TARGET = { environment: 'live', target: 'discord:1:10' } as const
 
 /** Gives the role to these, as a daemon does. */

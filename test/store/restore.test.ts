@@ -23,8 +23,7 @@ import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-settings.js
 import { cutInHalf, damage, filledStore, rowsIn } from './filled-store.js'
 import { open, temporaryFile } from './temporary-store.js'
 
-const NOBODY_ERASED = { erasedAgain: 0, mayLackErasures: false }
-const AT = { now: Date.UTC(2026, 2, 1, 12), bringUpToDate: async () => NOBODY_ERASED }
+const AT = { now: Date.UTC(2026, 2, 1, 12), eraseAgain: async () => 0 }
 const NOTHING = { active: false, status: 'none', since: null, until: null } as const
 const CHANGE = {
   at: 1,
@@ -103,7 +102,7 @@ describe('restoring', () => {
       keptAs: `${file}${KEPT}`,
       migrated: [],
       membershipsKept: 0,
-      ...NOBODY_ERASED,
+      erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
     expect(rowsIn(`${file}${KEPT}`)).toBe(7)
@@ -137,7 +136,7 @@ describe('restoring', () => {
       keptAs: null,
       migrated: [],
       membershipsKept: null,
-      ...NOBODY_ERASED,
+      erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
   })
