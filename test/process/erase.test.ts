@@ -110,21 +110,6 @@ describe('latchkey erase', () => {
     },
   )
 
-  it('says so where nothing of theirs was stored', async () => {
-    const { folder } = await served()
-    const [known, unknown] = [
-      await run(folder, 'erase', ADA.customerId, '--yes'),
-      await run(folder, 'erase', 'cus_no', '--yes'),
-    ]
-    expect(known).toMatchObject({ code: 0, stdout: expect.not.stringContaining('check that') })
-    expect(unknown).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(
-        /^erased cus_no in live at .*\nNo purchase and no detail of theirs was stored: check that the id /,
-      ),
-    })
-  })
-
   it('asks the daemon that --url names, in the name of a key that may', async () => {
     const keys = ['admin', 'write'].map((scope) => ({
       ...keyEntry(scope, `${API_KEY}_${scope}`),
