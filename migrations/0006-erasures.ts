@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
-/** Who was erased, how far what is stored of them has been looked through, and what retention has passed over. */
+/** Who was erased, the few events that only an erasure looks for, and what retention has passed over. */
 export function erasures({ text, integer, keyedTableOptions }: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
@@ -13,13 +13,17 @@ export function erasures({ text, integer, keyedTableOptions }: ColumnTypes): Mig
         .addColumn('event_id', text, (column) => column.notNull())
         .addColumn('erased_at', integer, (column) => column.notNull())
         .addColumn('was_known', integer, (column) => column.notNull())
-        .addColumn('known_by', text)
-        .addColumn('fingerprints', text)
-        .addColumn('swept_to', integer, (column) => column.notNull())
-        .addColumn('sweep_end', integer, (column) => column.notNull())
         .addColumn('finished_at', integer)
         .addPrimaryKeyConstraint('erasures_key', ['environment', 'customer_id'])
         .modifyEnd(keyedTableOptions)
+        .execute()
+
+      // No source leads to these; most of them are about customers, payouts and payment methods.
+      await db.schema
+        .createIndex('events_without_source')
+        .on('events')
+        .columns(['environment', 'customer_id'])
+        .where(sql.ref('source_kind'), 'is', null)
         .execute()
 
       await db.schema

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
 import type { Config } from './config/types.js'
-import { createErasures } from './daemon/erasures.js'
 import { forgetting } from './daemon/forgetting.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
 import { readinessOf } from './daemon/readiness.js'
@@ -21,23 +20,23 @@ import { createPerformAct } from './ingest/manual-acts.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createReportRemarks } from './ingest/report-remarks.js'
+import { startPrivacySchedule } from './jobs/privacy-schedule.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
+import { createErase, eraseDeleted } from './people/erase.js'
+import { erasureListOf } from './people/erasure-list.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
-import { beginErasureList } from './store/erasure-file.js'
-import { loadDeletedUnerased, loadErasure } from './store/erasures.js'
+import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
 import { loadJob } from './store/recompute-job.js'
+import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/store.js'
 import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
-
-/** Looked for every minute. */
-const DELETED_AT_ONCE = 100
 
 export interface DaemonDeps {
   /** Epoch milliseconds; the one place where the clock comes in. */
@@ -120,19 +119,17 @@ export async function startDaemon(
     const answered: Guard = (read) => unavailable(trusted(read))
     const readAccess = answered(store.readAccess)
     tellOfStore(store, config, clock(), log)
-    if (store.isNew) beginErasureList(store.file)
-    const again = await trusted(inPlace(writer.settleErasures))()
+    // An empty list, too, tells a later start that there was a database.
+    if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
+    const again = await trusted(inPlace(writer.applyErasureList))()
     if (again > 0)
-      log.warn({ count: again }, 'erased again whom the database, an older one, did not know to be')
-    const erasures = createErasures({
-      config,
-      writer: { ...writer, finishErasures: trusted(writer.finishErasures) },
+      log.warn({ count: again }, 'erased again: customers on the list of erasures, whom the database had')
+    const erasing = {
+      db: store.reader,
       write: queue.ingest,
-      findErasure: (environment, customerId) => loadErasure(store.reader, environment, customerId),
-      loadDeleted: () => loadDeletedUnerased(store.reader, DELETED_AT_ONCE),
-      clock,
-      log,
-    })
+      // It takes their platform accounts away, too.
+      finish: answered(inPlace(() => writer.finishErasures().finally(() => wakeFollowing()))),
+    }
     const performAct = createPerformAct({
       write: queue.ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
@@ -167,7 +164,7 @@ export async function startDaemon(
       keptAnswers,
       entitlementFor,
       performAct,
-      erase: erasures.erase,
+      erase: createErase(erasing),
       customers: customerQuestions(store.customerReaders(config.identity.ref), answered),
       storedEvents: {
         readEventPage: answered((query) => readEventPage(store.reader, query)),
@@ -220,7 +217,15 @@ export async function startDaemon(
       log,
     })
     started.add('schedule', schedule.stop)
-    started.add('privacySchedule', erasures.start().stop)
+    const privacySchedule = startPrivacySchedule({
+      finishErasures: erasing.finish,
+      eraseDeleted: config.erasure.onCustomerDeleted ? () => eraseDeleted(erasing) : null,
+      dropBodies: writer.dropBodies,
+      bodiesAfterMs: config.retention?.bodiesAfterMs ?? null,
+      clock,
+      log,
+    })
+    started.add('privacySchedule', privacySchedule.stop)
     await recomputing.resume()
     return {
       url: listeners.url,

@@ -19,10 +19,11 @@ const MAY_IMPORT: Readonly<
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
+  people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
   handlers: {
     code: ['errors', 'provider'],
-    typesOf: ['entitlements', 'ingest', 'history', 'operations', 'recompute', 'sync'],
+    typesOf: ['entitlements', 'ingest', 'history', 'operations', 'people', 'recompute', 'sync'],
   },
   operations: { code: ['errors', 'store'] },
   jobs: { code: ['errors', 'ingest', 'operations', 'sync'] },
@@ -36,6 +37,7 @@ const MAY_IMPORT: Readonly<
       'ingest',
       'history',
       'recompute',
+      'people',
       'jobs',
       'operations',
       'sync',
@@ -55,6 +57,7 @@ const MAY_IMPORT: Readonly<
       'operations',
       'history',
       'recompute',
+      'people',
       'sync',
       'store',
       'provider',
@@ -209,7 +212,9 @@ describe('the architecture', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
     expect(
-      loaded.filter((file) => /^src\/(store|ingest|history|recompute|operations|jobs|daemon)\b/.test(file)),
+      loaded.filter((file) =>
+        /^src\/(store|ingest|history|people|recompute|operations|jobs|daemon)\b/.test(file),
+      ),
     ).toEqual([])
     expect(packagesOf(loaded)).toEqual(['commander'])
   })

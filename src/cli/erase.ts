@@ -8,10 +8,10 @@ interface EraseOptions extends ActOptions {
   readonly yes?: true
 }
 
-/** `latchkey erase`: ends what a customer has, and takes out of all that is stored who they are. */
+/** `latchkey erase`: ends what a customer has, and removes from all that is stored who they are. */
 export function eraseCommand(program: Command, context: CliContext): void {
   withActOptions(program.command('erase'), 'erase cus_1 --reason "asked for it on 3 March" --yes')
-    .description('erase a customer: access ends, and nothing that is stored tells who they are')
+    .description('erase a customer: access ends, and nothing that is stored says who they are')
     .argument('<customer>', 'the customer id', parseId)
     .option('--reason <text>', 'why, without anything personal: it is kept')
     .option('--yes', 'do it: it can not be undone')
@@ -23,6 +23,6 @@ export function eraseCommand(program: Command, context: CliContext): void {
 }
 
 function needsYes(customerId: string): LatchkeyError {
-  const what = `it ends what ${customerId} has, and takes who they are out of all that is stored`
+  const what = `it ends what ${customerId} has, and removes who they are from all that is stored`
   return new LatchkeyError('usage', `erase needs --yes: ${what}, which can not be undone`)
 }

@@ -21,7 +21,7 @@ export async function openIngest({ database, policy }: Config, clock: () => numb
   // Where there is none it is made.
   isDatabaseThere(database.file, 'write')
   const store = await openStore(database.file, policy, clock, (file) => openWriter(file, clock))
-  await store.writer.settleErasures()
+  await store.writer.applyErasureList()
   const queue = createIngestQueue({
     writeBatch: store.writer.writeBatch,
     onWritten: () => {},

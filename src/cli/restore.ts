@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
-import type { ErasedAgain } from '../operations/restore.js'
 import { withByteProgress } from './byte-progress.js'
 import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
@@ -18,25 +17,24 @@ export function restoreCommand(program: Command, context: CliContext): void {
 
 async function runRestore(from: string, options: SharedOptions, context: CliContext): Promise<void> {
   const { restore } = await import('../operations/restore.js')
-  const { DOUBT, erasureFileOf } = await import('../store/erasure-file.js')
+  const { erasureListOf } = await import('../people/erasure-list.js')
   const { database, products } = (await loadNamedConfig(options, context)).config
   const backup = resolve(context.folder, from)
   const restored = await withByteProgress(context, (onProgress) =>
     restore(database.file, backup, {
       now: context.now(),
       onProgress,
-      eraseAgain: (part, file, before) => eraseAgain(part, erasureFileOf(file), before, context.now),
+      eraseAgain: (part, file) => eraseAgain(part, erasureListOf(file), context.now),
     }),
   )
   if (options.json) return context.out(jsonLine({ ...restored, from: backup }))
-  const { file, keptAs, migrated, erasedAgain, mayLackErasures } = restored
+  const { file, keptAs, migrated, erasedAgain } = restored
   const lines = [
     `restored ${file} from ${backup}`,
     ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
     ...(erasedAgain === 0
       ? []
       : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
-    ...(mayLackErasures ? [mayLackLine(erasureFileOf(file), DOUBT)] : []),
     keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
     'cursors of the change log from before are unknown now: its readers start again',
     ...(hasTargets(products) ? FOLLOW_LINES : []),
@@ -44,32 +42,15 @@ async function runRestore(from: string, options: SharedOptions, context: CliCont
   context.out(`${lines.join('\n')}\n`)
 }
 
-/** Erasures are recorded beside the database, and so outlast it; the replaced database knows them too. */
-async function eraseAgain(
-  part: string,
-  list: string,
-  before: string | null,
-  clock: () => number,
-): Promise<ErasedAgain> {
+/** The list of erasures beside the database stays, and says who was erased since the backup. */
+async function eraseAgain(part: string, list: string, clock: () => number): Promise<number> {
   const { openWriter } = await import('../daemon/writer.js')
-  const { recordErasuresOf } = await import('../ingest/settle-erasures.js')
-  const { readDoubt } = await import('../store/erasure-file.js')
-  await recordErasuresOf(before, list, clock())
   const writer = openWriter(part, clock, list)
   try {
-    const erasedAgain = await writer.settleErasures()
-    await writer.finishErasures()
-    return { erasedAgain, mayLackErasures: readDoubt(list) !== null }
+    return await writer.applyErasureList()
   } finally {
     await writer.close()
   }
-}
-
-function mayLackLine(list: string, doubt: string): string {
-  return (
-    `whoever was erased since the backup may be back, since there was no whole list of them at ${list}: ` +
-    `erase them again, and then remove the lines with ${doubt} from it`
-  )
 }
 
 function hasTargets(products: Config['products']): boolean {

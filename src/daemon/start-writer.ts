@@ -90,8 +90,8 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     refreshDue: () => call({ call: 'refreshDue' }),
     canWrite: () => call({ call: 'canWrite' }),
     recompute: (plan, options) => call({ call: 'recompute', plan, sampleSize: options?.sampleSize }, options),
-    settleErasures: () => call({ call: 'settleErasures' }),
-    finishErasures: (options) => call({ call: 'finishErasures' }, options),
+    applyErasureList: () => call({ call: 'applyErasureList' }),
+    finishErasures: () => call({ call: 'finishErasures' }),
     dropBodies: (before) => call({ call: 'dropBodies', before }),
     writeSync: (name, change) => call({ call: 'writeSync', name, change }),
     async close() {

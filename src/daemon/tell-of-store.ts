@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Config } from '../config/types.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
-import { countUnreadable, erasureFileOf } from '../store/erasure-file.js'
+import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 
 export interface OpenedStore {
   readonly file: string
@@ -20,10 +20,13 @@ export function tellOfStore(
   now: number,
   log: Logger,
 ): void {
-  const list = erasureFileOf(file)
-  const unreadable = countUnreadable(list) ?? 0
+  const list = erasureListOf(file)
+  const unreadable = readErasureList(list)?.unreadable ?? 0
   if (unreadable > 0)
-    log.warn({ file: list, lines: unreadable }, 'lines of the list of erasures can’t be read')
+    log.warn(
+      { file: list, lines: unreadable },
+      'lines of the list of erasures can’t be read: put a copy of the list in its place',
+    )
   if (!isNew) return
   const backedUpAt = backup === null ? null : backedUpBy(backup.folder, now)
   if (backedUpAt !== null || existsSync(list)) {

@@ -10,7 +10,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'canWrite' }
   | { readonly call: 'recompute'; readonly plan: RecomputePlan; readonly sampleSize: number | undefined }
   | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
-  | { readonly call: 'settleErasures' }
+  | { readonly call: 'applyErasureList' }
   | { readonly call: 'finishErasures' }
   | { readonly call: 'dropBodies'; readonly before: number }
   /** The answer to `progress`. */
@@ -22,7 +22,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
 export type ThreadResponse =
   | { readonly id: number; readonly kind: 'done'; readonly result: unknown }
   | { readonly id: number; readonly kind: 'failed'; readonly error: PackedError }
-  /** Recomputing or an erasure waits for `goOn`. */
+  /** Recomputing waits for `goOn`. */
   | { readonly id: number; readonly kind: 'progress'; readonly reached: number; readonly total: number }
 
 /** A batch with all its bodies in one stretch of memory, which is handed over instead of being copied. */

@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { WorkOptions } from '../ingest/work-options.js'
-import { erasureFileOf } from '../store/erasure-file.js'
+import { erasureListOf } from '../people/erasure-list.js'
 import { startCheckpoints } from '../store/sqlite/checkpoint.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
@@ -17,7 +17,7 @@ async function serve(port: MessagePort, file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
   const checkpoints = await startCheckpoints(db, file)
   let now = 0
-  const writer = createWriter({ db, clock: () => now, erasureFile: erasureFileOf(file) })
+  const writer = createWriter({ db, clock: () => now, erasureList: erasureListOf(file) })
   const perform = createPerform(writer, (response) => port.postMessage(response))
 
   async function close(): Promise<void> {
@@ -57,10 +57,10 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
       }
       case 'writeSync':
         return writer.writeSync(request.name, request.change as never)
-      case 'settleErasures':
-        return writer.settleErasures()
+      case 'applyErasureList':
+        return writer.applyErasureList()
       case 'finishErasures':
-        return underWay(request.id, writer.finishErasures)
+        return writer.finishErasures()
       case 'dropBodies':
         return writer.dropBodies(request.before)
       case 'goOn':

@@ -1,14 +1,13 @@
 import type { Kysely } from 'kysely'
 import { dropBodies } from '../history/retention.js'
 import type { Incoming } from '../ingest/delivery.js'
-import { createFinishErasures, type FinishErasures } from '../ingest/finish-erasures.js'
 import { createRefreshDue } from '../ingest/refresh-due.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
-import { recordingErasures, settleErasures } from '../ingest/settle-erasures.js'
 import { createBatchWriter } from '../ingest/write-batch.js'
+import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
+import { finishErasures } from '../people/remove-stored.js'
 import { createRecompute, type RecomputeOptions, type RecomputeReport } from '../recompute/recompute.js'
 import type { RecomputePlan } from '../recompute/run.js'
-import { erasureFileOf } from '../store/erasure-file.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
@@ -26,9 +25,10 @@ export interface Writer {
   canWrite(): Promise<boolean>
   /** @throws {LatchkeyError} as `Recompute` does */
   recompute(plan: RecomputePlan, options?: Omit<RecomputeOptions, 'onDifference'>): Promise<RecomputeReport>
-  /** Makes again the erasures that are written down beside the database, and that it knows nothing of; how many. */
-  settleErasures(): Promise<number>
-  readonly finishErasures: FinishErasures
+  /** Erases whom the list beside the database has and it does not, and finishes what was interrupted; how many. */
+  applyErasureList(): Promise<number>
+  /** Removes what is stored of everybody who is erased. */
+  finishErasures(): Promise<void>
   /** Removes the next bodies of events received before an instant (epoch milliseconds); how many: 0 once all are. */
   dropBodies(before: number): Promise<number>
   readonly writeSync: WriteSync
@@ -41,11 +41,11 @@ export interface OpenWriter extends Writer {
 
 /**
  * Opens a database whose schema is up to date, and writes to it in this thread.
- * @param erasureFile where erasures are written down: beside the database, or beside the one whose place it is to take
+ * @param erasureList where erasures are written down: beside the database, or beside the one whose place it is to take
  */
-export function openWriter(file: string, clock: () => number, erasureFile = erasureFileOf(file)): OpenWriter {
+export function openWriter(file: string, clock: () => number, erasureList = erasureListOf(file)): OpenWriter {
   const db = openDatabase(file, { readOnly: false })
-  return { ...createWriter({ db, clock, erasureFile }), close: () => db.destroy() }
+  return { ...createWriter({ db, clock, erasureList }), close: () => db.destroy() }
 }
 
 export interface WriterDeps {
@@ -53,17 +53,25 @@ export interface WriterDeps {
   readonly db: Kysely<Database>
   readonly clock: () => number
   /** Where erasures are written down. */
-  readonly erasureFile: string
+  readonly erasureList: string
 }
 
-export function createWriter({ db, clock, erasureFile }: WriterDeps): Writer {
+export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
   const describe = createWrittenBatch()
-  const commitBatch = createBatchWriter({ db, policy: policyInForce, clock })
-  const writeBatch = recordingErasures(db, erasureFile, commitBatch)
+  const writeBatch = createBatchWriter({
+    db,
+    policy: policyInForce,
+    clock,
+    recordErasures: (acts) => listErasures(erasureList, acts),
+  })
   return {
     writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
-    settleErasures: () => settleErasures(db, erasureFile, writeBatch),
-    finishErasures: createFinishErasures({ db, clock }),
+    async applyErasureList() {
+      const again = await applyErasureList(db, erasureList, writeBatch)
+      await finishErasures(db, clock)
+      return again
+    },
+    finishErasures: () => finishErasures(db, clock),
     dropBodies: (before) => dropBodies(db, before, clock()),
     refreshDue: createRefreshDue({ db, clock }),
     recompute: createRecompute({ db, clock }),

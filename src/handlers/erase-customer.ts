@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
-import type { Erase } from '../ingest/erase.js'
+import type { Erase } from '../people/erase.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
@@ -21,10 +21,7 @@ export interface EraseDeps {
   readonly erase: Erase
 }
 
-/**
- * DELETE /customers/:customerId: erases a person, once: asked again it tells how that stands. 202 while what is stored
- * is being looked through still.
- */
+/** DELETE /customers/:customerId: erases a person, once: asked again it answers with the same erasure. */
 export function eraseCustomer(deps: EraseDeps): RawHandler<'customerId'> {
   return async (req, res, { customerId }) => {
     const { actor, environment } = authorize(req, deps)
@@ -34,7 +31,7 @@ export function eraseCustomer(deps: EraseDeps): RawHandler<'customerId'> {
       throw new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
     }
     const erased = erasureJson(await deps.erase({ environment, customerId, actor, reason }))
-    sendJson(res, erased.finishedAt === null ? 202 : 200, erased, { 'Cache-Control': 'no-store' })
+    sendJson(res, 200, erased, { 'Cache-Control': 'no-store' })
   }
 }
 
@@ -46,9 +43,9 @@ function authorize(req: IncomingMessage, { authenticate, environments }: EraseDe
   }
 }
 
-/** How an erasure stands, as it goes over the wire. */
+/** An erasure, as it goes over the wire. */
 export function erasureJson(erasure: Awaited<ReturnType<Erase>>) {
-  const { customerId, environment, eventId, erasedAt, wasKnown, reached, total, finishedAt } = erasure
+  const { customerId, environment, eventId, erasedAt, wasKnown, finishedAt } = erasure
   return {
     customerId,
     environment,
@@ -56,7 +53,6 @@ export function erasureJson(erasure: Awaited<ReturnType<Erase>>) {
     erasedAt: iso(erasedAt),
     wasKnown,
     finishedAt: isoOrNull(finishedAt),
-    progress: { reached, total },
   }
 }
 

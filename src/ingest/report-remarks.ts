@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
-import { ERASED_AFTER_DELETION } from './erase.js'
 import type { Remark } from './remarks.js'
+
+/** The actor of an erasure that nobody gave: it follows the provider's event of that type, if the config says so. */
+export const ERASED_AFTER_DELETION = 'customer.deleted'
 
 /** What is counted of committed deliveries, beside their dispositions. */
 export interface RemarkCounts {

@@ -1,21 +1,18 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { ErasedPeople } from '../provider/known-people.js'
 import { saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
-import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
+import { type ErasedIds, type ErasureAct, loadErasedIds, saveErasures } from '../store/erasures.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { dateActs } from './date-acts.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
-import { eraseFrom } from './erase-from.js'
-import { erasedPeople, withErasuresOf } from './erased-people.js'
 import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
-import { hideErased } from './hide-erased.js'
 import { markDeletions } from './mark-deletions.js'
 import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
+import { erasuresAmong, redactErased } from './redact-erased.js'
 import { saveAccess } from './save-access.js'
 import { type TouchedCustomers, whoIsTouched } from './touched-customers.js'
 
@@ -42,20 +39,15 @@ export interface BatchWriterDeps {
   /** Asked in the transaction of each batch: a rebuild may have changed it with the one before. */
   readonly policy: (trx: Transaction<Database>) => Policy | Promise<Policy>
   readonly clock: () => number
-}
-
-/** What the deliveries of one environment are written under. */
-interface BatchTerms {
-  readonly policy: Policy
-  /** Null: nobody is erased. */
-  readonly people: ErasedPeople | null
+  /** Told of erasures before they are committed, once their dates are known. Left out: nobody writes them down. */
+  readonly recordErasures?: (acts: readonly ErasureAct[]) => void
 }
 
 /**
  * One transaction per batch: events, sources, entitlements and changes together, so that a committed event
  * is visible in every answer.
  */
-export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): WriteBatch {
+export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWriterDeps): WriteBatch {
   /** Nobody else erases; null: not known yet, or not any more. */
   let erased: ErasedIds | null = null
 
@@ -65,22 +57,22 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     )
     const environments = new Set(deliveries.map(({ environment }) => environment))
     return db.transaction().execute(async (trx) => {
-      const known = erased ?? (await loadErasedIds(trx))
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
-      const prepared = await dateActs(trx, read, clock())
+      const dated = await dateActs(trx, read, clock())
+      const acts = erasuresAmong(dated)
+      const known = erased ?? (await loadErasedIds(trx))
+      erased = acts.length === 0 ? known : null
+      const prepared = redactErased(dated, known, acts, clock())
       const inForce = await policy(trx)
-      const ids = withErasuresOf(known, prepared)
-      erased = ids === known ? known : null
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
-        const { deliveries, customerIds } = await write(trx, environment, own, {
-          policy: inForce,
-          people: erasedPeople(ids, environment),
-        })
+        const { deliveries, customerIds } = await write(trx, environment, own, inForce)
         for (const result of deliveries) written.set(result.prepared, result)
         touched.push({ environment, customerIds })
       }
+      await saveErasures(trx, acts)
+      if (acts.length > 0) recordErasures?.(acts)
       return { deliveries: prepared.map((one) => written.get(one) as WrittenDelivery), touched }
     })
   }
@@ -89,7 +81,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     trx: Transaction<Database>,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
-    { policy: inForce, people }: BatchTerms,
+    inForce: Policy,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
     const first = await nextSeq(trx)
@@ -98,29 +90,21 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     )
     const folded = await foldIntoSources(trx, environment, numbered, inForce)
     const now = clock()
-    const hidden = hideErased([...fresh, ...repeated], folded, people, now)
-    const shown = fresh.map((one) => hidden.get(one) ?? one)
-    const events = eventsOf(shown)
-    const rows = shown.map((one) => toNewEvent(one, folded))
+    const events = eventsOf(fresh)
+    const rows = fresh.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
     await recordArrivals(trx, fresh)
     // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
     const again = repeated.filter(({ headers }) => headers !== null)
-    const conflicts = new Set(
-      await recordDuplicates(
-        trx,
-        again.map((one) => hidden.get(one) ?? one),
-      ),
-    )
+    const conflicts = new Set(await recordDuplicates(trx, again))
 
     await saveCustomerFacts(trx, environment, events)
     await markDeletions(trx, environment, events)
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
-    if (people !== null) await eraseFrom(trx, environment, { folded, events, people, now })
     const deliveries = [
       ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),
-      ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.has(hidden.get(one) ?? one))),
+      ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.has(one))),
     ]
     return { deliveries, customerIds: answersOf }
   }

@@ -15,18 +15,19 @@ export interface PrivacyScheduleDeps {
   readonly log: Logger
 }
 
-/** Ends what erasures have begun, follows deletions, and removes old bodies: at the start, then every minute. */
+/** Finishes erasures that were imported or interrupted, follows deletions, and removes old bodies: every minute. */
 export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
   const { finishErasures, eraseDeleted, dropBodies, bodiesAfterMs, clock, log } = deps
   let isStopping = false
   const jobs = [
-    everyMinute('finish-erasures', async () => {
+    everyMinute('erase', async () => {
       try {
+        await finishErasures()
         while (!isStopping && eraseDeleted !== null && (await eraseDeleted()) > 0) await turn()
       } catch (error) {
-        log.error({ err: error }, 'a customer whom the provider deleted could not be erased')
+        // The next minute tries again.
+        log.error({ err: error }, 'an erasure could not be finished')
       }
-      await finishErasures()
     }),
     everyMinute('drop-bodies', async () => {
       if (bodiesAfterMs === null) return

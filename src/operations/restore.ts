@@ -33,23 +33,14 @@ export interface RestoreOptions {
   /** Epoch milliseconds: names what is kept. */
   readonly now: number
   readonly onProgress?: OnProgress
-  /**
-   * Applies the list of erasures, which outlasts the database, to the copy, whose schema is up to date.
-   * `before`: where the database is that the copy replaces; null: there is none.
-   */
-  readonly eraseAgain: (part: string, file: string, before: string | null) => Promise<ErasedAgain>
+  /** Erases from the copy, whose schema is up to date, whom the list beside `file` has; answers how many it had back. */
+  readonly eraseAgain: (part: string, file: string) => Promise<number>
 }
 
-/** What is known of erasures made since the backup. */
-export interface ErasedAgain {
-  /** How many people had been erased since, and are so again. */
-  readonly erasedAgain: number
-  /** There may be more: the restored database is in doubt, and says so until the list beside it is a whole one. */
-  readonly mayLackErasures: boolean
-}
-
-export interface Restored extends ErasedAgain {
+export interface Restored {
   readonly file: string
+  /** How many people had been erased since the backup, and are so again. */
+  readonly erasedAgain: number
   /** Where the replaced database is; null: there was none. */
   readonly keptAs: string | null
   /** The schema steps that the backup lacked. */
@@ -80,13 +71,13 @@ export async function restore(
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
     const migrated = await makeReady(part, backup, now)
-    const erased = await eraseAgain(part, file, existsSync(file) ? file : null)
+    const erasedAgain = await eraseAgain(part, file)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
     // Not before: what was left behind may be the very backup.
     removeLeftBehind(file)
-    return { file, keptAs, migrated, ...erased }
+    return { file, keptAs, migrated, erasedAgain }
   } catch (error) {
     throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {

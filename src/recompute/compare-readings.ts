@@ -2,9 +2,8 @@ import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/environments.js'
 import { columnsOf, READ_COLUMNS } from '../store/event-reading.js'
-import { newestSeq } from '../store/event-walk.js'
+import { loadSeqsBeyond, newestSeq } from '../store/event-walk.js'
 import type { Database } from '../store/schema.js'
-import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import { type ReadAgain, readAgain } from './read-again.js'
 
 /** Bounds the memory: bodies are read a few at a time, and what they were read as is kept for so many. */

@@ -7,7 +7,7 @@ import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { loadAllChanges } from '../store/changes.js'
 import { ENVIRONMENTS } from '../store/environments.js'
-import { isMeant, walkEvents } from '../store/event-walk.js'
+import { isMeant, loadSeqsBeyond, walkEvents } from '../store/event-walk.js'
 import {
   type EventPlace,
   type GroupRow,
@@ -19,7 +19,6 @@ import {
 } from '../store/group-rows.js'
 import { clearJob, type ReplayCounts } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
-import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import { eventInFormIfReadable } from '../store/stored-form.js'
 import { type EventGlimpse, erasuresMark, replacePeople } from '../store/tellings.js'
 import { type AccessDifference, type DifferenceSummary, summaryOf } from './access-difference.js'

@@ -78,6 +78,23 @@ export function glanceAtEvents(
   return query.execute()
 }
 
+/** The next events beyond a `seq`, up to another, by environment. */
+export async function loadSeqsBeyond(
+  db: Kysely<Database>,
+  beyond: number,
+  end: number,
+  limit: number,
+): Promise<readonly Pick<Selectable<EventsTable>, 'seq' | 'environment'>[]> {
+  return db
+    .selectFrom('events')
+    .select(['seq', 'environment'])
+    .where('seq', '>', beyond)
+    .where('seq', '<=', end)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+}
+
 /** The `seq` of the newest stored event; 0 before the first. */
 export async function newestSeq(db: Kysely<Database>): Promise<number> {
   const row = await db.selectFrom('events').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()

@@ -3,8 +3,6 @@ import { type Block, foldBlocks } from '../entitlements/blocks.js'
 import { type Erasure, foldErasures } from '../entitlements/erasures.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
-import { fingerprintsIn } from './erased-ids.js'
-import type { RecordedErasure } from './erasure-file.js'
 import type { Database } from './schema.js'
 import { eventInForm } from './stored-form.js'
 
@@ -71,28 +69,6 @@ export async function loadManualEvent(
     .executeTakeFirst()
   const event = row?.normalized == null ? null : eventInForm(row.normalized, eventId)
   return event?.subject === 'manual' ? event : null
-}
-
-/** Every erasure that is stored, oldest first. */
-export async function loadErasureActs(db: Kysely<Database>): Promise<readonly RecordedErasure[]> {
-  const rows = await db
-    .selectFrom('erasures')
-    .innerJoin('events', (join) =>
-      join
-        .onRef('events.environment', '=', 'erasures.environment')
-        .onRef('events.event_id', '=', 'erasures.event_id'),
-    )
-    .select(['erasures.environment', 'erasures.customer_id', 'erasures.erased_at', 'erasures.fingerprints'])
-    .select(['events.event_id', 'events.normalized'])
-    .orderBy('erasures.erased_at')
-    .execute()
-  return rows.flatMap(({ environment, customer_id: customerId, erased_at: at, ...row }) => {
-    const event = eventInForm(String(row.normalized), row.event_id)
-    if (event.subject !== 'manual') return []
-    const { id: eventId, actor, reason } = event
-    const fingerprints = fingerprintsIn(row.fingerprints)
-    return [{ environment, customerId, eventId, at, actor, reason, fingerprints }]
-  })
 }
 
 /** `createdAt` of the newest event by hand of each of these customers; absent where there is none. */

@@ -11,7 +11,6 @@ import {
 import type { TargetRef } from './membership-lists.js'
 import { isGone, isOver } from './membership-steps.js'
 import type { Database } from './schema.js'
-import { reopenErasures } from './unfinished-erasures.js'
 
 /** `isGone` of a row. */
 const IS_GONE = sql<boolean>`(desired = 0 and given = 1 and applied = 'unknown'
@@ -82,7 +81,6 @@ export async function keepMemberships(
     trx,
     forgotten.map(({ environment, target, accountId }) => [environment, target, accountId]),
   )
-  await reopenErasures(trx, forgotten)
 }
 
 /** Bounds how long one transaction keeps arriving deliveries waiting. */

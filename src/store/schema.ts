@@ -172,22 +172,15 @@ export interface SettingsTable {
   value: string
 }
 
-/** Everybody who was erased. `seq`s say how far the stored events have been looked through for them. */
+/** Everybody who was erased. */
 export interface ErasuresTable {
   environment: Environment
   customer_id: string
   event_id: string
   erased_at: number
-  /** 1: a purchase, an act or a detail of theirs was stored by then. */
+  /** 1: a purchase, an act or a detail of theirs was stored. Told once the erasure is finished. */
   was_known: 0 | 1
-  /** What else tells of them (JSON): needed while events are looked through, and gone with the end of that. */
-  known_by: string | null
-  /** The same in a form that tells nothing (JSON): by these, what comes later is known. */
-  fingerprints: string | null
-  swept_to: number
-  /** What arrives after this is withheld as it comes. */
-  sweep_end: number
-  /** When nothing of them was left, in the write-ahead log either. */
+  /** When what is stored of them was removed; null: not all of it is. */
   finished_at: number | null
 }
 

@@ -23,9 +23,10 @@ export async function glimpseEvents(
   return rows
 }
 
-/** Is another text once anybody was erased since, or what events tell of them was removed. */
+/** Another text once anybody was erased since, or what is stored of them was removed. */
 export async function erasuresMark(db: Kysely<Database>): Promise<string> {
-  const { rows } = await sql<object>`select count(*) as n, sum(swept_to) as swept from erasures`.execute(db)
+  const { rows } =
+    await sql<object>`select count(*) as begun, count(finished_at) as finished from erasures`.execute(db)
   return JSON.stringify(rows)
 }
 

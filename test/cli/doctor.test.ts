@@ -19,14 +19,12 @@ import { runCli } from '../../src/cli/program.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { backupFileAt } from '../../src/operations/backup-folder.js'
 import { recordArrivals } from '../../src/store/deliveries.js'
-import { saveErasure } from '../../src/store/erasures.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { insertEvents, type NewEvent } from '../../src/store/events.js'
 import { migrate } from '../../src/store/migrate.js'
 import { savePolicy } from '../../src/store/policy.js'
 import { NOTHING_READ, saveJob } from '../../src/store/recompute-job.js'
 import type { Database } from '../../src/store/schema.js'
-import { lockStore } from '../../src/store/sqlite/file.js'
 import { endpoint, temporaryFolder, writeConfig } from '../config/config-file.js'
 import { newEvent, paymentEvent } from '../store/sample-events.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
@@ -392,18 +390,6 @@ describe('events', () => {
   })
 })
 
-/** As it stands once access has ended, and what is stored of them is still there. */
-const BEGUN = {
-  environment: 'live',
-  customerId: 'cus_1',
-  eventId: 'man_1',
-  erasedAt: NOW - 1,
-  wasKnown: true,
-  knownBy: [],
-  fingerprints: { key: 'k', known: [] },
-  sweepEnd: 1,
-} as const
-
 describe('the rest', () => {
   it('warns where the configured policy is not the one in force', async () => {
     const who = await patient({ policy: { canceled: 'period_end' } })
@@ -477,18 +463,6 @@ describe('the rest', () => {
     expect((await found(await patient(), 'backup')).findings).toEqual([
       { level: 'ok', what: 'backup', detail, todo: null },
     ])
-  })
-
-  it('warns of an erasure that is not finished where nobody works on it', async () => {
-    const who = await patient()
-    await who.db.transaction().execute((trx) => saveErasure(trx, BEGUN))
-    const lock = lockStore(who.file)
-    expect((await found(who, 'erasures')).findings).toMatchObject([{ level: 'ok' }])
-    lock.release()
-    expect(await found(who, 'erasures')).toMatchObject({
-      exitCode: 0,
-      findings: [{ level: 'warn', todo: 'start the daemon, or give `latchkey erase` again' }],
-    })
   })
 
   it('finds how roles and groups stand where some are configured', async () => {

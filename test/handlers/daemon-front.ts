@@ -169,8 +169,6 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       eventId: 'man_1',
       erasedAt: NOW,
       wasKnown: true,
-      reached: 1,
-      total: 1,
       finishedAt: NOW,
     }),
     readAccess: async (question) => {

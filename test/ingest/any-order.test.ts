@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { Delivery, RecordedDelivery } from '../../src/ingest/delivery.js'
-import { createFinishErasures } from '../../src/ingest/finish-erasures.js'
 import { createBatchWriter } from '../../src/ingest/write-batch.js'
+import { finishErasures } from '../../src/people/remove-stored.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
@@ -27,7 +27,7 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
     await sql`pragma synchronous = off`.execute(db)
     const writeBatch = createBatchWriter({ db, policy: () => policy, clock: () => NOW })
     for (const batch of batches) await writeBatch(batch)
-    await createFinishErasures({ db, clock: () => NOW, batchSize: 3 })()
+    await finishErasures(db, () => NOW)
     return {
       entitlements: await db
         .selectFrom('entitlements')
@@ -39,7 +39,7 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         await db.selectFrom('sources').select(SOURCE_COLUMNS).orderBy('kind').orderBy('source_id').execute()
       ).map(({ history, ...source }) => ({ ...source, history: eventsIn(history) })),
       references: await db.selectFrom('customer_references').selectAll().execute(),
-      erased: await db.selectFrom('erasures').select(['customer_id', 'erased_at', 'known_by']).execute(),
+      erased: await db.selectFrom('erasures').select(['customer_id', 'erased_at', 'was_known']).execute(),
       bodiesOfErased: await db
         .selectFrom('events')
         .innerJoin('erasures', 'erasures.customer_id', 'events.customer_id')

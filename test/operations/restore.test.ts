@@ -23,8 +23,7 @@ import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-settings.js
 import { cutInHalf, damage, filledStore, rowsIn } from '../store/filled-store.js'
 import { open, temporaryFile } from '../store/temporary-store.js'
 
-const NOBODY_ERASED = { erasedAgain: 0, mayLackErasures: false }
-const AT = { now: Date.UTC(2026, 2, 1, 12), eraseAgain: async () => NOBODY_ERASED }
+const AT = { now: Date.UTC(2026, 2, 1, 12), eraseAgain: async () => 0 }
 const NOTHING = { active: false, status: 'none', since: null, until: null } as const
 const CHANGE = {
   at: 1,
@@ -102,7 +101,7 @@ describe('restoring', () => {
       file,
       keptAs: `${file}${KEPT}`,
       migrated: [],
-      ...NOBODY_ERASED,
+      erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
     expect(rowsIn(`${file}${KEPT}`)).toBe(7)
@@ -135,7 +134,7 @@ describe('restoring', () => {
       file,
       keptAs: null,
       migrated: [],
-      ...NOBODY_ERASED,
+      erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
   })

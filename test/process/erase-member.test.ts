@@ -27,7 +27,7 @@ function sent(id: string, data: object) {
 }
 
 const PAID = sent('evt_ada', { id: 'pay_1', method: 'CARD', customer: CUSTOMER, product: PRODUCT })
-const NAMELESS = sent('evt_late', { id: 'pay_2', customer_email: EMAIL })
+const LATE = sent('evt_late', { id: 'pay_2', customer: CUSTOMER })
 
 /** Every file of the folder that holds any of the words. */
 function filesWithWords(folder: string): readonly string[] {
@@ -68,7 +68,7 @@ it('an erased member is in no byte of any file once the role is taken, through k
   await kill(daemon)
 
   daemon = await serveFollowed(folder)
-  expect((await deliver(daemon.url, [PAID, NAMELESS])).refused).toEqual([])
+  expect((await deliver(daemon.url, [PAID, LATE])).refused).toEqual([])
   await eventually(() => expect(filesWithWords(folder)).toEqual([]))
   const waiting = await readStore(folder, (db) => db.selectFrom('messages').selectAll().execute())
   expect(waiting).toMatchObject([{ customer_id: 'cus_ada' }, { customer_id: 'cus_ada' }])

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
-import { createFinishErasures } from '../../src/ingest/finish-erasures.js'
 import { createRefreshDue } from '../../src/ingest/refresh-due.js'
 import { undatedAct } from '../../src/ingest/undated-act.js'
+import { finishErasures } from '../../src/people/remove-stored.js'
 import { readHistory } from '../../src/store/sources.js'
 import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
@@ -224,7 +224,7 @@ it('finds nothing once somebody was erased, nor after what comes of them later',
     reason: null,
   } as const
   await store.writeBatch([{ environment: 'live', undated: undatedAct(erasure) }])
-  await createFinishErasures({ db: store.db, clock: () => NOW, batchSize: 3 })()
+  await finishErasures(store.db, () => NOW)
   expect(await stored()).toEqual(before)
   expect(await differencesIn(store)).toEqual([])
   const refund = paymentEvent({ type: 'payment.refunded', paymentId: 'pay_1', createdAt: minute(10) })

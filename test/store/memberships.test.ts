@@ -230,9 +230,6 @@ async function erased(db: Kysely<Database>, customerId: string): Promise<void> {
       event_id: 'man_1',
       erased_at: NOON,
       was_known: 1,
-      known_by: null,
-      swept_to: 0,
-      sweep_end: 0,
       finished_at: null,
     })
     .execute()

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { startChangeLogEpoch } from '../../src/store/change-cursor.js'
-import { forgetPerson } from '../../src/store/forget-person.js'
-import { markAccountHolders } from '../../src/store/mark-account-holders.js'
+import { forgetPerson } from '../../src/store/erasures.js'
 import { RetryableError } from '../../src/sync/platform-errors.js'
 import { GOLD, HOUR, PRODUCTS, SILVER, syncing } from './syncing.js'
 
@@ -97,10 +96,7 @@ describe('a role follows access:', () => {
     await access({ customerId: 'cus_2', active: true })
     await access({ customerId: 'cus_2', active: false })
     await sync.run()
-    await db.transaction().execute(async (trx) => {
-      await markAccountHolders(trx, 'live', ['cus_1'])
-      await forgetPerson(trx, 'live', 'cus_1')
-    })
+    await db.transaction().execute((trx) => forgetPerson(trx, 'live', 'cus_1'))
     await sync.run()
     expect(community.membersOf(GOLD)).toEqual([])
   })

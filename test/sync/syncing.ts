@@ -2,12 +2,12 @@ import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { createWriter } from '../../src/daemon/writer.js'
+import { erasureListOf } from '../../src/people/erasure-list.js'
 import type { Environment } from '../../src/provider/event.js'
 import { settleChangeLogEpoch } from '../../src/store/change-cursor.js'
 import { appendChanges } from '../../src/store/changes.js'
 import { loadCustomers, saveCustomers } from '../../src/store/customers.js'
 import { saveEntitlements } from '../../src/store/entitlements.js'
-import { erasureFileOf } from '../../src/store/erasure-file.js'
 import type { Database } from '../../src/store/schema.js'
 import type { WriteSync } from '../../src/store/sync-writes.js'
 import { createSync, type SyncDeps } from '../../src/sync/create-sync.js'
@@ -67,7 +67,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
   const reader = open(file, true)
   let now = NOON
   const clock = () => now
-  const { writeSync } = createWriter({ db, clock, erasureFile: erasureFileOf(file) })
+  const { writeSync } = createWriter({ db, clock, erasureList: erasureListOf(file) })
   const community = given ?? createCommunity({ clock })
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) })

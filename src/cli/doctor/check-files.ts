@@ -2,7 +2,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { readConfigText } from '../../config/load.js'
 import type { Config } from '../../config/types.js'
-import { erasureFileOf } from '../../store/erasure-file.js'
+import { erasureListOf } from '../../people/erasure-list.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
@@ -18,7 +18,7 @@ export function checkFiles(config: Config): readonly Finding[] {
       if ((mode & OTHERS_MAY_WRITE) !== 0) return ['fail', 'write']
       return holdsSecret(config, readConfigText(path)) ? ['fail', 'read the secrets in'] : ['warn', 'read']
     }),
-    ...[database.file, erasureFileOf(database.file)].map((file) => checkFile(file, () => ['fail', 'open'])),
+    ...[database.file, erasureListOf(database.file)].map((file) => checkFile(file, () => ['fail', 'open'])),
   ].filter((finding) => finding !== null)
   return found.length > 0 ? found : [ok('files', 'nobody else may read or write them')]
 }

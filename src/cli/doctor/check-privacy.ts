@@ -1,6 +1,8 @@
+import { realpathSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
-import { countUnfinishedErasures } from '../../store/erasures.js'
+import { erasureListOf, readErasureList } from '../../people/erasure-list.js'
+import { loadErasedIds, loadUnfinishedErasures } from '../../store/erasures.js'
 import {
   nextAgingBodyAt,
   oldestBodyAt,
@@ -11,9 +13,6 @@ import type { Database } from '../../store/schema.js'
 import { counted, durationText } from './amounts.js'
 import { type Finding, ok, warn } from './finding.js'
 
-/** Looking through even a large store takes minutes. */
-const ERASURE_LONG_MS = 3_600_000
-
 /** The daemon removes what is due every minute. */
 const RETENTION_LATE_MS = 86_400_000
 
@@ -23,28 +22,53 @@ const RETENTION_LATE_MS = 86_400_000
  */
 export async function checkPrivacy(
   db: Kysely<Database>,
-  { retention }: Pick<Config, 'retention'>,
+  { retention, database }: Pick<Config, 'retention' | 'database'>,
   isServed: boolean,
   now: number,
 ): Promise<readonly Finding[]> {
-  const unfinished = await countUnfinishedErasures(db, now - ERASURE_LONG_MS)
   const ages = { oldestAt: await oldestBodyAt(db), nextAt: await nextAgingBodyAt(db) }
   const waiting = retention === null ? [] : checkWaiting(await readWaitingBodies(db), now)
-  return [checkErasures(unfinished, isServed), checkBodies(ages, retention, now), ...waiting]
+  return [await checkErasures(db, database.file, isServed), checkBodies(ages, retention, now), ...waiting]
 }
 
-/** Whoever is not erased to the end has no access, and is there still. */
-function checkErasures(
-  { all, overdue }: { readonly all: number; readonly overdue: number },
+/** Whether all erasures are finished, and on the list beside the database, which outlasts it. */
+async function checkErasures(
+  db: Kysely<Database>,
+  databaseFile: string,
   isServed: boolean,
-): Finding {
-  if (all > 0 && !isServed) {
-    const detail = `${counted(all, 'erasure')} not finished, and nothing works on ${all === 1 ? 'it' : 'them'}`
-    return warn('erasures', detail, 'start the daemon, or give `latchkey erase` again')
+): Promise<Finding> {
+  const start = isServed ? 'restart the daemon' : 'start the daemon'
+  const list = erasureListOf(realpathSync(databaseFile))
+  const listed = readErasureList(list)
+  const erased = [...(await loadErasedIds(db))].flatMap(([environment, ids]) =>
+    [...ids].map((id) => `${environment} ${id}`),
+  )
+  const onList = new Set(
+    listed?.erasures.map(({ environment, customerId }) => `${environment} ${customerId}`),
+  )
+  if (listed === null && erased.length > 0) {
+    return warn('erasures', `the list of erasures is missing: ${list}`, `${start}, which writes it again`)
   }
-  if (overdue === 0) return ok('erasures', 'none is overdue')
-  const todo = 'let the daemon run, and end what reads the database for long, such as a backup'
-  return warn('erasures', `${counted(overdue, 'erasure')} begun over an hour ago not finished`, todo)
+  if (listed !== null && listed.unreadable > 0) {
+    const detail = `${counted(listed.unreadable, 'line')} of ${list} can’t be read`
+    return warn('erasures', detail, 'put a copy of the list in its place, or remove those lines')
+  }
+  if (erased.length !== onList.size || !erased.every((key) => onList.has(key))) {
+    return warn(
+      'erasures',
+      `${list} and the database have different erasures`,
+      `${start}, which makes both the same`,
+    )
+  }
+  const unfinished = (await loadUnfinishedErasures(db)).length
+  if (unfinished > 0 && !isServed) {
+    const detail = `${counted(unfinished, 'erasure')} not finished`
+    return warn('erasures', detail, 'start the daemon, or run `latchkey erase` again')
+  }
+  return ok(
+    'erasures',
+    erased.length === 0 ? 'none' : `${erased.length}, all on the list beside the database`,
+  )
 }
 
 /** Bodies go in the order of storing: an import may have brought older ones than the one whose turn is next. */

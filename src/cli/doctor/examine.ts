@@ -9,7 +9,6 @@ import { checkConfig, checkTargets } from './check-config.js'
 import { checkDaemon, type ExaminedDaemon } from './check-daemon.js'
 import { checkDisk, checkLog } from './check-disk.js'
 import { checkDeliveries, checkRefusals, checkSecrets } from './check-endpoints.js'
-import { checkErasureList } from './check-erasure-list.js'
 import { checkEvents } from './check-events.js'
 import { checkFiles } from './check-files.js'
 import { checkPolicy } from './check-policy.js'
@@ -75,7 +74,6 @@ function storeChecks(
     ...(thorough ? thoroughChecks(db, config) : []),
     ['policy', () => checkPolicy(db, config)],
     ['privacy', () => checkPrivacy(db, config, isServed, clock())],
-    ['erasure list', () => checkErasureList(db, config.database.file, facts !== null)],
     ['sync', () => checkSync(db, config, clock())],
   ]
 }

@@ -3,9 +3,9 @@ import type { Kysely } from 'kysely'
 import { onTestFinished, vi } from 'vitest'
 import { createWriter } from '../../../src/daemon/writer.js'
 import { createLogger } from '../../../src/log.js'
+import { erasureListOf } from '../../../src/people/erasure-list.js'
 import { settleChangeLogEpoch, startChangeLogEpoch } from '../../../src/store/change-cursor.js'
 import { appendChanges, type NewChange } from '../../../src/store/changes.js'
-import { erasureFileOf } from '../../../src/store/erasure-file.js'
 import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
 import type { WebhookAddress } from '../../../src/sync/adapters/webhook/address.js'
@@ -41,7 +41,7 @@ export async function outboundStore(): Promise<OutboundStore> {
   const { writeSync } = createWriter({
     db: writing,
     clock: Date.now,
-    erasureFile: erasureFileOf(file),
+    erasureList: erasureListOf(file),
   })
   const lines: string[] = []
   const log = createLogger(

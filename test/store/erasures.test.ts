@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { saveCustomerFacts } from '../../src/store/customers.js'
-import { forgetPerson } from '../../src/store/forget-person.js'
+import { forgetPerson } from '../../src/store/erasures.js'
 import { paymentEvent } from '../entitlements/events.js'
 import { temporaryStore } from './temporary-store.js'
 

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
-import { call, erase, eraseAsSupport, foundIn, runErasingDaemon } from './erasing.js'
-import { NOW, type RunningDaemon, send } from './running-daemon.js'
-import { storedEvents, storedUnder } from './stored.js'
+import { call, erase, eraseAsSupport, foundIn, runErasingDaemon } from '../daemon/erasing.js'
+import { NOW, type RunningDaemon, send } from '../daemon/running-daemon.js'
+import { storedEvents, storedUnder } from '../daemon/stored.js'
 
 /** Nothing of this may be left anywhere once `cus_ada` is erased. */
 const ADA = {
@@ -98,7 +98,6 @@ async function tell(daemon: RunningDaemon): Promise<void> {
       data: { customer: { id: 'cus_ada', ...ADA } },
     }),
     `{"id": "evt_broken", "customer": "cus_ada", "email": "${ADA.email}"`,
-    JSON.stringify({ id: 'evt_unnamed', type: 'some.thing', created_at: time(4), data: { to: ADA.email } }),
   )
   await call(daemon, 'POST', '/customers/cus_ada/grants', {
     productId: 'pro_3',
@@ -311,21 +310,62 @@ describe('an erasure', () => {
     expect(json).toMatchObject({ bodyRemoved: null, otherBodies: [{ removed: { why: 'erased' } }] })
   })
 
-  it('takes in an event that named nobody once it turns out to be theirs', async () => {
+  it('takes in events that name nobody in what they bought, and those that name them in what another bought', async () => {
     const daemon = await runErasingDaemon()
+    await sendAll(
+      daemon,
+      JSON.stringify({
+        id: 'evt_nameless',
+        type: 'checkout.succeeded',
+        created_at: time(1),
+        data: { id: 'pay_ada', customer_email: ADA.email, product: 'pro_1' },
+      }),
+      event('evt_1', 'payment.authorized', { at: 2 }),
+      event('evt_given', 'payment.authorized', { payment: 'pay_bob', at: 3 }),
+      event('evt_bob', 'payment.succeeded', { customer: BOB, payment: 'pay_bob', at: 4 }),
+    )
     await erase(daemon, 'cus_ada')
-    const nameless = JSON.stringify({
-      id: 'evt_nameless',
-      type: 'checkout.succeeded',
-      created_at: time(1),
-      data: { id: 'pay_ada', customer_email: ADA.email, product: 'pro_1' },
+    for (const id of ['evt_nameless', 'evt_given']) {
+      expect(await storedUnder(daemon, id)).toMatchObject([{ body: null, body_removed: 'erased' }])
+    }
+    expect(await storedUnder(daemon, 'evt_bob')).toMatchObject([{ body_removed: null }])
+    expect(foundIn(daemon.databaseFile, WORDS)).toEqual([])
+  })
+
+  it('knows a person by their id alone: what names them in words, in what is of others or of nobody, stays', async () => {
+    const daemon = await runErasingDaemon()
+    const toNobody = { id: 'evt_unnamed', type: 'some.thing', created_at: time(4), data: { to: ADA.email } }
+    const invited = {
+      id: 'evt_invited',
+      type: 'payment.authorized',
+      created_at: time(5),
+      data: {
+        id: 'pay_bob',
+        customer: BOB,
+        product: 'pro_1',
+        metadata: { by: ADA.email, customer_id: 'cus_ada' },
+      },
+    }
+    await tell(daemon)
+    await sendAll(daemon, JSON.stringify(toNobody), JSON.stringify(invited))
+    await erase(daemon, 'cus_ada')
+    for (const told of [toNobody, invited]) {
+      expect((await call(daemon, 'GET', `/events/${told.id}/body`)).json).toEqual(told)
+    }
+  })
+
+  it('reaches every event of somebody with very many, in several transactions', async () => {
+    const daemon = await runErasingDaemon()
+    const many = Array.from({ length: 450 }, (_, n) =>
+      event(`evt_many_${n}`, 'payment.authorized', { at: n / 60 }),
+    )
+    await Promise.all(many.map((body) => send(daemon, body)))
+    expect(await erase(daemon, 'cus_ada')).toMatchObject({ status: 200, json: { wasKnown: true } })
+    const rows = await storedEvents(daemon, { customer: 'cus_ada' })
+    expect(rows.filter((row) => row.body_removed === 'erased')).toHaveLength(450)
+    expect((await call(daemon, 'GET', '/customers/cus_ada')).json).toMatchObject({
+      identities: { email: null },
     })
-    await sendAll(daemon, nameless)
-    expect(await storedUnder(daemon, 'evt_nameless')).toMatchObject([{ body_removed: null }])
-    await sendAll(daemon, event('evt_1', 'payment.authorized', { at: 2 }))
-    expect(await storedUnder(daemon, 'evt_nameless')).toMatchObject([{ body: null, body_removed: 'erased' }])
-    const rows = await storedEvents(daemon)
-    expect(rows.filter(({ normalized }) => normalized?.includes(ADA.email))).toEqual([])
   })
 
   it('of one leaves another alone whose id begins the same', async () => {
@@ -370,7 +410,6 @@ describe('an erasure', () => {
         at: NOW,
         actor: 'privacy',
         reason: 'asked for it',
-        fingerprints: [{ key: expect.any(String), known: [] }],
       },
     ])
   })

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import type { ManualAct, Receipt } from '../ingest/delivery.js'
+import { ERASED_AFTER_DELETION } from '../ingest/report-remarks.js'
+import { undatedAct } from '../ingest/undated-act.js'
+import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
+import { type ErasureRecord, loadDeletedUnerased, loadErasure, type PersonKey } from '../store/erasures.js'
+import type { Database } from '../store/schema.js'
+
+export interface EraseRequest extends PersonKey {
+  /** Who does it: an API key's name, or the system user. */
+  readonly actor: string
+  readonly reason: string | null
+}
+
+/**
+ * Erases a person: the access that began before ends, and what is stored no longer says who they are. The customer need
+ * not be known: deliveries that name them may be still to come. Once for each person: for somebody who is erased already
+ * it answers with that erasure.
+ * @throws {LatchkeyError} `not_stored`; `store_unavailable` where what is stored can't be read or written
+ */
+export type Erase = (request: EraseRequest) => Promise<ErasureRecord>
+
+export interface EraseDeps {
+  readonly db: Kysely<Database>
+  readonly write: (act: ManualAct) => Promise<Receipt>
+  /** Removes what is stored of everybody who is erased. */
+  readonly finish: () => Promise<void>
+}
+
+export function createErase({ db, write, finish }: EraseDeps): Erase {
+  return async (request) => {
+    const { environment, customerId } = request
+    const known = await loadErasure(db, environment, customerId)
+    if (known?.finishedAt != null) return known
+    if (known === null) await write(erasureOf(request))
+    await finish()
+    const erased = await loadErasure(db, environment, customerId)
+    if (erased === null) throw new Error('an erasure was committed, and is not there')
+    return erased
+  }
+}
+
+/** Looked for every minute: bounds how many acts wait in the queue at once. */
+const DELETED_AT_ONCE = 100
+
+/** Erases some of those whom the provider says it deleted; answers how many: 0 once all are. */
+export async function eraseDeleted({ db, write, finish }: EraseDeps): Promise<number> {
+  const deleted = await loadDeletedUnerased(db, DELETED_AT_ONCE)
+  const acts = deleted.map((who) => erasureOf({ ...who, actor: ERASED_AFTER_DELETION, reason: null }))
+  await Promise.all(acts.map(write))
+  await finish()
+  return deleted.length
+}
+
+/** Two who ask at once ask for one thing: the id is the same for the same person. */
+function erasureOf({ environment, customerId, actor, reason }: EraseRequest): ManualAct {
+  const hash = createHash('sha256').update(`${environment} erased ${customerId}`).digest('hex')
+  const id = `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
+  return { environment, undated: undatedAct({ id, type: 'manual.erased', customerId, actor, reason }) }
+}

@@ -1,0 +1,113 @@
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Kysely } from 'kysely'
+import type { RecordedDelivery } from '../ingest/delivery.js'
+import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
+import { undatedAct } from '../ingest/undated-act.js'
+import type { Environment } from '../provider/event.js'
+import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasures.js'
+import type { Database } from '../store/schema.js'
+import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
+
+/*
+ * The list of erasures, a file beside the database with a line of JSON for each. It stays when a backup takes the
+ * database's place, and says who was erased since. A line is on the disk before its erasure is committed: after a crash
+ * between the two, the next start erases.
+ */
+
+/** Enough to make the erasure again, as it was. */
+export interface ListedErasure {
+  readonly environment: Environment
+  readonly customerId: string
+  readonly eventId: string
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly actor: string
+  readonly reason: string | null
+}
+
+export interface ErasureList {
+  /** The first one first. */
+  readonly erasures: readonly ListedErasure[]
+  /** How many lines can't be read: cut off by a crash, or damaged. */
+  readonly unreadable: number
+}
+
+export function erasureListOf(databaseFile: string): string {
+  return `${databaseFile}.erasures`
+}
+
+/** Null: there is no such file. */
+export function readErasureList(file: string): ErasureList | null {
+  if (!existsSync(file)) return null
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+  const erasures = lines.map(erasureIn).filter((one) => one !== null)
+  return { erasures, unreadable: lines.length - erasures.length }
+}
+
+function erasureIn(line: string): ListedErasure | null {
+  try {
+    const { environment, customerId, eventId, at, actor, reason } = JSON.parse(line) as ListedErasure
+    if (typeof customerId !== 'string' || typeof eventId !== 'string' || typeof at !== 'number') return null
+    return { environment, customerId, eventId, at, actor, reason }
+  } catch {
+    return null
+  }
+}
+
+/** Adds whom the list lacks; on the disk when it returns. */
+export function listErasures(file: string, acts: readonly ErasureAct[]): void {
+  const listed = new Set(readErasureList(file)?.erasures.map(keyOf))
+  const lines = acts
+    .filter((act) => !listed.has(keyOf(act)))
+    .map(({ environment, customerId, id: eventId, createdAt: at, actor, reason }) =>
+      JSON.stringify({ environment, customerId, eventId, at, actor, reason } satisfies ListedErasure),
+    )
+  if (lines.length === 0) return
+  ensurePrivateFile(file)
+  const opened = openSync(file, 'a')
+  try {
+    // The line break first ends what a crash may have cut off.
+    writeSync(opened, `${endsWithinLine(file) ? '\n' : ''}${lines.join('\n')}\n`)
+    fsyncSync(opened)
+  } finally {
+    closeSync(opened)
+  }
+  sync(dirname(file))
+}
+
+function endsWithinLine(file: string): boolean {
+  const text = readFileSync(file, 'utf8')
+  return text !== '' && !text.endsWith('\n')
+}
+
+/**
+ * Erases again, as it was, whoever is on the list and not erased in the database; and writes down whom the list lacks,
+ * as where it was lost. What is stored of them is still to be removed then.
+ * @returns how many were erased again
+ */
+export async function applyErasureList(
+  db: Kysely<Database>,
+  file: string,
+  write: (acts: readonly RecordedDelivery[]) => Promise<unknown>,
+): Promise<number> {
+  const erased = await loadErasedIds(db)
+  const missing = (readErasureList(file)?.erasures ?? []).filter(
+    ({ environment, customerId }) => erased.get(environment)?.has(customerId) !== true,
+  )
+  if (missing.length > 0) await write(missing.map(deliveryOf))
+  listErasures(file, await loadErasureActs(db))
+  return missing.length
+}
+
+function deliveryOf({ environment, eventId: id, customerId, actor, reason, at }: ListedErasure) {
+  const act = { ...undatedAct({ id, type: 'manual.erased', customerId, actor, reason }), createdAt: at }
+  const body = Buffer.from(JSON.stringify(act))
+  return { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt: at }
+}
+
+function keyOf({ environment, customerId }: Pick<ListedErasure, 'environment' | 'customerId'>): string {
+  return `${environment} ${customerId}`
+}

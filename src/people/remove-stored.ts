@@ -1,0 +1,72 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import { redact, redactBody } from '../provider/redact.js'
+import {
+  type ErasureRecord,
+  finishErasure,
+  loadErasedIds,
+  loadUnfinishedErasures,
+} from '../store/erasures.js'
+import {
+  loadConflictsOfPerson,
+  loadSeqsOfPerson,
+  loadStoredBodies,
+  type StoredBody,
+  saveRedacted,
+  saveRedactedConflict,
+} from '../store/redacted-bodies.js'
+import type { Database } from '../store/schema.js'
+import { emptyLog } from '../store/sqlite/compact.js'
+
+/** Nearly everybody has fewer: then it is one transaction. A body has up to a mebibyte. */
+const EVENTS_PER_TRANSACTION = 200
+
+/**
+ * Removes what is stored of everybody whose erasure is not finished, and empties the write-ahead log of it. Deliveries
+ * have their turn between two transactions; interrupted, the next call does it again.
+ * @throws {LatchkeyError} `store_unavailable` where an event of somebody can't be read: everybody else is finished then
+ */
+export async function finishErasures(db: Kysely<Database>, clock: () => number): Promise<void> {
+  const unfinished = await loadUnfinishedErasures(db)
+  const failures: unknown[] = []
+  for (const erasure of unfinished) {
+    // One event that can't be read must not keep other people from being erased.
+    await removeStored(db, erasure, clock).catch((error: unknown) => failures.push(error))
+  }
+  // Best effort: who reads from the log, such as a backup, keeps it until the daemon stops.
+  if (unfinished.length > 0) await emptyLog(db)
+  if (failures.length > 0) throw failures[0]
+}
+
+async function removeStored(
+  db: Kysely<Database>,
+  erasure: ErasureRecord,
+  clock: () => number,
+): Promise<void> {
+  const erased = (await loadErasedIds(db)).get(erasure.environment) ?? new Set()
+  const seqs = await loadSeqsOfPerson(db, erasure)
+  let hadEvents = false
+  for (let i = 0; i < Math.max(1, seqs.length); i += EVENTS_PER_TRANSACTION) {
+    if (i > 0) await turn()
+    await db.transaction().execute(async (trx) => {
+      const stored = await loadStoredBodies(trx, seqs.slice(i, i + EVENTS_PER_TRANSACTION))
+      for (const one of stored) {
+        hadEvents ||= isOf(one, erasure) && one.eventId !== erasure.eventId
+        const left = redact(one, erased)
+        if (left !== null) await saveRedacted(trx, one.seq, left, clock())
+      }
+      const theirs = new Set(stored.filter((one) => isOf(one, erasure)).map(({ eventId }) => eventId))
+      for (const other of await loadConflictsOfPerson(trx, erasure, [...theirs])) {
+        const body = redactBody(other.body, theirs.has(other.eventId), erased)
+        if (body === 'untouched') continue
+        const removed = body === null ? 'erased' : 'redacted'
+        await saveRedactedConflict(trx, erasure, other, { body, removed }, clock())
+      }
+      if (i + EVENTS_PER_TRANSACTION >= seqs.length) await finishErasure(trx, erasure, hadEvents, clock())
+    })
+  }
+}
+
+function isOf({ event, owner }: StoredBody, { customerId }: ErasureRecord): boolean {
+  return event !== null && (event.customerId ?? owner) === customerId
+}

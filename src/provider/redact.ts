@@ -1,0 +1,153 @@
+import type { CustomerDetails, NormalizedEvent } from './event.js'
+import { shownId } from './ids.js'
+import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
+
+/** The documented fields that describe a person, and what the merchant or the buyer writes about them. */
+const PERSON_FIELDS = [
+  ...['email', 'phone', 'phoneNumber', 'name', 'firstName', 'lastName', 'fullName', 'username'],
+  ...['communityId', 'communityUsername', 'messengerId', 'messengerUsername'],
+  ...['address', 'billingAddress'],
+]
+const FREE_FIELDS = ['externalRef', 'metadata', 'customFields', 'customFieldsResponse']
+
+const EMPTIED: ReadonlySet<string> = new Set(
+  [...PERSON_FIELDS, ...PERSON_FIELDS.map(ofCustomer), ...FREE_FIELDS].flatMap((name) => [
+    name,
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  ]),
+)
+
+function ofCustomer(name: string): string {
+  return `customer${name.charAt(0).toUpperCase()}${name.slice(1)}`
+}
+
+/** What is stored of a delivery, as far as it may describe a person. */
+export interface Redactable {
+  /** Null: the body could not be used. */
+  readonly event: NormalizedEvent | null
+  /** Whose source the event belongs to; it counts where the event names no customer. Null: not known. */
+  readonly owner: string | null
+  /** Null: it is gone already. */
+  readonly body: Buffer | null
+}
+
+/** What is left of it. */
+export interface Redacted {
+  readonly event: NormalizedEvent | null
+  readonly body: Buffer | null
+  /** `erased`: nothing of the body is left. `redacted`: what describes others is. Null: there was no body. */
+  readonly removed: 'erased' | 'redacted' | null
+}
+
+/**
+ * Takes out of a delivery what it says about people who are erased. They are known by their ids, and their details by
+ * the fields that hold them: nothing is searched for in texts.
+ *
+ * @returns null where nothing has to go
+ */
+export function redact({ event, owner, body }: Redactable, erased: ReadonlySet<string>): Redacted | null {
+  if (event === null) {
+    return body !== null && holdsId(body, erased) ? { event, body: null, removed: 'erased' } : null
+  }
+  const customerId = event.customerId ?? owner
+  const isTheirs = customerId !== null && erased.has(customerId)
+  // An event of another customer is about that customer.
+  if (customerId !== null && !isTheirs) return null
+  if (event.subject === 'manual') return redactAct(event)
+  const left = body === null ? 'untouched' : redactBody(body, isTheirs, erased)
+  if (left === 'untouched') {
+    return isTheirs ? ifChanged(event, { event: withoutPerson(event), body, removed: null }) : null
+  }
+  return {
+    event: isTheirs || left === null ? withoutPerson(event) : event,
+    body: left,
+    removed: left === null ? 'erased' : 'redacted',
+  }
+}
+
+const NOTHING_KNOWN: CustomerDetails = {
+  email: null,
+  name: null,
+  communityId: null,
+  communityUsername: null,
+  messengerId: null,
+  messengerUsername: null,
+}
+
+/**
+ * The same event without anything that says who the customer is. The provider's own ids stay, since access follows
+ * from them: the event goes on doing what it did.
+ */
+export function withoutPerson(event: NormalizedEvent): NormalizedEvent {
+  const left = { ...event, customer: NOTHING_KNOWN, externalRef: null, metadata: {} }
+  // The reason of an erasure is the operator's own record; any other reason may be about the person.
+  return left.subject === 'manual' && left.type !== 'manual.erased' ? { ...left, reason: null } : left
+}
+
+/** An act by hand is its event and nothing else: the body is written again from what is left of it. */
+function redactAct(event: NormalizedEvent): Redacted | null {
+  const left = withoutPerson(event)
+  return ifChanged(event, { event: left, body: Buffer.from(JSON.stringify(left)), removed: 'redacted' })
+}
+
+function ifChanged(event: NormalizedEvent, left: Redacted): Redacted | null {
+  return JSON.stringify(event) === JSON.stringify(left.event) ? null : left
+}
+
+/**
+ * What is left of a body; null: nothing.
+ * @param isTheirs whether it belongs to somebody erased, whatever it names
+ */
+export function redactBody(
+  body: Buffer,
+  isTheirs: boolean,
+  erased: ReadonlySet<string>,
+): Buffer | null | 'untouched' {
+  const json = parseJsonBody(body)
+  // It was sound when it came. What can't be read can't be redacted in part.
+  if (!json.ok) return isTheirs || holdsId(body, erased) ? null : 'untouched'
+  const named = customersIn(json.object)
+  if (!named.some((id) => erased.has(id))) return isTheirs ? null : 'untouched'
+  if (named.every((id) => erased.has(id))) return null
+  const left = JSON.stringify(withoutFields(json.object, isTheirs, erased))
+  return left === JSON.stringify(json.object) ? 'untouched' : Buffer.from(left)
+}
+
+/** Every customer whom the objects of a body name; ids in metadata are the merchant's own. */
+function customersIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(customersIn)
+  if (!isJsonObject(value)) return []
+  const inner = Object.entries(value).filter(([name]) => !EMPTIED.has(name))
+  return [...customersNamedBy(value), ...inner.flatMap(([, one]) => customersIn(one))]
+}
+
+/** Whom an object is about, by its own fields. */
+function customersNamedBy(object: JsonObject): readonly string[] {
+  const { customer, customerId, customer_id: snakeCased } = object
+  const own = object.object === 'customer' ? object : undefined
+  return [customer, customerId, snakeCased, own].map(shownId).filter((id) => id !== null)
+}
+
+/** @param isTheirs whether the object around it is about somebody erased */
+function withoutFields(value: unknown, isTheirs: boolean, erased: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((one) => withoutFields(one, isTheirs, erased))
+  if (!isJsonObject(value)) return value
+  const named = customersNamedBy(value)
+  const isOfThem = named.length === 0 ? isTheirs : named.some((id) => erased.has(id))
+  const left = Object.entries(value).filter(([name]) => !(isOfThem && EMPTIED.has(name)))
+  return Object.fromEntries(left.map(([name, inner]) => [name, withoutFields(inner, isOfThem, erased)]))
+}
+
+const ID_CHARACTER = /[\p{L}\p{N}_-]/u
+
+/** Whether bytes that can't be used hold any of these ids as a whole word: `cus_1` is not in `cus_12`. */
+function holdsId(body: Buffer, ids: ReadonlySet<string>): boolean {
+  const text = body.toString('utf8')
+  return [...ids].some((id) => {
+    for (let at = text.indexOf(id); at !== -1; at = text.indexOf(id, at + 1)) {
+      const around = [text.charAt(at - 1), text.charAt(at + id.length)]
+      if (!around.some((character) => ID_CHARACTER.test(character))) return true
+    }
+    return false
+  })
+}
