@@ -18,7 +18,7 @@ import {
 import { loadLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
 import { eventInForm, eventsInForms } from '../store/stored-form.js'
-import type { NotRead, ReadAgain } from './read-again.js'
+import type { ReadAgain } from './read-again.js'
 
 /** An event of a group, as it is stored and as it is read now. */
 export interface GroupEvent {
@@ -27,7 +27,7 @@ export interface GroupEvent {
   readonly before: NormalizedEvent | null
   readonly after: NormalizedEvent | null
   /** Null: it was not meant to be read again. */
-  readonly again: ReadAgain | { readonly kind: NotRead } | null
+  readonly again: ReadAgain | null
   /** Names the event: nothing tells what it says. */
   readonly unreadable: LatchkeyError | null
 }
@@ -67,9 +67,7 @@ export interface GroupTerms {
   readonly environment: Environment
   readonly policy: Policy
   /** Reads those again that are meant. */
-  readonly readAgain: (
-    rows: readonly GroupRow[],
-  ) => Promise<ReadonlyMap<number, ReadAgain | { kind: NotRead }>>
+  readonly readAgain: (rows: readonly GroupRow[]) => Promise<ReadonlyMap<number, ReadAgain>>
   /** By payment, what all events of the environment say; null: none links it. Of others, the stored links count. */
   readonly told: ReadonlyMap<string, PaymentLink | null>
   /** Numbers of events that lead to a source, payment or customer once they are read again, and not yet. */
@@ -207,7 +205,7 @@ function frontier<T, Name>(nameOf: (one: T) => Name, first: readonly T[] = []) {
 
 function groupEvents(
   rows: readonly GroupRow[],
-  again: ReadonlyMap<number, NonNullable<GroupEvent['again']>>,
+  again: ReadonlyMap<number, ReadAgain>,
 ): readonly GroupEvent[] {
   const forms = rows.flatMap(({ normalized }) => normalized ?? [])
   const read = eventsInForms(forms.join(','), forms.length)

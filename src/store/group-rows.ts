@@ -1,8 +1,9 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import type { SourceKey } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkStatement } from './bulk.js'
+import type { EventReading } from './event-reading.js'
 import type { Database, EventsTable, SourcesTable, StoredDisposition } from './schema.js'
 
 /** A stored event: what it was read as, what became of it, and what a filter asks. */
@@ -131,7 +132,7 @@ export interface MovedEvent {
   readonly seq: number
   readonly source: SourceKey | null
   readonly disposition: StoredDisposition
-  readonly reason: HoldReason | null
+  readonly reason: EventReading['reason']
 }
 
 const move = bulkStatement(
