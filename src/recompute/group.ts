@@ -123,7 +123,7 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
       return seqs
     })
   const addEvents = async (seqs: Iterable<number>): Promise<void> => {
-    const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq))
+    const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
     for (const row of await loadGroupRows(trx, unknown)) rows.add(row)
   }
   const ledTo = (nodes: readonly string[]): number[] => nodes.flatMap((node) => [...leadingTo(node)])

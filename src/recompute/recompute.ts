@@ -11,7 +11,7 @@ import { nothingTold, type Told } from './people.js'
 import { changesSince, type RecomputeReport, summarise } from './report.js'
 import { beginRun, isDone, noteAsked, type RecomputePlan, type Run, saveRun } from './run.js'
 import { createSettling, type Settling } from './settle.js'
-import { findUnlisted, type InTurn, isList, sweep, type Walk, walkEvents } from './walk.js'
+import { findUnlisted, type InTurn, isList, type Pace, sweep, type Walk, walkEvents } from './walk.js'
 
 export interface RecomputeOptions extends WorkOptions {
   /** Called with everything that is not stored as its events say; where that is corrected, with nothing. */
@@ -20,17 +20,7 @@ export interface RecomputeOptions extends WorkOptions {
   readonly sampleSize?: number
 }
 
-/** How much is done between two opportunities to go on later. */
-export interface Pace {
-  /** Events whose groups are read together. */
-  readonly seeds: number
-  /** Some milliseconds at a time, as a batch of deliveries takes; but a group is never cut. */
-  readonly eventsPerTurn: number
-  /** Done before its place is saved, where nothing had to be written: a save costs a sync of the disk. */
-  readonly eventsPerSave: number
-}
-
-const PACE: Pace = { seeds: 128, eventsPerTurn: 400, eventsPerSave: 20_000 }
+const PACE: Pace = { seeds: 256, eventsPerTurn: 400, eventsPerSave: 20_000 }
 
 const SAMPLE_SIZE = 10
 /** Customers and payments about which all events are asked at once: bounds the memory. */
@@ -79,7 +69,7 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
     }
 
     await inTurn(async () => {})
-    const walk = walkEvents(run, pace.seeds)
+    const walk = walkEvents(run, pace)
     while (run.job.reached < run.job.newest) {
       await inTurn((trx) => takeTurn(trx, run, settling, walk, pace))
     }
@@ -111,12 +101,13 @@ async function takeTurn(
   let events = 0
   while (events < pace.eventsPerTurn && run.job.reached < run.job.newest) {
     const rows = await walk.read(trx)
+    const before = events
     for (const environment of ENVIRONMENTS) {
       const own = rows.filter((row) => row.environment === environment && !isDone(run, row.seq))
       if (own.length > 0) events += await settling.settle(trx, environment, { rows: own })
     }
     if (settling.needsUnlisted()) break
-    walk.advance()
+    walk.advance(events - before)
   }
   await settling.saveIfDue(trx, pace.eventsPerSave)
 }

@@ -157,25 +157,20 @@ export interface SeqSet {
   add(seq: number): void
 }
 
-const BITS = 32
-const WORDS_PER_CHUNK = 1_024
+const BITS = 8
 
 export function createSeqSet(): SeqSet {
-  const chunks = new Map<number, Uint32Array>()
-  const place = (seq: number): [number, number, number] => {
-    const word = Math.floor(seq / BITS)
-    return [Math.floor(word / WORDS_PER_CHUNK), word % WORDS_PER_CHUNK, 1 << (seq % BITS)]
-  }
+  let bytes = new Uint8Array(1_024)
   return {
-    has(seq) {
-      const [chunk, word, bit] = place(seq)
-      return ((chunks.get(chunk)?.[word] ?? 0) & bit) !== 0
-    },
+    has: (seq) => ((bytes[Math.floor(seq / BITS)] ?? 0) & (1 << (seq % BITS))) !== 0,
     add(seq) {
-      const [chunk, word, bit] = place(seq)
-      const words = chunks.get(chunk) ?? new Uint32Array(WORDS_PER_CHUNK)
-      words[word] = (words[word] ?? 0) | bit
-      chunks.set(chunk, words)
+      const place = Math.floor(seq / BITS)
+      if (place >= bytes.length) {
+        const longer = new Uint8Array(2 * (place + 1))
+        longer.set(bytes)
+        bytes = longer
+      }
+      bytes[place] = (bytes[place] ?? 0) | (1 << (seq % BITS))
     },
   }
 }

@@ -3,7 +3,7 @@ import type { PaymentLink } from '../entitlements/source-of.js'
 import type { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { isMeant } from '../store/event-walk.js'
-import type { EventPlace, GroupRow } from '../store/group-rows.js'
+import type { GroupRow } from '../store/group-rows.js'
 import type { ReplayCounts } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
 import { eventInFormIfReadable } from '../store/stored-form.js'
@@ -36,7 +36,7 @@ export interface Settling {
   saveIfDue(trx: Transaction<Database>, eventsPerSave?: number): Promise<void>
   /** Whether a group was left as it is until it is known which events no history names. */
   needsUnlisted(): boolean
-  noteUnlisted(pages: AsyncIterable<readonly EventPlace[]>): Promise<void>
+  noteUnlisted(pages: AsyncIterable<readonly GroupRow[]>): Promise<void>
   readonly trial: Trial
   /** @throws {LatchkeyError} `store_unavailable`: what could not be read, and was not named as a difference */
   assertReadable(): void
@@ -135,7 +135,7 @@ export function createSettling(
     },
     needsUnlisted: () => unlisted === 'needed',
     async noteUnlisted(pages) {
-      for await (const places of pages) trial.noteUnlisted(places)
+      for await (const rows of pages) trial.noteUnlisted(rows)
       unlisted = 'known'
     },
     trial,

@@ -1,7 +1,7 @@
 import type { SourceKey } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import type { EventPlace } from '../store/group-rows.js'
+import type { GroupRow } from '../store/group-rows.js'
 import type { ToldPerson } from '../store/tellings.js'
 import {
   accessDifferences,
@@ -17,7 +17,7 @@ export interface Trial {
   noteCompared(group: Group, differences: GroupDifferences, now: number): void
   notePeople(environment: Environment, people: ReadonlyMap<string, ToldPerson>): void
   /** Notes events that belong to a source whose history does not name them. */
-  noteUnlisted(places: readonly EventPlace[]): void
+  noteUnlisted(rows: readonly GroupRow[]): void
   /** Numbers of events that lead to a source, payment or customer, and that nothing stored leads to. */
   leadingTo(environment: Environment, node: string): Iterable<number>
   differences(): readonly AccessDifference[]
@@ -96,10 +96,10 @@ export function createTrial(
         noteAhead(environment, customerId, { accounts })
       }
     },
-    noteUnlisted(places) {
-      for (const { seq, environment, ...place } of places) {
-        const key = keyIn(place)
-        if (key !== null) lead(environment, sourceNode(key), seq)
+    noteUnlisted(rows) {
+      for (const row of rows) {
+        const key = keyIn(row)
+        if (key !== null) lead(row.environment, sourceNode(key), row.seq)
       }
     },
     leadingTo: (environment, node) => leading.get(`${environment} ${node}`) ?? [],

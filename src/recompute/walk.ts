@@ -4,14 +4,12 @@ import type { EventFilter } from '../entitlements/stored-event.js'
 import type { Environment } from '../provider/event.js'
 import { glanceAtEvents, isMeant } from '../store/event-walk.js'
 import {
-  type EventPlace,
+  type CustomerKey,
   type GroupRow,
-  loadCustomersWithoutSources,
+  loadEntitledCustomers,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
-  loadPlaces,
-  loadPlacesOf,
   type SourceHistory,
 } from '../store/group-rows.js'
 import type { JobMeaning } from '../store/recompute-job.js'
@@ -19,8 +17,17 @@ import type { Database } from '../store/schema.js'
 import type { Seeds } from './group.js'
 import { createSeqSet, isDone, type Run } from './run.js'
 
-const PLACES_AT_ONCE = 2_000
-const SOURCES_AT_ONCE = 500
+const ROWS_AT_ONCE = 500
+
+/** How much is done between two opportunities to go on later. */
+export interface Pace {
+  /** Events whose groups are read together, at most. */
+  readonly seeds: number
+  /** Some milliseconds at a time, as a batch of deliveries takes; but a group is never cut. */
+  readonly eventsPerTurn: number
+  /** Done before its place is saved, where nothing had to be written: a save costs a sync of the disk. */
+  readonly eventsPerSave: number
+}
 
 /** Does something in a transaction of its own, between deliveries. */
 export type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>
@@ -29,53 +36,73 @@ export type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Pr
 export interface Walk {
   /** The next ones that are not done. */
   read(trx: Transaction<Database>): Promise<readonly GroupRow[]>
-  /** Moves the job's place beyond those that were read last. */
-  advance(): void
+  /**
+   * Moves the job's place beyond those that were read last.
+   * @param events how many their groups had
+   */
+  advance(events: number): void
 }
 
-export function walkEvents(run: Run, limit: number): Walk {
-  const { scope } = run.job
-  return isList(scope) ? walkAll(run, scope, limit) : walkFiltered(run, scope, limit)
+/** Reads so many at a time that their groups have about as many events as a turn, by the groups before. */
+export function walkEvents(run: Run, { seeds, eventsPerTurn }: Pace): Walk {
+  const next = isList(run.job.scope) ? nextOfAll(run, run.job.scope) : nextMatching(run, run.job.scope)
+  let limit = seeds
+  let read: readonly GroupRow[] = []
+  let reached = run.job.reached
+  return {
+    async read(trx) {
+      ;({ rows: read, reached } = await next(trx, limit))
+      return read
+    },
+    advance(events) {
+      run.job = { ...run.job, reached }
+      if (events > 0) limit = Math.min(seeds, Math.ceil((eventsPerTurn * read.length) / events))
+    },
+  }
 }
 
 export function isList(scope: JobMeaning['scope']): scope is readonly Environment[] {
   return Array.isArray(scope)
 }
 
-function walkAll(run: Run, scope: readonly Environment[], limit: number): Walk {
-  let next = 0
-  return {
-    async read(trx) {
-      const { reached, newest } = run.job
-      const rows = await loadGroupRowsBeyond(trx, reached, newest, limit)
-      next = rows.length < limit ? newest : (rows.at(-1)?.seq ?? newest)
-      return rows.filter(({ seq, environment }) => scope.includes(environment) && !isDone(run, seq))
-    },
-    advance() {
-      run.job = { ...run.job, reached: next }
-    },
+/** The next events beyond the job's place, and its place beyond them. */
+type Next = (
+  trx: Transaction<Database>,
+  limit: number,
+) => Promise<{ readonly rows: readonly GroupRow[]; readonly reached: number }>
+
+function nextOfAll(run: Run, scope: readonly Environment[]): Next {
+  return async (trx, limit) => {
+    const { newest } = run.job
+    const seqs: number[] = []
+    let { reached } = run.job
+    while (seqs.length < limit && reached < newest) {
+      reached += 1
+      if (!isDone(run, reached)) seqs.push(reached)
+    }
+    const rows = await loadGroupRows(trx, seqs)
+    return { rows: rows.filter(({ environment }) => scope.includes(environment)), reached }
   }
 }
 
-function walkFiltered(run: Run, filter: EventFilter, limit: number): Walk {
+function nextMatching(run: Run, filter: EventFilter): Next {
   const { newest } = run.job
-  let seen = run.job.reached
-  let waiting: readonly number[] = []
-  return {
-    async read(trx) {
-      if (waiting.length === 0) {
-        const glances = await glanceAtEvents(trx, filter, 'oldest first', seen)
-        seen = Math.min(glances.at(-1)?.seq ?? newest, newest)
-        waiting = glances.filter((one) => one.seq <= newest && isMeant(one, filter)).map(({ seq }) => seq)
-      }
-      const next = waiting.slice(0, limit).filter((seq) => !isDone(run, seq))
-      return loadGroupRows(trx, next)
-    },
-    advance() {
-      const last = waiting[limit - 1]
-      waiting = waiting.slice(limit)
-      run.job = { ...run.job, reached: waiting.length > 0 && last !== undefined ? last : seen }
-    },
+  /** Where the search for them is, and those that it has found beyond the job's place. */
+  let searched = run.job.reached
+  let found: readonly number[] = []
+  return async (trx, limit) => {
+    found = found.filter((seq) => seq > run.job.reached)
+    if (found.length === 0) {
+      const glances = await glanceAtEvents(trx, filter, 'oldest first', searched)
+      searched = Math.min(glances.at(-1)?.seq ?? newest, newest)
+      found = glances.filter((one) => one.seq <= newest && isMeant(one, filter)).map(({ seq }) => seq)
+    }
+    const seqs = found.slice(0, limit)
+    const rows = await loadGroupRows(
+      trx,
+      seqs.filter((seq) => !isDone(run, seq)),
+    )
+    return { rows, reached: found.length > limit ? Number(seqs.at(-1)) : searched }
   }
 }
 
@@ -83,20 +110,15 @@ function walkFiltered(run: Run, filter: EventFilter, limit: number): Walk {
 export async function* findUnlisted(
   { job: { newest } }: Run,
   inTurn: InTurn,
-): AsyncGenerator<readonly EventPlace[]> {
+): AsyncGenerator<readonly GroupRow[]> {
   const listed = createSeqSet()
-  let source: number | undefined = Number.MIN_SAFE_INTEGER
-  while (source !== undefined) {
-    const after: number = source
-    const rows = await inTurn((trx) => loadHistories(trx, after, SOURCES_AT_ONCE))
-    for (const { history } of rows) for (const seq of seqsInHistory(history) ?? []) listed.add(seq)
-    source = rows.at(-1)?.seq
+  for await (const sources of pages<SourceHistory>((last) => inTurn((trx) => nextSources(trx, last)))) {
+    for (const { history } of sources) for (const seq of seqsInHistory(history) ?? []) listed.add(seq)
   }
-  for (let reached = 0; reached < newest; ) {
-    const after = reached
-    const places = await inTurn((trx) => loadPlaces(trx, after, newest, PLACES_AT_ONCE))
-    yield places.filter(({ seq }) => !listed.has(seq))
-    reached = places.at(-1)?.seq ?? newest
+  const nextRows = (trx: Transaction<Database>, last: GroupRow | undefined) =>
+    loadGroupRowsBeyond(trx, last?.seq ?? 0, newest, ROWS_AT_ONCE)
+  for await (const rows of pages<GroupRow>((last) => inTurn((trx) => nextRows(trx, last)))) {
+    yield rows.filter(({ seq }) => !listed.has(seq))
   }
 }
 
@@ -106,32 +128,43 @@ export async function sweep(
   inTurn: InTurn,
   settle: (trx: Transaction<Database>, environment: Environment, seeds: Seeds) => Promise<void>,
 ): Promise<void> {
-  let source: number | undefined = Number.MIN_SAFE_INTEGER
-  while (source !== undefined) {
-    const after: number = source
-    source = await inTurn(async (trx) => {
-      const found = await loadHistories(trx, after, SOURCES_AT_ONCE)
-      const alone = await withoutEvents(trx, found)
+  const nextOrphans = (last: SourceHistory | undefined) =>
+    inTurn(async (trx) => {
+      const page = await nextSources(trx, last)
+      const orphans = await withoutEvents(trx, page)
       for (const environment of environments) {
-        const sources = alone.filter((one) => one.environment === environment)
+        const sources = orphans.filter((one) => one.environment === environment)
         if (sources.length > 0) await settle(trx, environment, { sources })
       }
-      return found.at(-1)?.seq
+      return page
     })
-  }
-  let customer: Awaited<ReturnType<typeof loadCustomersWithoutSources>>['next'] = null
-  do {
-    const after: typeof customer = customer
-    customer = await inTurn(async (trx) => {
-      const { found, next } = await loadCustomersWithoutSources(trx, after, SOURCES_AT_ONCE)
+  for await (const _ of pages(nextOrphans));
+  const nextCustomers = (last: CustomerKey | undefined) =>
+    inTurn(async (trx) => {
+      const page = await loadEntitledCustomers(trx, last ?? null, ROWS_AT_ONCE)
       for (const environment of environments) {
-        const own = found.filter((one) => one.environment === environment)
+        const own = page.filter((one) => one.environment === environment && !one.hasSources)
         const customerIds = own.map(({ customerId }) => customerId)
         if (own.length > 0) await settle(trx, environment, { customerIds })
       }
-      return next
+      return page
     })
-  } while (customer !== null)
+  for await (const _ of pages(nextCustomers));
+}
+
+/** @param load the page after the last row of the one before */
+async function* pages<Row>(
+  load: (last: Row | undefined) => Promise<readonly Row[]>,
+): AsyncGenerator<readonly Row[]> {
+  let page = await load(undefined)
+  while (page.length > 0) {
+    yield page
+    page = await load(page.at(-1))
+  }
+}
+
+function nextSources(trx: Transaction<Database>, last: SourceHistory | undefined) {
+  return loadHistories(trx, last?.seq ?? Number.MIN_SAFE_INTEGER, ROWS_AT_ONCE)
 }
 
 /** Those to which the first event that their history names does not belong: to the others, their events have led. */
@@ -140,9 +173,9 @@ async function withoutEvents(
   sources: readonly SourceHistory[],
 ): Promise<readonly SourceHistory[]> {
   const first = sources.map(({ history }) => seqsInHistory(history)?.[0] ?? 0)
-  const places = new Map((await loadPlacesOf(trx, first)).map((place) => [place.seq, place]))
+  const rows = new Map((await loadGroupRows(trx, first)).map((row) => [row.seq, row]))
   return sources.filter(({ environment, kind, id }, i) => {
-    const place = places.get(first[i] ?? 0)
-    return place?.environment !== environment || place.source_kind !== kind || place.source_id !== id
+    const row = rows.get(first[i] ?? 0)
+    return row?.environment !== environment || row.source_kind !== kind || row.source_id !== id
   })
 }

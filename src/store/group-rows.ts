@@ -52,35 +52,6 @@ export async function loadGroupRowsBeyond(
   return rows
 }
 
-/** Which source an event belongs to. */
-export type EventPlace = Pick<GroupRow, 'seq' | 'environment' | 'source_kind' | 'source_id'>
-
-/** The same of the next events, in the order of arrival. */
-export async function loadPlaces(
-  db: Kysely<Database>,
-  beyond: number,
-  end: number,
-  limit: number,
-): Promise<readonly EventPlace[]> {
-  const { rows } = await sql<EventPlace>`
-    select seq, environment, source_kind, source_id from events
-    where seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(db)
-  return rows
-}
-
-const selectPlaces = bulkLookup(
-  ['seq'],
-  (isTold) => sql<EventPlace>`select seq, environment, source_kind, source_id from events where ${isTold}`,
-)
-
-/** The same of these. */
-export function loadPlacesOf(db: Kysely<Database>, seqs: readonly number[]): Promise<readonly EventPlace[]> {
-  return selectPlaces(
-    db,
-    seqs.map((seq) => [seq]),
-  )
-}
-
 /** A source, as the columns hold it. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'seq' | 'environment'>
 
@@ -156,13 +127,6 @@ export async function moveEvents(trx: Transaction<Database>, events: readonly Mo
   )
 }
 
-/** One page of a search through all sources, or all customers with an entitlement. */
-export interface Orphans<Found, Cursor> {
-  readonly found: readonly Found[]
-  /** Where to go on; null: those were all. */
-  readonly next: Cursor | null
-}
-
 /** A source's key, and what its events are found by. */
 export type SourceHistory = Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'kind' | 'history'> & {
   readonly id: string
@@ -180,32 +144,26 @@ export async function loadHistories(
   return rows
 }
 
-interface CustomerKey {
+export interface CustomerKey {
   readonly environment: Environment
   readonly customerId: string
 }
 
-/** Customers with an entitlement and without any source. */
-export async function loadCustomersWithoutSources(
+/** The next customers with an entitlement, and whether they have any source. */
+export async function loadEntitledCustomers(
   db: Kysely<Database>,
   after: CustomerKey | null,
   limit: number,
-): Promise<Orphans<CustomerKey, CustomerKey>> {
-  const { rows } = await sql<CustomerKey & { has_sources: number }>`
+): Promise<readonly (CustomerKey & { readonly hasSources: boolean })[]> {
+  const { rows } = await sql<CustomerKey & { hasSources: number }>`
     select environment, customer_id as "customerId", exists (
       select 1 from sources where sources.environment = told.environment
         and sources.customer_id = told.customer_id
-    ) as has_sources
+    ) as "hasSources"
     from (
       select distinct environment, customer_id from entitlements
       where (environment, customer_id) > (${after?.environment ?? ''}, ${after?.customerId ?? ''})
       order by environment, customer_id limit ${limit}
     ) as told order by environment, customer_id`.execute(db)
-  const last = rows.at(-1)
-  return {
-    found: rows
-      .filter((row) => !row.has_sources)
-      .map(({ environment, customerId }) => ({ environment, customerId })),
-    next: last === undefined ? null : { environment: last.environment, customerId: last.customerId },
-  }
+  return rows.map((row) => ({ ...row, hasSources: Boolean(row.hasSources) }))
 }
