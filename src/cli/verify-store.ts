@@ -1,7 +1,7 @@
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { StateDifference } from '../recompute/compare-group.js'
+import type { StateDifference } from '../recompute/compare.js'
 import { createRecompute } from '../recompute/recompute.js'
 import { ENVIRONMENTS } from '../store/environments.js'
 import type { SharedOptions } from './command.js'

@@ -1,6 +1,6 @@
 import type { Environment } from '../provider/event.js'
-import type { AccessDifference, DifferenceSummary } from '../recompute/access-difference.js'
 import type { RebuildStatus } from '../recompute/jobs.js'
+import type { AccessDifference, DifferenceSummary } from '../recompute/report.js'
 import { isoOrNull } from './entitlement-json.js'
 
 /**

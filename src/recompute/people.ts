@@ -1,26 +1,23 @@
 import type { Kysely } from 'kysely'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { addFacts, type CustomerRecord } from '../store/customer-facts.js'
-import { type Reference, referencesIn } from '../store/customer-references.js'
-import { type GroupRow, loadGroupRows } from '../store/group-rows.js'
+import { addFacts } from '../store/customer-facts.js'
+import { referencesIn } from '../store/customer-references.js'
+import { type GroupRow, loadGroupRowsBeyond } from '../store/group-rows.js'
 import type { Database } from '../store/schema.js'
-import { type EventGlimpse, glimpseEvents, type ToldPerson } from '../store/tellings.js'
+import { referenceKey, type ToldPerson } from '../store/tellings.js'
+
+const ROWS_AT_ONCE = 1_000
 
 /** What events have told so far of some customers and payments of one environment. */
 export interface Told {
   readonly environment: Environment
   /** By customer id. */
-  readonly people: Map<string, Person>
+  readonly people: Map<string, ToldPerson>
   /** By payment, the newest naming of its subscription; null: none so far. */
   readonly links: Map<string, PaymentLink | null>
   /** The number of the last event that was asked. */
   reached: number
-}
-
-interface Person {
-  record: CustomerRecord | null
-  readonly references: Map<string, Reference>
 }
 
 export function nothingTold(
@@ -38,37 +35,25 @@ export function nothingTold(
 
 /**
  * Asks the next events what they tell.
+ * @param mayTellOther whether an event may be read otherwise than its columns say
  * @param readingsOf what each says that can be used
  * @returns whether there may be more
  */
 export async function askNext(
   db: Kysely<Database>,
   told: Told,
-  limit: number,
-  isMeant: (glimpse: EventGlimpse) => boolean,
+  mayTellOther: (row: GroupRow) => boolean,
   readingsOf: (rows: readonly GroupRow[]) => Promise<readonly NormalizedEvent[]>,
 ): Promise<boolean> {
-  const glimpses = await glimpseEvents(db, told.reached, limit)
-  const asked = glimpses.filter(
-    (one) => one.environment === told.environment && (mayTell(one, told) || isMeant(one)),
-  )
-  const rows = await loadGroupRows(
-    db,
-    asked.map(({ seq }) => seq),
-  )
-  for (const event of await readingsOf(rows)) hear(told, event)
-  told.reached = glimpses.at(-1)?.seq ?? told.reached
-  return glimpses.length === limit
-}
-
-function mayTell(
-  { type, customer_id: customerId, payment_id: paymentId }: EventGlimpse,
-  told: Told,
-): boolean {
-  if (customerId !== null && told.people.has(customerId)) return true
-  if (told.links.size === 0) return false
-  // Which payment an event of a subscription names, no column tells.
-  return paymentId === null ? type?.startsWith('subscription.') === true : told.links.has(paymentId)
+  const rows = await loadGroupRowsBeyond(db, told.reached, Number.MAX_SAFE_INTEGER, ROWS_AT_ONCE)
+  const asked = rows.filter((row) => {
+    if (row.environment !== told.environment) return false
+    // Which payment an event names, no column says of all events.
+    return told.links.size > 0 || told.people.has(row.customer_id ?? '') || mayTellOther(row)
+  })
+  for (const event of await readingsOf(asked)) hear(told, event)
+  told.reached = rows.at(-1)?.seq ?? told.reached
+  return rows.length === ROWS_AT_ONCE
 }
 
 function hear(told: Told, event: NormalizedEvent): void {
@@ -77,24 +62,19 @@ function hear(told: Told, event: NormalizedEvent): void {
     if (isNewerLink(link, told.links.get(link.paymentId) ?? undefined)) told.links.set(link.paymentId, link)
   }
   const { customerId, createdAt } = event
-  const person = customerId === null ? undefined : told.people.get(customerId)
+  const person = told.people.get(customerId ?? '')
   if (customerId === null || person === undefined) return
   const { facts, deletedAt } = person.record ?? { facts: {}, deletedAt: null }
-  person.record = {
+  const record = {
     customerId,
     facts: addFacts(facts, event),
     deletedAt: event.type === 'customer.deleted' ? Math.max(createdAt, deletedAt ?? createdAt) : deletedAt,
   }
-  for (const reference of referencesIn(event)) {
-    person.references.set(JSON.stringify([reference.name, reference.value]), reference)
-  }
+  told.people.set(customerId, { ...person, record })
+  for (const reference of referencesIn(event)) person.references.set(referenceKey(reference), reference)
 }
 
-export function toldOf({ record, references }: Person): ToldPerson {
-  return { record, references: [...references.values()] }
-}
-
-/** What an event tells of a person, as text: the same events always give the same. */
+/** What an event says of a person, as text: the same events always give the same. */
 export function textOfTelling(event: NormalizedEvent | null): string | null {
   if (event === null || event.customerId === null) return null
   const { id, type, createdAt, customerId, customer, externalRef, metadata } = event

@@ -1,94 +1,30 @@
 import type { Kysely, Transaction } from 'kysely'
-import type { SourceKey } from '../entitlements/model.js'
-import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
-import { isChange } from '../ingest/save-access.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { loadAllChanges } from '../store/changes.js'
+import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/environments.js'
-import { isMeant, loadSeqsBeyond, walkEvents } from '../store/event-walk.js'
-import {
-  type EventPlace,
-  type GroupRow,
-  loadCustomersWithoutSources,
-  loadGroupRows,
-  loadPlaces,
-  loadPlacesOf,
-  loadSourcesWithoutEvents,
-} from '../store/group-rows.js'
-import { clearJob, type ReplayCounts } from '../store/recompute-job.js'
+import { clearJob } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
-import { eventInFormIfReadable } from '../store/stored-form.js'
-import { type EventGlimpse, erasuresMark, replacePeople } from '../store/tellings.js'
-import { type AccessDifference, type DifferenceSummary, summaryOf } from './access-difference.js'
-import {
-  accessDifferences,
-  applyGroup,
-  compareGroup,
-  type GroupDifferences,
-  type StateDifference,
-  stateDifferences,
-} from './compare-group.js'
-import {
-  customerNode,
-  type Group,
-  type GroupEvent,
-  keyIn,
-  paymentNode,
-  readGroup,
-  type Seeds,
-  sourceNode,
-} from './group.js'
-import { askNext, nothingTold, type Told, textOfTelling, toldOf } from './people.js'
-import { readAgain, type TakenIds } from './read-again.js'
-import { beginRun, noteConcerned, noteDone, type RecomputePlan, type Run, saveRun } from './run.js'
-
-export interface RecomputeReport {
-  /** Of a replay. */
-  readonly counts: ReplayCounts
-  readonly access: Readonly<Record<Environment | 'all', DifferenceSummary>>
-  /** Of a replay that writes nothing: everybody whose access or accounts would be others. */
-  readonly customers: readonly CustomerAhead[]
-}
-
-/** A customer as they would be. */
-export interface CustomerAhead {
-  readonly environment: Environment
-  readonly customerId: string
-  /** Null: as they are stored. */
-  readonly activeProducts: readonly string[] | null
-  readonly accounts: { readonly communityId: string | null; readonly messengerId: string | null } | null
-}
+import { erasuresMark } from '../store/tellings.js'
+import type { StateDifference } from './compare.js'
+import { nothingTold, type Told } from './people.js'
+import { changesSince, type RecomputeReport, summarise } from './report.js'
+import { beginRun, isDone, noteAsked, type RecomputePlan, type Run, saveRun } from './run.js'
+import { createSettling, type Settling } from './settle.js'
+import { findUnlisted, type InTurn, isList, type Pace, sweep, type Walk, walkEvents } from './walk.js'
 
 export interface RecomputeOptions extends WorkOptions {
-  /** Told of everything that is stored otherwise than its events say; where it is written, of nothing. */
+  /** Called with everything that is not stored as its events say; where that is corrected, with nothing. */
   readonly onDifference?: (difference: StateDifference) => void
   /** How many differences of access are named. */
   readonly sampleSize?: number
 }
 
-/** How much is done between two opportunities to go on later. */
-export interface Pace {
-  /** Events whose groups are read together. */
-  readonly seeds: number
-  /** Some milliseconds at a time, as a batch of deliveries takes; but a group is never cut. */
-  readonly eventsPerTurn: number
-  /** Done before its place is saved, where nothing had to be written: a save costs a sync of the disk. */
-  readonly eventsPerSave: number
-}
-
-const PACE: Pace = { seeds: 64, eventsPerTurn: 400, eventsPerSave: 20_000 }
+const PACE: Pace = { seeds: 256, eventsPerTurn: 400, eventsPerSave: 20_000 }
 
 const SAMPLE_SIZE = 10
-const SEQS_AT_ONCE = 2_000
-/** How many times as many events a stretch may have as are meant of it. */
-const STRETCH = 4
-const CHANGES_AT_ONCE = 1_000
-const ORPHANS_AT_ONCE = 500
 /** Customers and payments about which all events are asked at once: bounds the memory. */
 const CONCERNED_AT_ONCE = 10_000
-const GLIMPSES_AT_ONCE = 1_000
 const WRITTEN_AT_ONCE = 200
 
 /**
@@ -111,11 +47,11 @@ export interface RecomputeDeps {
 export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Recompute {
   return async (
     plan,
-    { onProgress = () => {}, isStopping = neverStopping, onDifference, sampleSize } = {},
+    { onProgress = () => {}, isStopping = neverStopping, onDifference, sampleSize = SAMPLE_SIZE } = {},
   ) => {
     const run = await beginRun(db, plan)
-    const settling = createSettling(run, { clock, onDifference })
-    const inTurn = async <T>(work: (trx: Transaction<Database>) => Promise<T>): Promise<T> => {
+    const settling = createSettling(run, clock, onDifference)
+    const once: InTurn = async (work) => {
       const result = await db.transaction().execute(work)
       onProgress(run.job.reached, run.job.newest)
       if (await isStopping()) {
@@ -125,422 +61,96 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
       }
       return result
     }
+    const inTurn: InTurn = async (work) => {
+      const result = await once(work)
+      if (!settling.needsUnlisted()) return result
+      await settling.noteUnlisted(findUnlisted(run, once))
+      return once(work)
+    }
 
     await inTurn(async () => {})
-    for await (const { seqs, last } of walk(db, run)) {
-      let left = seqs
-      while (left.length > 0) left = await inTurn((trx) => takeTurn(trx, run, settling, left, pace))
-      run.job = { ...run.job, reached: last }
+    const walk = walkEvents(run, pace)
+    while (run.job.reached < run.job.newest) {
+      await inTurn((trx) => takeTurn(trx, run, settling, walk, pace))
     }
-    if (Array.isArray(run.job.scope)) await sweep(run.job.scope, settling, inTurn)
+    if (isList(run.job.scope)) {
+      await sweep(run.job.scope, inTurn, async (trx, environment, seeds) => {
+        await settling.settle(trx, environment, seeds)
+        await settling.saveIfDue(trx)
+      })
+    }
     for (const environment of ENVIRONMENTS) await askAgain(run, environment, settling, inTurn)
 
-    const access = await accessReport(db, run, settling, sampleSize ?? SAMPLE_SIZE)
+    const { trial } = settling
+    const found = run.writes ? await changesSince(db, run.job.changesAfter) : trial.differences()
     if (run.writes) await db.transaction().execute(clearJob)
     onProgress(run.job.newest, run.job.newest)
     settling.assertReadable()
-    return { counts: run.job.counts, access, customers: settling.customersAhead() }
+    const { counts } = run.job
+    return { counts, access: summarise(found, sampleSize), customers: trial.customersAhead() }
   }
 }
 
-type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>
-
-/** The events that are meant, some at a time, in the order of arrival. */
-async function* walk(
-  db: Kysely<Database>,
-  { job, isDone }: Run,
-): AsyncGenerator<{ readonly seqs: readonly number[]; readonly last: number }> {
-  const { scope, newest } = job
-  const toDo = (seqs: readonly number[]) => seqs.filter((seq) => seq <= newest && !isDone(seq))
-  if (!isList(scope)) {
-    const steps = walkEvents(db, scope, { order: 'oldest first', beyond: job.reached })
-    for await (const { matching, last } of steps) {
-      yield { seqs: toDo(matching), last: Math.min(last, newest) }
-      if (last >= newest) return
-    }
-    return
-  }
-  let reached = job.reached
-  while (reached < newest) {
-    const rows = await loadSeqsBeyond(db, reached, newest, SEQS_AT_ONCE)
-    reached = rows.at(-1)?.seq ?? newest
-    const own = rows.filter(({ environment }) => scope.includes(environment))
-    yield { seqs: toDo(own.map(({ seq }) => seq)), last: reached }
-  }
-}
-
-function isList(scope: RecomputePlan['scope']): scope is readonly Environment[] {
-  return Array.isArray(scope)
-}
-
-/** @returns what is left of them for the next turn */
 async function takeTurn(
   trx: Transaction<Database>,
   run: Run,
   settling: Settling,
-  seqs: readonly number[],
+  walk: Walk,
   pace: Pace,
-): Promise<readonly number[]> {
-  let taken = 0
-  let events = 0
-  while (taken < seqs.length && events < pace.eventsPerTurn) {
-    const some = seqs.slice(taken, taken + pace.seeds)
-    taken += some.length
-    const places = await placesOf(
-      trx,
-      some.filter((seq) => !run.isDone(seq)),
-    )
-    for (const environment of ENVIRONMENTS) {
-      const own = places.filter((place) => place.environment === environment)
-      if (own.length > 0) events += await settling.settle(trx, environment, await seedsAt(trx, own))
-    }
-  }
-  run.job = { ...run.job, reached: seqs[taken - 1] ?? run.job.reached }
-  await settling.saveIfDue(trx, pace.eventsPerSave)
-  return seqs.slice(taken)
-}
-
-/** Most follow one another: then they are read as a stretch. */
-async function placesOf(trx: Transaction<Database>, seqs: readonly number[]): Promise<readonly EventPlace[]> {
-  const [first, last] = [seqs[0], seqs.at(-1)]
-  if (first === undefined || last === undefined) return []
-  const span = last - first + 1
-  if (span > STRETCH * seqs.length) return loadPlacesOf(trx, seqs)
-  const meant = new Set(seqs)
-  return (await loadPlaces(trx, first - 1, last, span)).filter(({ seq }) => meant.has(seq))
-}
-
-/** Of an event with a source, the source leads to it. */
-async function seedsAt(trx: Transaction<Database>, places: readonly EventPlace[]): Promise<Seeds> {
-  const sources = places.flatMap((place) => keyIn(place) ?? [])
-  const sourceless = places.filter((place) => keyIn(place) === null).map(({ seq }) => seq)
-  return { sources, rows: await loadGroupRows(trx, sourceless) }
-}
-
-/** What no event leads to: sources without events, and entitlements of customers without sources. */
-async function sweep(
-  environments: readonly Environment[],
-  { settle, saveIfDue }: Settling,
-  inTurn: InTurn,
 ): Promise<void> {
-  let source: number | null = Number.MIN_SAFE_INTEGER
-  while (source !== null) {
-    const after: number = source
-    source = await inTurn(async (trx) => {
-      const { found, next } = await loadSourcesWithoutEvents(trx, after, ORPHANS_AT_ONCE)
-      for (const environment of environments) {
-        const sources = found.filter((one) => one.environment === environment)
-        if (sources.length > 0) await settle(trx, environment, { sources })
-      }
-      await saveIfDue(trx)
-      return next
-    })
+  let events = 0
+  while (events < pace.eventsPerTurn && run.job.reached < run.job.newest) {
+    const rows = await walk.read(trx)
+    const before = events
+    for (const environment of ENVIRONMENTS) {
+      const own = rows.filter((row) => row.environment === environment && !isDone(run, row.seq))
+      if (own.length > 0) events += await settling.settle(trx, environment, { rows: own })
+    }
+    if (settling.needsUnlisted()) break
+    walk.advance(events - before)
   }
-  let customer: Awaited<ReturnType<typeof loadCustomersWithoutSources>>['next'] = null
-  do {
-    const after: typeof customer = customer
-    customer = await inTurn(async (trx) => {
-      const { found, next } = await loadCustomersWithoutSources(trx, after, ORPHANS_AT_ONCE)
-      for (const environment of environments) {
-        const own = found.filter((one) => one.environment === environment)
-        const customerIds = own.map(({ customerId }) => customerId)
-        if (customerIds.length > 0) await settle(trx, environment, { customerIds })
-      }
-      await saveIfDue(trx)
-      return next
-    })
-  } while (customer !== null)
+  await settling.saveIfDue(trx, pace.eventsPerSave)
 }
 
-/** Asks all events of an environment again about whom and what is concerned. */
+/** Asks all events of an environment again about the customers and payments that are concerned. */
 async function askAgain(
   run: Run,
   environment: Environment,
   settling: Settling,
   inTurn: InTurn,
 ): Promise<void> {
-  const { customerIds, paymentIds } = run.concerned[environment]
-  while (customerIds.size + paymentIds.size > 0) {
-    const people = [...customerIds].slice(0, CONCERNED_AT_ONCE)
-    const payments = [...paymentIds].slice(0, CONCERNED_AT_ONCE)
-    if (!(await askAbout(nothingTold(environment, people, payments), settling, inTurn))) continue
-    for (const id of people) customerIds.delete(id)
-    for (const id of payments) paymentIds.delete(id)
+  for (;;) {
+    const own = [...run.concerned.values()].filter((one) => one.environment === environment)
+    const some = own.slice(0, CONCERNED_AT_ONCE)
+    if (some.length === 0) return
+    const [people, payments] = ['customer', 'payment'].map((kind) =>
+      some.filter((one) => one.kind === kind).map(({ id }) => id),
+    )
+    const told = nothingTold(environment, people ?? [], payments ?? [])
+    if (await askAbout(told, settling, inTurn)) noteAsked(run, some)
   }
 }
 
-/** @returns whether that holds: false where an erasure has taken something back meanwhile */
+/** @returns whether that holds: false where an erasure has removed something meanwhile */
 async function askAbout(told: Told, settling: Settling, inTurn: InTurn): Promise<boolean> {
   const mark = await inTurn(erasuresMark)
   while (await inTurn((trx) => settling.ask(trx, told)));
-  const people = [...told.people]
-  for (let i = 0; i < people.length; i += WRITTEN_AT_ONCE) {
-    const some = people.slice(i, i + WRITTEN_AT_ONCE)
+  for (const some of chunks([...told.people.keys()])) {
     const isWritten = await inTurn(async (trx) => {
       while (await settling.ask(trx, told));
       if ((await erasuresMark(trx)) !== mark) return false
-      await settling.settlePeople(trx, told, new Map(some))
+      const people = [...told.people].filter(([id]) => some.has(id))
+      await settling.settlePeople(trx, told.environment, new Map(people))
       return true
     })
     if (!isWritten) return false
   }
-  const payments = [...told.links.keys()]
-  for (let i = 0; i < payments.length; i += WRITTEN_AT_ONCE) {
-    const paymentIds = payments.slice(i, i + WRITTEN_AT_ONCE)
-    await inTurn((trx) => settling.settle(trx, told.environment, { paymentIds }, told.links))
+  for (const some of chunks([...told.links.keys()])) {
+    await inTurn((trx) => settling.settle(trx, told.environment, { paymentIds: [...some] }, told.links))
   }
   return true
 }
 
-interface Settling {
-  /** Compares the groups of these seeds, or brings them in order; answers how many events they have. */
-  settle(
-    trx: Transaction<Database>,
-    environment: Environment,
-    seeds: Seeds,
-    told?: ReadonlyMap<string, PaymentLink | null>,
-  ): Promise<number>
-  /** Asks the next events about whom it is to be told of. */
-  ask(trx: Transaction<Database>, told: Told): Promise<boolean>
-  settlePeople(trx: Transaction<Database>, told: Told, people: Told['people']): Promise<void>
-  saveIfDue(trx: Transaction<Database>, eventsPerSave?: number): Promise<void>
-  differences(): Iterable<AccessDifference>
-  customersAhead(): readonly CustomerAhead[]
-  /** @throws {LatchkeyError} `store_unavailable`: what could not be read, and was not named as a difference */
-  assertReadable(): void
-}
-
-const NOTHING_TOLD: ReadonlyMap<string, PaymentLink | null> = new Map()
-
-function createSettling(
-  run: Run,
-  {
-    clock,
-    onDifference,
-  }: Pick<RecomputeDeps, 'clock'> & { readonly onDifference: RecomputeOptions['onDifference'] | undefined },
-): Settling {
-  const { endpoints, scope, newest, policy } = run.job
-  const isTrial = endpoints !== null && !run.writes
-  const taken: TakenIds = new Map()
-  const unreadable: LatchkeyError[] = []
-  let [isWritten, events] = [false, 0]
-  /* Where nothing is written, what is to be known of it nevertheless: */
-  const named = new Set<string>()
-  const accessOf = new Map<string, readonly AccessDifference[]>()
-  const ahead = new Map<string, CustomerAhead>()
-  const leading = new Map<string, Set<number>>()
-
-  const isToRead = (row: GroupRow): boolean =>
-    row.seq <= newest &&
-    // Once it is written, it is stored as it is read.
-    !(run.writes && run.isDone(row.seq)) &&
-    (isList(scope) ? scope.includes(row.environment) : isMeant(row, scope))
-
-  function readRows(trx: Transaction<Database>, environment: Environment, rows: readonly GroupRow[]) {
-    const seqs = endpoints === null ? [] : rows.filter(isToRead).map(({ seq }) => seq)
-    return readAgain(trx, environment, seqs, endpoints ?? {}, taken)
-  }
-
-  function count(event: GroupEvent, changed: ReadonlySet<number>): void {
-    const { row, again } = event
-    if (again === null || run.isDone(row.seq)) return
-    run.job = { ...run.job, counts: added(run.job.counts, countsOf(event, changed.has(row.seq))) }
-  }
-
-  function noteReadings(environment: Environment, { readings }: GroupDifferences): void {
-    for (const { event, stored } of readings) {
-      if (textOfTelling(stored.before) === textOfTelling(event)) continue
-      for (const id of [stored.before?.customerId, event?.customerId, stored.row.customer_id]) {
-        if (id) noteConcerned(run, environment, 'customerIds', id)
-      }
-    }
-  }
-
-  function noteCompared(group: Group, differences: GroupDifferences): void {
-    if (onDifference !== undefined) {
-      for (const difference of stateDifferences(group, differences, clock())) {
-        const name = JSON.stringify(difference)
-        if (!named.has(name)) onDifference(difference)
-        named.add(name)
-      }
-    }
-    for (const [customerId, changes] of accessDifferences(group, differences)) {
-      const name = `${group.environment} ${customerId}`
-      if (changes.length > 0) accessOf.set(name, changes)
-      else accessOf.delete(name)
-      if (!isTrial || (changes.length === 0 && !ahead.has(name))) continue
-      const after = differences.access.get(customerId)?.after ?? []
-      const activeProducts = after.filter(({ active }) => active).map(({ productId }) => productId)
-      const { accounts } = ahead.get(name) ?? { accounts: null }
-      ahead.set(name, { environment: group.environment, customerId, activeProducts, accounts })
-    }
-    noteLeading(group, differences)
-  }
-
-  /** What the next groups are to know of these events, since it is written nowhere. */
-  function noteLeading(group: Group, { readings, moved, sources }: GroupDifferences): void {
-    const lead = (node: string, seq: number): void => {
-      const name = `${group.environment} ${node}`
-      leading.set(name, (leading.get(name) ?? new Set()).add(seq))
-    }
-    const leadToPlace = (was: SourceKey | null, is: SourceKey | null, seq: number): void => {
-      if (is !== null && (was === null || sourceKey(was) !== sourceKey(is))) lead(sourceNode(is), seq)
-    }
-    const rows = new Map(group.events.map(({ row }) => [row.seq, row]))
-    for (const { row, stored, source } of readings) {
-      leadToPlace(keyIn(row), source, row.seq)
-      const paymentId = paymentIn(stored.after)
-      if (paymentId !== null && paymentId !== paymentIn(stored.before)) lead(paymentNode(paymentId), row.seq)
-    }
-    for (const { seq, source } of moved) {
-      const row = rows.get(seq)
-      if (row !== undefined) leadToPlace(keyIn(row), source, seq)
-    }
-    for (const { key, folded } of sources) {
-      const name = sourceKey(key)
-      const customerId = folded?.state.customerId ?? null
-      if (customerId === null || customerId === group.sources.get(name)?.customer_id) continue
-      for (const [seq, place] of group.derived.places) {
-        if (place !== null && sourceKey(place) === name) lead(customerNode(customerId), seq)
-      }
-    }
-  }
-
-  return {
-    async settle(trx, environment, seeds, told = NOTHING_TOLD) {
-      const now = clock()
-      const group = await readGroup(trx, seeds, {
-        environment,
-        policy,
-        told,
-        readAgain: (rows) => readRows(trx, environment, rows),
-        leadingTo: (node) => leading.get(`${environment} ${node}`) ?? [],
-      })
-      const differences = await compareGroup(trx, group, now)
-      for (const { error, isNamed } of differences.unreadable) {
-        if (onDifference === undefined || !isNamed) unreadable.push(error)
-      }
-      if (run.writes) isWritten = (await applyGroup(trx, group, differences, now)) || isWritten
-      else noteCompared(group, differences)
-      noteReadings(environment, differences)
-      for (const id of group.doubted) noteConcerned(run, environment, 'paymentIds', id)
-      const changed = new Set(differences.readings.flatMap((one) => (one.isOther ? [one.row.seq] : [])))
-      for (const event of group.events) {
-        count(event, changed)
-        noteDone(run, event.row.seq)
-      }
-      events += group.events.length
-      return group.events.length
-    },
-    ask: (trx, told) => {
-      const isOfTrial = (glimpse: EventGlimpse) => isTrial && glimpse.seq <= newest
-      return askNext(trx, told, GLIMPSES_AT_ONCE, isOfTrial, async (rows) => {
-        const read = await readRows(trx, told.environment, isTrial ? rows : [])
-        return rows.flatMap((row): NormalizedEvent[] => {
-          const again = read.get(row.seq)
-          if (again?.kind === 'read') return again.normalized.ok ? [again.normalized.event] : []
-          return readableForm(row)
-        })
-      })
-    },
-    async settlePeople(trx, { environment }, people) {
-      const told = new Map([...people].map(([id, person]) => [id, toldOf(person)]))
-      if (run.writes) return replacePeople(trx, environment, told)
-      for (const [customerId, { record }] of isTrial ? told : []) {
-        const { communityId, messengerId } = record?.facts ?? {}
-        const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
-        const name = `${environment} ${customerId}`
-        const { activeProducts } = ahead.get(name) ?? { activeProducts: null }
-        ahead.set(name, { environment, customerId, activeProducts, accounts })
-      }
-    },
-    async saveIfDue(trx, eventsPerSave = Number.POSITIVE_INFINITY) {
-      if (!isWritten && events < eventsPerSave) return
-      await saveRun(trx, run)
-      isWritten = false
-      events = 0
-    },
-    differences: function* () {
-      for (const changes of accessOf.values()) yield* changes
-    },
-    customersAhead: () => [...ahead.values()],
-    assertReadable() {
-      const [first] = unreadable
-      if (first !== undefined) throw first
-    },
-  }
-}
-
-function readableForm({ normalized }: GroupRow): NormalizedEvent[] {
-  const event = normalized === null ? null : eventInFormIfReadable(normalized)
-  return event === null ? [] : [event]
-}
-
-function paymentIn(event: NormalizedEvent | null): string | null {
-  return event?.subject === 'payment' || event?.subject === 'subscription' ? event.paymentId : null
-}
-
-/** What became of one event that was meant to be read again. */
-function countsOf({ row, again }: GroupEvent, isChanged: boolean): Partial<ReplayCounts> {
-  switch (again?.kind) {
-    case 'read': {
-      const isUsable = again.normalized.ok
-      return {
-        read: 1,
-        changed: isChanged ? 1 : 0,
-        recovered: isChanged && isUsable && row.disposition === 'quarantined' ? 1 : 0,
-        quarantined: isUsable ? 0 : 1,
-      }
-    }
-    case 'duplicate':
-      return { duplicates: 1 }
-    case 'skipped':
-    case 'notReplayable':
-    case 'altered':
-      return { [again.kind]: 1 }
-    default:
-      return {}
-  }
-}
-
-function added(counts: ReplayCounts, more: Partial<ReplayCounts>): ReplayCounts {
-  const names = Object.keys(counts) as (keyof ReplayCounts)[]
-  return Object.fromEntries(
-    names.map((name) => [name, counts[name] + (more[name] ?? 0)]),
-  ) as unknown as ReplayCounts
-}
-
-/** What has changed since a job began, in all of its runs, each entitlement once: before and after. */
-async function accessReport(
-  db: Kysely<Database>,
-  { job, writes }: Run,
-  settling: Settling,
-  sampleSize: number,
-): Promise<RecomputeReport['access']> {
-  const found = writes ? await changesSince(db, job.changesAfter) : [...settling.differences()]
-  const of = (environment: Environment) =>
-    summaryOf(
-      found.filter((one) => one.environment === environment),
-      sampleSize,
-    )
-  return { all: summaryOf(found, sampleSize), live: of('live'), sandbox: of('sandbox') }
-}
-
-async function changesSince(
-  db: Kysely<Database>,
-  changesAfter: number,
-): Promise<readonly AccessDifference[]> {
-  const found = new Map<string, AccessDifference>()
-  let after: number | undefined = changesAfter
-  while (after !== undefined) {
-    const changes = await loadAllChanges(db, after, CHANGES_AT_ONCE)
-    for (const { environment, customerId, productId, cause, ...change } of changes) {
-      if (cause.kind !== 'rebuild') continue
-      const name = JSON.stringify([environment, customerId, productId])
-      const before = found.get(name)?.before ?? change.before
-      found.set(name, { environment, customerId, productId, before, after: change.after })
-    }
-    after = changes.at(-1)?.cursor
-  }
-  return [...found.values()].filter(({ before, after: is }) => isChange(before, is))
+function* chunks(ids: readonly string[]): Generator<ReadonlySet<string>> {
+  for (let i = 0; i < ids.length; i += WRITTEN_AT_ONCE) yield new Set(ids.slice(i, i + WRITTEN_AT_ONCE))
 }

@@ -1,15 +1,15 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
+import { NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/policy.js'
 import {
   addJobPart,
+  type Concern,
   clearJob,
   type JobMeaning,
-  type JobPart,
   loadJob,
   loadJobParts,
   NOTHING_READ,
@@ -25,22 +25,17 @@ export interface RecomputePlan extends JobMeaning {
   readonly mode: 'compare' | 'apply'
 }
 
-/** Of one environment, about whom and what all events are to be asked again. */
-export interface ConcernedSets {
-  readonly customerIds: Set<string>
-  readonly paymentIds: Set<string>
-}
-
 /** A job under way. */
 export interface Run {
   job: StoredJob
   readonly writes: boolean
-  /** Whether an event is done, by its number. */
-  isDone(seq: number): boolean
+  /** All events up to this number were done when it began. */
+  readonly begunAt: number
   readonly done: SeqSet
-  readonly concerned: Readonly<Record<Environment, ConcernedSets>>
+  /** By name, about whom and what all events are to be asked again. */
+  readonly concerned: Map<string, Concern>
   /** What is not saved of it yet. */
-  unsaved: { ahead: number[]; concerned: Record<Environment, ConcernedSets> }
+  unsaved: { readonly ahead: number[]; readonly concerned: Concern[] }
 }
 
 /**
@@ -54,22 +49,25 @@ export function beginRun(db: Kysely<Database>, plan: RecomputePlan): Promise<Run
     const job = await jobOf(trx, plan, inForce)
     const writes = plan.mode === 'apply'
     const isSame = interrupted !== null && isSameJob(interrupted, job)
-    const run = newRun(job, writes, writes && isSame ? interrupted.reached : 0)
+    const done = createSeqSet()
+    const begunAt = writes && isSame ? interrupted.reached : 0
+    const unsaved = { ahead: [], concerned: [] }
+    const run: Run = { job, writes, begunAt, done, concerned: new Map(), unsaved }
     if (interrupted?.isMoving && plan.policy === null && !(writes && isSame)) throw stillMoving()
-    if (!run.writes) return run
+    if (!writes) return run
 
     const parts = await loadJobParts(trx)
-    for (const { concerned } of parts) addConcerned(run.concerned, concerned)
+    const concerned = parts.flatMap((part) => part.concerned)
     if (isSame) {
-      for (const { ahead } of parts) for (const seq of ahead) run.done.add(seq)
+      for (const { ahead } of parts) for (const seq of ahead) done.add(seq)
+      for (const one of concerned) run.concerned.set(nameOf(one), one)
       run.job = { ...interrupted, newest: job.newest }
     } else {
       await clearJob(trx)
-      addConcerned(run.unsaved.concerned, listed(run.concerned))
-      if (!isSamePolicy(inForce, job.policy)) {
-        await savePolicy(trx, job.policy)
-        run.job = { ...job, isMoving: true }
-      } else run.job = { ...job, isMoving: interrupted?.isMoving ?? false }
+      for (const one of concerned) noteConcerned(run, one)
+      const isMoving = !isSamePolicy(inForce, job.policy)
+      if (isMoving) await savePolicy(trx, job.policy)
+      run.job = { ...job, isMoving: isMoving || (interrupted?.isMoving ?? false) }
     }
     await saveRun(trx, run)
     return run
@@ -94,27 +92,14 @@ async function jobOf(
   }
 }
 
-/** @param begunAt all events up to this number are done */
-function newRun(job: StoredJob, writes: boolean, begunAt: number): Run {
-  const done = createSeqSet()
-  return {
-    job,
-    writes,
-    isDone: (seq) => seq <= begunAt || done.has(seq),
-    done,
-    concerned: nobody(),
-    unsaved: { ahead: [], concerned: nobody() },
-  }
-}
-
 /** Saves how far a run is, in the transaction that takes it there. */
 export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
   if (!run.writes) return
   const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
-  const concerned = listed(run.unsaved.concerned)
-  if (ahead.length + Object.keys(concerned).length > 0) await addJobPart(trx, { ahead, concerned })
+  const { concerned } = run.unsaved
+  if (ahead.length + concerned.length > 0) await addJobPart(trx, { ahead, concerned })
   await saveJob(trx, run.job)
-  run.unsaved = { ahead: [], concerned: nobody() }
+  run.unsaved = { ahead: [], concerned: [] }
 }
 
 function isSameJob(a: StoredJob, b: StoredJob): boolean {
@@ -138,47 +123,29 @@ function stillMoving(): LatchkeyError {
   return new LatchkeyError('rebuild_running', message)
 }
 
-function nobody(): Record<Environment, ConcernedSets> {
-  const none = (): ConcernedSets => ({ customerIds: new Set(), paymentIds: new Set() })
-  return { live: none(), sandbox: none() }
-}
-
-function addConcerned(to: Readonly<Record<Environment, ConcernedSets>>, told: JobPart['concerned']): void {
-  for (const [environment, { customerIds, paymentIds }] of entriesOf(told)) {
-    for (const id of customerIds) to[environment].customerIds.add(id)
-    for (const id of paymentIds) to[environment].paymentIds.add(id)
-  }
-}
-
-function listed(sets: Readonly<Record<Environment, ConcernedSets>>): JobPart['concerned'] {
-  const some = entriesOf(sets).filter(([, one]) => one.customerIds.size + one.paymentIds.size > 0)
-  return Object.fromEntries(
-    some.map(([environment, { customerIds, paymentIds }]) => [
-      environment,
-      { customerIds: [...customerIds], paymentIds: [...paymentIds] },
-    ]),
-  )
-}
-
-function entriesOf<Value>(record: Readonly<Partial<Record<Environment, Value>>>): [Environment, Value][] {
-  return Object.entries(record) as [Environment, Value][]
+function nameOf({ environment, kind, id }: Concern): string {
+  return `${environment} ${kind} ${id}`
 }
 
 /** Notes that all events are to be asked again about somebody, or about a payment. */
-export function noteConcerned(
-  run: Run,
-  environment: Environment,
-  kind: keyof ConcernedSets,
-  id: string,
-): void {
-  if (run.concerned[environment][kind].has(id)) return
-  run.concerned[environment][kind].add(id)
-  run.unsaved.concerned[environment][kind].add(id)
+export function noteConcerned(run: Run, concern: Concern): void {
+  if (run.concerned.has(nameOf(concern))) return
+  run.concerned.set(nameOf(concern), concern)
+  run.unsaved.concerned.push(concern)
+}
+
+/** Notes that all events have been asked about these. */
+export function noteAsked(run: Run, concerns: readonly Concern[]): void {
+  for (const concern of concerns) run.concerned.delete(nameOf(concern))
+}
+
+export function isDone({ begunAt, done }: Run, seq: number): boolean {
+  return seq <= begunAt || done.has(seq)
 }
 
 /** Notes that an event is done. */
 export function noteDone(run: Run, seq: number): void {
-  if (run.isDone(seq)) return
+  if (isDone(run, seq)) return
   run.done.add(seq)
   // Only what a replay counts must not be done twice.
   if (run.writes && run.job.endpoints !== null) run.unsaved.ahead.push(seq)
@@ -190,25 +157,20 @@ export interface SeqSet {
   add(seq: number): void
 }
 
-const BITS = 32
-const WORDS_PER_CHUNK = 1_024
+const BITS = 8
 
-function createSeqSet(): SeqSet {
-  const chunks = new Map<number, Uint32Array>()
-  const place = (seq: number): [number, number, number] => {
-    const word = Math.floor(seq / BITS)
-    return [Math.floor(word / WORDS_PER_CHUNK), word % WORDS_PER_CHUNK, 1 << (seq % BITS)]
-  }
+export function createSeqSet(): SeqSet {
+  let bytes = new Uint8Array(1_024)
   return {
-    has(seq) {
-      const [chunk, word, bit] = place(seq)
-      return ((chunks.get(chunk)?.[word] ?? 0) & bit) !== 0
-    },
+    has: (seq) => ((bytes[Math.floor(seq / BITS)] ?? 0) & (1 << (seq % BITS))) !== 0,
     add(seq) {
-      const [chunk, word, bit] = place(seq)
-      const words = chunks.get(chunk) ?? new Uint32Array(WORDS_PER_CHUNK)
-      words[word] = (words[word] ?? 0) | bit
-      chunks.set(chunk, words)
+      const place = Math.floor(seq / BITS)
+      if (place >= bytes.length) {
+        const longer = new Uint8Array(2 * (place + 1))
+        longer.set(bytes)
+        bytes = longer
+      }
+      bytes[place] = (bytes[place] ?? 0) | (1 << (seq % BITS))
     },
   }
 }

@@ -1,8 +1,9 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import type { SourceKey } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkStatement } from './bulk.js'
+import type { EventReading } from './event-reading.js'
 import type { Database, EventsTable, SourcesTable, StoredDisposition } from './schema.js'
 
 /** A stored event: what it was read as, what became of it, and what a filter asks. */
@@ -37,50 +38,18 @@ export function loadGroupRows(db: Kysely<Database>, seqs: readonly number[]): Pr
   )
 }
 
-/** Which source an event belongs to. */
-export type EventPlace = Pick<GroupRow, 'seq' | 'environment' | 'source_kind' | 'source_id'>
-
-/** The places of the next events, in the order of arrival. */
-export async function loadPlaces(
+/** The next events, in the order of arrival. */
+export async function loadGroupRowsBeyond(
   db: Kysely<Database>,
   beyond: number,
   end: number,
   limit: number,
-): Promise<readonly EventPlace[]> {
-  const { rows } = await sql<EventPlace>`
-    select seq, environment, source_kind, source_id from events
-    where seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(db)
-  return rows
-}
-
-const selectPlaces = bulkLookup(
-  ['seq'],
-  (isTold) => sql<EventPlace>`select seq, environment, source_kind, source_id from events where ${isTold}`,
-)
-
-/** The same of these. */
-export function loadPlacesOf(db: Kysely<Database>, seqs: readonly number[]): Promise<readonly EventPlace[]> {
-  return selectPlaces(
-    db,
-    seqs.map((seq) => [seq]),
-  )
-}
-
-const selectOfSources = bulkLookup(
-  ['environment', 'source_kind', 'source_id'],
-  (isTold) => sql<GroupRow>`select ${COLUMNS} from events where ${isTold}`,
-)
-
-/** All events of these sources, in no order. */
-export function loadGroupRowsOf(
-  db: Kysely<Database>,
-  environment: Environment,
-  keys: readonly SourceKey[],
 ): Promise<readonly GroupRow[]> {
-  return selectOfSources(
+  const { rows } = await sql<GroupRow>`
+    select ${COLUMNS} from events where seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(
     db,
-    keys.map(({ kind, id }) => [environment, kind, id]),
   )
+  return rows
 }
 
 /** A source, as the columns hold it. */
@@ -106,15 +75,15 @@ export function loadSourceRows(
 
 const selectSourcesOf = bulkLookup(
   ['environment', 'customer_id'],
-  (isTold) => sql<SourceKey>`select kind, source_id as id from sources where ${isTold}`,
+  (isTold) => sql<SourceRow>`select ${SOURCE_COLUMNS} from sources where ${isTold}`,
 )
 
-/** Which sources are stored as of these customers. */
-export function loadSourceKeysOf(
+/** The sources that are stored as of these customers. */
+export function loadSourceRowsOf(
   db: Kysely<Database>,
   environment: Environment,
   customerIds: readonly string[],
-): Promise<readonly SourceKey[]> {
+): Promise<readonly SourceRow[]> {
   return selectSourcesOf(
     db,
     customerIds.map((id) => [environment, id]),
@@ -134,7 +103,7 @@ export interface MovedEvent {
   readonly seq: number
   readonly source: SourceKey | null
   readonly disposition: StoredDisposition
-  readonly reason: HoldReason | null
+  readonly reason: EventReading['reason']
 }
 
 const move = bulkStatement(
@@ -158,65 +127,43 @@ export async function moveEvents(trx: Transaction<Database>, events: readonly Mo
   )
 }
 
-/** One page of a search through all sources, or all customers with an entitlement. */
-export interface Orphans<Found, Cursor> {
-  readonly found: readonly Found[]
-  /** Where to go on; null: those were all. */
-  readonly next: Cursor | null
+/** A source's key, and what its events are found by. */
+export type SourceHistory = Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'kind' | 'history'> & {
+  readonly id: string
 }
 
-/** Sources of which no event is stored. */
-export async function loadSourcesWithoutEvents(
+/** The next sources, in the order of their numbers. */
+export async function loadHistories(
   db: Kysely<Database>,
   after: number,
   limit: number,
-): Promise<Orphans<SourceKey & { readonly environment: Environment }, number>> {
-  const { rows } = await sql<{
-    seq: number
-    environment: Environment
-    kind: SourceKey['kind']
-    id: string
-    has_events: number
-  }>`
-    select seq, environment, kind, source_id as id, exists (
-      select 1 from events where events.environment = sources.environment
-        and events.source_kind = sources.kind and events.source_id = sources.source_id
-    ) as has_events
-    from sources where seq > ${after} order by seq limit ${limit}`.execute(db)
-  return {
-    found: rows
-      .filter((row) => !row.has_events)
-      .map(({ environment, kind, id }) => ({ environment, kind, id })),
-    next: rows.at(-1)?.seq ?? null,
-  }
+): Promise<readonly SourceHistory[]> {
+  const { rows } = await sql<SourceHistory>`
+    select seq, environment, kind, source_id as id, history from sources
+    where seq > ${after} order by seq limit ${limit}`.execute(db)
+  return rows
 }
 
-interface CustomerKey {
+export interface CustomerKey {
   readonly environment: Environment
   readonly customerId: string
 }
 
-/** Customers with an entitlement and without any source. */
-export async function loadCustomersWithoutSources(
+/** The next customers with an entitlement, and whether they have any source. */
+export async function loadEntitledCustomers(
   db: Kysely<Database>,
   after: CustomerKey | null,
   limit: number,
-): Promise<Orphans<CustomerKey, CustomerKey>> {
-  const { rows } = await sql<CustomerKey & { has_sources: number }>`
+): Promise<readonly (CustomerKey & { readonly hasSources: boolean })[]> {
+  const { rows } = await sql<CustomerKey & { hasSources: number }>`
     select environment, customer_id as "customerId", exists (
       select 1 from sources where sources.environment = told.environment
         and sources.customer_id = told.customer_id
-    ) as has_sources
+    ) as "hasSources"
     from (
       select distinct environment, customer_id from entitlements
       where (environment, customer_id) > (${after?.environment ?? ''}, ${after?.customerId ?? ''})
       order by environment, customer_id limit ${limit}
     ) as told order by environment, customer_id`.execute(db)
-  const last = rows.at(-1)
-  return {
-    found: rows
-      .filter((row) => !row.has_sources)
-      .map(({ environment, customerId }) => ({ environment, customerId })),
-    next: last === undefined ? null : { environment: last.environment, customerId: last.customerId },
-  }
+  return rows.map((row) => ({ ...row, hasSources: Boolean(row.hasSources) }))
 }

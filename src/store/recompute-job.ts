@@ -62,17 +62,18 @@ export interface StoredJob extends JobMeaning {
   readonly changesAfter: number
 }
 
-/** What else it has to know, of one environment each. */
+/** What else it has to know. */
 export interface JobPart {
   /** Numbers of events beyond its place that are done. */
   readonly ahead: readonly number[]
-  /** Customers and payments of whom some event tells something else since: all events are to be asked again. */
-  readonly concerned: Readonly<Partial<Record<Environment, Concerned>>>
+  readonly concerned: readonly Concern[]
 }
 
-export interface Concerned {
-  readonly customerIds: readonly string[]
-  readonly paymentIds: readonly string[]
+/** A customer or a payment of whom some event says something else since: all events are to be asked again. */
+export interface Concern {
+  readonly environment: Environment
+  readonly kind: 'customer' | 'payment'
+  readonly id: string
 }
 
 /** Null where none is under way. */

@@ -46,3 +46,9 @@ export function isAltered({
 export function sha256Of(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
+
+/** Of several, one after the other with commas between, which is faster than each by itself; null where one can't be read. */
+export function eventsInForms(text: string, count: number): readonly NormalizedEvent[] | null {
+  const events = parsedForm(`[${text}]`)
+  return Array.isArray(events) && events.length === count && events.every(isEvent) ? events : null
+}

@@ -4,24 +4,7 @@ import { bulkLookup } from './bulk.js'
 import type { CustomerRecord } from './customer-facts.js'
 import { loadReferences, type Reference, removeReferences, storeReferences } from './customer-references.js'
 import { loadCustomers, saveCustomers } from './customers.js'
-import type { Database, EventsTable } from './schema.js'
-
-/** Of a stored event, as much as tells whether it may be about a customer or a payment. */
-export type EventGlimpse = Pick<EventsTable, 'environment' | 'type' | 'customer_id' | 'payment_id'> & {
-  readonly seq: number
-}
-
-/** The next stored events, in the order of arrival. */
-export async function glimpseEvents(
-  db: Kysely<Database>,
-  beyond: number,
-  limit: number,
-): Promise<readonly EventGlimpse[]> {
-  const { rows } = await sql<EventGlimpse>`
-    select seq, environment, type, customer_id, payment_id from events
-    where seq > ${beyond} order by seq limit ${limit}`.execute(db)
-  return rows
-}
+import type { Database } from './schema.js'
 
 /** Another text once anybody was erased since, or what is stored of them was removed. */
 export async function erasuresMark(db: Kysely<Database>): Promise<string> {
@@ -30,10 +13,15 @@ export async function erasuresMark(db: Kysely<Database>): Promise<string> {
   return JSON.stringify(rows)
 }
 
-/** What all events together tell of a customer; `record` is null where none names them. */
+/** What all events together say of a customer; `record` is null where none names them. */
 export interface ToldPerson {
   readonly record: CustomerRecord | null
-  readonly references: readonly Reference[]
+  /** By `referenceKey`. */
+  readonly references: Map<string, Reference>
+}
+
+export function referenceKey({ name, value }: Reference): string {
+  return JSON.stringify([name, value])
 }
 
 const remove = bulkLookup(
@@ -51,33 +39,17 @@ export async function replacePeople(
   const records = [...people].map(
     ([customerId, { record }]) => record ?? { customerId, facts: {}, deletedAt: null },
   )
-  const changed = records.filter((record) => !isSameRecord(record, stored.get(record.customerId)))
-  await saveCustomers(trx, environment, stored, changed)
+  // Saved first where nobody names them, too: that marks who holds their accounts.
+  await saveCustomers(trx, environment, stored, records)
+  const unnamed = [...people].filter(([, { record }]) => record === null)
   await remove(
     trx,
-    [...people].flatMap(([id, { record }]) => (record === null ? [[environment, id]] : [])),
+    unnamed.map(([customerId]) => [environment, customerId]),
   )
   for (const [customerId, { references }] of people) {
     const known = await loadReferences(trx, environment, customerId)
-    await removeReferences(trx, environment, customerId, without(known, references))
-    await storeReferences(trx, environment, customerId, without(references, known))
+    const gone = known.filter((reference) => !references.has(referenceKey(reference)))
+    await removeReferences(trx, environment, customerId, gone)
+    await storeReferences(trx, environment, customerId, [...references.values()])
   }
-}
-
-function isSameRecord(a: CustomerRecord, b: CustomerRecord | undefined): boolean {
-  if (b === undefined || a.deletedAt !== b.deletedAt) return false
-  const names = new Set([...Object.keys(a.facts), ...Object.keys(b.facts)]) as Set<keyof typeof a.facts>
-  return [...names].every((name) => {
-    const [one, other] = [a.facts[name], b.facts[name]]
-    return one?.value === other?.value && one?.at === other?.at && one?.by === other?.by
-  })
-}
-
-function without(these: readonly Reference[], those: readonly Reference[]): readonly Reference[] {
-  const known = new Set(those.map(textOf))
-  return these.filter((one) => !known.has(textOf(one)))
-}
-
-function textOf({ name, value }: Reference): string {
-  return JSON.stringify([name, value])
 }

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { CustomerAhead } from '../recompute/recompute.js'
+import type { CustomerAhead } from '../recompute/report.js'
 import { ENVIRONMENTS } from '../store/environments.js'
 import type { AccountFact, LinkedAccount } from '../store/linked-accounts.js'
 import { loadMemberships, membershipKey } from '../store/membership.js'

@@ -1,15 +1,17 @@
 import fc from 'fast-check'
+import type { Kysely } from 'kysely'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import { createRefreshDue } from '../../src/ingest/refresh-due.js'
 import { undatedAct } from '../../src/ingest/undated-act.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
+import type { Database } from '../../src/store/schema.js'
 import { readHistory } from '../../src/store/sources.js'
 import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { bodyOf, deliveryOf, grantOf } from '../ingest/wire.js'
 import { deliveries } from './histories.js'
-import { differencesIn, NOW, REBUILD, storeUnder } from './recompute-store.js'
+import { differencesIn, everything, NOW, REBUILD, storeUnder, VERIFY } from './recompute-store.js'
 
 const GRANT = grantOf(1)
 const OTHER_GRANT = grantOf(2)
@@ -167,6 +169,40 @@ it.each([
   expect(await differencesIn(store)).toEqual([])
   expect(await stored()).toEqual({ history })
 })
+
+it.each([
+  ['names only the first of its events', (db: Kysely<Database>) => alterHistory(db, firstOf)],
+  ['can’t be read', (db: Kysely<Database>) => alterHistory(db, () => 'garbage')],
+  ['is gone with it', (db: Kysely<Database>) => db.deleteFrom('sources').execute()],
+])('changes no access, not even for a moment, where a source’s history %s', async (_how, damage) => {
+  const refund = paymentEvent({ type: 'payment.refunded', paymentId: 'pay_1', createdAt: minute(10) })
+  const between = [2, 3, 4, 5].map((n) => grantOf(n))
+  const store = await storeUnder(DOCUMENTED_POLICY, [GRANT, ...between, deliveryOf(bodyOf(refund))])
+  const before = await everything(store.db)
+  await damage(store.db)
+  expect(await differencesIn(store)).toContainEqual({
+    environment: 'live',
+    kind: 'source',
+    id: 'payment pay_1',
+  })
+  expect((await store.recompute(VERIFY)).access.all).toMatchObject({ gains: 0, losses: 0, otherwise: 0 })
+  await store.recompute(REBUILD)
+  expect(await everything(store.db)).toEqual(before)
+})
+
+function firstOf(history: string): string {
+  return history.split('\n').slice(0, 2).join('\n')
+}
+
+async function alterHistory(db: Kysely<Database>, alter: (history: string) => string): Promise<void> {
+  for (const { source_id: id, history } of await db.selectFrom('sources').selectAll().execute()) {
+    await db
+      .updateTable('sources')
+      .set({ history: alter(history) })
+      .where('source_id', '=', id)
+      .execute()
+  }
+}
 
 it('keeps out an event of a source whose history can’t be read, until a rebuild has mended it', async () => {
   const store = await storeUnder(DOCUMENTED_POLICY, [GRANT])

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
-import { compareReadings } from '../../recompute/compare-readings.js'
-import { endpointsOf } from '../../recompute/read-again.js'
+import { compareReadings, endpointsOf } from '../../recompute/read-again.js'
 import type { Database } from '../../store/schema.js'
 import { counted } from './amounts.js'
 import { type Finding, ok, warn } from './finding.js'
