@@ -23,7 +23,7 @@ import { keyOfSource, type MovedEvent, moveEvents } from '../store/group-rows.js
 import { deleteLinks, saveLinks } from '../store/payment-links.js'
 import { rewriteEvents, type StandingEvent, saysTheSame } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
-import { deleteSources, parseState, saveSources, sourceColumns } from '../store/sources.js'
+import { deleteSources, saveSources, sourceColumns, stateOf } from '../store/sources.js'
 import type { AccessDifference } from './access-difference.js'
 import { type Group, type GroupEvent, isSameLink, keyIn } from './group.js'
 
@@ -187,9 +187,9 @@ async function accessOf(
   }
   for (const [name, row] of sources) {
     const customerId = row.customer_id ?? ''
-    before.get(customerId)?.push(() => parseState(row.state))
+    before.get(customerId)?.push(() => stateOf(row))
     if (!frozen.has(name)) continue
-    const state = readable(() => parseState(row.state))
+    const state = readable(() => stateOf(row))
     if (state === null) unknown.add(customerId)
     else after.get(customerId)?.push(state)
   }

@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
-import type { SourceKey, SourceState } from '../entitlements/model.js'
+import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
@@ -17,8 +17,8 @@ export interface StoredSource {
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<Pick<SourcesTable, 'state' | 'history'>>`
-    select state, history from sources where ${isTold}`,
+  (isTold) => sql<StateRow & Pick<SourcesTable, 'history'>>`
+    select kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`,
 )
 
 /**
@@ -34,15 +34,15 @@ export async function loadSources(
     db,
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
-  const sources = rows.map(({ state, history }) => ({ state: parseState(state), history }))
+  const sources = rows.map((row) => ({ state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
 const selectSourcesOfCustomers = bulkLookup(
   ['environment', 'customer_id'],
-  (isTold) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
-    select customer_id, state from sources where ${isTold}`,
+  (isTold) => sql<StateRow>`
+    select kind, source_id, customer_id, newest_at, state from sources where ${isTold}`,
 )
 
 /** All that these customers' access follows from, by customer id, in the order of kind and id. */
@@ -57,7 +57,7 @@ export async function loadSourcesOfCustomers(
     [...found.keys()].map((id) => [environment, id]),
   )
   for (const row of rows) {
-    if (row.customer_id !== null) found.get(row.customer_id)?.push(parseState(row.state))
+    if (row.customer_id !== null) found.get(row.customer_id)?.push(stateOf(row))
   }
   for (const states of found.values()) {
     states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
@@ -101,7 +101,7 @@ export async function saveSources(
 export function sourceColumns({ state, history }: StoredSource) {
   return {
     customer_id: state.customerId,
-    state: JSON.stringify(state),
+    state: packState(state),
     history,
     newest_at: state.newestAt,
   }
@@ -124,14 +124,70 @@ export async function deleteSources(
   )
 }
 
+/** The columns that hold a state. */
+export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
+
+type PackedInterval = readonly [string, number, number | null, AccessInterval['reason'], string]
+
+/** What no other column holds of a state, without what is as in `NOTHING_SAID`: a short row seldom splits its page. */
+interface PackedState extends Partial<Omit<SourceState, 'intervals'>> {
+  readonly intervals: readonly PackedInterval[]
+}
+
+const NOTHING_SAID = {
+  rail: 'unknown',
+  pastDueSince: null,
+  cancelAtPeriodEnd: false,
+  periodEnd: null,
+  providerStatus: null,
+  cyclesWithoutPayment: 0,
+} as const satisfies Partial<SourceState>
+
+const NAMES = Object.keys(NOTHING_SAID) as (keyof typeof NOTHING_SAID)[]
+
+function packState(state: SourceState): string {
+  const packed: Record<string, unknown> = {
+    intervals: state.intervals.map(({ productId, from, until, reason, eventId }): PackedInterval => [
+      productId,
+      from,
+      until,
+      reason,
+      eventId,
+    ]),
+  }
+  for (const name of NAMES) if (state[name] !== NOTHING_SAID[name]) packed[name] = state[name]
+  for (const _ in state.held) {
+    packed.held = state.held
+    break
+  }
+  if (state.grantsByHand !== undefined) packed.grantsByHand = state.grantsByHand
+  return JSON.stringify(packed)
+}
+
 /**
  * As this program writes them, only damage makes one unreadable.
  * @throws {LatchkeyError} `store_unavailable`
  */
-export function parseState(text: string): SourceState {
-  const state = parsed(text)
-  if (Array.isArray(state?.intervals)) return state as SourceState
-  throw unreadable('state')
+export function stateOf(row: StateRow): SourceState {
+  const packed = parsed(row.state)
+  if (!Array.isArray(packed?.intervals)) throw unreadable('state')
+  const { intervals, held = {}, ...said } = packed as PackedState
+  return {
+    kind: row.kind,
+    id: row.source_id,
+    customerId: row.customer_id,
+    newestAt: row.newest_at,
+    ...NOTHING_SAID,
+    ...said,
+    held,
+    intervals: intervals.map(([productId, from, until, reason, eventId]) => ({
+      productId,
+      from,
+      until,
+      reason,
+      eventId,
+    })),
+  }
 }
 
 /**
@@ -151,7 +207,7 @@ function unreadable(what: 'state' | 'history'): LatchkeyError {
   )
 }
 
-function parsed(text: string): Partial<SourceState> | null {
+function parsed(text: string): Partial<PackedState> | null {
   try {
     return JSON.parse(text)
   } catch {

@@ -4,7 +4,7 @@ import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { isAltered } from './body-as-it-came.js'
 import type { Database, EventConflictsTable } from './schema.js'
-import { eventInForm } from './stored-form.js'
+import { eventInForm, formOf } from './stored-form.js'
 
 /** A stored event with its bytes, and whose it is. */
 export interface StoredBody {
@@ -83,7 +83,7 @@ export async function rewriteBody(
   await trx
     .updateTable('events')
     .set({
-      normalized: event && JSON.stringify(event),
+      normalized: event && formOf(event),
       ...(why && { body, body_removed: why, body_removed_at: now, body_bytes: bytesBefore }),
     })
     .where('seq', '=', seq)

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
-import type { Database } from './schema.js'
-import { parseState, readHistory } from './sources.js'
+import type { Database, SourcesTable } from './schema.js'
+import { readHistory, type StateRow, stateOf } from './sources.js'
 import { eventInFormIfReadable } from './stored-form.js'
 
 /** A form has up to some kilobytes, and only so many are in memory at a time. */
@@ -40,15 +40,15 @@ export function readSourceForms(db: Kysely<Database>): Promise<ReadForms> {
   return readForms(async (beyond) => {
     const rows = await db
       .selectFrom('sources')
-      .select(['seq', 'environment', 'kind', 'source_id', 'state', 'history'])
+      .select(['seq', 'environment', 'kind', 'source_id', 'customer_id', 'newest_at', 'state', 'history'])
       .where('seq', '>', beyond)
       .orderBy('seq')
       .limit(ROWS_AT_ONCE)
       .execute()
-    return rows.map(({ seq, environment, kind, source_id: id, state, history }) => ({
-      seq,
-      name: `${kind} ${id} in ${environment}`,
-      isReadable: isReadableSource(state, history),
+    return rows.map((row) => ({
+      seq: row.seq,
+      name: `${row.kind} ${row.source_id} in ${row.environment}`,
+      isReadable: isReadableSource(row),
     }))
   })
 }
@@ -77,10 +77,10 @@ async function readForms(loadBeyond: (seq: number) => Promise<readonly Form[]>):
   }
 }
 
-function isReadableSource(state: string, history: string): boolean {
+function isReadableSource(row: StateRow & Pick<SourcesTable, 'history'>): boolean {
   try {
-    parseState(state)
-    readHistory({ history })
+    stateOf(row)
+    readHistory(row)
     return true
   } catch {
     return false
