@@ -5,7 +5,7 @@ import { createFinishErasures, type FinishErasures } from '../ingest/finish-eras
 import { createRefreshDue } from '../ingest/refresh-due.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
 import { recordingErasures, settleErasures } from '../ingest/settle-erasures.js'
-import { createBatchWriter } from '../ingest/write-batch.js'
+import { createBatchWriter } from '../ingest/commit.js'
 import { createRecompute, type RecomputeOptions, type RecomputeReport } from '../recompute/recompute.js'
 import type { RecomputePlan } from '../recompute/run.js'
 import { isStoreBroken } from '../store/connection.js'

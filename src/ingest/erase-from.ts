@@ -5,12 +5,12 @@ import type { Database } from '../store/schema.js'
 import { loadNamelessSeqs } from '../store/stored-bodies.js'
 import { reopenErasures } from '../store/unfinished-erasures.js'
 import { beginErasure } from './begin-erasure.js'
-import type { FoldedEvents } from './fold-sources.js'
+import type { FoldedBatch } from './fold-batch.js'
 import { scrubStored } from './scrub-stored.js'
 
 /** What is new in the batch, stored by now. */
 interface Written {
-  readonly folded: FoldedEvents
+  readonly folded: FoldedBatch
   readonly events: readonly NormalizedEvent[]
   readonly people: ErasedPeople
   readonly now: number

@@ -5,7 +5,7 @@ import type { ErasedPeople } from '../provider/known-people.js'
 import { redactEvent } from '../provider/redact-event.js'
 import { scrubEvent } from '../provider/scrub-event.js'
 import { withholdErased } from '../provider/withhold-erased.js'
-import type { FoldedEvents } from './fold-sources.js'
+import type { FoldedBatch } from './fold-batch.js'
 import type { PreparedDelivery } from './prepare.js'
 
 /**
@@ -15,7 +15,7 @@ import type { PreparedDelivery } from './prepare.js'
  */
 export function hideErased(
   deliveries: readonly PreparedDelivery[],
-  folded: FoldedEvents,
+  folded: FoldedBatch,
   people: ErasedPeople | null,
   now: number,
 ): ReadonlyMap<PreparedDelivery, PreparedDelivery> {
@@ -30,7 +30,7 @@ export function hideErased(
 }
 
 /** Whose the source is that an event belongs to, as it stands with the new events. */
-function ownersIn({ sources, changes }: FoldedEvents): (eventId: string) => string | null {
+function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => string | null {
   const owners = new Map(changes.map(({ key, after }) => [sourceKey(key), after?.customerId ?? null]))
   return (eventId) => {
     const source = sources.get(eventId) ?? null

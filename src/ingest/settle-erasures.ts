@@ -18,7 +18,7 @@ import type { RecordedDelivery } from './delivery.js'
 import { erasureEvent } from './erase.js'
 import { isErasure } from './erased-people.js'
 import { MANUAL_ENDPOINT } from './prepare.js'
-import type { WriteBatch } from './write-batch.js'
+import type { WriteBatch } from './commit.js'
 
 /*
  * Erasures are written down in a small file beside the database: it stays when a backup takes the database's place,

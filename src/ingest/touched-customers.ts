@@ -2,7 +2,7 @@ import type { SourceState } from '../entitlements/model.js'
 import { givesSameAccess } from '../entitlements/same-access.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
-import type { SourceChange } from './fold-sources.js'
+import type { SourceChange } from './fold-batch.js'
 import type { CauseOf } from './save-access.js'
 
 /** What may have changed a customer's access, and for which products it would have. */

@@ -23,7 +23,7 @@ import { keyOfSource, type MovedEvent, moveEvents } from '../store/group-rows.js
 import { deleteLinks, saveLinks } from '../store/payment-links.js'
 import { rewriteEvents, type StandingEvent, saysTheSame } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
-import { deleteSources, saveSources, sourceColumns, stateOf } from '../store/sources.js'
+import { deleteSources, replaceSources, sourceColumns, stateOf } from '../store/sources.js'
 import type { AccessDifference } from './access-difference.js'
 import { type Group, type GroupEvent, isSameLink, keyIn } from './group.js'
 
@@ -316,7 +316,7 @@ export async function applyGroup(
   await moveEvents(trx, moved)
   await saveLinks(trx, environment, links)
   await deleteLinks(trx, environment, unlinked)
-  await saveSources(
+  await replaceSources(
     trx,
     environment,
     sources.flatMap(({ folded }) => folded ?? []),

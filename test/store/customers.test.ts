@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { CustomerDetails } from '../../src/provider/event.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from '../../src/store/customer-facts.js'
 import { findCustomersByReference } from '../../src/store/customer-references.js'
-import { findCustomers, loadCustomers, markDeleted, saveCustomerFacts } from '../../src/store/customers.js'
+import { findCustomers, loadCustomers, saveCustomerFacts, type Telling } from '../../src/store/customers.js'
 import { NOON, paymentEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -12,11 +12,11 @@ const SILENT = paymentEvent().customer
 function telling(
   told: Partial<CustomerDetails>,
   event: Partial<Omit<CustomerTelling, 'customer'>> = {},
-): CustomerTelling {
-  return paymentEvent({ ...event, customer: { ...SILENT, ...told } })
+): Telling {
+  return { event: paymentEvent({ ...event, customer: { ...SILENT, ...told } }), isOfOwnSource: false }
 }
 
-async function storeThatLearnt(tellings: readonly CustomerTelling[]) {
+async function storeThatLearnt(tellings: readonly Telling[]) {
   const db = await temporaryStore()
   await db.transaction().execute((trx) => saveCustomerFacts(trx, 'live', tellings))
   return db

@@ -1,19 +1,20 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
+import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ErasedPeople } from '../provider/known-people.js'
-import { saveCustomerFacts } from '../store/customers.js'
+import { saveCustomerFacts, type Telling } from '../store/customers.js'
 import { type ErasedIds, loadErasedIds } from '../store/erased-ids.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq } from '../store/events.js'
 import type { Database } from '../store/schema.js'
+import { loadForms } from '../store/tellings-of-customer.js'
 import { dateActs } from './date-acts.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { eraseFrom } from './erase-from.js'
 import { erasedPeople, withErasuresOf } from './erased-people.js'
-import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
+import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { hideErased } from './hide-erased.js'
-import { markDeletions } from './mark-deletions.js'
 import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { saveAccess } from './save-access.js'
 import { type TouchedCustomers, whoIsTouched } from './touched-customers.js'
@@ -95,10 +96,10 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     const numbered = fresh.flatMap(({ normalized }, i) =>
       normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
     )
-    const folded = await foldIntoSources(trx, environment, numbered, inForce)
+    const folded = await foldBatch(trx, environment, numbered, inForce)
     const now = clock()
     const hidden = hideErased([...fresh, ...repeated], folded, people, now)
-    const shown = fresh.map((one) => hidden.get(one) ?? one)
+    const shown = hidden.size === 0 ? fresh : fresh.map((one) => hidden.get(one) ?? one)
     const events = eventsOf(shown)
     const rows = shown.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
@@ -111,8 +112,7 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
       ),
     )
 
-    await saveCustomerFacts(trx, environment, events)
-    await markDeletions(trx, environment, events)
+    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, folded))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     if (people !== null) await eraseFrom(trx, environment, { folded, events, people, now })
@@ -122,6 +122,25 @@ export function createBatchWriter({ db, policy, clock }: BatchWriterDeps): Write
     ]
     return { deliveries, customerIds: answersOf }
   }
+}
+
+/** What the new events tell of customers, and stored ones whose source has come to be another customer's. */
+async function tellingsIn(
+  trx: Transaction<Database>,
+  events: readonly NormalizedEvent[],
+  { sources, changes }: FoldedBatch,
+): Promise<readonly Telling[]> {
+  const owners = new Map(changes.map(({ key, after }) => [sourceKey(key), after?.customerId ?? null]))
+  const tellings = events.map((event): Telling => {
+    const source = sources.get(event.id) ?? null
+    const owner = source === null ? null : owners.get(sourceKey(source))
+    return { event, isOfOwnSource: owner === event.customerId }
+  })
+  const strangers = await loadForms(
+    trx,
+    changes.flatMap((change) => change.strangers),
+  )
+  return [...tellings, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
 }
 
 /** Tells what is new from what is stored already, or comes twice in this batch: the first one stands. */
@@ -146,7 +165,7 @@ function eventsOf(deliveries: readonly PreparedDelivery[]): NormalizedEvent[] {
   return deliveries.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
 }
 
-function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedEvents): NewEvent {
+function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedBatch): NewEvent {
   if (!normalized.ok) {
     return { ...delivered, disposition: 'quarantined', reason: normalized.reason, event: null, source: null }
   }
