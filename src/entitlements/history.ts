@@ -183,6 +183,13 @@ export function unpackHistory(history: string): HistoryEvent[] | null {
   }
 }
 
+/** The numbers of its events alone; null where the text is no history, or of another version. */
+export function seqsInHistory(history: string): readonly number[] | null {
+  const [version, ...lines] = history.split('\n')
+  const seqs = lines.map((line) => Number.parseInt(line, 10))
+  return version === VERSION && seqs.every(Number.isSafeInteger) ? seqs : null
+}
+
 /** @throws {SyntaxError} where a status is damaged */
 function eventsIn(lines: readonly string[]): HistoryEvent[] | null {
   const events: HistoryEvent[] = []

@@ -1,5 +1,6 @@
 import type { Transaction } from 'kysely'
 import { type Derived, derive } from '../entitlements/derive.js'
+import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.js'
@@ -7,16 +8,16 @@ import { isLatchkeyError, type LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
   type GroupRow,
+  keyOfSource,
   loadGroupRows,
-  loadGroupRowsOf,
-  loadSourceKeysOf,
   loadSourceRows,
+  loadSourceRowsOf,
   nameOfSource,
   type SourceRow,
 } from '../store/group-rows.js'
 import { loadLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
-import { eventInForm } from '../store/stored-form.js'
+import { eventInForm, eventsInForms } from '../store/stored-form.js'
 import type { NotRead, ReadAgain } from './read-again.js'
 
 /** An event of a group, as it is stored and as it is read now. */
@@ -57,6 +58,8 @@ export interface Group {
   readonly frozen: ReadonlySet<string>
   /** Payments of which the stored link counts, though none of these events says so: one elsewhere may. */
   readonly doubted: readonly string[]
+  /** Whether the history of each source names all of its events: otherwise it may have others. */
+  readonly isListed: boolean
 }
 
 /** What a group is read with. */
@@ -85,102 +88,81 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
   const events = new Map<number, GroupEvent>()
   const sources = new Map<string, SourceRow>()
   const links = new Map<string, PaymentLink>()
-  const keys = new Set<string>()
-  const payments = new Set<string>()
-  const customers = new Set<string>()
-  let newRows = [...(seeds.rows ?? [])]
-  let newSources: SourceKey[] = []
-  let newPayments: string[] = []
-  let newCustomers: string[] = []
+  /** By number, the source whose history names the event. */
+  const listed = new Map<number, string>()
+  const rows = frontier(({ seq }: GroupRow) => seq, seeds.rows)
+  const keys = frontier(sourceKey, seeds.sources)
+  const payments = frontier((id: string) => id, seeds.paymentIds)
+  const customers = frontier((id: string) => id, seeds.customerIds)
 
-  const addSource = (key: SourceKey | null): void => {
-    if (key === null || keys.has(sourceKey(key))) return
-    keys.add(sourceKey(key))
-    newSources.push(key)
-  }
-  const addPayment = (paymentId: string): void => {
-    if (payments.has(paymentId)) return
-    payments.add(paymentId)
-    newPayments.push(paymentId)
-  }
-  const addCustomer = (customerId: string | null): void => {
-    if (customerId === null || customers.has(customerId)) return
-    customers.add(customerId)
-    newCustomers.push(customerId)
-  }
   const addReading = (event: NormalizedEvent): void => {
     // What was done by hand belongs to its customer, be it to a source of theirs or to none.
-    if (event.subject === 'manual') addCustomer(event.customerId)
+    if (event.subject === 'manual') customers.add(event.customerId)
     if (event.subject !== 'payment' && event.subject !== 'subscription') return
-    if (event.subscriptionId !== null) addSource({ kind: 'subscription', id: event.subscriptionId })
-    if (event.paymentId !== null) addPayment(event.paymentId)
+    if (event.customerId !== null) customers.add(event.customerId)
+    if (event.subscriptionId !== null) keys.add({ kind: 'subscription', id: event.subscriptionId })
+    if (event.paymentId !== null) payments.add(event.paymentId)
   }
-  const addRows = async (rows: readonly GroupRow[]): Promise<void> => {
-    const fresh = new Map(rows.filter(({ seq }) => !events.has(seq)).map((row) => [row.seq, row]))
-    const read = await readAgain([...fresh.values()])
-    for (const row of fresh.values()) {
-      const event = readingsOf(row, read.get(row.seq) ?? null)
-      events.set(row.seq, event)
-      addSource(keyIn(row))
+  const addRows = async (found: readonly GroupRow[]): Promise<void> => {
+    const again = await readAgain(found)
+    for (const event of groupEvents(found, again)) {
+      events.set(event.row.seq, event)
+      const key = keyIn(event.row)
+      if (key !== null) keys.add(key)
       if (event.before !== null) addReading(event.before)
       if (event.after !== null && event.after !== event.before) addReading(event.after)
     }
   }
-  const addSourceRows = (rows: readonly SourceRow[]): void => {
-    for (const row of rows) {
-      sources.set(nameOfSource(row), row)
-      addCustomer(row.customer_id)
-    }
+  const addSources = (found: readonly SourceRow[]): number[] =>
+    found.flatMap((row) => {
+      const name = nameOfSource(row)
+      if (sources.has(name)) return []
+      sources.set(name, row)
+      keys.add(keyOfSource(row))
+      if (row.customer_id !== null) customers.add(row.customer_id)
+      const seqs = seqsInHistory(row.history) ?? []
+      for (const seq of seqs) listed.set(seq, name)
+      return seqs
+    })
+  const addEvents = async (seqs: Iterable<number>): Promise<void> => {
+    const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq))
+    for (const row of await loadGroupRows(trx, unknown)) rows.add(row)
   }
-  const ledTo = (nodes: readonly string[]): Promise<readonly GroupRow[]> => {
-    const seqs = new Set(nodes.flatMap((node) => [...leadingTo(node)]))
-    return loadGroupRows(
-      trx,
-      [...seqs].filter((seq) => !events.has(seq)),
-    )
-  }
+  const ledTo = (nodes: readonly string[]): number[] => nodes.flatMap((node) => [...leadingTo(node)])
 
-  for (const key of seeds.sources ?? []) addSource(key)
-  for (const id of seeds.paymentIds ?? []) addPayment(id)
-  for (const id of seeds.customerIds ?? []) addCustomer(id)
   let derived = EMPTY
   let derivedOf = -1
   for (;;) {
-    if (newRows.length > 0) {
-      const rows = newRows
-      newRows = []
-      await addRows(rows)
-    } else if (newPayments.length > 0) {
-      const ids = newPayments
-      newPayments = []
-      for (const [id, link] of await loadLinks(trx, environment, ids)) links.set(id, link)
-      for (const id of ids) {
-        const link = links.get(id)
-        addSource(
-          link === undefined ? { kind: 'payment', id } : { kind: 'subscription', id: link.subscriptionId },
-        )
-      }
-      newRows = [...(await ledTo(ids.map(paymentNode)))]
-    } else if (newSources.length > 0) {
-      const found = newSources
-      newSources = []
-      const rows = await loadGroupRowsOf(trx, environment, found)
-      addSourceRows(await loadSourceRows(trx, environment, found))
-      newRows = [...rows, ...(await ledTo(found.map(sourceNode)))]
-    } else if (newCustomers.length > 0) {
-      const ids = newCustomers
-      newCustomers = []
-      for (const key of await loadSourceKeysOf(trx, environment, ids)) addSource(key)
-      newRows = [...(await ledTo(ids.map(customerNode)))]
-    } else {
-      if (derivedOf !== events.size) derived = deriveFrom(events, links, told, policy)
-      derivedOf = events.size
-      for (const { state } of derived.sources.values()) {
-        addSource({ kind: state.kind, id: state.id })
-        addCustomer(state.customerId)
-      }
-      if (newCustomers.length + newSources.length === 0) break
+    const newRows = rows.take()
+    if (newRows.length > 0) await addRows(newRows)
+    const newCustomers = customers.take()
+    const owned = addSources(await loadSourceRowsOf(trx, environment, newCustomers))
+    const newPayments = payments.take()
+    for (const [id, link] of await loadLinks(trx, environment, newPayments)) links.set(id, link)
+    for (const id of newPayments) {
+      const link = links.get(id)
+      keys.add(
+        link === undefined ? { kind: 'payment', id } : { kind: 'subscription', id: link.subscriptionId },
+      )
     }
+    const newKeys = keys.take()
+    const missing = newKeys.filter((key) => !sources.has(sourceKey(key)))
+    const named = addSources(await loadSourceRows(trx, environment, missing))
+    await addEvents([
+      ...owned,
+      ...named,
+      ...ledTo(newCustomers.map(customerNode)),
+      ...ledTo(newPayments.map(paymentNode)),
+      ...ledTo(newKeys.map(sourceNode)),
+    ])
+    if ([rows, customers, payments, keys].some(({ isEmpty }) => !isEmpty())) continue
+    if (derivedOf !== events.size) derived = deriveFrom(events, links, told, policy)
+    derivedOf = events.size
+    for (const { state } of derived.sources.values()) {
+      keys.add({ kind: state.kind, id: state.id })
+      if (state.customerId !== null) customers.add(state.customerId)
+    }
+    if (keys.isEmpty() && customers.isEmpty()) break
   }
 
   const inOrder = [...events.values()].sort((a, b) => a.row.seq - b.row.seq)
@@ -188,28 +170,65 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
     environment,
     events: inOrder,
     sources,
-    customerIds: customers,
+    customerIds: customers.known,
     links,
     derived,
     frozen: frozenIn(inOrder),
     doubted: doubtedAmong(links, told, inOrder, derived),
+    isListed: inOrder.every(({ row }) => {
+      const key = keyIn(row)
+      return key === null || listed.get(row.seq) === sourceKey(key)
+    }),
   }
 }
 
-function readingsOf(row: GroupRow, again: GroupEvent['again']): GroupEvent {
-  const { before, unreadable } = storedReading(row)
-  if (again?.kind !== 'read') return { row, before, after: before, again, unreadable }
-  const after = again.normalized.ok ? again.normalized.event : null
-  return { row, before, after, again, unreadable: null }
+/** What a group has so far, each thing once, and what of it has not been looked up yet. */
+function frontier<T, Name>(nameOf: (one: T) => Name, first: readonly T[] = []) {
+  const known = new Set<Name>()
+  let waiting: T[] = []
+  const add = (one: T): void => {
+    const name = nameOf(one)
+    if (known.has(name)) return
+    known.add(name)
+    waiting.push(one)
+  }
+  for (const one of first) add(one)
+  return {
+    known,
+    add,
+    isEmpty: () => waiting.length === 0,
+    take(): readonly T[] {
+      const taken = waiting
+      waiting = []
+      return taken
+    },
+  }
+}
+
+function groupEvents(
+  rows: readonly GroupRow[],
+  again: ReadonlyMap<number, NonNullable<GroupEvent['again']>>,
+): readonly GroupEvent[] {
+  const forms = rows.flatMap(({ normalized }) => normalized ?? [])
+  const read = eventsInForms(forms.join(','), forms.length)
+  let i = 0
+  return rows.map((row) => {
+    const form = row.normalized === null ? null : (read?.[i++] ?? null)
+    const stored =
+      row.normalized === null || form !== null ? { before: form, unreadable: null } : storedReading(row)
+    const one = again.get(row.seq) ?? null
+    if (one?.kind !== 'read') return { row, ...stored, after: stored.before, again: one }
+    const after = one.normalized.ok ? one.normalized.event : null
+    return { row, before: stored.before, after, again: one, unreadable: null }
+  })
 }
 
 function storedReading({
   normalized,
   event_id: eventId,
 }: GroupRow): Pick<GroupEvent, 'before' | 'unreadable'> {
-  if (normalized === null) return { before: null, unreadable: null }
   try {
-    return { before: eventInForm(normalized, eventId), unreadable: null }
+    return { before: eventInForm(String(normalized), eventId), unreadable: null }
   } catch (error) {
     if (!isLatchkeyError(error, 'store_unavailable')) throw error
     return { before: null, unreadable: error }

@@ -1,25 +1,28 @@
 import type { Kysely, Transaction } from 'kysely'
+import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
+import type { EventFilter } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
 import { isChange } from '../ingest/save-access.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { loadAllChanges } from '../store/changes.js'
 import { ENVIRONMENTS } from '../store/environments.js'
-import { isMeant, walkEvents } from '../store/event-walk.js'
+import { glanceAtEvents, isMeant } from '../store/event-walk.js'
 import {
   type EventPlace,
   type GroupRow,
   loadCustomersWithoutSources,
   loadGroupRows,
+  loadGroupRowsBeyond,
+  loadHistories,
   loadPlaces,
   loadPlacesOf,
-  loadSourcesWithoutEvents,
+  type SourceHistory,
 } from '../store/group-rows.js'
 import { clearJob, type ReplayCounts } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
-import { loadSeqsBeyond } from '../store/stored-bodies.js'
 import { eventInFormIfReadable } from '../store/stored-form.js'
 import { type EventGlimpse, erasuresMark, replacePeople } from '../store/tellings.js'
 import { type AccessDifference, type DifferenceSummary, summaryOf } from './access-difference.js'
@@ -43,7 +46,15 @@ import {
 } from './group.js'
 import { askNext, nothingTold, type Told, textOfTelling, toldOf } from './people.js'
 import { readAgain, type TakenIds } from './read-again.js'
-import { beginRun, noteConcerned, noteDone, type RecomputePlan, type Run, saveRun } from './run.js'
+import {
+  beginRun,
+  createSeqSet,
+  noteConcerned,
+  noteDone,
+  type RecomputePlan,
+  type Run,
+  saveRun,
+} from './run.js'
 
 export interface RecomputeReport {
   /** Of a replay. */
@@ -82,11 +93,9 @@ export interface Pace {
 const PACE: Pace = { seeds: 64, eventsPerTurn: 400, eventsPerSave: 20_000 }
 
 const SAMPLE_SIZE = 10
-const SEQS_AT_ONCE = 2_000
-/** How many times as many events a stretch may have as are meant of it. */
-const STRETCH = 4
+const PLACES_AT_ONCE = 2_000
+const HISTORIES_AT_ONCE = 500
 const CHANGES_AT_ONCE = 1_000
-const ORPHANS_AT_ONCE = 500
 /** Customers and payments about which all events are asked at once: bounds the memory. */
 const CONCERNED_AT_ONCE = 10_000
 const GLIMPSES_AT_ONCE = 1_000
@@ -116,7 +125,7 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
   ) => {
     const run = await beginRun(db, plan)
     const settling = createSettling(run, { clock, onDifference })
-    const inTurn = async <T>(work: (trx: Transaction<Database>) => Promise<T>): Promise<T> => {
+    const once = async <T>(work: (trx: Transaction<Database>) => Promise<T>): Promise<T> => {
       const result = await db.transaction().execute(work)
       onProgress(run.job.reached, run.job.newest)
       if (await isStopping()) {
@@ -126,14 +135,21 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
       }
       return result
     }
+    const inTurn: InTurn = async (work) => {
+      const result = await once(work)
+      if (!settling.asksForUnlisted()) return result
+      await findUnlisted(run, settling, once)
+      settling.noteUnlisted([])
+      return once(work)
+    }
 
     await inTurn(async () => {})
-    for await (const { seqs, last } of walk(db, run)) {
-      let left = seqs
-      while (left.length > 0) left = await inTurn((trx) => takeTurn(trx, run, settling, left, pace))
-      run.job = { ...run.job, reached: last }
+    const { scope } = run.job
+    const walk = isList(scope) ? walkAll(run, scope, pace.seeds) : walkFiltered(run, scope, pace.seeds)
+    while (run.job.reached < run.job.newest) {
+      await inTurn((trx) => takeTurn(trx, run, settling, walk, pace))
     }
-    if (Array.isArray(run.job.scope)) await sweep(run.job.scope, settling, inTurn)
+    if (isList(scope)) await sweep(scope, settling, inTurn)
     for (const environment of ENVIRONMENTS) await askAgain(run, environment, settling, inTurn)
 
     const access = await accessReport(db, run, settling, sampleSize ?? SAMPLE_SIZE)
@@ -146,27 +162,49 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
 
 type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>
 
-/** The events that are meant, some at a time, in the order of arrival. */
-async function* walk(
-  db: Kysely<Database>,
-  { job, isDone }: Run,
-): AsyncGenerator<{ readonly seqs: readonly number[]; readonly last: number }> {
-  const { scope, newest } = job
-  const toDo = (seqs: readonly number[]) => seqs.filter((seq) => seq <= newest && !isDone(seq))
-  if (!isList(scope)) {
-    const steps = walkEvents(db, scope, { order: 'oldest first', beyond: job.reached })
-    for await (const { matching, last } of steps) {
-      yield { seqs: toDo(matching), last: Math.min(last, newest) }
-      if (last >= newest) return
-    }
-    return
+interface Walk {
+  /** The next events that are meant and not done. */
+  read(trx: Transaction<Database>): Promise<readonly GroupRow[]>
+  /** Goes on beyond them. */
+  advance(): void
+}
+
+function walkAll(run: Run, scope: readonly Environment[], limit: number): Walk {
+  let next = 0
+  return {
+    async read(trx) {
+      const { reached, newest } = run.job
+      const rows = await loadGroupRowsBeyond(trx, reached, newest, limit)
+      next = rows.length < limit ? newest : (rows.at(-1)?.seq ?? newest)
+      return rows.filter(({ seq, environment }) => scope.includes(environment) && !run.isDone(seq))
+    },
+    advance() {
+      run.job = { ...run.job, reached: next }
+    },
   }
-  let reached = job.reached
-  while (reached < newest) {
-    const rows = await loadSeqsBeyond(db, reached, newest, SEQS_AT_ONCE)
-    reached = rows.at(-1)?.seq ?? newest
-    const own = rows.filter(({ environment }) => scope.includes(environment))
-    yield { seqs: toDo(own.map(({ seq }) => seq)), last: reached }
+}
+
+function walkFiltered(run: Run, filter: EventFilter, limit: number): Walk {
+  const { newest } = run.job
+  let seen = run.job.reached
+  let waiting: readonly number[] = []
+  return {
+    async read(trx) {
+      if (waiting.length === 0) {
+        const glances = await glanceAtEvents(trx, filter, 'oldest first', seen)
+        seen = Math.min(glances.at(-1)?.seq ?? newest, newest)
+        waiting = glances.filter((one) => one.seq <= newest && isMeant(one, filter)).map(({ seq }) => seq)
+      }
+      return loadGroupRows(
+        trx,
+        waiting.slice(0, limit).filter((seq) => !run.isDone(seq)),
+      )
+    },
+    advance() {
+      const last = waiting[limit - 1]
+      waiting = waiting.slice(limit)
+      run.job = { ...run.job, reached: waiting.length > 0 && last !== undefined ? last : seen }
+    },
   }
 }
 
@@ -174,48 +212,42 @@ function isList(scope: RecomputePlan['scope']): scope is readonly Environment[] 
   return Array.isArray(scope)
 }
 
-/** @returns what is left of them for the next turn */
 async function takeTurn(
   trx: Transaction<Database>,
   run: Run,
   settling: Settling,
-  seqs: readonly number[],
+  walk: Walk,
   pace: Pace,
-): Promise<readonly number[]> {
-  let taken = 0
+): Promise<void> {
   let events = 0
-  while (taken < seqs.length && events < pace.eventsPerTurn) {
-    const some = seqs.slice(taken, taken + pace.seeds)
-    taken += some.length
-    const places = await placesOf(
-      trx,
-      some.filter((seq) => !run.isDone(seq)),
-    )
+  while (events < pace.eventsPerTurn && run.job.reached < run.job.newest) {
+    const rows = await walk.read(trx)
     for (const environment of ENVIRONMENTS) {
-      const own = places.filter((place) => place.environment === environment)
-      if (own.length > 0) events += await settling.settle(trx, environment, await seedsAt(trx, own))
+      const own = rows.filter((row) => row.environment === environment && !run.isDone(row.seq))
+      if (own.length > 0) events += await settling.settle(trx, environment, { rows: own })
     }
+    if (settling.asksForUnlisted()) break
+    walk.advance()
   }
-  run.job = { ...run.job, reached: seqs[taken - 1] ?? run.job.reached }
   await settling.saveIfDue(trx, pace.eventsPerSave)
-  return seqs.slice(taken)
 }
 
-/** Most follow one another: then they are read as a stretch. */
-async function placesOf(trx: Transaction<Database>, seqs: readonly number[]): Promise<readonly EventPlace[]> {
-  const [first, last] = [seqs[0], seqs.at(-1)]
-  if (first === undefined || last === undefined) return []
-  const span = last - first + 1
-  if (span > STRETCH * seqs.length) return loadPlacesOf(trx, seqs)
-  const meant = new Set(seqs)
-  return (await loadPlaces(trx, first - 1, last, span)).filter(({ seq }) => meant.has(seq))
-}
-
-/** Of an event with a source, the source leads to it. */
-async function seedsAt(trx: Transaction<Database>, places: readonly EventPlace[]): Promise<Seeds> {
-  const sources = places.flatMap((place) => keyIn(place) ?? [])
-  const sourceless = places.filter((place) => keyIn(place) === null).map(({ seq }) => seq)
-  return { sources, rows: await loadGroupRows(trx, sourceless) }
+/** Finds the events that no source's history names, though they belong to one: only damage makes any. */
+async function findUnlisted({ job: { newest } }: Run, settling: Settling, inTurn: InTurn): Promise<void> {
+  const listed = createSeqSet()
+  let source: number | undefined = Number.MIN_SAFE_INTEGER
+  while (source !== undefined) {
+    const after: number = source
+    const rows = await inTurn((trx) => loadHistories(trx, after, HISTORIES_AT_ONCE))
+    for (const { history } of rows) for (const seq of seqsInHistory(history) ?? []) listed.add(seq)
+    source = rows.at(-1)?.seq
+  }
+  for (let reached = 0; reached < newest; ) {
+    const after = reached
+    const places = await inTurn((trx) => loadPlaces(trx, after, newest, PLACES_AT_ONCE))
+    settling.noteUnlisted(places.filter(({ seq }) => !listed.has(seq)))
+    reached = places.at(-1)?.seq ?? newest
+  }
 }
 
 /** What no event leads to: sources without events, and entitlements of customers without sources. */
@@ -224,24 +256,25 @@ async function sweep(
   { settle, saveIfDue }: Settling,
   inTurn: InTurn,
 ): Promise<void> {
-  let source: number | null = Number.MIN_SAFE_INTEGER
-  while (source !== null) {
+  let source: number | undefined = Number.MIN_SAFE_INTEGER
+  while (source !== undefined) {
     const after: number = source
     source = await inTurn(async (trx) => {
-      const { found, next } = await loadSourcesWithoutEvents(trx, after, ORPHANS_AT_ONCE)
+      const found = await loadHistories(trx, after, HISTORIES_AT_ONCE)
+      const sources = await withoutEvents(trx, found)
       for (const environment of environments) {
-        const sources = found.filter((one) => one.environment === environment)
-        if (sources.length > 0) await settle(trx, environment, { sources })
+        const own = sources.filter((one) => one.environment === environment)
+        if (own.length > 0) await settle(trx, environment, { sources: own })
       }
       await saveIfDue(trx)
-      return next
+      return found.at(-1)?.seq
     })
   }
   let customer: Awaited<ReturnType<typeof loadCustomersWithoutSources>>['next'] = null
   do {
     const after: typeof customer = customer
     customer = await inTurn(async (trx) => {
-      const { found, next } = await loadCustomersWithoutSources(trx, after, ORPHANS_AT_ONCE)
+      const { found, next } = await loadCustomersWithoutSources(trx, after, HISTORIES_AT_ONCE)
       for (const environment of environments) {
         const own = found.filter((one) => one.environment === environment)
         const customerIds = own.map(({ customerId }) => customerId)
@@ -251,6 +284,19 @@ async function sweep(
       return next
     })
   } while (customer !== null)
+}
+
+/** Those to which the first event that their history names does not belong: to the others, their events have led. */
+async function withoutEvents(
+  trx: Transaction<Database>,
+  sources: readonly SourceHistory[],
+): Promise<readonly SourceHistory[]> {
+  const first = sources.map(({ history }) => seqsInHistory(history)?.[0] ?? 0)
+  const places = new Map((await loadPlacesOf(trx, first)).map((place) => [place.seq, place]))
+  return sources.filter(({ environment, kind, id }, i) => {
+    const place = places.get(first[i] ?? 0)
+    return place?.environment !== environment || place.source_kind !== kind || place.source_id !== id
+  })
 }
 
 /** Asks all events of an environment again about whom and what is concerned. */
@@ -305,6 +351,9 @@ interface Settling {
   ask(trx: Transaction<Database>, told: Told): Promise<boolean>
   settlePeople(trx: Transaction<Database>, told: Told, people: Told['people']): Promise<void>
   saveIfDue(trx: Transaction<Database>, eventsPerSave?: number): Promise<void>
+  /** Whether a group was left as it is until it is known which events of its sources no history names. */
+  asksForUnlisted(): boolean
+  noteUnlisted(places: readonly EventPlace[]): void
   differences(): Iterable<AccessDifference>
   customersAhead(): readonly CustomerAhead[]
   /** @throws {LatchkeyError} `store_unavailable`: what could not be read, and was not named as a difference */
@@ -330,6 +379,8 @@ function createSettling(
   const accessOf = new Map<string, readonly AccessDifference[]>()
   const ahead = new Map<string, CustomerAhead>()
   const leading = new Map<string, Set<number>>()
+  /** Of events that no history names. */
+  let unlisted: 'unknown' | 'asked for' | 'known' = 'unknown'
 
   const isToRead = (row: GroupRow): boolean =>
     row.seq <= newest &&
@@ -378,12 +429,14 @@ function createSettling(
     noteLeading(group, differences)
   }
 
+  function leadTo(environment: Environment, node: string, seq: number): void {
+    const name = `${environment} ${node}`
+    leading.set(name, (leading.get(name) ?? new Set()).add(seq))
+  }
+
   /** What the next groups are to know of these events, since it is written nowhere. */
   function noteLeading(group: Group, { readings, moved, sources }: GroupDifferences): void {
-    const lead = (node: string, seq: number): void => {
-      const name = `${group.environment} ${node}`
-      leading.set(name, (leading.get(name) ?? new Set()).add(seq))
-    }
+    const lead = (node: string, seq: number) => leadTo(group.environment, node, seq)
     const leadToPlace = (was: SourceKey | null, is: SourceKey | null, seq: number): void => {
       if (is !== null && (was === null || sourceKey(was) !== sourceKey(is))) lead(sourceNode(is), seq)
     }
@@ -418,6 +471,10 @@ function createSettling(
         leadingTo: (node) => leading.get(`${environment} ${node}`) ?? [],
       })
       const differences = await compareGroup(trx, group, now)
+      if (unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
+        unlisted = 'asked for'
+        return 0
+      }
       for (const { error, isNamed } of differences.unreadable) {
         if (onDifference === undefined || !isNamed) unreadable.push(error)
       }
@@ -460,6 +517,14 @@ function createSettling(
       await saveRun(trx, run)
       isWritten = false
       events = 0
+    },
+    asksForUnlisted: () => unlisted === 'asked for',
+    noteUnlisted(places) {
+      unlisted = 'known'
+      for (const { seq, environment, ...place } of places) {
+        const key = keyIn(place)
+        if (key !== null) leadTo(environment, sourceNode(key), seq)
+      }
     },
     differences: function* () {
       for (const changes of accessOf.values()) yield* changes

@@ -193,7 +193,7 @@ export interface SeqSet {
 const BITS = 32
 const WORDS_PER_CHUNK = 1_024
 
-function createSeqSet(): SeqSet {
+export function createSeqSet(): SeqSet {
   const chunks = new Map<number, Uint32Array>()
   const place = (seq: number): [number, number, number] => {
     const word = Math.floor(seq / BITS)

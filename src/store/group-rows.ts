@@ -37,10 +37,24 @@ export function loadGroupRows(db: Kysely<Database>, seqs: readonly number[]): Pr
   )
 }
 
+/** The next events, in the order of arrival. */
+export async function loadGroupRowsBeyond(
+  db: Kysely<Database>,
+  beyond: number,
+  end: number,
+  limit: number,
+): Promise<readonly GroupRow[]> {
+  const { rows } = await sql<GroupRow>`
+    select ${COLUMNS} from events where seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(
+    db,
+  )
+  return rows
+}
+
 /** Which source an event belongs to. */
 export type EventPlace = Pick<GroupRow, 'seq' | 'environment' | 'source_kind' | 'source_id'>
 
-/** The places of the next events, in the order of arrival. */
+/** The same of the next events, in the order of arrival. */
 export async function loadPlaces(
   db: Kysely<Database>,
   beyond: number,
@@ -63,23 +77,6 @@ export function loadPlacesOf(db: Kysely<Database>, seqs: readonly number[]): Pro
   return selectPlaces(
     db,
     seqs.map((seq) => [seq]),
-  )
-}
-
-const selectOfSources = bulkLookup(
-  ['environment', 'source_kind', 'source_id'],
-  (isTold) => sql<GroupRow>`select ${COLUMNS} from events where ${isTold}`,
-)
-
-/** All events of these sources, in no order. */
-export function loadGroupRowsOf(
-  db: Kysely<Database>,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<readonly GroupRow[]> {
-  return selectOfSources(
-    db,
-    keys.map(({ kind, id }) => [environment, kind, id]),
   )
 }
 
@@ -106,15 +103,15 @@ export function loadSourceRows(
 
 const selectSourcesOf = bulkLookup(
   ['environment', 'customer_id'],
-  (isTold) => sql<SourceKey>`select kind, source_id as id from sources where ${isTold}`,
+  (isTold) => sql<SourceRow>`select ${SOURCE_COLUMNS} from sources where ${isTold}`,
 )
 
-/** Which sources are stored as of these customers. */
-export function loadSourceKeysOf(
+/** The sources that are stored as of these customers. */
+export function loadSourceRowsOf(
   db: Kysely<Database>,
   environment: Environment,
   customerIds: readonly string[],
-): Promise<readonly SourceKey[]> {
+): Promise<readonly SourceRow[]> {
   return selectSourcesOf(
     db,
     customerIds.map((id) => [environment, id]),
@@ -165,30 +162,21 @@ export interface Orphans<Found, Cursor> {
   readonly next: Cursor | null
 }
 
-/** Sources of which no event is stored. */
-export async function loadSourcesWithoutEvents(
+/** A source's key, and what its events are found by. */
+export type SourceHistory = Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'kind' | 'history'> & {
+  readonly id: string
+}
+
+/** The next sources, in the order of their numbers. */
+export async function loadHistories(
   db: Kysely<Database>,
   after: number,
   limit: number,
-): Promise<Orphans<SourceKey & { readonly environment: Environment }, number>> {
-  const { rows } = await sql<{
-    seq: number
-    environment: Environment
-    kind: SourceKey['kind']
-    id: string
-    has_events: number
-  }>`
-    select seq, environment, kind, source_id as id, exists (
-      select 1 from events where events.environment = sources.environment
-        and events.source_kind = sources.kind and events.source_id = sources.source_id
-    ) as has_events
-    from sources where seq > ${after} order by seq limit ${limit}`.execute(db)
-  return {
-    found: rows
-      .filter((row) => !row.has_events)
-      .map(({ environment, kind, id }) => ({ environment, kind, id })),
-    next: rows.at(-1)?.seq ?? null,
-  }
+): Promise<readonly SourceHistory[]> {
+  const { rows } = await sql<SourceHistory>`
+    select seq, environment, kind, source_id as id, history from sources
+    where seq > ${after} order by seq limit ${limit}`.execute(db)
+  return rows
 }
 
 interface CustomerKey {

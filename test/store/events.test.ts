@@ -11,7 +11,6 @@ import {
   type NewEvent,
   setDispositions,
 } from '../../src/store/events.js'
-import { loadGroupRowsOf } from '../../src/store/group-rows.js'
 import type { Database } from '../../src/store/schema.js'
 import { eventInForm } from '../../src/store/stored-form.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
@@ -20,7 +19,8 @@ import { temporaryStore } from './temporary-store.js'
 /** By `sourceKey`, what the events of each source say. */
 async function eventsOfSources(db: Kysely<Database>, environment: Environment, keys: readonly SourceKey[]) {
   const found = new Map<string, NormalizedEvent[]>(keys.map((key) => [sourceKey(key), []]))
-  for (const row of await loadGroupRowsOf(db, environment, keys)) {
+  const rows = await db.selectFrom('events').selectAll().where('environment', '=', environment).execute()
+  for (const row of rows) {
     const key = { kind: row.source_kind, id: row.source_id } as SourceKey
     found.get(sourceKey(key))?.push(eventInForm(String(row.normalized), row.event_id))
   }
