@@ -222,7 +222,12 @@ function foldTouched(
 }
 
 /** The stored events that came to a source. */
-function movedTo({ key, saved, stored, isMoved }: TouchedSource): readonly { seq: number; source: SourceKey }[] {
+function movedTo({
+  key,
+  saved,
+  stored,
+  isMoved,
+}: TouchedSource): readonly { seq: number; source: SourceKey }[] {
   if (!isMoved) return []
   const before = new Set(saved === undefined ? [] : readHistory(saved).map(({ seq }) => seq))
   return stored.flatMap(({ seq }) => (before.has(seq) ? [] : [{ seq, source: key }]))

@@ -1,8 +1,8 @@
 import type { NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { CANONICAL_TYPE_OF_V2, type ManualEventType } from '../provider/event-types.js'
+import type { CommittedBatch, WrittenDelivery } from './commit.js'
 import type { Receipt } from './delivery.js'
 import type { TouchedCustomers } from './touched-customers.js'
-import type { CommittedBatch, WrittenDelivery } from './commit.js'
 
 /** What an operator should know of one committed delivery: ids and types, never a body or a person. */
 export type Remark = { readonly endpoint: string; readonly eventId: string } & (

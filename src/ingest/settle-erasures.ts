@@ -14,11 +14,11 @@ import {
 import { keepFingerprintKey } from '../store/fingerprint-key.js'
 import { loadErasureActs } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
+import type { WriteBatch } from './commit.js'
 import type { RecordedDelivery } from './delivery.js'
 import { erasureEvent } from './erase.js'
 import { isErasure } from './erased-people.js'
 import { MANUAL_ENDPOINT } from './prepare.js'
-import type { WriteBatch } from './commit.js'
 
 /*
  * Erasures are written down in a small file beside the database: it stays when a backup takes the database's place,

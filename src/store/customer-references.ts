@@ -144,8 +144,8 @@ export function storeReferences(
 /** The references that an event carries. */
 export function referencesIn(telling: CustomerTelling): readonly Reference[] {
   return toldFacts(telling).flatMap(([name, value]) =>
-      isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
-    )
+    isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
+  )
 }
 
 function referencesOf(

@@ -103,7 +103,8 @@ export async function saveCustomerFacts(
     let { facts, deletedAt } = known
     for (const { event, isOfOwnSource } of own) {
       facts = addFacts(facts, event, !isOfOwnSource)
-      if (event.type === 'customer.deleted') deletedAt = Math.max(deletedAt ?? event.createdAt, event.createdAt)
+      if (event.type === 'customer.deleted')
+        deletedAt = Math.max(deletedAt ?? event.createdAt, event.createdAt)
       for (const { name, value } of referencesIn(event)) {
         if (known.facts[name]?.value !== value) {
           references.push({ environment, name, value, customer_id: customerId })
@@ -112,7 +113,8 @@ export async function saveCustomerFacts(
     }
     const since = firstReplaced(known.facts, facts)
     if (since !== null) {
-      for (const event of await loadTellings(trx, environment, customerId, since)) facts = addFacts(facts, event)
+      for (const event of await loadTellings(trx, environment, customerId, since))
+        facts = addFacts(facts, event)
     }
     const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
     if (isNews) records.push({ customerId, facts, deletedAt })

@@ -189,13 +189,15 @@ const NAMES = Object.keys(NOTHING_SAID) as (keyof typeof NOTHING_SAID)[]
 
 function packState(state: SourceState): string {
   const packed: Record<string, unknown> = {
-    intervals: state.intervals.map(({ productId, from, until, reason, eventId }): PackedInterval => [
-      productId,
-      from,
-      until,
-      reason,
-      eventId,
-    ]),
+    intervals: state.intervals.map(
+      ({ productId, from, until, reason, eventId }): PackedInterval => [
+        productId,
+        from,
+        until,
+        reason,
+        eventId,
+      ],
+    ),
   }
   for (const name of NAMES) if (state[name] !== NOTHING_SAID[name]) packed[name] = state[name]
   for (const _ in state.held) {

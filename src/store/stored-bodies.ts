@@ -1,9 +1,11 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { unpackHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { isAltered } from './body-as-it-came.js'
 import type { Database, EventConflictsTable } from './schema.js'
+import { loadSources, readHistory } from './sources.js'
 import { eventInForm, formOf } from './stored-form.js'
 
 /** A stored event with its bytes, and whose it is. */
@@ -138,19 +140,13 @@ export async function loadSeqsOfCustomer(
   customerId: string,
   limit: number,
 ): Promise<readonly number[]> {
-  const ofSources = await db
+  const sources = await db
     .selectFrom('sources')
-    .innerJoin('events', (join) =>
-      join
-        .onRef('events.environment', '=', 'sources.environment')
-        .onRef('events.source_kind', '=', 'sources.kind')
-        .onRef('events.source_id', '=', 'sources.source_id'),
-    )
-    .select('events.seq')
-    .where('sources.environment', '=', environment)
-    .where('sources.customer_id', '=', customerId)
-    .limit(limit)
+    .select('history')
+    .where('environment', '=', environment)
+    .where('customer_id', '=', customerId)
     .execute()
+  const ofSources = sources.flatMap(({ history }) => unpackHistory(history) ?? []).slice(0, limit)
   const byHand = await db
     .selectFrom('events')
     .select('seq')
@@ -166,21 +162,12 @@ export async function loadSeqsOfCustomer(
 export async function loadNamelessSeqs(
   db: Kysely<Database>,
   environment: Environment,
-  sources: readonly SourceKey[],
+  keys: readonly SourceKey[],
 ): Promise<readonly number[]> {
-  const found: number[] = []
-  for (const { kind, id } of sources) {
-    const rows = await db
-      .selectFrom('events')
-      .select('seq')
-      .where('environment', '=', environment)
-      .where('source_kind', '=', kind)
-      .where('source_id', '=', id)
-      .where('customer_id', 'is', null)
-      .execute()
-    found.push(...rows.map(({ seq }) => seq))
-  }
-  return found
+  const sources = await loadSources(db, environment, keys)
+  return [...sources.values()].flatMap((source) =>
+    readHistory(source).flatMap(({ seq, customerId }) => (customerId === null ? [seq] : [])),
+  )
 }
 
 /** The next events beyond a `seq`, up to another, by environment. */

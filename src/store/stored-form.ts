@@ -122,6 +122,16 @@ export function eventInFormIfReadable(text: string): NormalizedEvent | null {
   }
 }
 
+/** Of several, with commas between: faster than each by itself. Null where one can't be read. */
+export function eventsInForms(text: string, count: number): readonly NormalizedEvent[] | null {
+  try {
+    const forms: unknown = JSON.parse(`[${text}]`)
+    return Array.isArray(forms) && forms.length === count && forms.every(isForm) ? forms.map(filled) : null
+  } catch {
+    return null
+  }
+}
+
 type Form = Omit<NormalizedEvent, 'customer' | 'metadata'> &
   Partial<Pick<NormalizedEvent, 'customer' | 'metadata'>>
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { DerivedSource } from '../../src/entitlements/derive.js'
 import type { SourceState } from '../../src/entitlements/model.js'
 import {
   type AccessSnapshot,
@@ -19,8 +20,7 @@ import {
   deleteSources,
   loadSources,
   loadSourcesOfCustomers,
-  type StoredSource,
-  saveSources,
+  replaceSources,
 } from '../../src/store/sources.js'
 import { NOON } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
@@ -47,7 +47,7 @@ function source(told: Partial<SourceState> = {}): SourceState {
 }
 
 /** With a history that differs by kind and customer, so that none is taken for another. */
-function folded(state: SourceState): StoredSource {
+function folded(state: SourceState): DerivedSource {
   return { state, history: `1\n${state.kind} of ${state.customerId}` }
 }
 
@@ -60,12 +60,12 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment', id: 'sub_1', customerId: null })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(
+      await replaceSources(
         trx,
         'live',
         [source({ pastDueSince: 0, customerId: 'cus_old' }), payment].map(folded),
       )
-      await saveSources(trx, 'live', [subscription].map(folded))
+      await replaceSources(trx, 'live', [subscription].map(folded))
     })
     const missing = { kind: 'manual', id: 'sub_1' } as const
     expect(await loadSources(db, 'live', [subscription, payment, missing])).toEqual(
@@ -81,10 +81,14 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [first, second] = [source({ id: 'sub_1' }), source({ kind: 'payment', id: 'pay_1' })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [first, second, source({ id: 'sub_9', customerId: null })].map(folded))
-      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_2' })].map(folded))
-      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_3' })].map(folded))
-      await saveSources(trx, 'sandbox', [source({ id: 'sub_3' })].map(folded))
+      await replaceSources(
+        trx,
+        'live',
+        [first, second, source({ id: 'sub_9', customerId: null })].map(folded),
+      )
+      await replaceSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_2' })].map(folded))
+      await replaceSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_3' })].map(folded))
+      await replaceSources(trx, 'sandbox', [source({ id: 'sub_3' })].map(folded))
     })
     expect(await loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])).toEqual(
       new Map([
@@ -98,8 +102,8 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment' })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [subscription, payment].map(folded))
-      await saveSources(trx, 'sandbox', [payment].map(folded))
+      await replaceSources(trx, 'live', [subscription, payment].map(folded))
+      await replaceSources(trx, 'sandbox', [payment].map(folded))
       await deleteSources(trx, 'live', [payment])
     })
     expect(await loadSources(db, 'live', [subscription, payment])).toEqual(
