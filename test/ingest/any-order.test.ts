@@ -13,6 +13,7 @@ import { byHand } from '../entitlements/manual-events.js'
 import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
+import { customersIn } from '../store/customers-in.js'
 import { migratedFile } from '../store/migrated-file.js'
 import { eventsIn, SOURCE_COLUMNS } from '../store/source-columns.js'
 import { bodyOf, deliveryOf } from './wire.js'
@@ -48,7 +49,7 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         .orderBy('events.event_id')
         .execute(),
       links: await db.selectFrom('payment_links').selectAll().orderBy('payment_id').execute(),
-      customers: await db.selectFrom('customers').selectAll().orderBy('customer_id').execute(),
+      customers: await customersIn(db),
       events: await db
         .selectFrom('events')
         .select(['event_id', 'disposition', 'reason', 'source_kind', 'source_id'])

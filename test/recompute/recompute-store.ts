@@ -12,6 +12,7 @@ import { openDatabase } from '../../src/store/dialect.js'
 import { migrate } from '../../src/store/migrate.js'
 import { policyInForce, settlePolicy } from '../../src/store/policy.js'
 import type { Database } from '../../src/store/schema.js'
+import { customersIn } from '../store/customers-in.js'
 import { migratedFile } from '../store/migrated-file.js'
 import { SOURCE_COLUMNS } from '../store/source-columns.js'
 
@@ -122,12 +123,7 @@ export async function everything(db: Kysely<Database>) {
       .orderBy('environment')
       .orderBy('payment_id')
       .execute(),
-    customers: await db
-      .selectFrom('customers')
-      .selectAll()
-      .orderBy('environment')
-      .orderBy('customer_id')
-      .execute(),
+    customers: await customersIn(db),
     events: await db.selectFrom('events').selectAll().orderBy('seq').execute(),
     settings: await db
       .selectFrom('settings')
