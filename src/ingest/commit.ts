@@ -9,15 +9,13 @@ import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { loadForms } from '../store/tellings-of-customer.js'
-import { dateActs } from './date-acts.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { eraseFrom } from './erase-from.js'
 import { erasedPeople, withErasuresOf } from './erased-people.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { hideErased } from './hide-erased.js'
-import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
-import { saveAccess } from './save-access.js'
-import { type TouchedCustomers, whoIsTouched } from './touched-customers.js'
+import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
+import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
 /** One delivery, committed: what it was, and what became of it. */
 export interface WrittenDelivery {

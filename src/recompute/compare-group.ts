@@ -5,16 +5,16 @@ import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { isLatchkeyError, type LatchkeyError } from '../errors.js'
-import { refreshAllDue } from '../ingest/refresh-due.js'
 import {
   accessFrom,
   differencesOf,
   type EntitlementDifference,
   isChange,
   NEVER_GRANTED,
+  refreshAllDue,
   snapshot,
   writeAccess,
-} from '../ingest/save-access.js'
+} from '../ingest/settle.js'
 import type { Environment } from '../provider/event.js'
 import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/acts-on-customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'

@@ -40,7 +40,7 @@ function delivered({ minute, type, subscription, payment, customer, email, seat 
 }
 
 it('knows of each customer what the newest event says, however sources change hands and events arrive', async () => {
-  const cases = fc.array(told, { minLength: 1, maxLength: 12 }).chain((all) =>
+  const cases = fc.array(tellings, { minLength: 1, maxLength: 12 }).chain((all) =>
     fc.record({
       all: fc.constant(all.map((one, index) => ({ ...one, index }))),
       order: fc.shuffledSubarray([...all.keys()], { minLength: all.length }),
