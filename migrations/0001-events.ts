@@ -35,12 +35,6 @@ export function events({ text, integer, bytes, sequence, tableOptions }: ColumnT
         .addUniqueConstraint('events_by_id', ['environment', 'event_id'])
         .modifyEnd(tableOptions)
         .execute()
-      // The payment too: with it, a payment's events in a source are found at once, to be moved.
-      await db.schema
-        .createIndex('events_by_source')
-        .on('events')
-        .columns(['environment', 'source_kind', 'source_id', 'payment_id'])
-        .execute()
       // Few events wait. SQLite reads this index only for a query that says the same condition in literals.
       await db.schema
         .createIndex('events_waiting')

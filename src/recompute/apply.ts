@@ -1,14 +1,13 @@
 import type { Transaction } from 'kysely'
 import { isLatchkeyError } from '../errors.js'
-import { refreshAllDue } from '../ingest/refresh-due.js'
-import { differencesOf, type EntitlementDifference, writeAccess } from '../ingest/save-access.js'
+import { differencesOf, type EntitlementDifference, refreshAllDue, writeAccess } from '../ingest/settle.js'
 import type { Environment } from '../provider/event.js'
 import { loadEntitlements } from '../store/entitlements.js'
 import { moveEvents } from '../store/group-rows.js'
 import { deleteLinks, saveLinks } from '../store/payment-links.js'
 import { rewriteForms } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
-import { deleteSources, saveSources } from '../store/sources.js'
+import { deleteSources, replaceSources } from '../store/sources.js'
 import { type GroupDifferences, isDueBy } from './compare.js'
 
 /**
@@ -28,7 +27,7 @@ export async function applyGroup(
   await deleteLinks(trx, environment, unlinked)
   const folded = sources.flatMap((one) => one.folded ?? [])
   const gone = sources.filter((one) => one.folded === null).map(({ key }) => key)
-  await saveSources(trx, environment, folded)
+  await replaceSources(trx, environment, folded)
   await deleteSources(trx, environment, gone)
   await writeAccess(trx, environment, changed, now, () => ({ kind: 'rebuild', eventId: null }))
   return [readings, moved, links, unlinked, sources, changed].some(({ length }) => length > 0)

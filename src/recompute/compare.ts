@@ -4,7 +4,7 @@ import type { SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { isLatchkeyError, type LatchkeyError } from '../errors.js'
-import { accessFrom, differencesOf, isChange, NEVER_GRANTED, snapshot } from '../ingest/save-access.js'
+import { accessFrom, differencesOf, isChange, NEVER_GRANTED, snapshot } from '../ingest/settle.js'
 import type { Environment } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/event-reading.js'
@@ -12,7 +12,7 @@ import { keyOfSource, type MovedEvent } from '../store/group-rows.js'
 import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/manual-events.js'
 import { hasSameForm } from '../store/replayed-events.js'
 import type { Database } from '../store/schema.js'
-import { parseState, sourceColumns } from '../store/sources.js'
+import { type StateRow, sourceColumns, stateOf } from '../store/sources.js'
 import { type Group, type GroupEvent, isSameLink, keyIn } from './group.js'
 import type { EventReadAgain } from './read-again.js'
 import type { AccessDifference } from './report.js'
@@ -135,15 +135,15 @@ async function accessOf(
   const unreadableActs: LatchkeyError[] = []
   const acts = await loadReadableActs(trx, environment, customerIds, unreadableActs)
   const after = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
-  const before = new Map<string, string[]>(customerIds.map((id) => [id, []]))
+  const before = new Map<string, StateRow[]>(customerIds.map((id) => [id, []]))
   for (const [name, { state }] of derived.sources) {
     if (!frozen.has(name)) after.get(state.customerId ?? '')?.push(state)
   }
   for (const [name, row] of sources) {
     const customerId = row.customer_id ?? ''
-    before.get(customerId)?.push(row.state)
+    before.get(customerId)?.push(row)
     if (!frozen.has(name)) continue
-    const state = readable(() => parseState(row.state))
+    const state = readable(() => stateOf(row))
     if (state === null) after.delete(customerId)
     else after.get(customerId)?.push(state)
   }
@@ -156,7 +156,7 @@ async function accessOf(
     const isDue = records.some((record) => isDueBy(record, now))
     access.set(customerId, {
       stored: records,
-      before: isDue ? readable(() => under((before.get(customerId) ?? []).map(parseState))) : records,
+      before: isDue ? readable(() => under((before.get(customerId) ?? []).map(stateOf))) : records,
       after: under(states),
     })
   }

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { isChange } from '../ingest/save-access.js'
+import { isChange } from '../ingest/settle.js'
 import type { Environment } from '../provider/event.js'
 import { type AccessSnapshot, loadAllChanges } from '../store/changes.js'
 import type { ReplayCounts } from '../store/recompute-job.js'

@@ -1,5 +1,6 @@
 import type { Transaction } from 'kysely'
 import type { PaymentLink } from '../entitlements/source-of.js'
+import { sourceKey } from '../entitlements/source-of.js'
 import type { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { isMeant } from '../store/event-walk.js'
@@ -104,6 +105,12 @@ export function createSettling(
         if (textOfTelling(stored.before) === textOfTelling(reading.event)) continue
         for (const id of [stored.before?.customerId, reading.event?.customerId, stored.row.customer_id]) {
           if (id) noteConcerned(run, { environment, kind: 'customer', id })
+        }
+      }
+      for (const { key, folded } of differences.sources) {
+        const former = group.sources.get(sourceKey(key))?.customer_id ?? null
+        if (former !== null && former !== folded?.state.customerId) {
+          noteConcerned(run, { environment, kind: 'customer', id: former })
         }
       }
       for (const id of group.doubted) noteConcerned(run, { environment, kind: 'payment', id })

@@ -5,11 +5,11 @@ import { historyEvent } from '../entitlements/history.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkLookup } from './bulk.js'
+import { rowStatement } from './bulk.js'
 import { loadCustomers } from './customers.js'
 import { loadActsOn, NO_ACTS } from './manual-events.js'
 import type { Database, EventsTable } from './schema.js'
-import { loadSourcesOfCustomers } from './sources.js'
+import { loadSources, loadSourcesOfCustomers, readHistory } from './sources.js'
 import { eventInForm } from './stored-form.js'
 
 /** How many of the newest held events are looked through for those that may be the customer's. */
@@ -52,32 +52,28 @@ function mayBeAbout(
   return event.customerId === customerId && (event.productId ?? productId) === productId
 }
 
-const selectEvents = bulkLookup(
-  ['environment', 'source_kind', 'source_id'],
-  (isTold) => sql<
-    Pick<
-      Selectable<EventsTable>,
-      'seq' | 'source_kind' | 'source_id' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
-    >
-  >`
-    select seq, source_kind, source_id, event_id, normalized, received_at, disposition from events
-    where ${isTold}`,
+const selectEvents = rowStatement(
+  ([seq]) =>
+    sql<
+      Pick<Selectable<EventsTable>, 'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'>
+    >`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
 )
 
 async function loadStoredEvents(
   db: Kysely<Database>,
   environment: Environment,
-  sources: readonly SourceKey[],
+  keys: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, readonly StoredSourceEvent[]>> {
-  const found = new Map<string, StoredSourceEvent[]>(sources.map((source) => [sourceKey(source), []]))
-  const rows = await selectEvents(
-    db,
-    sources.map(({ kind, id }) => [environment, kind, id]),
-  )
-  for (const row of rows) {
-    const source = sourceIn(row)
-    const stored = storedEvent(row)
-    if (source !== null && stored !== null) found.get(sourceKey(source))?.push(stored)
+  const found = new Map<string, readonly StoredSourceEvent[]>()
+  for (const [name, source] of await loadSources(db, environment, keys)) {
+    const rows = await selectEvents(
+      db,
+      readHistory(source).map(({ seq }) => [seq]),
+    )
+    found.set(
+      name,
+      rows.flatMap((row) => storedEvent(row) ?? []),
+    )
   }
   return found
 }
@@ -116,15 +112,16 @@ async function loadHolds(
 
 interface EventRow {
   readonly seq: number
-  readonly source_kind: SourceKey['kind'] | null
-  readonly source_id: string | null
   readonly event_id: string
   readonly normalized: string | null
   readonly received_at: number
   readonly disposition: StoredSourceEvent['disposition'] | 'quarantined'
 }
 
-function sourceIn({ source_kind: kind, source_id: id }: EventRow): SourceKey | null {
+function sourceIn({
+  source_kind: kind,
+  source_id: id,
+}: Pick<Selectable<EventsTable>, 'source_kind' | 'source_id'>): SourceKey | null {
   return kind === null || id === null ? null : { kind, id }
 }
 

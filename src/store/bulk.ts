@@ -8,6 +8,11 @@ export type Row = readonly Value[]
 /** Runs once for each row, in their order, and answers what it returns for all of them. */
 export type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
 
+/** A statement about a row whose values it takes in the order in which they are. */
+export function rowStatement<Answer = never>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
+  return statementAbout(write)
+}
+
 /** A statement about a row, told as `values (…)`; it holds no other parameter. */
 export function bulkStatement<Answer = never>(
   write: (row: RawBuilder<unknown>) => RawBuilder<Answer>,

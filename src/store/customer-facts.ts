@@ -43,11 +43,15 @@ export function toldFacts(telling: CustomerTelling): readonly (readonly [FactNam
  * Adds what an event tells. The newest event that tells a fact wins for that fact alone, so the order in which
  * events are added does not matter, and an event that is silent about something takes nothing away. Answers the
  * very same facts where it adds nothing.
+ * @param mayRepeat false: a value that is known already does not become newer, as where the event is found again by
+ * `loadTellings`
  */
-export function addFacts(facts: CustomerFacts, telling: CustomerTelling): CustomerFacts {
-  const news = toldFacts(telling).filter(([name]) => {
+export function addFacts(facts: CustomerFacts, telling: CustomerTelling, mayRepeat = true): CustomerFacts {
+  const news = toldFacts(telling).filter(([name, value]) => {
     const known = facts[name]
-    return known === undefined || compareByTime(telling, { createdAt: known.at, id: known.by }) > 0
+    if (known === undefined) return true
+    if (!mayRepeat && known.value === value) return false
+    return compareByTime(telling, { createdAt: known.at, id: known.by }) > 0
   })
   if (news.length === 0) return facts
   const fact = (value: string): Fact => ({ value, at: telling.createdAt, by: telling.id })

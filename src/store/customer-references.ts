@@ -11,7 +11,7 @@ export type ReferenceName = 'externalRef' | `metadata.${string}`
 
 /** One of them. */
 export interface Reference {
-  readonly name: string
+  readonly name: ReferenceName
   readonly value: string
 }
 
@@ -27,13 +27,9 @@ const insert = bulkInsert(
 /** Keeps every reference that any event of a customer carries: each of their payments may have its own. */
 export function saveReferences(
   trx: Transaction<Database>,
-  environment: Environment,
-  tellings: readonly CustomerTelling[],
+  references: readonly CustomerReferencesTable[],
 ): Promise<void> {
-  return insert(
-    trx,
-    tellings.flatMap((telling) => referencesOf(environment, telling)),
-  )
+  return insert(trx, references)
 }
 
 /** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
@@ -97,6 +93,7 @@ export async function loadReferences(
     .where('customer_id', '>=', customerId)
     .where('customer_id', '<=', customerId)
     .orderBy('customer_id')
+    .$narrowType<Reference>()
     .execute()
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
 }
@@ -146,9 +143,9 @@ export function storeReferences(
 
 /** The references that an event carries. */
 export function referencesIn(telling: CustomerTelling): readonly Reference[] {
-  return toldFacts(telling)
-    .filter(([name, value]) => isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH)
-    .map(([name, value]) => ({ name, value }))
+  return toldFacts(telling).flatMap(([name, value]) =>
+    isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
+  )
 }
 
 function referencesOf(

@@ -1,12 +1,19 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
-import type { Environment } from '../provider/event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
-import { addFacts, type CustomerFacts, type CustomerRecord, type CustomerTelling } from './customer-facts.js'
-import { saveReferences } from './customer-references.js'
+import {
+  addFacts,
+  type CustomerFacts,
+  type CustomerRecord,
+  type CustomerTelling,
+  type FactName,
+} from './customer-facts.js'
+import { referencesIn, saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './keys.js'
 import { markAccountHolders } from './mark-account-holders.js'
-import type { CustomersTable, Database } from './schema.js'
+import type { CustomerReferencesTable, CustomersTable, Database } from './schema.js'
+import { loadTellings } from './tellings-of-customer.js'
 
 /** A detail to find customers by; an email counts in any letter case. */
 export type CustomerLookup =
@@ -60,44 +67,83 @@ export async function findCustomers(
   return (await matching.execute()).map((row) => row.customer_id)
 }
 
-/** Learns what events tell about their customers; an event that names no customer tells of none. */
+/** An event that names a customer. */
+export interface Telling {
+  readonly event: CustomerTelling & Pick<NormalizedEvent, 'type'>
+  /** Whether it belongs to a source of the customer whom it names: then `loadTellings` finds it. */
+  readonly isOfOwnSource: boolean
+}
+
+/**
+ * Learns what events tell about their customers, once these events and their sources are stored; an event that names
+ * no customer tells nothing.
+ *
+ * Nearly every event repeats what is known. Of an event in a source of the customer's own that is not written down: the
+ * values are right, and `at` and `by` may be those of an earlier event that told the same. Where another value comes,
+ * the events themselves say which is the newest.
+ */
 export async function saveCustomerFacts(
   trx: Transaction<Database>,
   environment: Environment,
-  tellings: readonly CustomerTelling[],
+  tellings: readonly Telling[],
 ): Promise<void> {
-  const byCustomer = new Map<string, CustomerTelling[]>()
+  const byCustomer = new Map<string, Telling[]>()
   for (const telling of tellings) {
-    if (telling.customerId === null) continue
-    byCustomer.set(telling.customerId, [...(byCustomer.get(telling.customerId) ?? []), telling])
+    const { customerId } = telling.event
+    if (customerId === null) continue
+    const own = byCustomer.get(customerId)
+    if (own === undefined) byCustomer.set(customerId, [telling])
+    else own.push(telling)
   }
   const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
-  const records = [...byCustomer].flatMap(([customerId, told]) => {
-    const known = stored.get(customerId)
-    const facts = told.reduce(addFacts, known?.facts ?? {})
-    return facts === known?.facts ? [] : [{ customerId, facts, deletedAt: known?.deletedAt ?? null }]
-  })
+  const records: CustomerRecord[] = []
+  const references: CustomerReferencesTable[] = []
+  for (const [customerId, own] of byCustomer) {
+    const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
+    let { facts, deletedAt } = known
+    for (const { event, isOfOwnSource } of own) {
+      facts = addFacts(facts, event, !isOfOwnSource)
+      if (event.type === 'customer.deleted')
+        deletedAt = Math.max(deletedAt ?? event.createdAt, event.createdAt)
+      for (const { name, value } of referencesIn(event)) {
+        if (known.facts[name]?.value !== value) {
+          references.push({ environment, name, value, customer_id: customerId })
+        }
+      }
+    }
+    const since = firstReplaced(known.facts, facts)
+    if (since !== null) {
+      for (const event of await loadTellings(trx, environment, customerId, since))
+        facts = addFacts(facts, event)
+    }
+    const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
+    if (isNews) records.push({ customerId, facts, deletedAt })
+  }
   await saveCustomers(trx, environment, stored, records)
-  await saveReferences(trx, environment, tellings)
+  await saveReferences(trx, references)
 }
 
-/** Marks customers as deleted at the provider, by the newest telling of it; what is known of them stays. */
-export async function markDeleted(
-  trx: Transaction<Database>,
-  environment: Environment,
-  deletions: readonly { readonly customerId: string; readonly at: number }[],
-): Promise<void> {
-  const newest = new Map<string, number>()
-  for (const { customerId, at } of deletions) {
-    newest.set(customerId, Math.max(at, newest.get(customerId) ?? at))
+/** When the first of the facts was told that take the place of other values; null: there is none. */
+function firstReplaced(before: CustomerFacts, after: CustomerFacts): number | null {
+  let first: number | null = null
+  for (const name of Object.keys(after) as FactName[]) {
+    const [was, is] = [before[name], after[name]]
+    if (was === undefined || is === undefined || was.value === is.value) continue
+    first = Math.min(first ?? is.at, is.at)
   }
-  const stored = await loadCustomers(trx, environment, [...newest.keys()])
-  const records = [...newest].map(([customerId, at]) => ({
-    customerId,
-    facts: stored.get(customerId)?.facts ?? {},
-    deletedAt: Math.max(at, stored.get(customerId)?.deletedAt ?? at),
-  }))
-  await saveCustomers(trx, environment, stored, records)
+  return first
+}
+
+/** A customer with the newest event that told each fact; undefined where nothing is known of them. */
+export async function loadCustomer(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+): Promise<CustomerRecord | undefined> {
+  const record = (await loadCustomers(db, environment, [customerId])).get(customerId)
+  if (record === undefined) return undefined
+  const tellings = await loadTellings(db, environment, customerId)
+  return { ...record, facts: tellings.reduce((facts, event) => addFacts(facts, event), record.facts) }
 }
 
 const KEY = ['environment', 'customer_id'] as const

@@ -1,6 +1,6 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type Selectable, sql } from 'kysely'
 import type { Database } from './schema.js'
-import { parseState, readHistory } from './sources.js'
+import { readHistory, type StateRow, stateOf } from './sources.js'
 import { eventInFormIfReadable, isAltered } from './stored-form.js'
 
 /** A body has up to a mebibyte. */
@@ -72,17 +72,10 @@ export function readEventForms(db: Kysely<Database>): Promise<RowCheck> {
 
 /** Reads the state and the history of each source. */
 export function readSourceForms(db: Kysely<Database>): Promise<RowCheck> {
-  const rows = inSteps<{
-    seq: number
-    environment: string
-    kind: string
-    source_id: string
-    state: string
-    history: string
-  }>((last) =>
+  const rows = inSteps<SourceRow>((last) =>
     db
       .selectFrom('sources')
-      .select(['seq', 'environment', 'kind', 'source_id', 'state', 'history'])
+      .select(['seq', 'environment', 'kind', 'source_id', 'customer_id', 'newest_at', 'state', 'history'])
       .where('seq', '>', last?.seq ?? BEFORE_ANY)
       .orderBy('seq')
       .limit(FORMS_AT_ONCE)
@@ -95,13 +88,15 @@ export function readSourceForms(db: Kysely<Database>): Promise<RowCheck> {
   )
 }
 
+type SourceRow = StateRow & Pick<Selectable<Database['sources']>, 'seq' | 'environment' | 'history'>
+
 /** A damaged row may have any number. */
 const BEFORE_ANY = Number.MIN_SAFE_INTEGER
 
-function isUnreadableSource({ state, history }: { state: string; history: string }): boolean {
+function isUnreadableSource(row: SourceRow): boolean {
   try {
-    parseState(state)
-    readHistory({ history })
+    stateOf(row)
+    readHistory(row)
     return false
   } catch {
     return true

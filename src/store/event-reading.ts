@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { NORMALIZER_VERSION, type NormalizedEvent, type QuarantineReason } from '../provider/event.js'
 import type { EventsTable, StoredDisposition } from './schema.js'
+import { formOf } from './stored-form.js'
 
 /** What a body was read as, and what became of it. */
 export interface EventReading {
@@ -44,7 +45,7 @@ export function columnsOf({ eventId, disposition, reason, event, source }: Event
     type: event?.type ?? null,
     created_at: event?.createdAt ?? null,
     normalizer_version: NORMALIZER_VERSION,
-    normalized: event === null ? null : JSON.stringify(event),
+    normalized: event === null ? null : formOf(event),
     customer_id: event?.customerId ?? null,
     payment_id: event?.subject === 'payment' ? event.paymentId : null,
     source_kind: source?.kind ?? null,

@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import type { BodyRemoval } from '../entitlements/stored-event.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkStatement, rowStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
 import { newestSeq } from './event-walk.js'
 import type { Database, StoredDisposition } from './schema.js'
@@ -110,33 +110,18 @@ export async function loadStoredIds(
   return new Set(rows.map((row) => row.event_id))
 }
 
-/** A payment whose events move from one source to another. */
-export interface PaymentMove {
-  readonly paymentId: string
-  readonly from: SourceKey
-  readonly to: SourceKey
-}
-
-const updateSources = bulkStatement(
-  (moves) => sql`
-    with moved (environment, payment_id, from_kind, from_id, to_kind, to_id) as (${moves})
-    update events set source_kind = moved.to_kind, source_id = moved.to_id from moved
-    where events.environment = moved.environment and events.source_kind = moved.from_kind
-      and events.source_id = moved.from_id and events.payment_id = moved.payment_id`,
+const updatePlaces = rowStatement(
+  ([kind, id, seq]) => sql`update events set source_kind = ${kind}, source_id = ${id} where seq = ${seq}`,
 )
 
-/**
- * Moves payments' own events (payment and checkout) to another source. Subscription events stay with the
- * subscription they are about, whatever payment they name. Each payment at most once.
- */
-export async function movePaymentEvents(
+/** Moves events to other sources. */
+export async function placeEvents(
   trx: Transaction<Database>,
-  environment: Environment,
-  moves: readonly PaymentMove[],
+  moved: readonly { readonly seq: number; readonly source: SourceKey }[],
 ): Promise<void> {
-  await updateSources(
+  await updatePlaces(
     trx,
-    moves.map(({ paymentId, from, to }) => [environment, paymentId, from.kind, from.id, to.kind, to.id]),
+    moved.map(({ seq, source }) => [source.kind, source.id, seq]),
   )
 }
 

@@ -7,7 +7,7 @@ import { instantFor, viewSource } from '../entitlements/source-view.js'
 import type { Environment } from '../provider/event.js'
 import type { CustomerFacts } from './customer-facts.js'
 import { loadReferences } from './customer-references.js'
-import { loadCustomers } from './customers.js'
+import { loadCustomer } from './customers.js'
 import { loadActsOn, NO_ACTS } from './manual-events.js'
 import type { Database } from './schema.js'
 import { loadSourcesOfCustomers } from './sources.js'
@@ -25,7 +25,7 @@ const METADATA = 'metadata.'
 /** Gathers everything that is known of one person. */
 export function createKnownCustomerReader(db: Kysely<Database>, clock: () => number): ReadKnownCustomer {
   return async ({ environment, customerId }) => {
-    const record = (await loadCustomers(db, environment, [customerId])).get(customerId)
+    const record = await loadCustomer(db, environment, customerId)
     const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
     const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
     const { blocks, erasures } = acts

@@ -1,17 +1,8 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { isNewerLink, type PaymentLink } from '../entitlements/source-of.js'
+import type { PaymentLink } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
 import type { Database, PaymentLinksTable } from './schema.js'
-
-/** A payment whose events now belong to another source: a subscription (`to`) that is not the one before, if any. */
-export interface LinkChange {
-  readonly paymentId: string
-  readonly from: string | null
-  readonly to: string
-  /** The id of the event that says so. */
-  readonly linkedBy: string
-}
 
 const selectLinks = bulkLookup(
   ['environment', 'payment_id'],
@@ -40,41 +31,6 @@ export async function loadLinks(
       },
     ]),
   )
-}
-
-/** What is known of some payments' links, and what of it is new. */
-export interface LearnedLinks {
-  /** By payment id. */
-  readonly links: ReadonlyMap<string, PaymentLink>
-  readonly changes: readonly LinkChange[]
-}
-
-/**
- * Learns links of these payments, and answers which belong elsewhere from now on. Where namings disagree the
- * newest counts, by time, then by the naming event's id: so the order of learning does not matter.
- */
-export async function learnLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  paymentIds: readonly string[],
-  namings: readonly PaymentLink[],
-): Promise<LearnedLinks> {
-  const stored = await loadLinks(trx, environment, paymentIds)
-  const newest = new Map<string, PaymentLink>()
-  for (const naming of namings) {
-    const known = newest.get(naming.paymentId) ?? stored.get(naming.paymentId)
-    if (isNewerLink(naming, known)) newest.set(naming.paymentId, naming)
-  }
-  await saveLinks(trx, environment, [...newest.values()])
-  const changes = [...newest.values()]
-    .map(({ paymentId, subscriptionId, linkedBy }) => ({
-      paymentId,
-      linkedBy,
-      from: stored.get(paymentId)?.subscriptionId ?? null,
-      to: subscriptionId,
-    }))
-    .filter(({ from, to }) => from !== to)
-  return { links: new Map([...stored, ...newest]), changes }
 }
 
 const upsert = bulkUpsert(

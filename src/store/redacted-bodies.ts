@@ -1,9 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { unpackHistory } from '../entitlements/history.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
 import type { PersonKey } from './erasures.js'
 import type { Database, SourcesTable } from './schema.js'
-import { eventInForm } from './stored-form.js'
+import { eventInForm, formOf } from './stored-form.js'
 
 /** Some 20 ms, after which others have their turn. */
 const SOURCES_PER_STEP = 10_000
@@ -26,15 +27,13 @@ export async function loadSeqsOfPerson(
   const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
   for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
     // A history has the ids of its events between tabs: a source of somebody else may have events of theirs.
-    const { rows } = await sql<Pick<SourcesTable, 'environment' | 'kind' | 'source_id' | 'customer_id'>>`
-      select environment, kind, source_id, customer_id from sources
+    const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
+      select environment, customer_id, history from sources
       where seq > ${from} and seq <= ${from + SOURCES_PER_STEP} and (customer_id = ${customerId}
         or instr(history, char(9) || ${customerId} || char(9)) > 0)`.execute(db)
     for (const source of rows.filter((row) => row.environment === environment)) {
-      const events = await sql<{ seq: number; customer_id: string | null }>`
-        select seq, customer_id from events where environment = ${environment}
-          and source_kind = ${source.kind} and source_id = ${source.source_id}`.execute(db)
-      found.push(...events.rows.filter((event) => (event.customer_id ?? source.customer_id) === customerId))
+      const events = unpackHistory(source.history) ?? []
+      found.push(...events.filter((event) => (event.customerId ?? source.customer_id) === customerId))
     }
     await turn()
   }
@@ -85,7 +84,7 @@ export async function saveRedacted(
   await trx
     .updateTable('events')
     .set({
-      normalized: event && JSON.stringify(event),
+      normalized: event && formOf(event),
       ...(removed && { body, body_removed: removed, body_removed_at: now, body_bytes: bytesBefore }),
     })
     .where('seq', '=', seq)

@@ -1,15 +1,17 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
-import type { SourceKey, SourceState } from '../entitlements/model.js'
+import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpsert } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, type Row, rowStatement } from './bulk.js'
 import type { Database, SourcesTable } from './schema.js'
 
 /** A source as it is saved: what its events come to, and what the rules read of each of them. */
 export interface StoredSource {
+  /** Of its row. */
+  readonly seq: number
   readonly state: SourceState
   /** As `packHistory` writes it. */
   readonly history: string
@@ -17,8 +19,8 @@ export interface StoredSource {
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<Pick<SourcesTable, 'state' | 'history'>>`
-    select state, history from sources where ${isTold}`,
+  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history'>>`
+    select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`,
 )
 
 /**
@@ -34,15 +36,15 @@ export async function loadSources(
     db,
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
-  const sources = rows.map(({ state, history }) => ({ state: parseState(state), history }))
+  const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
 const selectSourcesOfCustomers = bulkLookup(
   ['environment', 'customer_id'],
-  (isTold) => sql<Pick<SourcesTable, 'customer_id' | 'state'>>`
-    select customer_id, state from sources where ${isTold}`,
+  (isTold) => sql<StateRow>`
+    select kind, source_id, customer_id, newest_at, state from sources where ${isTold}`,
 )
 
 /** All that these customers' access follows from, by customer id, in the order of kind and id. */
@@ -57,7 +59,7 @@ export async function loadSourcesOfCustomers(
     [...found.keys()].map((id) => [environment, id]),
   )
   for (const row of rows) {
-    if (row.customer_id !== null) found.get(row.customer_id)?.push(parseState(row.state))
+    if (row.customer_id !== null) found.get(row.customer_id)?.push(stateOf(row))
   }
   for (const states of found.values()) {
     states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
@@ -65,43 +67,83 @@ export async function loadSourcesOfCustomers(
   return found
 }
 
-const KEY = ['environment', 'kind', 'source_id'] as const
+const insert = bulkInsert('sources', [
+  'environment',
+  'kind',
+  'source_id',
+  'customer_id',
+  'state',
+  'history',
+  'newest_at',
+])
 
-const COLUMNS = ['customer_id', 'state', 'history', 'newest_at'] as const
+/** Setting the customer again, even to the same, would write the index by customer as well: a page for each. */
+const updateOfSameCustomer = rowStatement(
+  ([state, history, newestAt, seq]) =>
+    sql`update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
+)
+const update = rowStatement(
+  ([customerId, state, history, newestAt, seq]) => sql`
+    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
+    where seq = ${seq}`,
+)
 
-/** Setting the customer anew, even to the same, would write the index by customer as well: a page for each. */
-const upsertOfSameCustomer = bulkUpsert('sources', KEY, COLUMNS, {
-  updating: ['state', 'history', 'newest_at'],
-})
-const upsert = bulkUpsert('sources', KEY, COLUMNS)
+/** A source as it is to be, and as it is saved; undefined: it is new. */
+export interface SourceToSave extends Omit<StoredSource, 'seq'> {
+  readonly saved: StoredSource | undefined
+}
 
-/**
- * Each source at most once.
- * @param standing what is known of these sources as they stand, by `sourceKey`
- */
+/** Each source at most once. */
 export async function saveSources(
   trx: Transaction<Database>,
   environment: Environment,
-  sources: readonly StoredSource[],
-  standing: ReadonlyMap<string, StoredSource> = new Map(),
+  sources: readonly SourceToSave[],
 ): Promise<void> {
-  const row = (source: StoredSource) => ({
-    environment,
-    kind: source.state.kind,
-    source_id: source.state.id,
-    ...sourceColumns(source),
-  })
-  const isOfSameCustomer = ({ state }: StoredSource): boolean =>
-    standing.get(sourceKey(state))?.state.customerId === state.customerId
-  await upsertOfSameCustomer(trx, sources.filter(isOfSameCustomer).map(row))
-  await upsert(trx, sources.filter((source) => !isOfSameCustomer(source)).map(row))
+  const created: SourceToSave[] = []
+  const same: Row[] = []
+  const handedOver: Row[] = []
+  for (const source of sources) {
+    const { state, history, saved } = source
+    if (saved === undefined) created.push(source)
+    else if (saved.state.customerId === state.customerId) {
+      same.push([packState(state), history, state.newestAt, saved.seq])
+    } else handedOver.push([state.customerId, packState(state), history, state.newestAt, saved.seq])
+  }
+  await updateOfSameCustomer(trx, same)
+  await update(trx, handedOver)
+  await insert(
+    trx,
+    created.map((source) => toRow(environment, source)),
+  )
+}
+
+const upsert = bulkUpsert(
+  'sources',
+  ['environment', 'kind', 'source_id'],
+  ['customer_id', 'state', 'history', 'newest_at'],
+)
+
+/** Saves sources in the place of whatever is saved of them, each at most once. */
+export function replaceSources(
+  trx: Transaction<Database>,
+  environment: Environment,
+  sources: readonly Omit<StoredSource, 'seq'>[],
+): Promise<void> {
+  return upsert(
+    trx,
+    sources.map((source) => toRow(environment, source)),
+  )
+}
+
+function toRow(environment: Environment, source: Omit<StoredSource, 'seq'>) {
+  return { environment, kind: source.state.kind, source_id: source.state.id, ...sourceColumns(source) }
 }
 
 /** What is stored of a source, beside its key. */
-export function sourceColumns({ state, history }: StoredSource) {
+export function sourceColumns({ state, history }: Omit<StoredSource, 'seq'>) {
   return {
     customer_id: state.customerId,
-    state: JSON.stringify(state),
+    state: packState(state),
     history,
     newest_at: state.newestAt,
   }
@@ -124,14 +166,72 @@ export async function deleteSources(
   )
 }
 
+/** The columns that hold a state. */
+export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
+
+type PackedInterval = readonly [string, number, number | null, AccessInterval['reason'], string]
+
+/** What no other column holds of a state, without what is as in `NOTHING_SAID`: a short row seldom splits its page. */
+interface PackedState extends Partial<Omit<SourceState, 'intervals'>> {
+  readonly intervals: readonly PackedInterval[]
+}
+
+const NOTHING_SAID = {
+  rail: 'unknown',
+  pastDueSince: null,
+  cancelAtPeriodEnd: false,
+  periodEnd: null,
+  providerStatus: null,
+  cyclesWithoutPayment: 0,
+} as const satisfies Partial<SourceState>
+
+const NAMES = Object.keys(NOTHING_SAID) as (keyof typeof NOTHING_SAID)[]
+
+function packState(state: SourceState): string {
+  const packed: Record<string, unknown> = {
+    intervals: state.intervals.map(
+      ({ productId, from, until, reason, eventId }): PackedInterval => [
+        productId,
+        from,
+        until,
+        reason,
+        eventId,
+      ],
+    ),
+  }
+  for (const name of NAMES) if (state[name] !== NOTHING_SAID[name]) packed[name] = state[name]
+  for (const _ in state.held) {
+    packed.held = state.held
+    break
+  }
+  if (state.grantsByHand !== undefined) packed.grantsByHand = state.grantsByHand
+  return JSON.stringify(packed)
+}
+
 /**
  * As this program writes them, only damage makes one unreadable.
  * @throws {LatchkeyError} `store_unavailable`
  */
-export function parseState(text: string): SourceState {
-  const state = parsed(text)
-  if (Array.isArray(state?.intervals)) return state as SourceState
-  throw unreadable('state')
+export function stateOf(row: StateRow): SourceState {
+  const packed = parsed(row.state)
+  if (!Array.isArray(packed?.intervals)) throw unreadable('state')
+  const { intervals, held = {}, ...said } = packed as PackedState
+  return {
+    kind: row.kind,
+    id: row.source_id,
+    customerId: row.customer_id,
+    newestAt: row.newest_at,
+    ...NOTHING_SAID,
+    ...said,
+    held,
+    intervals: intervals.map(([productId, from, until, reason, eventId]) => ({
+      productId,
+      from,
+      until,
+      reason,
+      eventId,
+    })),
+  }
 }
 
 /**
@@ -151,7 +251,7 @@ function unreadable(what: 'state' | 'history'): LatchkeyError {
   )
 }
 
-function parsed(text: string): Partial<SourceState> | null {
+function parsed(text: string): Partial<PackedState> | null {
   try {
     return JSON.parse(text)
   } catch {

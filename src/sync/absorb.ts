@@ -4,7 +4,7 @@ import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
 import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
-import { loadCustomers } from '../store/customers.js'
+import { loadCustomer } from '../store/customers.js'
 import { type LinkedAccount, loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
 import { membershipKey } from '../store/membership.js'
 import type { Desire } from '../store/membership-writes.js'
@@ -135,11 +135,11 @@ export function createAbsorb({
       }
     }
     if (unexplained.length === 0) return
-    const ids = [...new Set(unexplained.map(({ desire }) => desire.customerId))]
-    const customers = markedFor === 'link' ? await loadCustomers(db, grounds.environment, ids) : null
     for (const { desire, productIds } of unexplained) {
       const fact = accountOf(desire)?.fact
-      const eventId = fact === undefined ? null : (customers?.get(desire.customerId)?.facts[fact]?.by ?? null)
+      const isLinked = markedFor === 'link' && fact !== undefined
+      const customer = isLinked ? await loadCustomer(db, grounds.environment, desire.customerId) : undefined
+      const eventId = fact === undefined ? null : (customer?.facts[fact]?.by ?? null)
       const reason: MembershipReason = { productIds, cause: { kind: markedFor, eventId } }
       reasons.set(desire, desire.desired, reason)
     }

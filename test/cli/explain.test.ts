@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { createBatchWriter } from '../../src/ingest/write-batch.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { endpoint, writeConfig } from '../config/config-file.js'
 import { minute } from '../entitlements/events.js'

@@ -1,6 +1,6 @@
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
 import type { Delivery, ManualAct } from '../../src/ingest/delivery.js'
-import { createBatchWriter } from '../../src/ingest/write-batch.js'
 import { endpoint, writeConfig } from '../config/config-file.js'
 import { minute } from '../entitlements/events.js'
 import { pay, sub } from '../entitlements/explained.js'

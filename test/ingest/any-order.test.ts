@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
 import type { Delivery, RecordedDelivery } from '../../src/ingest/delivery.js'
-import { createBatchWriter } from '../../src/ingest/write-batch.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
@@ -13,6 +13,7 @@ import { byHand } from '../entitlements/manual-events.js'
 import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
+import { customersIn } from '../store/customers-in.js'
 import { migratedFile } from '../store/migrated-file.js'
 import { eventsIn, SOURCE_COLUMNS } from '../store/source-columns.js'
 import { bodyOf, deliveryOf } from './wire.js'
@@ -48,7 +49,7 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         .orderBy('events.event_id')
         .execute(),
       links: await db.selectFrom('payment_links').selectAll().orderBy('payment_id').execute(),
-      customers: await db.selectFrom('customers').selectAll().orderBy('customer_id').execute(),
+      customers: await customersIn(db),
       events: await db
         .selectFrom('events')
         .select(['event_id', 'disposition', 'reason', 'source_kind', 'source_id'])

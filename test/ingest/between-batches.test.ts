@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { createBatchWriter } from '../../src/ingest/write-batch.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
 import type { Database } from '../../src/store/schema.js'
 import { open, temporaryFile, temporaryStore } from '../store/temporary-store.js'
 import { deliveryOf } from './wire.js'

@@ -55,7 +55,7 @@ async function damagedStore(): Promise<Damaged> {
   await stop(daemon)
   const eventId = String(events[0]?.id)
   await damage(folder, eventId)
-  return { folder, eventId, reason: `What the event ${eventId} was read as can’t be read any more: ` }
+  return { folder, eventId, reason: `The normalised form of the event ${eventId} is damaged: ` }
 }
 
 async function damage(folder: string, eventId: string): Promise<void> {
@@ -112,7 +112,7 @@ it('is told to whoever acts by hand on the customer whom it keeps from being wri
   const { folder } = await damagedStore()
   const block = await blockIn(folder)
   await damage(folder, block)
-  const reason = `What the event ${block} was read as `
+  const reason = `The normalised form of the event ${block} is damaged`
   expectReason(await runHere(folder, ['erase', customerId, '--yes']), reason)
   expectReason(await runHere(folder, ['unblock', customerId, productId]), reason)
   const verified = await runHere(folder, ['rebuild', '--verify', '--json'])

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import type { EventFilter } from '../../src/entitlements/stored-event.js'
+import { createBatchWriter, type WriteBatch } from '../../src/ingest/commit.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { createBatchWriter, type WriteBatch } from '../../src/ingest/write-batch.js'
 import type { StateDifference } from '../../src/recompute/compare.js'
 import { createRecompute, type Recompute, type RecomputeOptions } from '../../src/recompute/recompute.js'
 import type { RecomputePlan } from '../../src/recompute/run.js'
@@ -12,6 +12,7 @@ import { migrate } from '../../src/store/migrate.js'
 import { policyInForce, settlePolicy } from '../../src/store/policy.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { customersIn } from '../store/customers-in.js'
 import { migratedFile } from '../store/migrated-file.js'
 import { SOURCE_COLUMNS } from '../store/source-columns.js'
 
@@ -122,12 +123,7 @@ export async function everything(db: Kysely<Database>) {
       .orderBy('environment')
       .orderBy('payment_id')
       .execute(),
-    customers: await db
-      .selectFrom('customers')
-      .selectAll()
-      .orderBy('environment')
-      .orderBy('customer_id')
-      .execute(),
+    customers: await customersIn(db),
     events: await db.selectFrom('events').selectAll().orderBy('seq').execute(),
     settings: await db
       .selectFrom('settings')

@@ -51,7 +51,7 @@ async function damage({ db }: RecomputeStore, eventId: string, form = 'not json'
 const unreadable = (eventId: string) => ({
   code: 'store_unavailable',
   message: expect.stringMatching(
-    new RegExp(`^What the event ${eventId} was read as .*latchkey replay.*restore`),
+    new RegExp(`^The normalised form of the event ${eventId} is damaged.*latchkey replay.*restore`),
   ),
 })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { DerivedSource } from '../../src/entitlements/derive.js'
 import type { SourceState } from '../../src/entitlements/model.js'
 import {
   type AccessSnapshot,
@@ -19,8 +20,7 @@ import {
   deleteSources,
   loadSources,
   loadSourcesOfCustomers,
-  type StoredSource,
-  saveSources,
+  replaceSources,
 } from '../../src/store/sources.js'
 import { NOON } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
@@ -47,7 +47,7 @@ function source(told: Partial<SourceState> = {}): SourceState {
 }
 
 /** With a history that differs by kind and customer, so that none is taken for another. */
-function folded(state: SourceState): StoredSource {
+function folded(state: SourceState): DerivedSource {
   return { state, history: `1\n${state.kind} of ${state.customerId}` }
 }
 
@@ -60,20 +60,16 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment', id: 'sub_1', customerId: null })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(
+      await replaceSources(
         trx,
         'live',
         [source({ pastDueSince: 0, customerId: 'cus_old' }), payment].map(folded),
       )
-      await saveSources(trx, 'live', [subscription].map(folded))
+      await replaceSources(trx, 'live', [subscription].map(folded))
     })
     const missing = { kind: 'manual', id: 'sub_1' } as const
-    expect(await loadSources(db, 'live', [subscription, payment, missing])).toEqual(
-      new Map([
-        ['subscription sub_1', folded(subscription)],
-        ['payment sub_1', folded(payment)],
-      ]),
-    )
+    const saved = await loadSources(db, 'live', [subscription, payment, missing])
+    expect([...saved.values()]).toMatchObject([subscription, payment].map(folded))
     expect(await loadSources(db, 'sandbox', [subscription])).toEqual(new Map())
   })
 
@@ -81,10 +77,14 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [first, second] = [source({ id: 'sub_1' }), source({ kind: 'payment', id: 'pay_1' })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [first, second, source({ id: 'sub_9', customerId: null })].map(folded))
-      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_2' })].map(folded))
-      await saveSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_3' })].map(folded))
-      await saveSources(trx, 'sandbox', [source({ id: 'sub_3' })].map(folded))
+      await replaceSources(
+        trx,
+        'live',
+        [first, second, source({ id: 'sub_9', customerId: null })].map(folded),
+      )
+      await replaceSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_2' })].map(folded))
+      await replaceSources(trx, 'live', [source({ id: 'sub_2', customerId: 'cus_3' })].map(folded))
+      await replaceSources(trx, 'sandbox', [source({ id: 'sub_3' })].map(folded))
     })
     expect(await loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])).toEqual(
       new Map([
@@ -98,13 +98,12 @@ describe('saved sources', () => {
     const db = await temporaryStore()
     const [subscription, payment] = [source(), source({ kind: 'payment' })]
     await db.transaction().execute(async (trx) => {
-      await saveSources(trx, 'live', [subscription, payment].map(folded))
-      await saveSources(trx, 'sandbox', [payment].map(folded))
+      await replaceSources(trx, 'live', [subscription, payment].map(folded))
+      await replaceSources(trx, 'sandbox', [payment].map(folded))
       await deleteSources(trx, 'live', [payment])
     })
-    expect(await loadSources(db, 'live', [subscription, payment])).toEqual(
-      new Map([['subscription sub_1', folded(subscription)]]),
-    )
+    const saved = await loadSources(db, 'live', [subscription, payment])
+    expect([...saved.values()]).toMatchObject([folded(subscription)])
     expect((await loadSources(db, 'sandbox', [payment])).size).toBe(1)
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { CustomerDetails } from '../../src/provider/event.js'
 import { addFacts, type CustomerFacts, type CustomerTelling } from '../../src/store/customer-facts.js'
 import { findCustomersByReference } from '../../src/store/customer-references.js'
-import { findCustomers, loadCustomers, markDeleted, saveCustomerFacts } from '../../src/store/customers.js'
+import { findCustomers, loadCustomers, saveCustomerFacts, type Telling } from '../../src/store/customers.js'
 import { NOON, paymentEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -12,11 +12,11 @@ const SILENT = paymentEvent().customer
 function telling(
   told: Partial<CustomerDetails>,
   event: Partial<Omit<CustomerTelling, 'customer'>> = {},
-): CustomerTelling {
-  return paymentEvent({ ...event, customer: { ...SILENT, ...told } })
+): Telling {
+  return { event: paymentEvent({ ...event, customer: { ...SILENT, ...told } }), isOfOwnSource: false }
 }
 
-async function storeThatLearnt(tellings: readonly CustomerTelling[]) {
+async function storeThatLearnt(tellings: readonly Telling[]) {
   const db = await temporaryStore()
   await db.transaction().execute((trx) => saveCustomerFacts(trx, 'live', tellings))
   return db
@@ -48,7 +48,9 @@ describe('what is known of a customer', () => {
       fc.asyncProperty(tellings, fc.integer({ min: 1, max: 3 }), async (learnt, batchSize) => {
         await db.deleteFrom('customers').execute()
         for (let start = 0; start < learnt.length; start += batchSize) {
-          const batch = learnt.slice(start, start + batchSize)
+          const batch = learnt
+            .slice(start, start + batchSize)
+            .map((event) => ({ event: paymentEvent(event), isOfOwnSource: false }))
           await db.transaction().execute((trx) => saveCustomerFacts(trx, 'live', batch))
         }
         const inOrder = [...learnt].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
@@ -71,7 +73,8 @@ describe('what is known of a customer', () => {
 
   it('is not taken away by an event that leaves it out or blank', () => {
     const known: CustomerFacts = { name: { value: 'Ada', at: NOON, by: 'evt_1' } }
-    expect(addFacts(known, telling({ name: '' }, { id: 'evt_2', createdAt: NOON + 1 }))).toEqual(known)
+    const silent = telling({ name: '' }, { id: 'evt_2', createdAt: NOON + 1 })
+    expect(addFacts(known, silent.event)).toEqual(known)
   })
 
   it('is nothing where an event names no customer', async () => {
@@ -119,6 +122,12 @@ describe('finding customers', () => {
   })
 })
 
+/** The provider's word that it deleted them. */
+function deletion(createdAt: number): Telling {
+  const { event } = telling({}, { createdAt, externalRef: null, metadata: {} })
+  return { event: { ...event, type: 'customer.deleted' }, isOfOwnSource: false }
+}
+
 describe('a deleted customer', () => {
   it.each([
     ['deleted last', [NOON, NOON + 5]],
@@ -126,7 +135,7 @@ describe('a deleted customer', () => {
   ])('is marked with the newest deletion and stays known, %s', async (_order, instants) => {
     const db = await storeThatLearnt([telling({ email: 'a@example.com' })])
     for (const at of instants) {
-      await db.transaction().execute((trx) => markDeleted(trx, 'live', [{ customerId: 'cus_1', at }]))
+      await db.transaction().execute((trx) => saveCustomerFacts(trx, 'live', [deletion(at)]))
     }
     await db.transaction().execute((trx) => saveCustomerFacts(trx, 'live', [telling({ name: 'Ada' })]))
     const customer = (await loadCustomers(db, 'live', ['cus_1'])).get('cus_1')
@@ -138,7 +147,7 @@ describe('a deleted customer', () => {
 
   it('is marked before anything else is known of them', async () => {
     const db = await temporaryStore()
-    await db.transaction().execute((trx) => markDeleted(trx, 'live', [{ customerId: 'cus_1', at: NOON }]))
+    await db.transaction().execute((trx) => saveCustomerFacts(trx, 'live', [deletion(NOON)]))
     expect(await loadCustomers(db, 'live', ['cus_1', 'cus_2'])).toEqual(
       new Map([['cus_1', { customerId: 'cus_1', facts: {}, deletedAt: NOON }]]),
     )

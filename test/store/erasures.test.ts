@@ -28,7 +28,11 @@ it('forgets all that is kept of one person for itself, and of nobody else', asyn
     invites: await db.selectFrom('invites').selectAll().orderBy('customer_id').execute(),
   })
   await db.transaction().execute(async (trx) => {
-    await saveCustomerFacts(trx, 'live', told)
+    await saveCustomerFacts(
+      trx,
+      'live',
+      told.map((event) => ({ event, isOfOwnSource: false })),
+    )
     for (const table of ['link_tokens', 'invites'] as const) {
       const link = { environment: 'live', expires_at: 1, used_by: '2' } as const
       await trx

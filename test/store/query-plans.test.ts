@@ -20,7 +20,7 @@ import { forgetPerson, loadErasure } from '../../src/store/erasures.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { countWaiting, readEvent, readEventBody, selectSummaries } from '../../src/store/event-questions.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
-import { loadStoredIds, movePaymentEvents, setDispositions } from '../../src/store/events.js'
+import { loadStoredIds, placeEvents, setDispositions } from '../../src/store/events.js'
 import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
 import { loadGrounds } from '../../src/store/grounds.js'
 import {
@@ -56,10 +56,6 @@ const RECORDS = [
   { customerId: 'cus_1', productId: 'pro_1' },
   { customerId: 'cus_2', productId: 'pro_1' },
 ]
-const MOVES = [
-  { paymentId: 'pay_1', from: SOURCES[0], to: SOURCES[1] },
-  { paymentId: 'pay_2', from: SOURCES[0], to: SOURCES[1] },
-]
 const MOVED = [1, 2].map((seq) => ({
   seq,
   source: SOURCES[0],
@@ -88,7 +84,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['rows of sources of customers', (db) => loadSourceRowsOf(db, 'live', ['cus_1', 'cus_2'])],
     ['a stretch of events', (db) => loadGroupRowsBeyond(db, 5, 15, 10)],
     ['where events belong', (db) => moveEvents(db, MOVED)],
-    ['moving payments', (db) => movePaymentEvents(db, 'live', MOVES)],
+    ['places of events', (db) => placeEvents(db, MOVED)],
     ['dispositions', (db) => setDispositions(db, 'live', OUTCOMES)],
     ['duplicates', (db) => recordDuplicates(db, DELIVERIES)],
     ['ids of events', (db) => loadStoredIds(db, 'live', ['evt_1', 'evt_2'])],

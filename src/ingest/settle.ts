@@ -1,18 +1,22 @@
-import type { Transaction } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
 import { afterErasures } from '../entitlements/erasures.js'
 import type { Entitlement, SourceState } from '../entitlements/model.js'
-import type { Environment } from '../provider/event.js'
+import { givesSameAccess } from '../entitlements/same-access.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { ManualEventType } from '../provider/event-types.js'
 import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
   type EntitlementRecord,
+  loadDue,
   loadEntitlements,
   saveEntitlements,
 } from '../store/entitlements.js'
 import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
+import type { SourceChange } from './fold-batch.js'
 
 /** What made an entitlement change, asked only if it did. */
 export type CauseOf = (customerId: string, productId: string) => NewChange['cause']
@@ -130,4 +134,117 @@ export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
 export function differs(a: EntitlementRecord | undefined, b: EntitlementRecord | undefined): boolean {
   if (a === undefined || b === undefined) return a !== b
   return isChange(a, b) || a.since !== b.since || a.nextChangeAt !== b.nextChangeAt
+}
+
+/** What may have changed a customer's access, and for which products it would have. */
+interface Touch {
+  readonly isOf: (productId: string) => boolean
+  readonly causedBy: string
+}
+
+/** Customers of one environment. */
+export interface TouchedCustomers {
+  readonly environment: Environment
+  readonly customerIds: readonly string[]
+}
+
+export interface Touched {
+  /** Whose access may be another: few events make it so, not a payment's second, nor a renewal's. */
+  readonly accessOf: readonly string[]
+  /** Whose answers may say anything else than before, of their access or of what it rests on. */
+  readonly answersOf: readonly string[]
+  /** Which event made an entitlement change. */
+  readonly causeOf: CauseOf
+}
+
+/** What is done by hand to a customer, and belongs to no source of theirs. */
+const TOUCHES_ACCESS: readonly ManualEventType[] = ['manual.blocked', 'manual.unblocked', 'manual.erased']
+
+/** Who is touched by changes of these sources, or by these events alone. */
+export function whoIsTouched(
+  changes: readonly SourceChange[],
+  events: readonly NormalizedEvent[],
+  now: number,
+): Touched {
+  const byCustomer = new Map<string, Touch[]>()
+  const answersOf = new Set<string>()
+  const touch = (customerId: string, by: Touch): void => {
+    byCustomer.set(customerId, [...(byCustomer.get(customerId) ?? []), by])
+    answersOf.add(customerId)
+  }
+  for (const { before, after, causedBy } of changes) {
+    const isSame = givesSameAccess(before, after, now)
+    for (const state of [before, after]) {
+      if (state === null || state.customerId === null) continue
+      if (isSame) answersOf.add(state.customerId)
+      else touch(state.customerId, { isOf: (productId) => gives(state, productId), causedBy })
+    }
+  }
+  for (const event of events) {
+    if (event.subject !== 'manual' || !TOUCHES_ACCESS.includes(event.type)) continue
+    const { productId: blocked, id: causedBy } = event
+    touch(event.customerId, { isOf: (productId) => blocked === null || blocked === productId, causedBy })
+  }
+  return {
+    accessOf: [...byCustomer.keys()],
+    answersOf: [...answersOf],
+    causeOf: (customerId, productId) => {
+      const touched = byCustomer.get(customerId) ?? []
+      const ofProduct = touched.findLast(({ isOf }) => isOf(productId))
+      return { kind: 'event', eventId: (ofProduct ?? touched.at(-1))?.causedBy ?? null }
+    },
+  }
+}
+
+function gives({ intervals }: SourceState, productId: string): boolean {
+  return intervals.some((interval) => interval.productId === productId)
+}
+
+/** Bounds how long one transaction keeps arriving deliveries waiting. */
+const MAX_PER_TRANSACTION = 500
+
+export interface RefreshDueDeps {
+  readonly db: Kysely<Database>
+  readonly clock: () => number
+}
+
+/**
+ * Writes down what the clock alone has changed since: access that ran out, without any event.
+ * Queries need none of this, since they ask the clock themselves; the change log does.
+ * @returns how many entitlements were due
+ */
+export function createRefreshDue({ db, clock }: RefreshDueDeps): () => Promise<number> {
+  return async () => {
+    let total = 0
+    let found: number
+    do {
+      found = await refreshSome(db, clock())
+      total += found
+    } while (found === MAX_PER_TRANSACTION)
+    return total
+  }
+}
+
+function refreshSome(db: Kysely<Database>, now: number): Promise<number> {
+  return db.transaction().execute((trx) => refreshDueIn(trx, now))
+}
+
+/** All that is due, within a transaction of the caller's. */
+export async function refreshAllDue(trx: Transaction<Database>, now: number): Promise<void> {
+  let found: number
+  do {
+    found = await refreshDueIn(trx, now)
+  } while (found > 0)
+}
+
+async function refreshDueIn(trx: Transaction<Database>, now: number): Promise<number> {
+  const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
+  const byEnvironment = new Map<Environment, Set<string>>()
+  for (const { environment, customerId } of due) {
+    byEnvironment.set(environment, (byEnvironment.get(environment) ?? new Set()).add(customerId))
+  }
+  for (const [environment, customerIds] of byEnvironment) {
+    await saveAccess(trx, environment, [...customerIds], now, () => ({ kind: 'clock', eventId: null }))
+  }
+  return due.length
 }

@@ -1,20 +1,19 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
+import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { saveCustomerFacts } from '../store/customers.js'
+import { saveCustomerFacts, type Telling } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
 import { type ErasedIds, type ErasureAct, loadErasedIds, saveErasures } from '../store/erasures.js'
 import { recordDuplicates } from '../store/event-duplicates.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq } from '../store/events.js'
 import type { Database } from '../store/schema.js'
-import { dateActs } from './date-acts.js'
+import { loadForms } from '../store/tellings-of-customer.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
-import { type FoldedEvents, foldIntoSources } from './fold-sources.js'
-import { markDeletions } from './mark-deletions.js'
-import { ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
+import { type FoldedBatch, foldBatch } from './fold-batch.js'
+import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { erasuresAmong, redactErased } from './redact-erased.js'
-import { saveAccess } from './save-access.js'
-import { type TouchedCustomers, whoIsTouched } from './touched-customers.js'
+import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
 /** One delivery, committed: what it was, and what became of it. */
 export interface WrittenDelivery {
@@ -88,7 +87,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const numbered = fresh.flatMap(({ normalized }, i) =>
       normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
     )
-    const folded = await foldIntoSources(trx, environment, numbered, inForce)
+    const folded = await foldBatch(trx, environment, numbered, inForce)
     const now = clock()
     const events = eventsOf(fresh)
     const rows = fresh.map((one) => toNewEvent(one, folded))
@@ -98,8 +97,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
 
-    await saveCustomerFacts(trx, environment, events)
-    await markDeletions(trx, environment, events)
+    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, folded))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     const deliveries = [
@@ -108,6 +106,25 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     ]
     return { deliveries, customerIds: answersOf }
   }
+}
+
+/** What the new events tell of customers, and stored ones whose source has come to be another customer's. */
+async function tellingsIn(
+  trx: Transaction<Database>,
+  events: readonly NormalizedEvent[],
+  { sources, changes }: FoldedBatch,
+): Promise<readonly Telling[]> {
+  const owners = new Map(changes.map(({ key, after }) => [sourceKey(key), after?.customerId ?? null]))
+  const tellings = events.map((event): Telling => {
+    const source = sources.get(event.id) ?? null
+    const owner = source === null ? null : owners.get(sourceKey(source))
+    return { event, isOfOwnSource: owner === event.customerId }
+  })
+  const strangers = await loadForms(
+    trx,
+    changes.flatMap((change) => change.strangers),
+  )
+  return [...tellings, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
 }
 
 /** Tells what is new from what is stored already, or comes twice in this batch: the first one stands. */
@@ -132,7 +149,7 @@ function eventsOf(deliveries: readonly PreparedDelivery[]): NormalizedEvent[] {
   return deliveries.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
 }
 
-function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedEvents): NewEvent {
+function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedBatch): NewEvent {
   if (!normalized.ok) {
     return { ...delivered, disposition: 'quarantined', reason: normalized.reason, event: null, source: null }
   }

@@ -1,0 +1,271 @@
+import type { Transaction } from 'kysely'
+import { type Outcome, outcomeOf } from '../entitlements/disposition.js'
+import { foldSource } from '../entitlements/fold-source.js'
+import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
+import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
+import type { Policy } from '../entitlements/policy.js'
+import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from '../entitlements/source-of.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { placeEvents, setDispositions } from '../store/events.js'
+import { loadLinks, saveLinks } from '../store/payment-links.js'
+import type { Database } from '../store/schema.js'
+import { deleteSources, loadSources, readHistory, type StoredSource, saveSources } from '../store/sources.js'
+
+/** A source before and after: null where it did not exist, or has no events any more. */
+export interface SourceChange {
+  readonly key: SourceKey
+  readonly before: SourceState | null
+  readonly after: SourceState | null
+  /** The last to arrive of the new events that touched it. */
+  readonly causedBy: string
+  /** Stored events of it that name another customer than it has now, where that may be news. */
+  readonly strangers: readonly number[]
+}
+
+export interface FoldedBatch {
+  /** By event id, for the new events. */
+  readonly sources: ReadonlyMap<string, SourceKey | null>
+  readonly outcomes: ReadonlyMap<string, Outcome>
+  readonly changes: readonly SourceChange[]
+}
+
+/** An event that is not stored yet, and the number that it will be stored under. */
+export interface FreshEvent {
+  readonly seq: number
+  readonly event: NormalizedEvent
+}
+
+/** A payment that a new event links to another source than the stored ones did. */
+interface LinkedMove {
+  readonly paymentId: string
+  readonly from: SourceKey
+  readonly to: SourceKey
+  /** The id of the event that says so. */
+  readonly linkedBy: string
+}
+
+/** A source that new events touch. */
+interface TouchedSource {
+  readonly key: SourceKey
+  readonly saved: StoredSource | undefined
+  /** Its stored events, those that come to it with their payment among them. */
+  stored: readonly HistoryEvent[]
+  /** Whether stored events came to it, or left it. */
+  isMoved: boolean
+  readonly fresh: HistoryEvent[]
+  causedBy: string
+}
+
+/**
+ * Folds new events into the sources they touch, each from its whole history, and saves these and the payments' links.
+ * The events themselves are the caller's to store, in the same transaction; stored ones move along with their payment,
+ * and stop waiting where they can.
+ * @param fresh events that are not stored yet, each once, in order of arrival
+ */
+export async function foldBatch(
+  trx: Transaction<Database>,
+  environment: Environment,
+  fresh: readonly FreshEvent[],
+  policy: Policy,
+): Promise<FoldedBatch> {
+  const { subscriptionOf, moves } = await learnLinks(trx, environment, fresh)
+  const sources = new Map(fresh.map(({ event }) => [event.id, sourceOf(event, subscriptionOf)]))
+  const saved = await loadSources(trx, environment, keysIn(sources, moves))
+  const touched = touchSources(fresh, sources, moves, saved)
+
+  const folded = [...touched.values()].map((source) => ({ source, after: foldTouched(source, policy) }))
+  await saveSources(
+    trx,
+    environment,
+    folded.flatMap(({ source, after }) => (after === null ? [] : [{ ...after, saved: source.saved }])),
+  )
+  await deleteSources(
+    trx,
+    environment,
+    folded.flatMap(({ source, after }) => (after === null && source.saved !== undefined ? [source.key] : [])),
+  )
+  await placeEvents(
+    trx,
+    folded.flatMap(({ source }) => movedTo(source)),
+  )
+
+  const changes = folded.map(
+    ({ source, after }): SourceChange => ({
+      key: source.key,
+      before: source.saved?.state ?? null,
+      after: after?.state ?? null,
+      causedBy: source.causedBy,
+      strangers: strangersIn(source, after?.state ?? null),
+    }),
+  )
+  const isHeld = holdsOf(changes.map(({ after }) => after))
+  const wasHeld = holdsOf(changes.map(({ before }) => before))
+  await setDispositions(trx, environment, movedHolds(wasHeld, isHeld, sources))
+  const outcomes = new Map(
+    fresh.map(({ event }) => [
+      event.id,
+      outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy),
+    ]),
+  )
+  return { sources, outcomes, changes }
+}
+
+/** Learns which subscription each payment belongs to: of events that disagree, the newest says. */
+async function learnLinks(
+  trx: Transaction<Database>,
+  environment: Environment,
+  fresh: readonly FreshEvent[],
+): Promise<{ subscriptionOf: (paymentId: string) => string | undefined; moves: readonly LinkedMove[] }> {
+  const paymentIds = new Set<string>()
+  for (const { event } of fresh) {
+    if ((event.subject === 'payment' || event.subject === 'subscription') && event.paymentId !== null) {
+      paymentIds.add(event.paymentId)
+    }
+  }
+  const stored = await loadLinks(trx, environment, [...paymentIds])
+  const news = new Map<string, PaymentLink>()
+  for (const { event } of fresh) {
+    const link = linkOf(event)
+    if (link === null) continue
+    if (isNewerLink(link, news.get(link.paymentId) ?? stored.get(link.paymentId))) {
+      news.set(link.paymentId, link)
+    }
+  }
+  await saveLinks(trx, environment, [...news.values()])
+  const moves: LinkedMove[] = []
+  for (const { paymentId, subscriptionId, linkedBy } of news.values()) {
+    const before = stored.get(paymentId)?.subscriptionId
+    if (before === subscriptionId) continue
+    const from: SourceKey =
+      before === undefined ? { kind: 'payment', id: paymentId } : { kind: 'subscription', id: before }
+    moves.push({ paymentId, linkedBy, from, to: { kind: 'subscription', id: subscriptionId } })
+  }
+  return { subscriptionOf: (id) => (news.get(id) ?? stored.get(id))?.subscriptionId, moves }
+}
+
+/** Every source that may be touched, each once. */
+function keysIn(
+  sources: ReadonlyMap<string, SourceKey | null>,
+  moves: readonly LinkedMove[],
+): readonly SourceKey[] {
+  const keys = new Map<string, SourceKey>()
+  for (const key of sources.values()) if (key !== null) keys.set(sourceKey(key), key)
+  for (const { from, to } of moves) keys.set(sourceKey(from), from).set(sourceKey(to), to)
+  return [...keys.values()]
+}
+
+/** What each source is to be folded from, by `sourceKey`. */
+function touchSources(
+  fresh: readonly FreshEvent[],
+  sources: ReadonlyMap<string, SourceKey | null>,
+  moves: readonly LinkedMove[],
+  saved: ReadonlyMap<string, StoredSource>,
+): ReadonlyMap<string, TouchedSource> {
+  const touched = new Map<string, TouchedSource>()
+  const touch = (key: SourceKey, causedBy: string): TouchedSource => {
+    const name = sourceKey(key)
+    const known = touched.get(name)
+    if (known !== undefined) {
+      known.causedBy = causedBy
+      return known
+    }
+    const stored = saved.get(name)
+    const source: TouchedSource = {
+      key,
+      saved: stored,
+      stored: stored === undefined ? [] : readHistory(stored),
+      isMoved: false,
+      fresh: [],
+      causedBy,
+    }
+    touched.set(name, source)
+    return source
+  }
+  for (const move of moves) {
+    // Most payments are linked by their first event, and have none to move.
+    if (!saved.has(sourceKey(move.from))) continue
+    const from = touch(move.from, move.linkedBy)
+    const going = from.stored.filter((event) => goes(event, move))
+    if (going.length === 0) continue
+    const to = touch(move.to, move.linkedBy)
+    to.stored = [...to.stored, ...going]
+    from.stored = from.stored.filter((event) => !goes(event, move))
+    from.isMoved = to.isMoved = true
+  }
+  for (const { seq, event } of fresh) {
+    const key = sources.get(event.id) ?? null
+    const read = key === null ? null : historyEvent(seq, event)
+    if (key !== null && read !== null) touch(key, event.id).fresh.push(read)
+  }
+  for (const [name, source] of touched) {
+    if (!source.isMoved && source.fresh.length === 0) touched.delete(name)
+  }
+  return touched
+}
+
+/** Subscription events stay with the subscription they are about, whatever payment they name. */
+function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
+  return event.subject === 'payment' && event.paymentId === paymentId
+}
+
+/** Null where no event is left of it. */
+function foldTouched(
+  { key, saved, stored, isMoved, fresh }: TouchedSource,
+  policy: Policy,
+): Omit<StoredSource, 'seq'> | null {
+  const events = [...stored, ...fresh]
+  if (events.length === 0) return null
+  if (isMoved) events.sort((a, b) => a.seq - b.seq)
+  const isLonger = saved !== undefined && !isMoved
+  const history = isLonger ? extendHistory(saved.history, stored, fresh) : packHistory(events)
+  return { state: foldSource(key, events, policy).state, history }
+}
+
+/** The stored events that came to a source. */
+function movedTo({
+  key,
+  saved,
+  stored,
+  isMoved,
+}: TouchedSource): readonly { seq: number; source: SourceKey }[] {
+  if (!isMoved) return []
+  const before = new Set(saved === undefined ? [] : readHistory(saved).map(({ seq }) => seq))
+  return stored.flatMap(({ seq }) => (before.has(seq) ? [] : [{ seq, source: key }]))
+}
+
+function strangersIn(
+  { saved, stored, isMoved }: TouchedSource,
+  after: SourceState | null,
+): readonly number[] {
+  if (!isMoved && saved?.state.customerId === after?.customerId) return []
+  return stored
+    .filter(({ customerId }) => customerId !== null && customerId !== after?.customerId)
+    .map(({ seq }) => seq)
+}
+
+function holdsOf(states: readonly (SourceState | null)[]): ReadonlyMap<string, HoldReason> {
+  const holds = new Map<string, HoldReason>()
+  for (const state of states) {
+    if (state === null) continue
+    for (const id in state.held) {
+      const reason = state.held[id]
+      if (reason !== undefined) holds.set(id, reason)
+    }
+  }
+  return holds
+}
+
+/** What changes for stored events: some need not wait any more, or wait for something else. */
+function movedHolds(
+  before: ReadonlyMap<string, HoldReason>,
+  after: ReadonlyMap<string, HoldReason>,
+  fresh: ReadonlyMap<string, unknown>,
+): ({ readonly eventId: string } & Outcome)[] {
+  const settled = [...before.keys()]
+    .filter((eventId) => !after.has(eventId))
+    .map((eventId) => ({ eventId, disposition: 'applied', reason: null }) as const)
+  const waiting = [...after]
+    .filter(([eventId, reason]) => !fresh.has(eventId) && before.get(eventId) !== reason)
+    .map(([eventId, reason]) => ({ eventId, disposition: 'held', reason }) as const)
+  return [...settled, ...waiting]
+}
