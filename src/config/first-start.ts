@@ -53,7 +53,7 @@ export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
 }
 
 /** Where the key is put down that a first start makes, without a terminal to show it on. */
-export function firstKeyFileOf(configPath: string): string {
+function firstKeyFileOf(configPath: string): string {
   return join(dirname(configPath), 'data', 'first-key.txt')
 }
 

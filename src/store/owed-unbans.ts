@@ -21,12 +21,6 @@ export async function isUnbanOwed(
   return row !== undefined
 }
 
-/** All bans of Latchkey's own that may stand. */
-export async function loadOwedUnbans(db: Kysely<Database>): Promise<readonly GroupAccount[]> {
-  const rows = await db.selectFrom('owed_unbans').selectAll().execute()
-  return rows.map((row) => ({ groupId: row.group_id, accountId: row.account_id }))
-}
-
 export async function oweUnban(
   trx: Transaction<Database>,
   { groupId, accountId }: GroupAccount,
