@@ -261,6 +261,7 @@ function doubtedAmong(
   events: readonly GroupEvent[],
   derived: Derived,
 ): readonly string[] {
+  if (links.size === 0) return []
   const byId = new Map(events.map(({ after }) => [after?.id, after]))
   return [...links.values()].flatMap((link) => {
     if (told.has(link.paymentId) || !isSameLink(link, derived.links.get(link.paymentId))) return []

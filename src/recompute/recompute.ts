@@ -26,6 +26,8 @@ const SAMPLE_SIZE = 10
 /** Customers and payments about which all events are asked at once: bounds the memory. */
 const CONCERNED_AT_ONCE = 10_000
 const WRITTEN_AT_ONCE = 200
+/** Where few events are meant, a turn ends though it has found hardly any. */
+const READS_PER_TURN = 4
 
 /**
  * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable`, at the end,
@@ -99,7 +101,8 @@ async function takeTurn(
   pace: Pace,
 ): Promise<void> {
   let events = 0
-  while (events < pace.eventsPerTurn && run.job.reached < run.job.newest) {
+  for (let reads = 0; reads < READS_PER_TURN && events < pace.eventsPerTurn; reads += 1) {
+    if (run.job.reached >= run.job.newest) break
     const rows = await walk.read(trx)
     const before = events
     for (const environment of ENVIRONMENTS) {
