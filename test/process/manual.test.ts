@@ -4,6 +4,8 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import type { ManualEvent } from '../../src/provider/event.js'
+import { eventInForm } from '../../src/store/stored-form.js'
 import { latchkey, runProgram } from '../setup/program.js'
 import { runHere } from './in-process.js'
 import {
@@ -31,9 +33,9 @@ async function answerOf(folder: string, args: readonly string[], run = runHere) 
 /** Who did what, in the order in which it was done. */
 const acts = (folder: string) =>
   readStore(folder, async (db) => {
-    const rows = await db.selectFrom('events').select('normalized').orderBy('seq').execute()
-    return rows.map(({ normalized }) => {
-      const { type, actor, reason } = JSON.parse(String(normalized)) as Record<string, unknown>
+    const rows = await db.selectFrom('events').select(['event_id', 'normalized']).orderBy('seq').execute()
+    return rows.map(({ event_id: id, normalized }) => {
+      const { type, actor, reason } = eventInForm(String(normalized), id) as ManualEvent
       return { type, actor, reason }
     })
   })

@@ -178,8 +178,13 @@ it('tells on trial just what it then does, and changes nothing', async () => {
   )
 })
 
+/**
+ * Without the beginning of the access before: a beginning that moves alone is no change of its own, so that where a
+ * customer is settled twice the log has it as it was in between.
+ */
 function inAnyOrder({ sample, ...counts }: DifferenceSummary) {
-  return { ...counts, sample: sample.map((one) => JSON.stringify(one)).sort() }
+  const texts = sample.map((one) => JSON.stringify({ ...one, before: { ...one.before, since: null } }))
+  return { ...counts, sample: texts.sort() }
 }
 
 it('settles what an interrupted replay had taken back, though the next one means other events', async () => {

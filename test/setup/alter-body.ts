@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
-import type { NormalizedEvent } from '../../src/provider/event.js'
 import { saveRedacted } from '../../src/store/redacted-bodies.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { eventInForm } from '../../src/store/stored-form.js'
 
 /** Changes the bytes of an event that a store holds, and nothing else of it: as a disk or a hand would. */
 export async function alterBody(
@@ -30,7 +30,7 @@ export function rewriteStopped(file: string, eventId: string, left: string): Pro
     db.transaction().execute(async (trx) => {
       const [row] = await trx.selectFrom('events').selectAll().where('event_id', '=', eventId).execute()
       if (row === undefined) throw new Error(`there is no ${eventId}`)
-      const event = row.normalized === null ? null : (JSON.parse(row.normalized) as NormalizedEvent)
+      const event = row.normalized === null ? null : eventInForm(row.normalized, eventId)
       await saveRedacted(
         trx,
         row.seq,
