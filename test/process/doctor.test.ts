@@ -89,7 +89,9 @@ describe('the doctor', () => {
         .filter((line) => !line.startsWith('ok ')),
     ).toEqual([])
     expect(beside.stdout).toMatch(/\nok {4}daemon +running since 20/)
-    expect(beside.stdout).toMatch(/\nok {4}deliveries live +last at 20\S+Z, (usually every \S+, )?now \S+ ago\n/)
+    expect(beside.stdout).toMatch(
+      /\nok {4}deliveries live +last at 20\S+Z, (usually every \S+, )?now \S+ ago\n/,
+    )
 
     await stop(daemon)
     const stopped = await doctor(folder, '--thorough')
