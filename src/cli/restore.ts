@@ -28,7 +28,7 @@ async function runRestore(from: string, options: SharedOptions, context: CliCont
     }),
   )
   if (options.json) return context.out(jsonLine({ ...restored, from: backup }))
-  const { file, keptAs, migrated, erasedAgain } = restored
+  const { file, keptAs, migrated, membershipsKept, erasedAgain } = restored
   const lines = [
     `restored ${file} from ${backup}`,
     ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
@@ -37,7 +37,7 @@ async function runRestore(from: string, options: SharedOptions, context: CliCont
       : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
     keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
     'cursors of the change log from before are unknown now: its readers start again',
-    ...(hasTargets(products) ? FOLLOW_LINES : []),
+    ...(hasTargets(products) ? followLines(membershipsKept) : []),
   ]
   context.out(`${lines.join('\n')}\n`)
 }
@@ -57,7 +57,11 @@ function hasTargets(products: Config['products']): boolean {
   return products.some(({ targets }) => targets.length > 0)
 }
 
-const FOLLOW_LINES = [
-  'a role or group that somebody got after the backup counts as given by your staff, and is not taken back: compare by hand',
-  'sync is paused: see `latchkey sync plan`, and then `latchkey sync resume`',
-]
+function followLines(membershipsKept: number | null): readonly string[] {
+  return [
+    membershipsKept === null
+      ? 'a role or group that somebody got after the backup counts as given by your staff, and is not taken back: compare by hand'
+      : `memberships of roles and groups, as the replaced database knew them: ${membershipsKept}`,
+    'sync is paused: see `latchkey sync plan`, and then `latchkey sync resume`',
+  ]
+}

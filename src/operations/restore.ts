@@ -23,6 +23,7 @@ import {
   removePartsOf,
   sync,
 } from '../store/sqlite/file.js'
+import { takeOverMemberships } from '../store/sqlite/take-over.js'
 import { setSyncPaused } from '../store/sync-settings.js'
 import { timeInName } from './backup-folder.js'
 
@@ -45,6 +46,8 @@ export interface Restored {
   readonly keptAs: string | null
   /** The schema steps that the backup lacked. */
   readonly migrated: readonly string[]
+  /** How many memberships are as the replaced database knew them; null: there was none, or it could not be read. */
+  readonly membershipsKept: number | null
 }
 
 /**
@@ -71,13 +74,14 @@ export async function restore(
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
     const migrated = await makeReady(part, backup, now)
+    const membershipsKept = await keepMemberships(part, file)
     const erasedAgain = await eraseAgain(part, file)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
     // Not before: what was left behind may be the very backup.
     removeLeftBehind(file)
-    return { file, keptAs, migrated, erasedAgain }
+    return { file, keptAs, migrated, membershipsKept, erasedAgain }
   } catch (error) {
     throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {
@@ -122,6 +126,16 @@ async function makeReady(part: string, backup: string, now: number): Promise<rea
       await forgetMessages(trx)
     })
     return migrated
+  } finally {
+    await db.destroy()
+  }
+}
+
+async function keepMemberships(part: string, replaced: string): Promise<number | null> {
+  if (!existsSync(replaced) || hasStrayLog(replaced)) return null
+  const db = openDatabase(part, { readOnly: false })
+  try {
+    return await takeOverMemberships(db, replaced)
   } finally {
     await db.destroy()
   }

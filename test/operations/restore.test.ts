@@ -101,6 +101,7 @@ describe('restoring', () => {
       file,
       keptAs: `${file}${KEPT}`,
       migrated: [],
+      membershipsKept: 0,
       erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
@@ -134,6 +135,7 @@ describe('restoring', () => {
       file,
       keptAs: null,
       migrated: [],
+      membershipsKept: null,
       erasedAgain: 0,
     })
     expect(rowsIn(file)).toBe(3)
