@@ -39,6 +39,18 @@ export function toldFacts(telling: CustomerTelling): readonly (readonly [FactNam
   return told.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
 }
 
+/** Whether an event says nothing of its customer but what is known, as nearly all do. */
+export function isKnown({ customer, externalRef, metadata }: CustomerTelling, facts: CustomerFacts): boolean {
+  const repeats = (name: FactName, value: string | null | undefined): boolean =>
+    value === null || value === undefined || value === '' || facts[name]?.value === value
+  if (!repeats('externalRef', externalRef)) return false
+  for (const name in customer) {
+    if (!repeats(name as keyof CustomerDetails, customer[name as keyof CustomerDetails])) return false
+  }
+  for (const key in metadata) if (!repeats(`metadata.${key}`, metadata[key])) return false
+  return true
+}
+
 /**
  * Adds what an event tells. The newest event that tells a fact wins for that fact alone, so the order in which
  * events are added does not matter, and an event that is silent about something takes nothing away. Answers the

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Kysely, type Selectable, sql } from 'kysely'
+import { CompiledQuery, type Kysely, type Selectable, sql } from 'kysely'
 import type { EventFilter } from '../entitlements/stored-event.js'
 import type { Database, EventsTable } from './schema.js'
 
@@ -95,10 +95,13 @@ export async function loadSeqsBeyond(
     .execute()
 }
 
+/** Composed once: every batch asks. */
+const SELECT_NEWEST = CompiledQuery.raw('select seq from events order by seq desc limit 1')
+
 /** The `seq` of the newest stored event; 0 before the first. */
 export async function newestSeq(db: Kysely<Database>): Promise<number> {
-  const row = await db.selectFrom('events').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
-  return row?.seq ?? 0
+  const { rows } = await db.executeQuery<{ seq: number }>(SELECT_NEWEST)
+  return rows[0]?.seq ?? 0
 }
 
 /** Whether a filter means the event. */
