@@ -1,6 +1,6 @@
 import type { Config } from '../config/types.js'
 import type { AccessAnswer } from '../entitlements/answer.js'
-import type { Explanation } from '../entitlements/explanation.js'
+import type { Explanation } from '../entitlements/explain.js'
 import type { KnownCustomer } from '../entitlements/known-customer.js'
 import { type AccessQuery, createAccessReader } from '../store/access-reader.js'
 import { createExplanationReader, type ExplanationQuery } from '../store/explanation-reader.js'

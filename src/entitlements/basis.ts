@@ -1,51 +1,37 @@
 import type { Policy } from './policy.js'
 import type { KeptPayment, Reading } from './reading.js'
+import type { NoteCode } from './reasons.js'
 import { isTakenBack, type Standing, standingAfter } from './standing.js'
 import { isCycleEvent, makesGood, type SubscriptionReading } from './subscription-reading.js'
 
 /** What a subscription's access stands on; the subscription itself where no payment is known to pay its cycle. */
 export type Ground = { readonly paymentId: string } | 'the subscription itself'
 
-/**
- * What an event did to what access stands on, and why:
- * - `informs`: nothing that this follows
- * - `stands`: the payment paid, and access stands on it from now on
- * - `stands_already`: the payment paid, and access stood on it
- * - `other_stands`: the payment paid, and access stays on what it stood on until a cycle says otherwise
- * - `only_succeeded`: what paid is no grant, and so waits for a cycle
- * - `paid_before_end`: the payment first paid before the subscription ended, and does not bring it back
- * - `is_final`: the payment was taken back for good before
- * - `falls`: access stood on the payment that is taken back
- * - `falls_by_policy`: the policy lets any failed payment end what there is
- * - `other_falls`: access did not stand on the payment that is taken back
- * - `fell_before`: the payment stood taken back already
- * - `cycle_stands`: the cycle's payment has paid, and access stands on it
- * - `cycle_awaits`: the cycle's payment pays by a later event
- * - `awaited_stands`: the payment pays the cycle that awaited it
- * - `cycle_fell`: the cycle's payment stands taken back
- * - `cycle_unpaid`: no payment of the cycle is known: access stands on the subscription itself
- * - `cycle_ignored`: no payment of the cycle is known, and the policy asks for one
- * - `ends`: the subscription itself is taken back
- */
-export type BasisStep =
-  | 'informs'
-  | 'stands'
-  | 'stands_already'
-  | 'other_stands'
-  | 'only_succeeded'
+/** What an event did to the basis: the codes by which an explanation gives the reason. */
+export type BasisStep = Extract<
+  NoteCode,
+  | 'informed'
+  | 'payment_unnamed'
+  | 'paid'
+  | 'paid_already'
+  | 'waits_for_cycle'
+  | 'success_only'
   | 'paid_before_end'
-  | 'is_final'
-  | 'falls'
-  | 'falls_by_policy'
-  | 'other_falls'
-  | 'fell_before'
-  | 'cycle_stands'
-  | 'cycle_awaits'
-  | 'awaited_stands'
-  | 'cycle_fell'
-  | 'cycle_unpaid'
+  | 'final_take_back'
+  | 'taken_back'
+  | 'failure_ends_all'
+  | 'basis_kept'
+  | 'nothing_to_end'
+  | 'taken_back_already'
+  | 'cycle_paid'
+  | 'cycle_paid_later'
+  | 'paid_waiting_cycle'
+  | 'cycle_taken_back'
+  | 'cycle_without_payment'
   | 'cycle_ignored'
-  | 'ends'
+  | 'subscription_ended'
+  | 'subscription_ended_already'
+>
 
 export interface Basis {
   /** Takes in the next event of the walk, and tells what it did. */
@@ -78,7 +64,7 @@ export function createBasis({ firstPaid, cyclePayments }: SubscriptionReading, p
   function applyPayment(event: KeptPayment, reading: Reading): BasisStep {
     const { effect, index } = reading
     const { paymentId } = event
-    if (paymentId === null) return 'informs'
+    if (paymentId === null) return 'payment_unnamed'
     const pays = makesGood(reading, policy)
     const before = standings.get(paymentId)
     const standing = standingAfter(before, event, effect, pays)
@@ -88,7 +74,7 @@ export function createBasis({ firstPaid, cyclePayments }: SubscriptionReading, p
         ? takeBack(paymentId, event, isTakenBack(before) && standing === before)
         : pays
           ? pay(paymentId, effect === 'grant', index)
-          : 'informs'
+          : 'informed'
     if (firstPaid.get(paymentId) === index) awaited.delete(paymentId)
     return step
   }
@@ -99,24 +85,25 @@ export function createBasis({ firstPaid, cyclePayments }: SubscriptionReading, p
     const endsAny = ground !== null && type === 'payment.failed' && policy.failedRenewal === 'revoke'
     if (fell || endsAny) {
       ground = null
-      return fell ? 'falls' : 'falls_by_policy'
+      return fell ? 'taken_back' : 'failure_ends_all'
     }
-    return fellBefore ? 'fell_before' : 'other_falls'
+    if (fellBefore) return 'taken_back_already'
+    return ground === null ? 'nothing_to_end' : 'basis_kept'
   }
 
   function pay(paymentId: string, isGrant: boolean, index: number): BasisStep {
-    if (isTakenBack(standings.get(paymentId))) return 'is_final'
-    if (standsOn(paymentId)) return 'stands_already'
+    if (isTakenBack(standings.get(paymentId))) return 'final_take_back'
+    if (standsOn(paymentId)) return 'paid_already'
     const first = firstPaid.get(paymentId) ?? index
     if (awaited.has(paymentId) && first === index) {
       ground = { paymentId }
-      return 'awaited_stands'
+      return 'paid_waiting_cycle'
     }
-    if (ground !== null) return 'other_stands'
-    if (!isGrant) return 'only_succeeded'
+    if (ground !== null) return 'waits_for_cycle'
+    if (!isGrant) return 'success_only'
     if (first <= endedAtIndex) return 'paid_before_end'
     ground = { paymentId }
-    return 'stands'
+    return 'paid'
   }
 
   function applyCycle(index: number): BasisStep {
@@ -125,27 +112,28 @@ export function createBasis({ firstPaid, cyclePayments }: SubscriptionReading, p
       if (policy.paidCycle === 'informs') return 'cycle_ignored'
       ground = 'the subscription itself'
       cyclesWithoutPayment += 1
-      return 'cycle_unpaid'
+      return 'cycle_without_payment'
     }
     if ((firstPaid.get(paymentId) ?? index) > index) {
       awaited.add(paymentId)
-      return 'cycle_awaits'
+      return 'cycle_paid_later'
     }
-    if (isTakenBack(standings.get(paymentId))) return 'cycle_fell'
+    if (isTakenBack(standings.get(paymentId))) return 'cycle_taken_back'
     ground = { paymentId }
-    return 'cycle_stands'
+    return 'cycle_paid'
   }
 
   return {
     apply(reading) {
       const { event, effect, index } = reading
       if (event.subject === 'payment') return applyPayment(event, reading)
-      const step = isCycleEvent(event) ? applyCycle(index) : 'informs'
+      const wasNothing = ground === null
+      const step = isCycleEvent(event) ? applyCycle(index) : 'informed'
       if (effect !== 'take_back') return step
       ground = null
       endedAtIndex = index
       awaited.clear()
-      return 'ends'
+      return wasNothing ? 'subscription_ended_already' : 'subscription_ended'
     },
     ground: () => ground,
     isTakenBack: (paymentId) => isTakenBack(standings.get(paymentId)),

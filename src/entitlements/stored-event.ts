@@ -1,7 +1,7 @@
 import type { Environment, Generation, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import type { Outcome } from './disposition.js'
-import { HOLD_REASON_TEXT } from './explain-words.js'
 import type { HoldReason, SourceKey } from './model.js'
+import { HOLD_REASON_TEXT } from './reasons.js'
 
 /** Which stored events of one environment are meant; null: all. Instants are epoch milliseconds. */
 export interface EventFilter {

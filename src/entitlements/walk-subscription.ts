@@ -46,7 +46,7 @@ export interface WalkPoint {
 /** What one event did in the walk. */
 export interface WalkStep {
   readonly reading: Reading
-  readonly basis: BasisStep
+  readonly code: BasisStep
   readonly before: WalkPoint
   readonly after: WalkPoint
 }
@@ -79,7 +79,7 @@ export function walkSubscription(
   for (const reading of whole.walk) {
     const { event } = reading
     const before = observe && pointAt(event.createdAt)
-    const step = basis.apply(reading)
+    const code = basis.apply(reading)
     plan.apply(reading)
     if (event.subject === 'subscription') {
       ends.apply(event)
@@ -88,7 +88,7 @@ export function walkSubscription(
     const productId = plan.product()
     const access = basis.ground() !== null && productId !== null ? { productId, end: ends.earliest() } : null
     tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
-    if (observe && before) observe({ reading, basis: step, before, after: pointAt(event.createdAt) })
+    if (observe && before) observe({ reading, code, before, after: pointAt(event.createdAt) })
   }
   return {
     rail: whole.rail,

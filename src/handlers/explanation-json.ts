@@ -1,12 +1,5 @@
-import type {
-  ComingEnd,
-  ExplainedBlock,
-  ExplainedErasure,
-  ExplainedEvent,
-  ExplainedHold,
-  ExplainedSource,
-  Explanation,
-} from '../entitlements/explanation.js'
+import type { Explanation } from '../entitlements/explain.js'
+import type { ExplainedEvent, ExplainedHold, ExplainedSource } from '../entitlements/explain-source.js'
 import type { AccessInterval } from '../entitlements/model.js'
 import { entitlementJson, iso, isoOrNull } from './entitlement-json.js'
 
@@ -21,9 +14,20 @@ export function explanationJson(explanation: Explanation) {
     summary: explanation.summary,
     sources: explanation.sources.map(sourceJson),
     held: explanation.held.map(holdJson),
-    blocks: explanation.blocks.map(blockJson),
-    erasures: explanation.erasures.map(erasureJson),
-    ends: explanation.ends.map(endJson),
+    blocks: explanation.blocks.map(({ productId, from, until, sentence }) => ({
+      productId,
+      from: iso(from),
+      until: isoOrNull(until),
+      sentence,
+    })),
+    erasures: explanation.erasures.map(({ at, eventId, sentence }) => ({ at: iso(at), eventId, sentence })),
+    ends: explanation.ends.map(({ source, at, reason, eventId, sentence }) => ({
+      source,
+      at: isoOrNull(at),
+      reason,
+      eventId,
+      sentence,
+    })),
   }
 }
 
@@ -58,18 +62,6 @@ function eventJson(event: ExplainedEvent) {
 
 function holdJson({ id, type, createdAt, receivedAt, source, reason, sentence }: ExplainedHold) {
   return { id, type, createdAt: iso(createdAt), receivedAt: iso(receivedAt), source, reason, sentence }
-}
-
-function blockJson({ productId, from, until, sentence }: ExplainedBlock) {
-  return { productId, from: iso(from), until: isoOrNull(until), sentence }
-}
-
-function erasureJson({ at, eventId, sentence }: ExplainedErasure) {
-  return { at: iso(at), eventId, sentence }
-}
-
-function endJson({ source, at, reason, eventId, sentence }: ComingEnd) {
-  return { source, at: isoOrNull(at), reason, eventId, sentence }
 }
 
 /** The only numbers in notes and changes are instants. */

@@ -1,4 +1,4 @@
-import type { Explanation } from '../entitlements/explanation.js'
+import type { Explanation } from '../entitlements/explain.js'
 import { explanationJson } from './explanation-json.js'
 import { type AccessDeps, type AccessQuestion, readQuestion } from './get-entitlements.js'
 import type { RawHandler } from './raw-handler.js'

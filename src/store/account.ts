@@ -1,6 +1,6 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import type { StoredAccount } from '../entitlements/explain.js'
-import type { StoredHold, StoredSourceEvent } from '../entitlements/explanation.js'
+import type { StoredHold, StoredSourceEvent } from '../entitlements/explain-source.js'
 import { historyEvent } from '../entitlements/history.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
