@@ -1,7 +1,6 @@
 import type { Config } from '../config/types.js'
-import type { AccessAnswer } from '../entitlements/answer.js'
 import type { Explanation } from '../entitlements/explain.js'
-import type { KnownCustomer } from '../entitlements/known-customer.js'
+import type { AccessAnswer, KnownCustomer } from '../entitlements/model.js'
 import { type AccessQuery, createAccessReader } from '../store/access-reader.js'
 import { createExplanationReader, type ExplanationQuery } from '../store/explanation-reader.js'
 import { type CustomerQuery, createKnownCustomerReader } from '../store/known-customer-reader.js'

@@ -1,7 +1,6 @@
 import type { Policy } from './policy.js'
-import type { KeptPayment, Reading } from './reading.js'
+import { isTakenBack, type KeptPayment, type Reading, type Standing, standingAfter } from './reading.js'
 import type { NoteCode } from './reasons.js'
-import { isTakenBack, type Standing, standingAfter } from './standing.js'
 import { isCycleEvent, makesGood, type SubscriptionReading } from './subscription-reading.js'
 
 /** What a subscription's access stands on; the subscription itself where no payment is known to pay its cycle. */

@@ -1,9 +1,16 @@
-import type { AccessAnswer } from './answer.js'
-import { type Block, blocksOn, isStanding } from './blocks.js'
+import { blocksOn, isStanding } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
-import type { AccessInterval, Entitlement, EntitlementStatus, SourceState, SourceView } from './model.js'
+import type {
+  AccessAnswer,
+  AccessInterval,
+  Block,
+  Entitlement,
+  EntitlementStatus,
+  Instant,
+  SourceState,
+  SourceView,
+} from './model.js'
 import { compareText } from './order.js'
-import { type Instant, instantFor, viewSource } from './source-view.js'
 
 /**
  * What one customer may use, product by product in order of their ids: the union of the customer's sources, less
@@ -123,4 +130,77 @@ function beginningOfStretch(active: readonly SourceView[], intervals: readonly A
     if (interval.from < since && lastsUntil(interval) >= since) since = interval.from
   }
   return since
+}
+
+export function instantFor(source: SourceState, instant: Instant): number {
+  return 'at' in instant ? instant.at : Math.max(instant.now, source.newestAt)
+}
+
+/** One source as it stands for one product; null where it had not given that product by then. */
+export function viewSource(source: SourceState, productId: string, at: number): SourceView | null {
+  const interval = lastBegunBy(source.intervals, productId, at)
+  if (interval === null) return null
+  const active = lastsUntil(interval) > at
+  return {
+    id: source.id,
+    kind: source.kind,
+    active,
+    since: active ? interval.from : null,
+    until: interval.until,
+    rail: source.rail,
+    pastDue: active && isPastDue(source, at),
+    cancelAtPeriodEnd: source.cancelAtPeriodEnd,
+    periodEnd: source.periodEnd,
+    reason: interval.reason,
+    eventId: interval.eventId,
+  }
+}
+
+/** Past due, and with access all the while since, be it to one product after another. */
+function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolean {
+  if (pastDueSince === null || pastDueSince > at) return false
+  let reached = pastDueSince
+  for (const interval of intervals) {
+    if (interval.from <= reached) reached = Math.max(reached, lastsUntil(interval))
+  }
+  return reached > at
+}
+
+function lastBegunBy(
+  intervals: readonly AccessInterval[],
+  productId: string,
+  at: number,
+): AccessInterval | null {
+  let last: AccessInterval | null = null
+  for (const interval of intervals) {
+    if (interval.productId === productId && interval.from <= at) last = interval
+  }
+  return last
+}
+
+/**
+ * Whether a source, asked about now, says the same of what may be used before and after: to whom, what, until when,
+ * and whether it is to end. What it tells besides (rail, dunning, events that wait) is not access.
+ */
+export function givesSameAccess(before: SourceState | null, after: SourceState | null, now: number): boolean {
+  if (before === null || after === null) return before === after
+  return (
+    before.customerId === after.customerId &&
+    before.cancelAtPeriodEnd === after.cancelAtPeriodEnd &&
+    instantFor(before, { now }) === instantFor(after, { now }) &&
+    // What a further grant changes of access that runs already shows where an erasure came before it.
+    before.grantsByHand?.length === after.grantsByHand?.length &&
+    before.intervals.length === after.intervals.length &&
+    before.intervals.every((interval, i) => isSame(interval, after.intervals[i]))
+  )
+}
+
+function isSame(a: AccessInterval, b: AccessInterval | undefined): boolean {
+  return (
+    a.productId === b?.productId &&
+    a.from === b.from &&
+    a.until === b.until &&
+    a.reason === b.reason &&
+    a.eventId === b.eventId
+  )
 }

@@ -1,7 +1,6 @@
 import type { Environment } from '../provider/event.js'
-import { type Block, blocksOn } from './blocks.js'
+import { afterErasures, blocksOn } from './by-hand.js'
 import { entitlementOf } from './entitlement.js'
-import { afterErasures, type Erasure } from './erasures.js'
 import {
   type ExplainedEvent,
   type ExplainedHold,
@@ -11,11 +10,10 @@ import {
   type StoredHold,
   type StoredSourceEvent,
 } from './explain-source.js'
-import type { EndReason, Entitlement, SourceKey, SourceView } from './model.js'
+import type { Block, EndReason, Entitlement, Erasure, Instant, SourceKey, SourceView } from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { END_REASON_TEXT, time } from './reasons.js'
-import type { Instant } from './source-view.js'
 
 /** All that is stored of one customer, for a question about one product. */
 export interface StoredAccount {
@@ -35,7 +33,7 @@ interface InWords {
 }
 
 /** An end of access that lies ahead. */
-export interface ComingEnd extends InWords {
+interface ComingEnd extends InWords {
   readonly source: SourceKey
   readonly at: number | null
   readonly reason: EndReason

@@ -1,20 +1,30 @@
 import type { Rail } from '../provider/event.js'
-import { foldManual, grantsOf } from './fold-manual.js'
-import { foldPayment } from './fold-payment.js'
-import { heldEvents } from './held.js'
-import { intervalsOf, type TrackerState } from './intervals.js'
-import type { GrantAct } from './manual-source.js'
-import type { SourceKey, SourceKind, SourceState } from './model.js'
-import { newestTold } from './order.js'
+import { foldManual, type GrantAct, grantsOf } from './by-hand.js'
+import { type Access, createIntervalTracker, intervalsOf, type TrackerState } from './intervals.js'
+import type { HoldReason, SourceKey, SourceKind, SourceState } from './model.js'
+import { compareByTime, newestTold } from './order.js'
 import type { Policy } from './policy.js'
-import type { KeptPayment, SourceEvent } from './reading.js'
+import {
+  END_REASON_OF,
+  isDecisive,
+  type KeptPayment,
+  onlyInforms,
+  type Reading,
+  railIn,
+  railOfPayment,
+  railsOfPayments,
+  readEvents,
+  type SourceEvent,
+  type Standing,
+  standingAfter,
+} from './reading.js'
 import { readSubscription } from './subscription-reading.js'
 import { NOTHING_SHOWN, type Shown, walkSubscription } from './walk-subscription.js'
 
 /** The events that sources are folded from, of every kind. */
 export type FoldableEvent = SourceEvent | GrantAct
 
-export interface FoldedSource {
+interface FoldedSource {
   readonly state: SourceState
 }
 
@@ -98,4 +108,93 @@ function isAct(event: FoldableEvent): event is GrantAct {
 
 function isPayment(event: SourceEvent): event is KeptPayment {
   return event.subject === 'payment'
+}
+
+/** A one-time payment, folded. */
+interface FoldedPayment {
+  readonly rail: Rail
+  readonly productId: string | null
+  readonly access: TrackerState
+}
+
+/** What one event did to a one-time payment. */
+export interface PaymentStep {
+  readonly reading: Reading<KeptPayment>
+  readonly before: PaymentPoint
+  readonly after: PaymentPoint
+}
+
+/** How the payment stands at the instant of an event, just before it or just after. */
+interface PaymentPoint {
+  readonly standing: Standing | undefined
+  readonly access: Access | null
+}
+
+/**
+ * Folds all events of a one-time payment: it gives access while it is good by a grant.
+ * @param observe is told of every step, in order; left out, nothing is gathered for it
+ */
+export function foldPayment(
+  events: readonly KeptPayment[],
+  policy: Policy,
+  observe?: (step: PaymentStep) => void,
+): FoldedPayment {
+  const rail = railOfPayment(events)
+  const productId = newestTold(events, (event) => event.productId)
+  const tracker = createIntervalTracker()
+  let standing: Standing | undefined
+  for (const reading of readEvents(events, () => rail, policy)) {
+    const { event, effect } = reading
+    const before = observe && { standing, access: tracker.accessAt(event.createdAt) }
+    standing = standingAfter(standing, event, effect, effect === 'grant')
+    const access = standing === 'good' && productId !== null ? { productId, end: null } : null
+    tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
+    if (observe && before) {
+      observe({ reading, before, after: { standing, access: tracker.accessAt(event.createdAt) } })
+    }
+  }
+  return { rail, productId, access: tracker.state() }
+}
+
+/** What a source's events have told so far; null where none has. */
+export interface Known {
+  readonly customerId: string | null
+  readonly productId: string | null
+}
+
+/** Those events of a source that wait for something that no event has told yet, and for what. */
+function heldEvents(
+  events: readonly SourceEvent[],
+  known: Known,
+  policy: Policy,
+): Record<string, HoldReason> {
+  // Of most sources none can wait.
+  if (known.customerId !== null && known.productId !== null && !events.some(isCheckout)) return {}
+  const suspects = events.filter((event) => holdOf(event, known, 'unknown', policy) !== null)
+  if (suspects.length === 0) return {}
+  const rails = railsOfPayments(events)
+  // In one order, so that the same set of events is saved as the same text.
+  const held = suspects.sort(compareByTime).flatMap((event) => {
+    const reason = holdOf(event, known, railIn(rails.get(event.paymentId ?? '')), policy)
+    return reason === null ? [] : [[event.id, reason] as const]
+  })
+  return Object.fromEntries(held)
+}
+
+/** What one event waits for; null: for nothing. `rail` is that of its payment. */
+function holdOf(event: SourceEvent, known: Known, rail: Rail, policy: Policy): HoldReason | null {
+  if (!isDecisive(event.type, policy) || onlyInforms(event)) return null
+  if (known.customerId === null) return 'customer_unknown'
+  if (known.productId === null) return 'product_unknown'
+  return rail === 'unknown' && isBareCheckout(event, policy) ? 'rail_unknown' : null
+}
+
+/** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */
+function isBareCheckout(event: SourceEvent, { grantOn }: Policy): boolean {
+  if (!isCheckout(event) || grantOn.unknown.includes('checkout.succeeded')) return false
+  return grantOn.card.includes('checkout.succeeded') || grantOn.crypto.includes('checkout.succeeded')
+}
+
+function isCheckout({ type }: SourceEvent): boolean {
+  return type === 'checkout.succeeded'
 }

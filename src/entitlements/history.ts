@@ -1,6 +1,6 @@
 import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
+import { type GrantAct, isGrantAct } from './by-hand.js'
 import type { FoldableEvent } from './fold-source.js'
-import { type GrantAct, isGrantAct } from './manual-source.js'
 import type { KeptPayment, KeptSubscription } from './reading.js'
 
 /** What the rules read of a stored event, and its number in the order of arrival. */

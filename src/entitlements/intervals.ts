@@ -27,7 +27,7 @@ export interface TrackerState {
   readonly running: Stretch | null
 }
 
-export interface IntervalTracker {
+interface IntervalTracker {
   /**
    * Says what access is from `at` on. Where it just ended, and by no end that was known, the cause says why;
    * where only its product is another one, it moved.

@@ -1,6 +1,6 @@
 import type { PaymentEvent, Rail, SubscriptionEvent } from '../provider/event.js'
 import type { EndReason } from './model.js'
-import { compareText } from './order.js'
+import { compareByTime, compareText } from './order.js'
 import { type Policy, type RevokeType, TERMINAL_TYPES } from './policy.js'
 
 /** What the rules read of an event of a payment. A source keeps so much of each, and no more. */
@@ -19,7 +19,7 @@ export type KeptSubscription = Pick<
 export type SourceEvent = KeptPayment | KeptSubscription
 
 /** What the policy's table makes of an event. */
-export type Effect = 'grant' | 'take_back' | 'none'
+type Effect = 'grant' | 'take_back' | 'none'
 
 /** The row of the policy's table that an event meets, and on which side. */
 export interface PolicyRow {
@@ -198,4 +198,75 @@ export const END_REASON_OF: Readonly<Record<RevokeType, EndReason>> = {
   'subscription.past_due': 'expired',
   'subscription.canceled': 'canceled',
   'subscription.expired': 'expired',
+}
+
+/**
+ * How a payment stands, by its own events: `failed` may come good again, `final` never.
+ * A payment without a standing has neither paid nor been taken back.
+ */
+export type Standing = 'good' | 'failed' | 'final'
+
+export function standingAfter(
+  before: Standing | undefined,
+  event: KeptPayment,
+  effect: Effect,
+  pays: boolean,
+): Standing | undefined {
+  if (before === 'final') return before
+  if (effect === 'take_back') return event.type === 'payment.failed' ? 'failed' : 'final'
+  return pays ? 'good' : before
+}
+
+export function isTakenBack(standing: Standing | undefined): boolean {
+  return standing === 'failed' || standing === 'final'
+}
+
+/** Of two events of a payment, the one with the stronger proof, the earlier of equals; null: no proof by now. */
+function betterProof(event: KeptPayment, best: KeptPayment | null): KeptPayment | null {
+  if (event.railProof === null) return best
+  const lead = event.railProof.strength - (best?.railProof?.strength ?? 0)
+  return lead > 0 || (lead === 0 && best !== null && compareByTime(event, best) < 0) ? event : best
+}
+
+/** What the strongest proof among a payment's events says, the earliest of equals. */
+export function railOfPayment(events: readonly KeptPayment[]): Rail {
+  let provenBy: KeptPayment | null = null
+  for (const event of events) provenBy = betterProof(event, provenBy)
+  return provenBy?.railProof?.rail ?? 'unknown'
+}
+
+/** A payment's earliest event, and the one that proves its rail; null: none does. */
+interface PaymentRail {
+  readonly first: KeptPayment
+  readonly provenBy: KeptPayment | null
+}
+
+/** Of payments' own events, by payment; those that name none belong to no payment. */
+export function railsOfPayments(events: readonly SourceEvent[]): ReadonlyMap<string, PaymentRail> {
+  const rails = new Map<string, { first: KeptPayment; provenBy: KeptPayment | null }>()
+  for (const event of events) {
+    if (event.subject !== 'payment' || event.paymentId === null) continue
+    const known = rails.get(event.paymentId)
+    if (known === undefined) {
+      rails.set(event.paymentId, { first: event, provenBy: betterProof(event, null) })
+    } else {
+      if (compareByTime(event, known.first) < 0) known.first = event
+      known.provenBy = betterProof(event, known.provenBy)
+    }
+  }
+  return rails
+}
+
+export function railIn(payment: PaymentRail | undefined): Rail {
+  return payment?.provenBy?.railProof?.rail ?? 'unknown'
+}
+
+/** A subscription's rail: that of its earliest payment, by its first event, whose rail is known. */
+export function railOfSubscription(payments: Iterable<PaymentRail>): Rail {
+  let earliest: PaymentRail | undefined
+  for (const payment of payments) {
+    if (payment.provenBy === null) continue
+    if (earliest === undefined || compareByTime(payment.first, earliest.first) < 0) earliest = payment
+  }
+  return railIn(earliest)
 }

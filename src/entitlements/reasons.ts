@@ -113,10 +113,10 @@ const REASONS = {
   cancellation_withdrawn: () => 'It is not to be canceled any more.',
 }
 
-export type ReasonCode = keyof typeof REASONS
+type ReasonCode = keyof typeof REASONS
 
 /** One of the reasons, with its facts. */
-export type Reason<Code extends ReasonCode = ReasonCode> = {
+type Reason<Code extends ReasonCode = ReasonCode> = {
   [C in Code]: { readonly code: C } & FactsOf<(typeof REASONS)[C]>
 }[Code]
 

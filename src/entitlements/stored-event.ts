@@ -1,5 +1,5 @@
 import type { Environment, Generation, NormalizedEvent, QuarantineReason } from '../provider/event.js'
-import type { Outcome } from './disposition.js'
+import type { Outcome } from './derive.js'
 import type { HoldReason, SourceKey } from './model.js'
 import { HOLD_REASON_TEXT } from './reasons.js'
 
@@ -28,7 +28,7 @@ export interface BodyRemoval {
 }
 
 /** The same of an event, with what came. */
-export interface RemovedOriginal extends BodyRemoval {
+interface RemovedOriginal extends BodyRemoval {
   /** Lower-case hex. */
   readonly sha256: string
   readonly bytes: number

@@ -1,9 +1,14 @@
 import type { Rail } from '../provider/event.js'
-import { chooseNamings, type NamingKind } from './naming.js'
-import { createPaymentFinder, type PayingEvent, type PaymentFinder } from './paying-events.js'
 import type { Policy } from './policy.js'
-import { railIn, railOfSubscription, railsOfPayments } from './rail.js'
-import { type KeptSubscription, type Reading, readEvents, type SourceEvent } from './reading.js'
+import {
+  type KeptSubscription,
+  type Reading,
+  railIn,
+  railOfSubscription,
+  railsOfPayments,
+  readEvents,
+  type SourceEvent,
+} from './reading.js'
 
 /** All that the whole set of a subscription's events says, before any of them is walked. */
 export interface SubscriptionReading {
@@ -98,4 +103,94 @@ function payingEvents(walk: readonly Reading[], policy: Policy): PayingEvent[] {
     if (pays) paying.push({ paymentId: event.paymentId, at: event.createdAt, index })
   }
   return paying
+}
+
+/** How far a payment may be from the event that says it was made, either way: 24 hours. */
+const PAYMENT_SEARCH_MS = 24 * 60 * 60 * 1000
+
+/** An event by which a payment paid, at its place in the walk. */
+interface PayingEvent {
+  readonly paymentId: string
+  readonly at: number
+  readonly index: number
+}
+
+/** Finds the payment that a subscription event speaks of, among paying events in walk order; null: none. */
+type PaymentFinder = (event: KeptSubscription) => string | null
+
+/**
+ * The payment that the event names, if it paid; else the one whose paying event is nearest in time,
+ * the earlier in order at equal distance.
+ * @param hasPaid whether a payment is among those of `paying`
+ */
+function createPaymentFinder(
+  paying: readonly PayingEvent[],
+  hasPaid: (paymentId: string) => boolean,
+): PaymentFinder {
+  return (event) => {
+    if (event.paymentId !== null && hasPaid(event.paymentId)) return event.paymentId
+    const nearest = nearestTo(paying, event.createdAt)
+    return nearest && Math.abs(nearest.at - event.createdAt) <= PAYMENT_SEARCH_MS ? nearest.paymentId : null
+  }
+}
+
+function nearestTo(paying: readonly PayingEvent[], at: number): PayingEvent | undefined {
+  const next = firstNotBefore(paying, at)
+  const after = paying[next]
+  const lastBefore = paying[next - 1]
+  if (lastBefore === undefined) return after
+  if (after !== undefined && after.at - at < at - lastBefore.at) return after
+  return paying[firstNotBefore(paying, lastBefore.at)]
+}
+
+/** Binary search: the position of the first entry at or after `at`. */
+function firstNotBefore(paying: readonly PayingEvent[], at: number): number {
+  let low = 0
+  let high = paying.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((paying[middle] as PayingEvent).at < at) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** How an event may name a subscription's product, best first: outright, as a subscription event, as a grant. */
+const NAMING_KINDS = ['naming', 'subscription', 'grant', 'any'] as const
+type NamingKind = (typeof NAMING_KINDS)[number]
+
+const NAMING_TYPES: readonly string[] = [
+  'subscription.created',
+  'subscription.renewed',
+  'subscription.updated',
+]
+
+/** The best kind that this event is of, provided that it names a product. */
+export function namingKindOf({ event, effect }: Reading): NamingKind {
+  if (NAMING_TYPES.includes(event.type)) return 'naming'
+  if (event.subject === 'subscription') return 'subscription'
+  return effect === 'grant' ? 'grant' : 'any'
+}
+
+function isBetterNaming(a: NamingKind, b: NamingKind): boolean {
+  return NAMING_KINDS.indexOf(a) < NAMING_KINDS.indexOf(b)
+}
+
+/** Only the best kind of naming that there is counts; the others are not read at all. */
+function chooseNamings(walk: readonly Reading[]): {
+  namingKind: NamingKind | null
+  firstProduct: string | null
+} {
+  let namingKind: NamingKind | null = null
+  let firstProduct: string | null = null
+  for (const reading of walk) {
+    if (reading.event.productId === null) continue
+    const kind = namingKindOf(reading)
+    if (kind === namingKind) continue
+    if (namingKind === null || isBetterNaming(kind, namingKind)) {
+      namingKind = kind
+      firstProduct = reading.event.productId
+    }
+  }
+  return { namingKind, firstProduct }
 }

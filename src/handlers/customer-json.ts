@@ -1,4 +1,4 @@
-import type { KnownCustomer, KnownFact, KnownSource } from '../entitlements/known-customer.js'
+import type { KnownCustomer, KnownFact, KnownSource } from '../entitlements/model.js'
 import { iso, isoOrNull, sourceJson } from './entitlement-json.js'
 
 /** All that is known of a person, as it goes over the wire: every fact with since when, and by which event. */

@@ -1,5 +1,4 @@
-import type { AccessAnswer } from '../entitlements/answer.js'
-import type { Entitlement, SourceView } from '../entitlements/model.js'
+import type { AccessAnswer, Entitlement, SourceView } from '../entitlements/model.js'
 
 /** An answer as it goes over the wire: times are ISO 8601 UTC with milliseconds. */
 export function accessJson(answer: AccessAnswer) {

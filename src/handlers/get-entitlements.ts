@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AccessAnswer } from '../entitlements/answer.js'
-import type { Entitlement } from '../entitlements/model.js'
+import type { AccessAnswer, Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { entitlementJson } from './entitlement-json.js'

@@ -1,4 +1,4 @@
-import type { AccessAnswer } from '../entitlements/answer.js'
+import type { AccessAnswer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { accessJson, iso } from './entitlement-json.js'
 import { tagOf } from './send-tagged.js'

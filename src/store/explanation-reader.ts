@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { Explanation } from '../entitlements/explain.js'
-import { explain } from '../entitlements/explain.js'
+import { type Explanation, explain } from '../entitlements/explain.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { AccessQuery } from './access-reader.js'
 import { loadAccount } from './account.js'
