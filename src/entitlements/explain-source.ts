@@ -1,4 +1,3 @@
-import type { Ground } from './basis.js'
 import { foldManual, type GrantAct } from './by-hand.js'
 import type { Outcome } from './derive.js'
 import { type FoldableEvent, foldPayment, foldSource, type PaymentStep } from './fold-source.js'
@@ -113,99 +112,48 @@ function noteEvents({ kind }: SourceKey, events: readonly FoldableEvent[], polic
   }
 }
 
-/** The earlier events that reasons refer to, by id; '' where there is none. */
-interface Earlier {
-  /** What made access depend on what it depends on. */
-  since: string
-  /** What ended the subscription itself last. */
-  endedBy: string
-  /** By payment. */
-  readonly takenBackBy: Map<string, string>
-  /** By payment: the cycle event that waits for it. */
-  readonly waiting: Map<string, string>
-}
-
 function noteSubscription(events: readonly SourceEvent[], policy: Policy): NotedEvent[] {
   const whole = readSubscription(events, policy)
-  const earlier: Earlier = { since: '', endedBy: '', takenBackBy: new Map(), waiting: new Map() }
   const noted: NotedEvent[] = []
   walkSubscription(whole, policy, (step) => {
-    const { code, before, after } = step
-    const { event, effect, index } = step.reading
-    const paymentId = (event.subject === 'payment' ? event.paymentId : whole.cyclePayments.get(index)) ?? ''
+    const { event } = step
     const row = rowOf(event, whole.railOf(event), policy)
-    noted.push({ event, row, note: noteOfStep(step, paymentId, earlier), changes: changesOf(step) })
-    if (basisOf(before.ground) !== basisOf(after.ground)) earlier.since = event.id
-    if (code === 'subscription_ended' || code === 'subscription_ended_already') earlier.endedBy = event.id
-    if (code === 'cycle_paid_later') earlier.waiting.set(paymentId, event.id)
-    const takesBack = event.subject === 'payment' && effect === 'take_back'
-    if (takesBack && code !== 'taken_back_already') earlier.takenBackBy.set(paymentId, event.id)
+    noted.push({ event, row, note: noteOfStep(step), changes: changesOf(step) })
   })
   return noted
 }
 
-/** The payment that access depends on; null: the subscription itself; undefined: nothing. */
-function basisOf(ground: Ground | null): string | null | undefined {
-  return ground === null ? undefined : ground === 'the subscription itself' ? null : ground.paymentId
-}
-
-/** Adds to the code of a step the facts that go with it. */
-function noteOfStep(step: WalkStep, paymentId: string, earlier: Earlier): Note {
-  const { code } = step
-  const basis = basisOf(step.before.ground) ?? null
-  switch (code) {
+/** An event that leaves the basis alone may still end the subscription, or change its plan. */
+function noteOfStep(step: WalkStep): Note {
+  const { note } = step
+  switch (note.code) {
     case 'informed':
-      return noteOfCancellation(step) ?? noteOfPlan(step, earlier) ?? { code }
-    case 'payment_unnamed':
-    case 'cycle_without_payment':
-    case 'cycle_ignored':
-    case 'subscription_ended':
-    case 'subscription_ended_already':
-      return { code }
-    case 'paid':
-    case 'paid_already':
-    case 'success_only':
-    case 'taken_back':
-    case 'nothing_to_end':
-    case 'cycle_paid':
-    case 'cycle_paid_later':
-      return { code, paymentId }
-    case 'final_take_back':
-    case 'taken_back_already':
-    case 'cycle_taken_back':
-      return { code, paymentId, by: earlier.takenBackBy.get(paymentId) ?? '' }
+      return noteOfCancellation(step) ?? noteOfPlan(step) ?? note
     case 'waits_for_cycle':
-    case 'basis_kept': {
-      const moved = code === 'basis_kept' ? 'plan_change_undone' : 'plan_change_restored'
-      return planMove(step, moved, paymentId) ?? { code, paymentId, basis, since: earlier.since }
-    }
-    case 'paid_before_end':
-      return { code, paymentId, endedBy: earlier.endedBy }
-    case 'failure_ends_all':
-      return { code, paymentId, basis }
-    case 'paid_waiting_cycle':
-      return { code, paymentId, cycle: earlier.waiting.get(paymentId) ?? '' }
+      return planMove(step, 'plan_change_restored', note.paymentId) ?? note
+    case 'basis_kept':
+      return planMove(step, 'plan_change_undone', note.paymentId) ?? note
     default:
-      return code satisfies never
+      return note
   }
 }
 
-function noteOfCancellation({ reading: { event }, after }: WalkStep): Note | null {
+function noteOfCancellation({ event, after }: WalkStep): Note | null {
   if (event.type !== 'subscription.canceled' || after.ends.canceled === null) return null
   const { at, eventId } = after.ends.canceled
   return eventId === event.id ? { code: 'canceled', at } : { code: 'canceled_already', at, by: eventId }
 }
 
-function noteOfPlan({ before, after }: WalkStep, { takenBackBy }: Earlier): Note | null {
-  const naming = after.plan.namings.at(-1)
-  if (after.plan.namings === before.plan.namings || naming === undefined) return null
+function noteOfPlan({ before, after, takenBackBy }: WalkStep): Note | null {
+  const naming = after.namings.at(-1)
+  if (after.namings === before.namings || naming === undefined) return null
   const { productId, charge: chargedTo } = naming
   if (productId === before.productId) return null
   if (productId === after.productId) {
     return { code: 'plan_changed', from: before.productId, to: productId, chargedTo }
   }
   if (chargedTo === null) return null
-  return { code: 'plan_change_unpaid', productId, chargedTo, by: takenBackBy.get(chargedTo) ?? '' }
+  return { code: 'plan_change_unpaid', productId, chargedTo, by: takenBackBy(chargedTo) }
 }
 
 /** Where a payment's event changes the plan, and names no product that counts, it is the charge of a plan change. */
@@ -215,7 +163,7 @@ function planMove(
   paymentId: string,
 ): Note | null {
   const [from, to] = [before.productId, after.productId]
-  if (after.plan.namings !== before.plan.namings) return null
+  if (after.namings !== before.namings) return null
   return from === null || to === null || from === to ? null : { code, paymentId, from, to }
 }
 
@@ -266,7 +214,7 @@ function noteManual(acts: readonly GrantAct[]): NotedEvent[] {
 }
 
 /** What one step of a subscription's walk changed. */
-function changesOf({ reading: { event }, before, after }: WalkStep): Change[] {
+function changesOf({ event, before, after }: WalkStep): Change[] {
   return [
     ...accessChanges(before.access, after.access),
     // An end that is over at once shows as the end of access.

@@ -1,9 +1,10 @@
 import type { Rail } from '../provider/event.js'
-import { type BasisStep, createBasis, type Ground } from './basis.js'
+import { createBasisTracker } from './basis.js'
 import { type Access, createIntervalTracker, type End, type TrackerState } from './intervals.js'
 import type { EndReason } from './model.js'
 import type { Policy } from './policy.js'
-import { END_REASON_OF, type KeptSubscription, type Reading } from './reading.js'
+import { END_REASON_OF, type KeptSubscription, type SourceEvent } from './reading.js'
+import type { Note } from './reasons.js'
 import { isCycleEvent, namingKindOf, type SubscriptionReading } from './subscription-reading.js'
 
 /** What subscription events say beside access: shown to people, never decisive. */
@@ -31,11 +32,10 @@ interface SubscriptionWalk {
   readonly cyclesWithoutPayment: number
 }
 
-/** Where the walk stands at the instant of an event, just before it or just after. */
+/** What holds at the instant of an event, just before it or just after. */
 interface WalkPoint {
-  readonly ground: Ground | null
-  readonly ends: EndsState
-  readonly plan: PlanState
+  readonly ends: Ends
+  readonly namings: readonly Naming[]
   /** The product in force. */
   readonly productId: string | null
   readonly shown: Shown
@@ -44,33 +44,39 @@ interface WalkPoint {
 
 /** What one event did in the walk. */
 export interface WalkStep {
-  readonly reading: Reading
-  readonly code: BasisStep
+  readonly event: SourceEvent
+  /** What it did to the basis. */
+  readonly note: Note
   readonly before: WalkPoint
   readonly after: WalkPoint
+  /** The event that took a payment back last; '' where none did. */
+  readonly takenBackBy: (paymentId: string) => string
 }
 
 /**
- * Walks a subscription's events in order: it gives the product of its plan while it stands on something and the
- * earliest of its ends lies ahead.
- * @param observe is told of every step, in order; left out, nothing is gathered for it
+ * Walks a subscription's events in order: it gives the product of its plan while it has a basis and the earliest of its
+ * ends lies ahead.
+ * @param observe gets every step, in order; without it, nothing is gathered
  */
 export function walkSubscription(
   whole: SubscriptionReading,
   policy: Policy,
   observe?: (step: WalkStep) => void,
 ): SubscriptionWalk {
-  const basis = createBasis(whole, policy)
-  const ends = createEnds(policy)
-  const plan = createPlan(whole, basis.isTakenBack)
+  const basis = createBasisTracker(whole, policy)
   const tracker = createIntervalTracker()
+  let ends = NO_ENDS
+  let namings: readonly Naming[] = []
   let shown = NOTHING_SHOWN
 
+  // The newest naming counts whose charge, if it has one, is not taken back.
+  const productInForce = (): string | null =>
+    namings.findLast(({ charge }) => charge === null || !basis.isTakenBack(charge))?.productId ??
+    whole.firstProduct
   const pointAt = (at: number): WalkPoint => ({
-    ground: basis.ground(),
-    ends: ends.state(),
-    plan: plan.state(),
-    productId: plan.product(),
+    ends,
+    namings,
+    productId: productInForce(),
     shown,
     access: tracker.accessAt(at),
   })
@@ -78,21 +84,26 @@ export function walkSubscription(
   for (const reading of whole.walk) {
     const { event } = reading
     const before = observe && pointAt(event.createdAt)
-    const code = basis.apply(reading)
-    plan.apply(reading)
+    const note = basis.apply(reading)
+    if (event.productId !== null && namingKindOf(reading) === whole.namingKind) {
+      const changesPlan = event.type === 'subscription.updated' && event.productId !== productInForce()
+      namings = namingsAfter(namings, event.productId, changesPlan ? whole.findCharge(event) : null)
+    }
     if (event.subject === 'subscription') {
-      ends.apply(event)
+      ends = endsAfter(ends, event, policy)
       shown = showAfter(shown, event)
     }
-    const productId = plan.product()
-    const access = basis.ground() !== null && productId !== null ? { productId, end: ends.earliest() } : null
+    const productId = productInForce()
+    const access = basis.exists() && productId !== null ? { productId, end: earliest(ends) } : null
     tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
-    if (observe && before) observe({ reading, code, before, after: pointAt(event.createdAt) })
+    if (observe && before) {
+      observe({ event, note, before, after: pointAt(event.createdAt), takenBackBy: basis.takenBackBy })
+    }
   }
   return {
     rail: whole.rail,
     access: tracker.state(),
-    productId: plan.product(),
+    productId: productInForce(),
     shown,
     cyclesWithoutPayment: basis.cyclesWithoutPayment(),
   }
@@ -110,41 +121,32 @@ function showAfter(before: Shown, event: KeptSubscription): Shown {
   }
 }
 
-interface EndsState {
+/** The ends that a subscription runs to, whatever its basis. */
+interface Ends {
   readonly canceled: End | null
   readonly completed: End | null
   readonly lapsed: End | null
 }
 
-export interface Ends {
-  /** Takes in the next subscription event of the walk. */
-  apply(event: KeptSubscription): void
-  /** The end that comes first, or came first; null: none is known. */
-  earliest(): End | null
-  state(): EndsState
+const NO_ENDS: Ends = { canceled: null, completed: null, lapsed: null }
+
+function endsAfter(before: Ends, event: KeptSubscription, policy: Policy): Ends {
+  let { canceled, completed, lapsed } = before
+  if (event.type === 'subscription.canceled') {
+    canceled = earlier(canceled, endOf(event, 'canceled', cancellationAt(event, policy)))
+  } else if (isCycleEvent(event) && canceled !== null) {
+    canceled = event.expiresAt === null ? null : endOf(event, 'canceled', event.expiresAt)
+  }
+  if (event.cycles !== null && showsTerms(event)) completed = completionOf(event, policy)
+  if (policy.lapseAfter !== null && event.expiresAt !== null) {
+    lapsed = endOf(event, 'lapsed', event.expiresAt + policy.lapseAfter)
+  }
+  return { canceled, completed, lapsed }
 }
 
-/** Follows the ends that a subscription runs to, whatever it stands on: canceled, completed, lapsed. */
-function createEnds(policy: Policy): Ends {
-  let canceled: End | null = null
-  let completed: End | null = null
-  let lapsed: End | null = null
-
-  return {
-    apply(event) {
-      if (event.type === 'subscription.canceled') {
-        canceled = earlier(canceled, endOf(event, 'canceled', cancellationAt(event, policy)))
-      } else if (isCycleEvent(event) && canceled !== null) {
-        canceled = event.expiresAt === null ? null : endOf(event, 'canceled', event.expiresAt)
-      }
-      if (event.cycles !== null && showsTerms(event)) completed = completionOf(event, policy)
-      if (policy.lapseAfter !== null && event.expiresAt !== null) {
-        lapsed = endOf(event, 'lapsed', event.expiresAt + policy.lapseAfter)
-      }
-    },
-    earliest: () => earlier(earlier(canceled, completed), lapsed),
-    state: () => ({ canceled, completed, lapsed }),
-  }
+/** The end that comes first, or came first; null: none is known. */
+function earliest({ canceled, completed, lapsed }: Ends): End | null {
+  return earlier(earlier(canceled, completed), lapsed)
 }
 
 /** A cancellation takes effect at once, or at the period's end that it shows. */
@@ -179,49 +181,19 @@ function earlier(a: End | null, b: End | null): End | null {
 
 interface Naming {
   readonly productId: string
-  /** The payment that a plan change was charged to; while it stands taken back, the change does not count. */
+  /** The payment that a plan change was charged to; while that is taken back, the change does not count. */
   readonly charge: string | null
 }
 
-interface PlanState {
-  /** Those that may still count, oldest first: a charged one may fall back on those before it. */
-  readonly namings: readonly Naming[]
-}
-
-export interface Plan {
-  /** Takes in the next event of the walk. */
-  apply(reading: Reading): void
-  /** The product in force; null where no event names one. */
-  product(): string | null
-  state(): PlanState
-}
-
-/** Follows which product a subscription gives: that of the newest naming that counts. */
-function createPlan(
-  { namingKind, firstProduct, findCharge }: SubscriptionReading,
-  isTakenBack: (paymentId: string) => boolean,
-): Plan {
-  let namings: readonly Naming[] = []
-
-  function product(): string | null {
-    const counting = namings.findLast(({ charge }) => charge === null || !isTakenBack(charge))
-    return counting?.productId ?? firstProduct
-  }
-
-  return {
-    apply(reading) {
-      const { event } = reading
-      if (event.productId === null || namingKindOf(reading) !== namingKind) return
-      const changesPlan = event.type === 'subscription.updated' && event.productId !== product()
-      const charge = changesPlan ? findCharge(event) : null
-      const [only] = namings
-      const isKnown = namings.length === 1 && only?.charge === null && only.productId === event.productId
-      if (charge === null && isKnown) return
-      const naming = { productId: event.productId, charge }
-      // Without a charge it counts whatever happens, so that none before it ever will again.
-      namings = charge === null ? [naming] : [...namings, naming]
-    },
-    product,
-    state: () => ({ namings }),
-  }
+/** Those that may still count, oldest first: a charged one may fall back on those before it. */
+function namingsAfter(
+  namings: readonly Naming[],
+  productId: string,
+  charge: string | null,
+): readonly Naming[] {
+  // Without a charge it counts whatever happens, so that none before it ever will again.
+  if (charge !== null) return [...namings, { productId, charge }]
+  const [only] = namings
+  const isKnown = namings.length === 1 && only?.charge === null && only.productId === productId
+  return isKnown ? namings : [{ productId, charge }]
 }
