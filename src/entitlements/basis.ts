@@ -1,3 +1,5 @@
+/* Follows what a subscription's access depends on, event by event, and gives the reason for each step. */
+
 import type { Policy } from './policy.js'
 import { isTakenBack, type KeptPayment, type Reading, type Standing, standingAfter } from './reading.js'
 import type { Note } from './reasons.js'

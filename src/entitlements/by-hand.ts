@@ -1,3 +1,5 @@
+/* What operators do by hand to a customer: grants, blocks and erasures. */
+
 import type { ManualEvent } from '../provider/event.js'
 import { createIntervalTracker, lastsUntil, type TrackerState } from './intervals.js'
 import type { AccessInterval, Block, Erasure, GrantByHand, Instant, SourceKey, SourceState } from './model.js'
@@ -34,7 +36,7 @@ export function foldManual(acts: readonly GrantAct[]): TrackerState {
   return tracker.state()
 }
 
-/** Every grant, in order: each begins access anew for a customer who was erased before it. */
+/** Every grant, in order: access begins again with it for a customer who was erased before. */
 export function grantsOf(acts: readonly GrantAct[]): readonly GrantByHand[] {
   return [...acts]
     .filter(({ type }) => type === 'manual.granted')
@@ -43,18 +45,18 @@ export function grantsOf(acts: readonly GrantAct[]): readonly GrantByHand[] {
 }
 
 /**
- * Folds one customer's block events into every block that ever stood: a pure function of their set. A block that
- * stands already stays; lifting the block on every product lifts those on single ones along.
+ * Folds one customer's block events into every block that there ever was: a pure function of their set.
+ * Blocking twice is one block; lifting the block on every product lifts those on single products too.
  */
 export function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
   let blocks: readonly Block[] = []
   for (const { type, productId, createdAt: at } of [...events].sort(compareByTime)) {
-    const stands = (block: Block): boolean => isStanding(block) && block.productId === productId
-    if (type === 'manual.blocked' && !blocks.some(stands)) {
+    const isSame = (block: Block): boolean => isInForce(block) && block.productId === productId
+    if (type === 'manual.blocked' && !blocks.some(isSame)) {
       blocks = [...blocks, { productId, from: at, until: null }]
     }
     if (type === 'manual.unblocked') {
-      const isLifted = (block: Block): boolean => isStanding(block) && (productId === null || stands(block))
+      const isLifted = (block: Block): boolean => isInForce(block) && (productId === null || isSame(block))
       blocks = blocks.map((block) => (isLifted(block) ? { ...block, until: at } : block))
     }
   }
@@ -62,8 +64,8 @@ export function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
 }
 
 /**
- * The blocks on one product as they stood at the instant asked about: begun by then, and lifted by then or standing.
- * Asked about now, that is never before the newest act.
+ * The blocks on one product that had begun at an instant, each in force or lifted by then.
+ * Now is never before the newest act.
  */
 export function blocksOn(
   productId: string | null,
@@ -77,7 +79,7 @@ export function blocksOn(
     .map((block) => (block.until !== null && block.until > at ? { ...block, until: null } : block))
 }
 
-export function isStanding({ until }: Block): boolean {
+export function isInForce({ until }: Block): boolean {
   return until === null
 }
 
@@ -90,13 +92,13 @@ export function foldErasures(events: readonly ManualEvent[]): readonly Erasure[]
 }
 
 /**
- * A source as it stands for a customer who was erased: each stretch of access that began before ends at the erasure,
- * through all renewals and plan changes to come. What begins later stands, and a grant by hand begins anew.
+ * What a source gives a customer who was erased: each stretch of access that began before ends at the erasure, whatever
+ * renewals and plan changes follow. What begins later counts, and a grant by hand begins access again.
  */
 export function afterErasures(source: SourceState, erasures: readonly Erasure[]): SourceState {
   if (erasures.length === 0) return source
   const intervals = erasures.reduce(
-    (standing, erasure) => endAt(standing, erasure, source.grantsByHand ?? []),
+    (left, erasure) => endAt(left, erasure, source.grantsByHand ?? []),
     source.intervals,
   )
   // Asked about now, it is ended by the erasure even where the clock was set back since.

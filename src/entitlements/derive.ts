@@ -1,3 +1,5 @@
+/* Derives all that follows from a set of events: links, sources, and what became of each event. */
+
 import type { NormalizedEvent } from '../provider/event.js'
 import { foldSource } from './fold-source.js'
 import { type HistoryEvent, historyEvent, packHistory } from './history.js'
@@ -56,7 +58,7 @@ export function derive(
     else found.events.push(read)
   }
   const sources = new Map(
-    [...own].map(([name, { key, events: told }]) => [name, sourceFrom(key, told, policy)]),
+    [...own].map(([name, { key, events: own }]) => [name, sourceFrom(key, own, policy)]),
   )
   const outcomes = new Map<number, Outcome>()
   const holds = holdsOf(sources)

@@ -1,4 +1,6 @@
-import { blocksOn, isStanding } from './by-hand.js'
+/* Unites a customer's sources into entitlements, as of an instant. */
+
+import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
 import type {
   AccessAnswer,
@@ -30,7 +32,7 @@ export function entitlementsOf(
     .filter(({ status }) => status !== 'none')
 }
 
-/** Whether the customer of these sources may use one product: active when any source is, and no block stands. */
+/** Whether the customer of these sources may use one product: active when any source is, and no block is in force. */
 export function entitlementOf(
   productId: string,
   sources: readonly SourceState[],
@@ -42,7 +44,7 @@ export function entitlementOf(
     .filter((view) => view !== null)
     .sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
   const known = blocksOn(productId, blocks, instant)
-  if (known.some(isStanding)) {
+  if (known.some(isInForce)) {
     return {
       productId,
       active: false,
@@ -68,7 +70,7 @@ export function entitlementOf(
   }
 }
 
-/** What an answer says of one product, be it one that it does not list. */
+/** What an answer says of one product, listed or not. */
 export function entitlementFor(
   productId: string,
   { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
@@ -108,7 +110,7 @@ function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
   return last?.reason ?? 'none'
 }
 
-/** Access that sources gave all the while begins anew where the last block on it was lifted. */
+/** Access that a block interrupted begins when the last block on it was lifted. */
 function sinceUnblocked(since: number, lifted: readonly Block[]): number {
   return Math.max(since, ...lifted.map(({ until }) => Number(until)))
 }
@@ -136,7 +138,7 @@ export function instantFor(source: SourceState, instant: Instant): number {
   return 'at' in instant ? instant.at : Math.max(instant.now, source.newestAt)
 }
 
-/** One source as it stands for one product; null where it had not given that product by then. */
+/** What one source says of one product at an instant; null where it had not given that product by then. */
 export function viewSource(source: SourceState, productId: string, at: number): SourceView | null {
   const interval = lastBegunBy(source.intervals, productId, at)
   if (interval === null) return null
@@ -156,7 +158,7 @@ export function viewSource(source: SourceState, productId: string, at: number): 
   }
 }
 
-/** Past due, and with access all the while since, be it to one product after another. */
+/** Past due, and with unbroken access since then, to whatever product. */
 function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolean {
   if (pastDueSince === null || pastDueSince > at) return false
   let reached = pastDueSince

@@ -1,3 +1,5 @@
+/* Runs the folds again and says of each event what it did and why. */
+
 import { foldManual, type GrantAct } from './by-hand.js'
 import type { Outcome } from './derive.js'
 import { type FoldableEvent, foldPayment, foldSource, type PaymentStep } from './fold-source.js'

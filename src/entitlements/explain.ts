@@ -1,3 +1,5 @@
+/* Answers why a customer may use a product, or may not. */
+
 import type { Environment } from '../provider/event.js'
 import { afterErasures, blocksOn } from './by-hand.js'
 import { entitlementOf } from './entitlement.js'

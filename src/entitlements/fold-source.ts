@@ -1,3 +1,5 @@
+/* Folds all events of one source, of whatever kind, into its state. */
+
 import type { Rail } from '../provider/event.js'
 import { foldManual, type GrantAct, grantsOf } from './by-hand.js'
 import { type Access, createIntervalTracker, intervalsOf, type TrackerState } from './intervals.js'
@@ -124,7 +126,7 @@ export interface PaymentStep {
   readonly after: PaymentPoint
 }
 
-/** How the payment stands at the instant of an event, just before it or just after. */
+/** The payment at the instant of an event, just before it or just after. */
 interface PaymentPoint {
   readonly standing: Standing | undefined
   readonly access: Access | null
@@ -132,7 +134,7 @@ interface PaymentPoint {
 
 /**
  * Folds all events of a one-time payment: it gives access while it is good by a grant.
- * @param observe is told of every step, in order; left out, nothing is gathered for it
+ * @param observe gets every step, in order; without it, nothing is gathered
  */
 export function foldPayment(
   events: readonly KeptPayment[],
@@ -156,13 +158,13 @@ export function foldPayment(
   return { rail, productId, access: tracker.state() }
 }
 
-/** What a source's events have told so far; null where none has. */
+/** Who and what a source is for; null where no event says so yet. */
 export interface Known {
   readonly customerId: string | null
   readonly productId: string | null
 }
 
-/** Those events of a source that wait for something that no event has told yet, and for what. */
+/** The events of a source that wait for something that no event says yet, and for what. */
 function heldEvents(
   events: readonly SourceEvent[],
   known: Known,

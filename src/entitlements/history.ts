@@ -1,3 +1,5 @@
+/* What a source keeps of each of its events in its own row, and how that is written as text. */
+
 import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
 import { type GrantAct, isGrantAct } from './by-hand.js'
 import type { FoldableEvent } from './fold-source.js'

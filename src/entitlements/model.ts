@@ -1,3 +1,5 @@
+/* The words of the access rules: sources and their intervals, entitlements, answers. */
+
 import type { CustomerDetails, Environment, Rail } from '../provider/event.js'
 
 export type SourceKind = 'subscription' | 'payment' | 'manual'
@@ -68,7 +70,7 @@ export interface SourceState extends SourceKey {
 
 export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndReason
 
-/** One source as it stands for one product at one instant. */
+/** What one source says of one product at one instant. */
 export interface SourceView {
   readonly id: string
   readonly kind: SourceKind
@@ -91,7 +93,7 @@ export interface Entitlement {
   readonly status: EntitlementStatus
   /** The beginning of the unbroken stretch of access now running; null if inactive. */
   readonly since: number | null
-  /** The end of access: of the longest-lasting source while active, of the last one to end otherwise. */
+  /** The end of access: while active, of the source that lasts longest; after that, of the one that ended last. */
   readonly until: number | null
   readonly pastDue: boolean
   readonly sources: readonly SourceView[]
@@ -107,7 +109,7 @@ export type Instant = { readonly now: number } | { readonly at: number }
 export interface Block {
   readonly productId: string | null
   readonly from: number
-  /** Null: it stands. */
+  /** Null: it is in force. */
   readonly until: number | null
 }
 
@@ -118,7 +120,7 @@ export interface Erasure {
 }
 
 /**
- * Everything that one customer may use in one environment, as it stands at one instant. All instants
+ * Everything that one customer may use in one environment at one instant. All instants
  * are epoch milliseconds. A customer never seen has no entitlements.
  */
 export interface AccessAnswer {
@@ -127,21 +129,21 @@ export interface AccessAnswer {
   readonly asOf: number
   /** The next instant at which this answer changes by itself; null: only an event can change it. */
   readonly validUntil: number | null
-  /** Where in the change log the answer stands. */
+  /** The place in the change log that the answer belongs to. */
   readonly cursor: string
-  /** Whether a block stands on every product, those never granted included. */
+  /** Whether a block on every product is in force: it covers products never granted, too. */
   readonly blocked: boolean
   readonly entitlements: readonly Entitlement[]
 }
 
-/** One thing that is known of a person, the event that told it, and when that happened (epoch milliseconds). */
+/** One thing that is known of a person, the event that says so, and when that happened (epoch milliseconds). */
 export interface KnownFact {
   readonly value: string
   readonly at: number
   readonly by: string
 }
 
-/** One source as it stands for one product; `view` is null for a source that never gave access to any. */
+/** What one source says of one product; `view` is null for a source that never gave access to any. */
 export interface KnownSource {
   readonly source: SourceState
   readonly productId: string | null

@@ -1,3 +1,5 @@
+/* What a single event means to the rules: its row of the policy's table, its place in the order, the rail it proves. */
+
 import type { PaymentEvent, Rail, SubscriptionEvent } from '../provider/event.js'
 import type { EndReason } from './model.js'
 import { compareByTime, compareText } from './order.js'
@@ -27,18 +29,6 @@ export interface PolicyRow {
   readonly on: 'grant' | 'takeBack'
 }
 
-const GRANT_ROWS: Readonly<Record<Rail, PolicyRow>> = {
-  card: { rail: 'card', on: 'grant' },
-  crypto: { rail: 'crypto', on: 'grant' },
-  unknown: { rail: 'unknown', on: 'grant' },
-}
-
-const TAKE_BACK_ROWS: Readonly<Record<Rail, PolicyRow>> = {
-  card: { rail: 'card', on: 'takeBack' },
-  crypto: { rail: 'crypto', on: 'takeBack' },
-  unknown: { rail: 'unknown', on: 'takeBack' },
-}
-
 /** What an event comes to under one rail, and by which row; null: by none. */
 interface Verdict {
   readonly effect: Effect
@@ -66,16 +56,8 @@ function tableOf(policy: Policy): PolicyTable {
   const known = tables.get(policy)
   if (known !== undefined) return known
   const table: PolicyTable = {
-    ofProven: {
-      card: verdictsUnder('card', ['card'], policy),
-      crypto: verdictsUnder('crypto', ['crypto'], policy),
-      unknown: verdictsUnder('unknown', ['unknown'], policy),
-    },
-    ofUnproven: {
-      card: verdictsUnder('card', ['unknown', 'card'], policy),
-      crypto: verdictsUnder('crypto', ['unknown', 'crypto'], policy),
-      unknown: verdictsUnder('unknown', ['unknown'], policy),
-    },
+    ofProven: byRail((rail) => verdictsUnder(rail, [rail], policy)),
+    ofUnproven: byRail((rail) => verdictsUnder(rail, ['unknown', rail], policy)),
     decisive: new Set([
       ...TERMINAL_TYPES,
       ...PAID_OR_ENDED,
@@ -87,6 +69,10 @@ function tableOf(policy: Policy): PolicyTable {
   return table
 }
 
+function byRail(verdictsOf: (rail: Rail) => Verdicts): Readonly<Record<Rail, Verdicts>> {
+  return { card: verdictsOf('card'), crypto: verdictsOf('crypto'), unknown: verdictsOf('unknown') }
+}
+
 /**
  * A grant that shows no rail itself counts under `unknown` too, whatever is learned later:
  * a proof may add access, and never takes away what `unknown` gave.
@@ -95,11 +81,12 @@ function tableOf(policy: Policy): PolicyTable {
 function verdictsUnder(rail: Rail, grantRails: readonly Rail[], { grantOn, revokeOn }: Policy): Verdicts {
   const verdicts = new Map<SourceEvent['type'], Verdict>()
   for (const type of TERMINAL_TYPES) verdicts.set(type, TERMINAL_VERDICT)
-  for (const type of revokeOn[rail]) verdicts.set(type, { effect: 'take_back', row: TAKE_BACK_ROWS[rail] })
+  for (const type of revokeOn[rail])
+    verdicts.set(type, { effect: 'take_back', row: { rail, on: 'takeBack' } })
   for (const granting of grantRails) {
     for (const type of grantOn[granting]) {
       if (TERMINAL_TYPES.includes(type)) continue
-      verdicts.set(type, { effect: 'grant', row: GRANT_ROWS[granting] })
+      verdicts.set(type, { effect: 'grant', row: { rail: granting, on: 'grant' } })
     }
   }
   return verdicts
@@ -146,7 +133,7 @@ function compareInWalk(a: RankedReading<SourceEvent>, b: RankedReading<SourceEve
   return a.event.createdAt - b.event.createdAt || a.rank - b.rank || compareText(a.event.id, b.event.id)
 }
 
-/** The row that an event meets; null: none, be it that the documents take back whatever the rows say. */
+/** The row that an event meets; null: none, as for the types that always take back. */
 export function rowOf(event: SourceEvent, rail: Rail, policy: Policy): PolicyRow | null {
   return verdictIn(tableOf(policy), event, rail).row
 }
@@ -201,7 +188,7 @@ export const END_REASON_OF: Readonly<Record<RevokeType, EndReason>> = {
 }
 
 /**
- * How a payment stands, by its own events: `failed` may come good again, `final` never.
+ * What a payment's own events have made of it: `failed` may come good again, `final` never.
  * A payment without a standing has neither paid nor been taken back.
  */
 export type Standing = 'good' | 'failed' | 'final'

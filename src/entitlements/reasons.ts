@@ -1,3 +1,5 @@
+/* Every reason that an explanation can give, with its facts and its words. */
+
 import type { EndReason, HoldReason } from './model.js'
 
 interface OfPayment {

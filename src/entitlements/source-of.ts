@@ -1,3 +1,5 @@
+/* Which source an event belongs to, and which events link a payment to a subscription. */
+
 import type { NormalizedEvent } from '../provider/event.js'
 import { isGrantAct, manualSource } from './by-hand.js'
 import type { SourceKey } from './model.js'

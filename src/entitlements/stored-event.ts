@@ -1,3 +1,5 @@
+/* What is shown of a stored event, and in words why it waits or can't be used. */
+
 import type { Environment, Generation, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import type { Outcome } from './derive.js'
 import type { HoldReason, SourceKey } from './model.js'

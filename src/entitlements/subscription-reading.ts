@@ -1,3 +1,5 @@
+/* What only the whole set of a subscription's events can say: which payment paid which cycle, which events name the plan. */
+
 import type { Rail } from '../provider/event.js'
 import type { Policy } from './policy.js'
 import {

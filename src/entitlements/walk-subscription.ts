@@ -1,3 +1,5 @@
+/* Walks the events of a subscription in order: its basis, its ends and its plan make its access. */
+
 import type { Rail } from '../provider/event.js'
 import { createBasisTracker } from './basis.js'
 import { type Access, createIntervalTracker, type End, type TrackerState } from './intervals.js'
@@ -158,7 +160,7 @@ function cancellationAt(
   return waits && expiresAt !== null && expiresAt > createdAt ? expiresAt : createdAt
 }
 
-/** The types that show where a fixed term stands; each decides anew. */
+/** The types that show where a fixed term stands; the newest decides. */
 function showsTerms({ type }: KeptSubscription): boolean {
   return type === 'subscription.created' || type === 'subscription.renewed' || type === 'subscription.updated'
 }

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { blocksOn, isStanding } from '../entitlements/by-hand.js'
+import { blocksOn, isInForce } from '../entitlements/by-hand.js'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
 import type { AccessAnswer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
@@ -55,7 +55,7 @@ function answerFrom(
     asOf: at ?? now,
     validUntil: at === null ? nextChangeAfter(entitlements, now) : null,
     cursor,
-    blocked: blocksOn(null, blocks, instant).some(isStanding),
+    blocked: blocksOn(null, blocks, instant).some(isInForce),
     entitlements,
   }
 }
