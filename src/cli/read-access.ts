@@ -1,9 +1,13 @@
 import type { Config } from '../config/types.js'
 import type { Explanation } from '../entitlements/explain.js'
 import type { AccessAnswer, KnownCustomer } from '../entitlements/model.js'
-import { type AccessQuery, createAccessReader } from '../store/access-reader.js'
-import { createExplanationReader, type ExplanationQuery } from '../store/explanation-reader.js'
-import { type CustomerQuery, createKnownCustomerReader } from '../store/known-customer-reader.js'
+import { type AccessQuery, createAccessReader } from '../store/access.js'
+import {
+  type CustomerQuery,
+  createExplanationReader,
+  createKnownCustomerReader,
+  type ExplanationQuery,
+} from '../store/account.js'
 import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
 

@@ -4,7 +4,7 @@ import type { AccessAnswer, Entitlement, KnownCustomer } from '../entitlements/m
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
-import type { ToldChange } from './change-json.js'
+import type { ToldChange } from './entitlement-json.js'
 import { readEnvironment } from './environment.js'
 import type { Page } from './page.js'
 import { readQuery } from './query.js'

@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Explanation } from '../entitlements/explain.js'
 import type { AccessAnswer, Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
-import { entitlementJson } from './entitlement-json.js'
+import { entitlementJson, explanationJson } from './entitlement-json.js'
 import { chooseEnvironment, readEnvironment } from './environment.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { queryOf, readInstant, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
 import { sendTagged, sendTaggedJson } from './send-tagged.js'
 
 const PARAMETERS = ['environment', 'at'] as const
@@ -103,5 +105,25 @@ export function readQuestion(
     environment: readEnvironment(query, environments(), key),
     customerId,
     at: readInstant(query, 'at'),
+  }
+}
+
+export interface ExplanationQuestion extends AccessQuestion {
+  readonly productId: string
+}
+
+export interface ExplanationDeps extends Pick<AccessDeps, 'authenticate' | 'environments'> {
+  /** Rejects with `store_unavailable` where the store can't tell. */
+  readonly readExplanation: (question: ExplanationQuestion) => Promise<Explanation>
+}
+
+/**
+ * GET /entitlements/:customerId/:productId/explanation. Nothing known of the customer is an answer, not a 404.
+ */
+export function getExplanation(deps: ExplanationDeps): RawHandler<'customerId' | 'productId'> {
+  return async (req, res, { customerId, productId }) => {
+    requireMethod(req, res, 'GET', 'HEAD')
+    const question = readQuestion(req, customerId, deps)
+    sendJson(res, 200, explanationJson(await deps.readExplanation({ ...question, productId })))
   }
 }

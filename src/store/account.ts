@@ -1,16 +1,55 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
-import type { StoredAccount } from '../entitlements/explain.js'
+import { afterErasures } from '../entitlements/by-hand.js'
+import { instantFor, viewSource } from '../entitlements/entitlement.js'
+import { type Explanation, explain, type StoredAccount } from '../entitlements/explain.js'
 import type { StoredHold, StoredSourceEvent } from '../entitlements/explain-source.js'
 import { historyEvent } from '../entitlements/history.js'
-import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import type {
+  HoldReason,
+  KnownCustomer,
+  KnownFact,
+  KnownSource,
+  SourceKey,
+  SourceState,
+} from '../entitlements/model.js'
+import { compareText } from '../entitlements/order.js'
+import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { AccessQuery } from './access.js'
 import { rowStatement } from './bulk.js'
-import { loadCustomers } from './customers.js'
+import type { CustomerFacts } from './customer-facts.js'
+import { loadReferences } from './customer-references.js'
+import { loadCustomer, loadCustomers } from './customers.js'
 import { loadActsOn, NO_ACTS } from './manual-events.js'
+import { loadPolicy } from './policy.js'
 import type { Database, EventsTable } from './schema.js'
 import { loadSources, loadSourcesOfCustomers, readHistory } from './sources.js'
 import { eventInForm } from './stored-form.js'
+
+export interface ExplanationQuery extends AccessQuery {
+  readonly productId: string
+}
+
+export type ReadExplanation = (query: ExplanationQuery) => Promise<Explanation>
+
+/**
+ * Explains one customer's access to one product from the stored events, under the policy in force.
+ * @param configured the policy of a store in which none is in force yet
+ */
+export function createExplanationReader(
+  db: Kysely<Database>,
+  clock: () => number,
+  configured: Policy,
+): ReadExplanation {
+  // One transaction, so that sources, events and policy are of one moment.
+  return ({ environment, customerId, productId, at }) =>
+    db.transaction().execute(async (trx) => {
+      const policy = (await loadPolicy(trx)) ?? configured
+      const account = await loadAccount(trx, environment, customerId, productId)
+      return explain(account, productId, at === null ? { now: clock() } : { at }, policy)
+    })
+}
 
 /** How many of the newest held events are looked through for those that may be the customer's. */
 const HOLDS_SEEN = 1000
@@ -135,4 +174,54 @@ function storedEvent({
   const event = normalized === null ? null : historyEvent(seq, eventInForm(normalized, event_id))
   if (event === null || disposition === 'quarantined') return null
   return { event, receivedAt: received_at, disposition }
+}
+
+export interface CustomerQuery {
+  readonly environment: Environment
+  readonly customerId: string
+}
+
+/** Null for one of whom nothing is known. */
+export type ReadKnownCustomer = (query: CustomerQuery) => Promise<KnownCustomer | null>
+
+const METADATA = 'metadata.'
+
+/** Gathers everything that is known of one person. */
+export function createKnownCustomerReader(db: Kysely<Database>, clock: () => number): ReadKnownCustomer {
+  return async ({ environment, customerId }) => {
+    const record = await loadCustomer(db, environment, customerId)
+    const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
+    const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+    const { blocks, erasures } = acts
+    const hasActs = blocks.length > 0 || erasures.length > 0
+    if (record === undefined && sources.length === 0 && !hasActs) return null
+    const now = clock()
+    const facts = record?.facts ?? {}
+    return {
+      customerId,
+      environment,
+      facts,
+      metadata: metadataOf(facts),
+      references: await loadReferences(db, environment, customerId),
+      blocks,
+      deletedAt: record?.deletedAt ?? null,
+      erasedAt: erasures[0]?.at ?? null,
+      sources: sources.flatMap((source) => viewsOf(afterErasures(source, erasures), now)),
+    }
+  }
+}
+
+function metadataOf(facts: CustomerFacts): Record<string, KnownFact> {
+  const told = Object.entries(facts)
+    .filter(([name]) => name.startsWith(METADATA))
+    .flatMap(([name, fact]) => (fact === undefined ? [] : [[name.slice(METADATA.length), fact] as const]))
+  return Object.fromEntries(told)
+}
+
+/** A source once for each product that it ever gave, in order; once where it gave none. */
+function viewsOf(source: SourceState, now: number): KnownSource[] {
+  const products = [...new Set(source.intervals.map(({ productId }) => productId))].sort(compareText)
+  if (products.length === 0) return [{ source, productId: null, view: null }]
+  const at = instantFor(source, { now })
+  return products.map((productId) => ({ source, productId, view: viewSource(source, productId, at) }))
 }

@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
 import type { ChangesTable, Database } from './schema.js'
+import { getSetting, setSetting } from './settings.js'
 
 /** What an entitlement says at one instant; never granted: inactive, `none`. */
 export interface AccessSnapshot {
@@ -152,5 +154,66 @@ export function changeOf(row: Selectable<ChangesTable>): Change {
     before: JSON.parse(row.before) as AccessSnapshot,
     after: JSON.parse(row.after) as AccessSnapshot,
     cause: { kind: row.cause_kind, eventId: row.cause_event_id },
+  }
+}
+
+export const EPOCH_SETTING = 'change_log_epoch'
+
+/** Of a store that no daemon has opened yet. */
+export const NO_EPOCH = '0'
+
+/**
+ * Which change log the numbers count in. A restored store gives numbers again that were given before the restore, to
+ * other changes: the epoch tells the two apart.
+ */
+export async function changeLogEpoch(db: Kysely<Database>): Promise<string> {
+  return (await getSetting(db, EPOCH_SETTING)) ?? NO_EPOCH
+}
+
+/** From here on every cursor that was told before is unknown. */
+export async function startChangeLogEpoch(trx: Transaction<Database>): Promise<void> {
+  await setSetting(trx, EPOCH_SETTING, randomBytes(6).toString('hex'))
+}
+
+/** Sees to it that the store has one: a database that was made anew counts from the beginning, too. */
+export function settleChangeLogEpoch(db: Kysely<Database>): Promise<void> {
+  return db.transaction().execute(async (trx) => {
+    if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
+  })
+}
+
+/** A place in the change log as it is told: opaque to whoever keeps it. */
+export function formatCursor(epoch: string, number: number): string {
+  return `${epoch}.${number}`
+}
+
+/** The number in a cursor; null: it was not told in this epoch. */
+export function numberIn(epoch: string, cursor: string): number | null {
+  const [, told, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
+  return told === epoch && digits !== undefined ? Number(digits) : null
+}
+
+export interface ChangePageQuery {
+  readonly environment: Environment
+  /** As it was told, with a change or with an answer about access; null: from the first change. */
+  readonly after: string | null
+  readonly limit: number
+}
+
+/** A change with its cursor as it is told. */
+export interface ToldChange extends Omit<Change, 'cursor'> {
+  readonly cursor: string
+}
+
+/** The changes after a cursor, oldest first, at most `limit`; null for a cursor that this change log never told. */
+export type ReadChangePage = (query: ChangePageQuery) => Promise<readonly ToldChange[] | null>
+
+export function createChangePageReader(db: Kysely<Database>): ReadChangePage {
+  return async ({ environment, after, limit }) => {
+    const epoch = await changeLogEpoch(db)
+    const number = after === null ? 0 : numberIn(epoch, after)
+    if (number === null || number > (await latestCursor(db))) return null
+    const changes = await loadChanges(db, environment, number, limit)
+    return changes.map((change) => ({ ...change, cursor: formatCursor(epoch, change.cursor) }))
   }
 }

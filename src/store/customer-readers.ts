@@ -1,12 +1,16 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { createAccessesReader, type ReadAccesses } from './access-reader.js'
-import { createChangePageReader, type ReadChangePage } from './change-page-reader.js'
+import {
+  createAccessesReader,
+  createProductCustomersReader,
+  type ReadAccesses,
+  type ReadProductCustomers,
+} from './access.js'
+import { createKnownCustomerReader, type ReadKnownCustomer } from './account.js'
+import { createChangePageReader, type ReadChangePage } from './changes.js'
 import { findCustomersByReference, findCustomersByReferences } from './customer-references.js'
 import { type CustomerLookup, findCustomers } from './customers.js'
 import type { IdPage } from './keys.js'
-import { createKnownCustomerReader, type ReadKnownCustomer } from './known-customer-reader.js'
-import { createProductCustomersReader, type ReadProductCustomers } from './product-customers.js'
 import type { Database } from './schema.js'
 
 /** What is asked about customers. A reference is the value of the merchant's own id, whose name the config has. */

@@ -18,3 +18,6 @@ export interface IdPage {
 }
 
 export const EVERY_ID: IdPage = { after: '', limit: Number.MAX_SAFE_INTEGER }
+
+/** In the order in which keys sort. */
+export const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { accessJson } from '../../src/handlers/entitlement-json.js'
-import { createAccessReader } from '../../src/store/access-reader.js'
+import { createAccessReader } from '../../src/store/access.js'
 import { mixedHistory } from '../entitlements/histories.js'
 import { bodyOf } from '../ingest/wire.js'
 import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
