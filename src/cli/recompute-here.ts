@@ -76,7 +76,7 @@ async function withWriter<T>(
   use: (writer: Writer, reader: Kysely<Database>) => Promise<T>,
 ): Promise<T> {
   assertDatabase(file, 'write')
-  const store = await openStore(file, policy, now, (place) => openWriter(place, now))
+  const store = await openStore(file, policy, (place) => openWriter(place, now))
   try {
     return await use(store.writer, store.reader)
   } finally {

@@ -3,8 +3,9 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
+import type { CustomerLookup } from '../store/customers.js'
 import { checkEntitlements } from './check-entitlements.js'
-import { type CustomerDeps, type CustomerDetail, idSchema, readQuestion } from './customer-questions.js'
+import { type CustomerDeps, idSchema, readQuestion } from './customer-questions.js'
 import { accessJson, changeJson, customerJson, entitlementJson } from './entitlement-json.js'
 import { ENVIRONMENT_ONLY } from './environment.js'
 import { type EraseDeps, eraseCustomer } from './erase-customer.js'
@@ -126,7 +127,7 @@ const lookupSchema = z
     communityId: idSchema.optional(),
     messengerId: idSchema.optional(),
   })
-  .transform((given, context): CustomerDetail => {
+  .transform((given, context): CustomerLookup => {
     const { email, communityId, messengerId } = given
     const [lookup, ...others] = [
       ...(email === undefined ? [] : [{ email }]),

@@ -9,7 +9,7 @@ import type {
   KnownSource,
   SourceView,
 } from '../entitlements/model.js'
-import type { Environment } from '../provider/event.js'
+import type { AccessSnapshot, ListedChange } from '../store/changes.js'
 
 /** An answer as it goes over the wire: times are ISO 8601 UTC with milliseconds. */
 export function accessJson(answer: AccessAnswer) {
@@ -117,27 +117,6 @@ function neverGave({ id, kind, rail, cancelAtPeriodEnd, periodEnd }: KnownSource
   }
 }
 
-/** What an entitlement said before or after a change; instants in epoch milliseconds. */
-interface Snapshot {
-  readonly active: boolean
-  readonly status: string
-  readonly since: number | null
-  readonly until: number | null
-}
-
-/** One change of one entitlement, with the cursor of what comes after it. */
-export interface ToldChange {
-  readonly cursor: string
-  /** Epoch milliseconds. */
-  readonly at: number
-  readonly environment: Environment
-  readonly customerId: string
-  readonly productId: string
-  readonly before: Snapshot
-  readonly after: Snapshot
-  readonly cause: { readonly kind: string; readonly eventId: string | null }
-}
-
 /** A change as it goes over the wire. */
 export function changeJson({
   cursor,
@@ -148,7 +127,7 @@ export function changeJson({
   before,
   after,
   cause,
-}: ToldChange) {
+}: ListedChange) {
   return {
     cursor,
     at: iso(at),
@@ -161,7 +140,7 @@ export function changeJson({
   }
 }
 
-function snapshotJson({ active, status, since, until }: Snapshot) {
+function snapshotJson({ active, status, since, until }: AccessSnapshot) {
   return { active, status, since: isoOrNull(since), until: isoOrNull(until) }
 }
 

@@ -1,3 +1,5 @@
+/* All that is stored of one customer: what is known of the person, and what explains their access. */
+
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { afterErasures } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
@@ -31,24 +33,22 @@ export interface ExplanationQuery extends AccessQuery {
   readonly productId: string
 }
 
-export type ReadExplanation = (query: ExplanationQuery) => Promise<Explanation>
-
 /**
  * Explains one customer's access to one product from the stored events, under the policy in force.
  * @param configured the policy of a store in which none is in force yet
  */
-export function createExplanationReader(
+export function readExplanation(
   db: Kysely<Database>,
   clock: () => number,
   configured: Policy,
-): ReadExplanation {
+  { environment, customerId, productId, at }: ExplanationQuery,
+): Promise<Explanation> {
   // One transaction, so that sources, events and policy are of one moment.
-  return ({ environment, customerId, productId, at }) =>
-    db.transaction().execute(async (trx) => {
-      const policy = (await loadPolicy(trx)) ?? configured
-      const account = await loadAccount(trx, environment, customerId, productId)
-      return explain(account, productId, at === null ? { now: clock() } : { at }, policy)
-    })
+  return db.transaction().execute(async (trx) => {
+    const policy = (await loadPolicy(trx)) ?? configured
+    const account = await loadAccount(trx, environment, customerId, productId)
+    return explain(account, productId, at === null ? { now: clock() } : { at }, policy)
+  })
 }
 
 /** How many of the newest held events are looked through for those that may be the customer's. */
@@ -91,11 +91,14 @@ function mayBeAbout(
   return event.customerId === customerId && (event.productId ?? productId) === productId
 }
 
+type EventRow = Pick<
+  Selectable<EventsTable>,
+  'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
+>
+
 const selectEvents = rowStatement(
   ([seq]) =>
-    sql<
-      Pick<Selectable<EventsTable>, 'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'>
-    >`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
+    sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
 )
 
 async function loadStoredEvents(
@@ -149,14 +152,6 @@ async function loadHolds(
   })
 }
 
-interface EventRow {
-  readonly seq: number
-  readonly event_id: string
-  readonly normalized: string | null
-  readonly received_at: number
-  readonly disposition: StoredSourceEvent['disposition'] | 'quarantined'
-}
-
 function sourceIn({
   source_kind: kind,
   source_id: id,
@@ -164,16 +159,10 @@ function sourceIn({
   return kind === null || id === null ? null : { kind, id }
 }
 
-function storedEvent({
-  seq,
-  event_id,
-  normalized,
-  received_at,
-  disposition,
-}: EventRow): StoredSourceEvent | null {
+function storedEvent(row: EventRow): StoredSourceEvent | null {
+  const { seq, event_id, normalized, received_at: receivedAt, disposition } = row
   const event = normalized === null ? null : historyEvent(seq, eventInForm(normalized, event_id))
-  if (event === null || disposition === 'quarantined') return null
-  return { event, receivedAt: received_at, disposition }
+  return event === null || disposition === 'quarantined' ? null : { event, receivedAt, disposition }
 }
 
 export interface CustomerQuery {
@@ -181,41 +170,40 @@ export interface CustomerQuery {
   readonly customerId: string
 }
 
-/** Null for one of whom nothing is known. */
-export type ReadKnownCustomer = (query: CustomerQuery) => Promise<KnownCustomer | null>
-
 const METADATA = 'metadata.'
 
-/** Gathers everything that is known of one person. */
-export function createKnownCustomerReader(db: Kysely<Database>, clock: () => number): ReadKnownCustomer {
-  return async ({ environment, customerId }) => {
-    const record = await loadCustomer(db, environment, customerId)
-    const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-    const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
-    const { blocks, erasures } = acts
-    const hasActs = blocks.length > 0 || erasures.length > 0
-    if (record === undefined && sources.length === 0 && !hasActs) return null
-    const now = clock()
-    const facts = record?.facts ?? {}
-    return {
-      customerId,
-      environment,
-      facts,
-      metadata: metadataOf(facts),
-      references: await loadReferences(db, environment, customerId),
-      blocks,
-      deletedAt: record?.deletedAt ?? null,
-      erasedAt: erasures[0]?.at ?? null,
-      sources: sources.flatMap((source) => viewsOf(afterErasures(source, erasures), now)),
-    }
+/** Everything that is known of one person; null where that is nothing. */
+export async function readKnownCustomer(
+  db: Kysely<Database>,
+  clock: () => number,
+  { environment, customerId }: CustomerQuery,
+): Promise<KnownCustomer | null> {
+  const record = await loadCustomer(db, environment, customerId)
+  const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
+  const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+  const { blocks, erasures } = acts
+  const hasActs = blocks.length > 0 || erasures.length > 0
+  if (record === undefined && sources.length === 0 && !hasActs) return null
+  const now = clock()
+  const facts = record?.facts ?? {}
+  return {
+    customerId,
+    environment,
+    facts,
+    metadata: metadataOf(facts),
+    references: await loadReferences(db, environment, customerId),
+    blocks,
+    deletedAt: record?.deletedAt ?? null,
+    erasedAt: erasures[0]?.at ?? null,
+    sources: sources.flatMap((source) => viewsOf(afterErasures(source, erasures), now)),
   }
 }
 
 function metadataOf(facts: CustomerFacts): Record<string, KnownFact> {
-  const told = Object.entries(facts)
-    .filter(([name]) => name.startsWith(METADATA))
-    .flatMap(([name, fact]) => (fact === undefined ? [] : [[name.slice(METADATA.length), fact] as const]))
-  return Object.fromEntries(told)
+  const own = Object.entries(facts).filter(([name]) => name.startsWith(METADATA))
+  return Object.fromEntries(
+    own.flatMap(([name, fact]) => (fact === undefined ? [] : [[name.slice(METADATA.length), fact]])),
+  )
 }
 
 /** A source once for each product that it ever gave, in order; once where it gave none. */

@@ -1,3 +1,5 @@
+/* The change log: every change of an entitlement, in the order in which they were written, and its cursors. */
+
 import { randomBytes } from 'node:crypto'
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
@@ -47,38 +49,28 @@ export function appendChanges(trx: Transaction<Database>, changes: readonly NewC
   return insert(trx, changes.map(toRow))
 }
 
-/** The changes after a cursor, oldest first. */
+/** The changes of one environment after a cursor, oldest first. */
 export async function loadChanges(
   db: Kysely<Database>,
   environment: Environment,
   after: number,
   limit: number,
 ): Promise<readonly Change[]> {
-  const rows = await db
-    .selectFrom('changes')
-    .selectAll()
-    .where('environment', '=', environment)
-    .where('cursor', '>', after)
-    .orderBy('cursor')
-    .limit(limit)
-    .execute()
+  const rows = await changesAfter(db, after, limit).where('environment', '=', environment).execute()
   return rows.map(changeOf)
 }
 
-/** The changes after a cursor, of both environments, oldest first. */
+/** The same of both environments. */
 export async function loadAllChanges(
   db: Kysely<Database>,
   after: number,
   limit: number,
 ): Promise<readonly Change[]> {
-  const rows = await db
-    .selectFrom('changes')
-    .selectAll()
-    .where('cursor', '>', after)
-    .orderBy('cursor')
-    .limit(limit)
-    .execute()
-  return rows.map(changeOf)
+  return (await changesAfter(db, after, limit).execute()).map(changeOf)
+}
+
+function changesAfter(db: Kysely<Database>, after: number, limit: number) {
+  return db.selectFrom('changes').selectAll().where('cursor', '>', after).orderBy('cursor').limit(limit)
 }
 
 /** The log has no index by customer: this many of its newest rows are looked through. */
@@ -170,50 +162,49 @@ export async function changeLogEpoch(db: Kysely<Database>): Promise<string> {
   return (await getSetting(db, EPOCH_SETTING)) ?? NO_EPOCH
 }
 
-/** From here on every cursor that was told before is unknown. */
+/** Makes every cursor that was given out before an unknown one. */
 export async function startChangeLogEpoch(trx: Transaction<Database>): Promise<void> {
   await setSetting(trx, EPOCH_SETTING, randomBytes(6).toString('hex'))
 }
 
-/** Sees to it that the store has one: a database that was made anew counts from the beginning, too. */
+/** Gives the store an epoch if it has none: a database that was made again counts from the beginning, too. */
 export function settleChangeLogEpoch(db: Kysely<Database>): Promise<void> {
   return db.transaction().execute(async (trx) => {
     if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
   })
 }
 
-/** A place in the change log as it is told: opaque to whoever keeps it. */
+/** A place in the change log as users see it: opaque to them. */
 export function formatCursor(epoch: string, number: number): string {
   return `${epoch}.${number}`
 }
 
-/** The number in a cursor; null: it was not told in this epoch. */
+/** The number in a cursor; null: it was not given out in this epoch. */
 export function numberIn(epoch: string, cursor: string): number | null {
-  const [, told, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
-  return told === epoch && digits !== undefined ? Number(digits) : null
+  const [, given, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
+  return given === epoch && digits !== undefined ? Number(digits) : null
 }
 
 export interface ChangePageQuery {
   readonly environment: Environment
-  /** As it was told, with a change or with an answer about access; null: from the first change. */
+  /** A cursor of a change, or of an answer about access; null: from the first change. */
   readonly after: string | null
   readonly limit: number
 }
 
-/** A change with its cursor as it is told. */
-export interface ToldChange extends Omit<Change, 'cursor'> {
+/** A change with its cursor as users see it. */
+export interface ListedChange extends Omit<Change, 'cursor'> {
   readonly cursor: string
 }
 
-/** The changes after a cursor, oldest first, at most `limit`; null for a cursor that this change log never told. */
-export type ReadChangePage = (query: ChangePageQuery) => Promise<readonly ToldChange[] | null>
-
-export function createChangePageReader(db: Kysely<Database>): ReadChangePage {
-  return async ({ environment, after, limit }) => {
-    const epoch = await changeLogEpoch(db)
-    const number = after === null ? 0 : numberIn(epoch, after)
-    if (number === null || number > (await latestCursor(db))) return null
-    const changes = await loadChanges(db, environment, number, limit)
-    return changes.map((change) => ({ ...change, cursor: formatCursor(epoch, change.cursor) }))
-  }
+/** The changes after a cursor, oldest first, at most `limit`; null for a cursor that this log never gave out. */
+export async function readChangePage(
+  db: Kysely<Database>,
+  { environment, after, limit }: ChangePageQuery,
+): Promise<readonly ListedChange[] | null> {
+  const epoch = await changeLogEpoch(db)
+  const number = after === null ? 0 : numberIn(epoch, after)
+  if (number === null || number > (await latestCursor(db))) return null
+  const changes = await loadChanges(db, environment, number, limit)
+  return changes.map((change) => ({ ...change, cursor: formatCursor(epoch, change.cursor) }))
 }

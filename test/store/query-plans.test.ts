@@ -6,7 +6,7 @@ import {
   type Transaction,
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { loadGrounds, loadWrittenActive } from '../../src/store/access.js'
+import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
 import { findRecentChange, latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
@@ -91,7 +91,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])],
     ['deleting sources', (db) => deleteSources(db, 'live', SOURCES)],
-    ['grounds of an answer', (db) => loadGrounds(db, 'live', ['cus_1', 'cus_2'])],
+    ['inputs of an answer', (db) => loadAccessInputs(db, 'live', ['cus_1', 'cus_2'])],
     ['entitlements of customers', (db) => loadEntitlements(db, 'live', ['cus_1', 'cus_2'])],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],
