@@ -44,17 +44,7 @@ export function entitlementOf(
     .filter((view) => view !== null)
     .sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
   const known = blocksOn(productId, blocks, instant)
-  if (known.some(isInForce)) {
-    return {
-      productId,
-      active: false,
-      status: 'blocked',
-      since: null,
-      until: null,
-      pastDue: false,
-      sources: views,
-    }
-  }
+  if (known.some(isInForce)) return { ...neverGranted(productId, true), sources: views }
   const active = views.filter((view) => view.active)
   const isActive = active.length > 0
   return {

@@ -2,7 +2,7 @@
 
 import type { Rail } from '../provider/event.js'
 import { foldManual, type GrantAct, grantsOf } from './by-hand.js'
-import { type Access, createIntervalTracker, intervalsOf, type TrackerState } from './intervals.js'
+import { type Access, createIntervalTracker, intervalsOf } from './intervals.js'
 import type { HoldReason, SourceKey, SourceKind, SourceState } from './model.js'
 import { compareByTime, newestTold } from './order.js'
 import type { Policy } from './policy.js'
@@ -21,7 +21,7 @@ import {
   standingAfter,
 } from './reading.js'
 import { readSubscription } from './subscription-reading.js'
-import { NOTHING_SHOWN, type Shown, walkSubscription } from './walk-subscription.js'
+import { type Folded, NOTHING_SHOWN, walkSubscription } from './walk-subscription.js'
 
 /** The events that sources are folded from, of every kind. */
 export type FoldableEvent = SourceEvent | GrantAct
@@ -68,15 +68,6 @@ export function foldSource(
   return { state: kind === 'manual' ? { ...state, grantsByHand: grantsOf(acts) } : state }
 }
 
-/** What the events of every kind of source come down to. */
-interface Folded {
-  readonly rail: Rail
-  readonly productId: string | null
-  readonly access: TrackerState
-  readonly shown: Shown
-  readonly cyclesWithoutPayment: number
-}
-
 function foldKind(
   kind: SourceKind,
   sent: readonly SourceEvent[],
@@ -86,14 +77,10 @@ function foldKind(
   switch (kind) {
     case 'subscription':
       return walkSubscription(readSubscription(sent, policy), policy)
-    case 'payment': {
-      const { rail, productId, access } = foldPayment(sent.filter(isPayment), policy)
-      return { rail, productId, access, shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
-    }
-    case 'manual': {
-      const access = foldManual(acts)
-      return { rail: 'unknown', productId: null, access, shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
-    }
+    case 'payment':
+      return foldPayment(sent.filter(isPayment), policy)
+    case 'manual':
+      return { ...NO_SUBSCRIPTION, rail: 'unknown', productId: null, access: foldManual(acts) }
     default:
       return kind satisfies never
   }
@@ -112,12 +99,7 @@ function isPayment(event: SourceEvent): event is KeptPayment {
   return event.subject === 'payment'
 }
 
-/** A one-time payment, folded. */
-interface FoldedPayment {
-  readonly rail: Rail
-  readonly productId: string | null
-  readonly access: TrackerState
-}
+const NO_SUBSCRIPTION = { shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 } as const
 
 /** What one event did to a one-time payment. */
 export interface PaymentStep {
@@ -140,7 +122,7 @@ export function foldPayment(
   events: readonly KeptPayment[],
   policy: Policy,
   observe?: (step: PaymentStep) => void,
-): FoldedPayment {
+): Folded {
   const rail = railOfPayment(events)
   const productId = newestTold(events, (event) => event.productId)
   const tracker = createIntervalTracker()
@@ -155,7 +137,7 @@ export function foldPayment(
       observe({ reading, before, after: { standing, access: tracker.accessAt(event.createdAt) } })
     }
   }
-  return { rail, productId, access: tracker.state() }
+  return { ...NO_SUBSCRIPTION, rail, productId, access: tracker.state() }
 }
 
 /** Who and what a source is for; null where no event says so yet. */

@@ -25,7 +25,7 @@ export interface SubscriptionReading {
   /** Finds a plan change's charge: never a payment that paid a cycle. */
   readonly findCharge: PaymentFinder
   /** Which events count as namings of the product. */
-  readonly namingKind: NamingKind | null
+  readonly namingRank: number
   /** The product before the first naming: what that one says. */
   readonly firstProduct: string | null
 }
@@ -48,7 +48,7 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
     const paymentId = isCycleEvent(event) ? findPayment(event) : null
     if (paymentId !== null) cyclePayments.set(index, paymentId)
   }
-  const { namingKind, firstProduct } = chooseNamings(walk)
+  const { namingRank, firstProduct } = chooseNamings(walk)
   // Few subscriptions ever change their plan.
   let findCharge: PaymentFinder | null = null
   return {
@@ -61,7 +61,7 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
       findCharge ??= createChargeFinder(paying, hasPaid, cyclePayments)
       return findCharge(event)
     },
-    namingKind,
+    namingRank,
     firstProduct,
   }
 }
@@ -157,42 +157,31 @@ function firstNotBefore(paying: readonly PayingEvent[], at: number): number {
   return low
 }
 
-/** How an event may name a subscription's product, best first: outright, as a subscription event, as a grant. */
-const NAMING_KINDS = ['naming', 'subscription', 'grant', 'any'] as const
-type NamingKind = (typeof NAMING_KINDS)[number]
-
 const NAMING_TYPES: readonly string[] = [
   'subscription.created',
   'subscription.renewed',
   'subscription.updated',
 ]
 
-/** The best kind that this event is of, provided that it names a product. */
-export function namingKindOf({ event, effect }: Reading): NamingKind {
-  if (NAMING_TYPES.includes(event.type)) return 'naming'
-  if (event.subject === 'subscription') return 'subscription'
-  return effect === 'grant' ? 'grant' : 'any'
+/** How well an event can name the product: 0 is best, then as another subscription event, as a grant, as any event. */
+export function namingRankOf({ event, effect }: Reading): number {
+  if (NAMING_TYPES.includes(event.type)) return 0
+  if (event.subject === 'subscription') return 1
+  return effect === 'grant' ? 2 : 3
 }
 
-function isBetterNaming(a: NamingKind, b: NamingKind): boolean {
-  return NAMING_KINDS.indexOf(a) < NAMING_KINDS.indexOf(b)
-}
-
-/** Only the best kind of naming that there is counts; the others are not read at all. */
-function chooseNamings(walk: readonly Reading[]): {
-  namingKind: NamingKind | null
-  firstProduct: string | null
-} {
-  let namingKind: NamingKind | null = null
+/** Only the best rank that there is counts; the others are not read at all. */
+function chooseNamings(walk: readonly Reading[]): { namingRank: number; firstProduct: string | null } {
+  let namingRank = Number.POSITIVE_INFINITY
   let firstProduct: string | null = null
   for (const reading of walk) {
-    if (reading.event.productId === null) continue
-    const kind = namingKindOf(reading)
-    if (kind === namingKind) continue
-    if (namingKind === null || isBetterNaming(kind, namingKind)) {
-      namingKind = kind
-      firstProduct = reading.event.productId
+    const { productId } = reading.event
+    if (productId === null) continue
+    const rank = namingRankOf(reading)
+    if (rank < namingRank) {
+      namingRank = rank
+      firstProduct = productId
     }
   }
-  return { namingKind, firstProduct }
+  return { namingRank, firstProduct }
 }

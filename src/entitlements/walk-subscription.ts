@@ -7,7 +7,7 @@ import type { EndReason } from './model.js'
 import type { Policy } from './policy.js'
 import { END_REASON_OF, type KeptSubscription, type SourceEvent } from './reading.js'
 import type { Note } from './reasons.js'
-import { isCycleEvent, namingKindOf, type SubscriptionReading } from './subscription-reading.js'
+import { isCycleEvent, namingRankOf, type SubscriptionReading } from './subscription-reading.js'
 
 /** What subscription events say beside access: shown to people, never decisive. */
 export interface Shown {
@@ -24,8 +24,8 @@ export const NOTHING_SHOWN: Shown = {
   providerStatus: null,
 }
 
-/** What is known at the end of the walk. */
-interface SubscriptionWalk {
+/** What the events of any source come to. */
+export interface Folded {
   readonly rail: Rail
   readonly access: TrackerState
   /** The product in force. */
@@ -64,7 +64,7 @@ export function walkSubscription(
   whole: SubscriptionReading,
   policy: Policy,
   observe?: (step: WalkStep) => void,
-): SubscriptionWalk {
+): Folded {
   const basis = createBasisTracker(whole, policy)
   const tracker = createIntervalTracker()
   let ends = NO_ENDS
@@ -87,7 +87,7 @@ export function walkSubscription(
     const { event } = reading
     const before = observe && pointAt(event.createdAt)
     const note = basis.apply(reading)
-    if (event.productId !== null && namingKindOf(reading) === whole.namingKind) {
+    if (event.productId !== null && namingRankOf(reading) === whole.namingRank) {
       const changesPlan = event.type === 'subscription.updated' && event.productId !== productInForce()
       namings = namingsAfter(namings, event.productId, changesPlan ? whole.findCharge(event) : null)
     }

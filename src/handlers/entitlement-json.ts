@@ -37,7 +37,7 @@ export function entitlementJson(entitlement: Entitlement) {
 }
 
 /** A source as it goes over the wire. */
-export function sourceJson(source: SourceView) {
+function sourceJson(source: SourceView) {
   return {
     id: source.id,
     kind: source.kind,

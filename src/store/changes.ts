@@ -79,14 +79,7 @@ const LOOKED_THROUGH = 10_000
 /** The newest change of a customer's access to one of these products, of those made between two instants. */
 export async function findRecentChange(
   db: Kysely<Database>,
-  {
-    environment,
-    customerId,
-    productIds,
-    active,
-    from,
-    to,
-  }: {
+  change: {
     readonly environment: Environment
     readonly customerId: string
     readonly productIds: readonly string[]
@@ -97,19 +90,19 @@ export async function findRecentChange(
     readonly to: number
   },
 ): Promise<Change | null> {
-  if (productIds.length === 0) return null
+  if (change.productIds.length === 0) return null
   const rows = await db
     .selectFrom('changes')
     .selectAll()
     .where('cursor', '>', sql<number>`(select max(cursor) from changes) - ${LOOKED_THROUGH}`)
-    .where('at', '>=', from)
-    .where('at', '<=', to)
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .where('product_id', 'in', productIds)
+    .where('at', '>=', change.from)
+    .where('at', '<=', change.to)
+    .where('environment', '=', change.environment)
+    .where('customer_id', '=', change.customerId)
+    .where('product_id', 'in', change.productIds)
     .orderBy('cursor', 'desc')
     .execute()
-  return rows.map(changeOf).find(({ after }) => after.active === active) ?? null
+  return rows.map(changeOf).find(({ after }) => after.active === change.active) ?? null
 }
 
 /** The newest change of all environments; 0 before the first. */
