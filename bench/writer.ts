@@ -23,7 +23,7 @@ const now = Date.now()
 
 const { databaseFile, policy } = createDaemonFolder(createWorkFolder(folder))
 const clock = (): number => now
-const store = await openStore(databaseFile, policy, clock, (file) => openWriter(file, clock))
+const store = await openStore(databaseFile, policy, (file) => openWriter(file, clock))
 const log = new Sqlite(databaseFile)
 
 async function write(events: readonly DatedEvent[], size: number): Promise<number> {

@@ -5,7 +5,6 @@ import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guar
 import { readinessOf } from './daemon/readiness.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
-import { customerQuestions } from './daemon/store-questions.js'
 import { createFollowing } from './daemon/sync.js'
 import { tellOfStore } from './daemon/tell-of-store.js'
 import { usableSocket } from './daemon/usable-socket.js'
@@ -26,6 +25,11 @@ import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
+import { type AccessQuery, readAccess, readAccesses, readProductCustomers } from './store/access.js'
+import { readExplanation, readKnownCustomer } from './store/account.js'
+import { readChangePage } from './store/changes.js'
+import { findCustomersByReference, findCustomersByReferences } from './store/customer-references.js'
+import { findCustomers } from './store/customers.js'
 import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/manual-events.js'
@@ -74,7 +78,7 @@ export async function startDaemon(
   const failure = new Promise<unknown>((resolve) => {
     fail = resolve
   })
-  const store = await openStore(config.database.file, config.policy, clock, (file) =>
+  const store = await openStore(config.database.file, config.policy, (file) =>
     startWriter({ file, clock, onEnded: (error) => fail(error) }),
   )
   const started = createStartedParts()
@@ -117,7 +121,7 @@ export async function startDaemon(
     started.add('recomputing', recomputing.close)
     const unavailable = orUnavailable(log)
     const answered: Guard = (read) => unavailable(trusted(read))
-    const readAccess = answered(store.readAccess)
+    const answerAccess = answered((query: AccessQuery) => readAccess(store.reader, clock, query))
     tellOfStore(store, config, clock(), log)
     // An empty list, too, tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
@@ -133,7 +137,7 @@ export async function startDaemon(
     const performAct = createPerformAct({
       write: queue.ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
-      readAccess,
+      readAccess: answerAccess,
       isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
       clock,
     })
@@ -141,7 +145,7 @@ export async function startDaemon(
       config,
       db: store.reader,
       writeSync: (name, change) => trusted(inPlace(() => writer.writeSync(name, change)))(),
-      readAccess,
+      readAccess: answerAccess,
       performAct,
       registry: metrics.registry,
       clock,
@@ -160,18 +164,32 @@ export async function startDaemon(
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       ingest: queue.ingest,
-      readAccess,
+      readAccess: answerAccess,
       keptAnswers,
       entitlementFor,
       performAct,
       erase: createErase(erasing),
-      customers: customerQuestions(store.customerReaders(config.identity.ref), answered),
+      customers: {
+        readAccesses: answered((query) => readAccesses(store.reader, clock, query)),
+        findByReference: answered(({ environment, reference, page }) =>
+          findCustomersByReference(store.reader, environment, config.identity.ref, reference, page),
+        ),
+        findByReferences: answered(({ environment, references }) =>
+          findCustomersByReferences(store.reader, environment, config.identity.ref, references),
+        ),
+        findByDetail: answered(({ environment, lookup, page }) =>
+          findCustomers(store.reader, environment, lookup, page),
+        ),
+        readCustomer: answered((query) => readKnownCustomer(store.reader, clock, query)),
+        readProductCustomers: answered((query) => readProductCustomers(store.reader, clock, query)),
+        readChangePage: answered((query) => readChangePage(store.reader, query)),
+      },
       storedEvents: {
         readEventPage: answered((query) => readEventPage(store.reader, query)),
         readEvent: answered((query) => readEvent(store.reader, query)),
         readEventBody: answered((query) => readEventBody(store.reader, query)),
       },
-      readExplanation: answered(store.readExplanation),
+      readExplanation: answered((query) => readExplanation(store.reader, clock, config.policy, query)),
       rebuilds: {
         rebuilds: recomputing,
         configuredPolicy: () => ({

@@ -23,7 +23,7 @@ const MAY_IMPORT: Readonly<
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
   handlers: {
     code: ['errors', 'provider'],
-    typesOf: ['entitlements', 'ingest', 'history', 'operations', 'people', 'recompute', 'sync'],
+    typesOf: ['entitlements', 'ingest', 'history', 'operations', 'people', 'recompute', 'store', 'sync'],
   },
   operations: { code: ['errors', 'store'] },
   jobs: { code: ['errors', 'ingest', 'operations', 'sync'] },

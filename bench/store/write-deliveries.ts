@@ -11,7 +11,7 @@ export async function writeDeliveries(
 ): Promise<void> {
   let now = 0
   const clock = (): number => now
-  const store = await openStore(file, policy, clock, (place) => openWriter(place, clock))
+  const store = await openStore(file, policy, (place) => openWriter(place, clock))
   try {
     for (const delivery of deliveries) {
       now = delivery.receivedAt

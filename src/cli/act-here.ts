@@ -3,6 +3,7 @@ import { systemUser } from '../handlers/local-access.js'
 import { actJson } from '../handlers/manual-act.js'
 import { type Act, createPerformAct } from '../ingest/manual-acts.js'
 import type { Environment } from '../provider/event.js'
+import { readAccess } from '../store/access.js'
 import { loadErasure } from '../store/erasures.js'
 import { loadManualEvent } from '../store/manual-events.js'
 import { defaultEnvironment } from './command.js'
@@ -28,7 +29,7 @@ export async function actHere(
     const performAct = createPerformAct({
       write: ingest,
       findAct: (asked, eventId) => loadManualEvent(store.reader, asked, eventId),
-      readAccess: store.readAccess,
+      readAccess: (query) => readAccess(store.reader, clock, query),
       isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
       clock,
     })

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import type { AccessAnswer } from '../entitlements/answer.js'
 import { entitlementFor } from '../entitlements/entitlement.js'
-import type { Entitlement, SourceView } from '../entitlements/model.js'
+import type { AccessAnswer, Entitlement, SourceView } from '../entitlements/model.js'
 import { accessJson, entitlementJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
 import {

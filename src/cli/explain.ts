@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { explanationJson } from '../handlers/explanation-json.js'
+import { explanationJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
 import {
   defaultEnvironment,

@@ -1,4 +1,5 @@
-import type { ExplainedEvent, ExplainedSource, Explanation } from '../entitlements/explanation.js'
+import type { Explanation } from '../entitlements/explain.js'
+import type { ExplainedEvent, ExplainedSource } from '../entitlements/explain-source.js'
 import type { AccessInterval } from '../entitlements/model.js'
 import type { PolicyRow } from '../entitlements/reading.js'
 import { alignColumns } from './columns.js'

@@ -20,7 +20,7 @@ export interface OpenIngest {
 export async function openIngest({ database, policy }: Config, clock: () => number): Promise<OpenIngest> {
   // Where there is none it is made.
   isDatabaseThere(database.file, 'write')
-  const store = await openStore(database.file, policy, clock, (file) => openWriter(file, clock))
+  const store = await openStore(database.file, policy, (file) => openWriter(file, clock))
   await store.writer.applyErasureList()
   const queue = createIngestQueue({
     writeBatch: store.writer.writeBatch,

@@ -1,4 +1,4 @@
-import type { customerJson } from '../handlers/customer-json.js'
+import type { customerJson } from '../handlers/entitlement-json.js'
 import type { Environment } from '../provider/event.js'
 import type { ActOptions } from './act.js'
 import { otherThan } from './command.js'
@@ -21,7 +21,7 @@ async function readKnown(
   try {
     const known = await throughDaemon(options, context, { method: 'GET', path }, async (config) => {
       const { readKnownCustomer } = await import('./read-access.js')
-      const { customerJson } = await import('../handlers/customer-json.js')
+      const { customerJson } = await import('../handlers/entitlement-json.js')
       const customer = await readKnownCustomer(config, { environment, customerId }, context)
       return customer && customerJson(customer)
     })

@@ -1,16 +1,19 @@
 import type { Config } from '../config/types.js'
-import type { AccessAnswer } from '../entitlements/answer.js'
-import type { Explanation } from '../entitlements/explanation.js'
-import type { KnownCustomer } from '../entitlements/known-customer.js'
-import { type AccessQuery, createAccessReader } from '../store/access-reader.js'
-import { createExplanationReader, type ExplanationQuery } from '../store/explanation-reader.js'
-import { type CustomerQuery, createKnownCustomerReader } from '../store/known-customer-reader.js'
+import type { Explanation } from '../entitlements/explain.js'
+import type { AccessAnswer, KnownCustomer } from '../entitlements/model.js'
+import { type AccessQuery, readAccess as answerAccess } from '../store/access.js'
+import {
+  type CustomerQuery,
+  type ExplanationQuery,
+  readExplanation as explainAccess,
+  readKnownCustomer as knownCustomer,
+} from '../store/account.js'
 import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
 
 /** Reads who may use what from the configured database, beside a running daemon or with none. */
 export function readAccess(config: Config, query: AccessQuery, { now }: CliContext): Promise<AccessAnswer> {
-  return readStore(config, (db) => createAccessReader(db, now)(query))
+  return readStore(config, (db) => answerAccess(db, now, query))
 }
 
 /** Explains from the configured database, beside a running daemon or with none. */
@@ -19,7 +22,7 @@ export function readExplanation(
   query: ExplanationQuery,
   { now }: CliContext,
 ): Promise<Explanation> {
-  return readStore(config, (db) => createExplanationReader(db, now, config.policy)(query))
+  return readStore(config, (db) => explainAccess(db, now, config.policy, query))
 }
 
 /** Reads what is known of a person from the configured database, beside a running daemon or with none. */
@@ -28,5 +31,5 @@ export function readKnownCustomer(
   query: CustomerQuery,
   { now }: CliContext,
 ): Promise<KnownCustomer | null> {
-  return readStore(config, (db) => createKnownCustomerReader(db, now)(query))
+  return readStore(config, (db) => knownCustomer(db, now, query))
 }

@@ -7,7 +7,7 @@ import type { Environment } from '../provider/event.js'
 import { REPLAY_SAMPLE } from '../recompute/jobs.js'
 import { endpointsOf } from '../recompute/read-again.js'
 import { createWorkRate, type WorkRate } from '../recompute/work-rate.js'
-import { ENVIRONMENTS } from '../store/environments.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import type { Database } from '../store/schema.js'
 import { openStore } from '../store/store.js'
 import { callsThatFollow } from '../sync/calls-ahead.js'
@@ -76,7 +76,7 @@ async function withWriter<T>(
   use: (writer: Writer, reader: Kysely<Database>) => Promise<T>,
 ): Promise<T> {
   assertDatabase(file, 'write')
-  const store = await openStore(file, policy, now, (place) => openWriter(place, now))
+  const store = await openStore(file, policy, (place) => openWriter(place, now))
   try {
     return await use(store.writer, store.reader)
   } finally {

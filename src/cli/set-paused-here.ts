@@ -11,7 +11,7 @@ import type { CliContext } from './context.js'
 export async function setPausedHere(paused: boolean, { database, policy }: Config, { now }: CliContext) {
   const { file } = database
   assertDatabase(file, 'write')
-  const store = await openStore(file, policy, now, (place) => openWriter(place, now))
+  const store = await openStore(file, policy, (place) => openWriter(place, now))
   try {
     await store.writer.writeSync('setSyncPaused', paused)
   } finally {

@@ -1,154 +1,142 @@
+/* Follows what a subscription's access depends on, event by event, and gives the reason for each step. */
+
 import type { Policy } from './policy.js'
-import type { KeptPayment, Reading } from './reading.js'
-import { isTakenBack, type Standing, standingAfter } from './standing.js'
+import { isTakenBack, type KeptPayment, type Reading, type Standing, standingAfter } from './reading.js'
+import type { Note } from './reasons.js'
 import { isCycleEvent, makesGood, type SubscriptionReading } from './subscription-reading.js'
 
-/** What a subscription's access stands on; the subscription itself where no payment is known to pay its cycle. */
-export type Ground = { readonly paymentId: string } | 'the subscription itself'
+/** What a subscription's access depends on, and the event that made it so. */
+interface Basis {
+  /** Null: the subscription itself, where no payment is known to pay its cycle. */
+  readonly paymentId: string | null
+  readonly since: string
+}
 
-/**
- * What an event did to what access stands on, and why:
- * - `informs`: nothing that this follows
- * - `stands`: the payment paid, and access stands on it from now on
- * - `stands_already`: the payment paid, and access stood on it
- * - `other_stands`: the payment paid, and access stays on what it stood on until a cycle says otherwise
- * - `only_succeeded`: what paid is no grant, and so waits for a cycle
- * - `paid_before_end`: the payment first paid before the subscription ended, and does not bring it back
- * - `is_final`: the payment was taken back for good before
- * - `falls`: access stood on the payment that is taken back
- * - `falls_by_policy`: the policy lets any failed payment end what there is
- * - `other_falls`: access did not stand on the payment that is taken back
- * - `fell_before`: the payment stood taken back already
- * - `cycle_stands`: the cycle's payment has paid, and access stands on it
- * - `cycle_awaits`: the cycle's payment pays by a later event
- * - `awaited_stands`: the payment pays the cycle that awaited it
- * - `cycle_fell`: the cycle's payment stands taken back
- * - `cycle_unpaid`: no payment of the cycle is known: access stands on the subscription itself
- * - `cycle_ignored`: no payment of the cycle is known, and the policy asks for one
- * - `ends`: the subscription itself is taken back
- */
-export type BasisStep =
-  | 'informs'
-  | 'stands'
-  | 'stands_already'
-  | 'other_stands'
-  | 'only_succeeded'
-  | 'paid_before_end'
-  | 'is_final'
-  | 'falls'
-  | 'falls_by_policy'
-  | 'other_falls'
-  | 'fell_before'
-  | 'cycle_stands'
-  | 'cycle_awaits'
-  | 'awaited_stands'
-  | 'cycle_fell'
-  | 'cycle_unpaid'
-  | 'cycle_ignored'
-  | 'ends'
-
-export interface Basis {
-  /** Takes in the next event of the walk, and tells what it did. */
-  apply(reading: Reading): BasisStep
-  /** What the subscription stands on; null: on nothing, and so it gives no access. */
-  ground(): Ground | null
+export interface BasisTracker {
+  /** Takes in the next event of the walk, and says what it did. */
+  apply(reading: Reading): Note
+  /** Without a basis there is no access. */
+  exists(): boolean
   isTakenBack(paymentId: string): boolean
+  /** The event that took the payment back last; '' where none did. */
+  takenBackBy(paymentId: string): string
   /** Cycles of which no payment is known. */
   cyclesWithoutPayment(): number
 }
 
 /**
- * Follows what a subscription's access stands on: one payment, the subscription itself, or nothing.
- * The ground changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
+ * Follows what a subscription's access depends on: one payment, the subscription itself, or nothing.
+ * The basis changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
  * and a refund of any other one does not.
  */
-export function createBasis({ firstPaid, cyclePayments }: SubscriptionReading, policy: Policy): Basis {
+export function createBasisTracker(
+  { firstPaid, cyclePayments }: SubscriptionReading,
+  policy: Policy,
+): BasisTracker {
   const standings = new Map<string, Standing>()
-  /** Cycle payments whose first paying event is still to come. */
-  const awaited = new Set<string>()
-  let ground: Ground | null = null
-  /** Of the last take-back of the subscription itself. */
-  let endedAtIndex = -1
+  const takenBack = new Map<string, string>()
+  /** Cycle payments whose first paying event is still to come, and the cycle event that waits. */
+  const awaited = new Map<string, string>()
+  let basis: Basis | null = null
+  /** The last take-back of the subscription itself. */
+  let ended = { index: -1, eventId: '' }
   let cyclesWithoutPayment = 0
 
-  function standsOn(paymentId: string): boolean {
-    return typeof ground === 'object' && ground?.paymentId === paymentId
+  const takenBackBy = (paymentId: string): string => takenBack.get(paymentId) ?? ''
+
+  function setBasis(paymentId: string | null, since: string): void {
+    if (basis === null || basis.paymentId !== paymentId) basis = { paymentId, since }
   }
 
-  function applyPayment(event: KeptPayment, reading: Reading): BasisStep {
+  function applyPayment(event: KeptPayment, reading: Reading): Note {
     const { effect, index } = reading
     const { paymentId } = event
-    if (paymentId === null) return 'informs'
+    if (paymentId === null) return { code: 'payment_unnamed' }
     const pays = makesGood(reading, policy)
     const before = standings.get(paymentId)
     const standing = standingAfter(before, event, effect, pays)
     if (standing !== undefined) standings.set(paymentId, standing)
-    const step =
+    const note: Note =
       effect === 'take_back'
         ? takeBack(paymentId, event, isTakenBack(before) && standing === before)
         : pays
-          ? pay(paymentId, effect === 'grant', index)
-          : 'informs'
+          ? pay(paymentId, effect === 'grant', reading)
+          : { code: 'informed' }
     if (firstPaid.get(paymentId) === index) awaited.delete(paymentId)
-    return step
+    return note
   }
 
-  function takeBack(paymentId: string, { type }: KeptPayment, fellBefore: boolean): BasisStep {
+  function takeBack(paymentId: string, { id, type }: KeptPayment, wasTakenBack: boolean): Note {
     awaited.delete(paymentId)
-    const fell = standsOn(paymentId)
-    const endsAny = ground !== null && type === 'payment.failed' && policy.failedRenewal === 'revoke'
-    if (fell || endsAny) {
-      ground = null
-      return fell ? 'falls' : 'falls_by_policy'
+    const isBasis = basis?.paymentId === paymentId
+    const endsAny = basis !== null && type === 'payment.failed' && policy.failedRenewal === 'revoke'
+    if (wasTakenBack && !endsAny) return { code: 'taken_back_already', paymentId, by: takenBackBy(paymentId) }
+    takenBack.set(paymentId, id)
+    if (basis === null) return { code: 'nothing_to_end', paymentId }
+    if (!isBasis && !endsAny) {
+      return { code: 'basis_kept', paymentId, basis: basis.paymentId, since: basis.since }
     }
-    return fellBefore ? 'fell_before' : 'other_falls'
+    const ends: Note = isBasis
+      ? { code: 'taken_back', paymentId }
+      : { code: 'failure_ends_all', paymentId, basis: basis.paymentId }
+    basis = null
+    return ends
   }
 
-  function pay(paymentId: string, isGrant: boolean, index: number): BasisStep {
-    if (isTakenBack(standings.get(paymentId))) return 'is_final'
-    if (standsOn(paymentId)) return 'stands_already'
+  function pay(paymentId: string, isGrant: boolean, { event, index }: Reading): Note {
+    if (isTakenBack(standings.get(paymentId))) {
+      return { code: 'final_take_back', paymentId, by: takenBackBy(paymentId) }
+    }
+    if (basis?.paymentId === paymentId) return { code: 'paid_already', paymentId }
     const first = firstPaid.get(paymentId) ?? index
-    if (awaited.has(paymentId) && first === index) {
-      ground = { paymentId }
-      return 'awaited_stands'
+    const cycle = awaited.get(paymentId)
+    if (cycle !== undefined && first === index) {
+      setBasis(paymentId, event.id)
+      return { code: 'paid_waiting_cycle', paymentId, cycle }
     }
-    if (ground !== null) return 'other_stands'
-    if (!isGrant) return 'only_succeeded'
-    if (first <= endedAtIndex) return 'paid_before_end'
-    ground = { paymentId }
-    return 'stands'
+    if (basis !== null) {
+      return { code: 'waits_for_cycle', paymentId, basis: basis.paymentId, since: basis.since }
+    }
+    if (!isGrant) return { code: 'success_only', paymentId }
+    if (first <= ended.index) return { code: 'paid_before_end', paymentId, endedBy: ended.eventId }
+    setBasis(paymentId, event.id)
+    return { code: 'paid', paymentId }
   }
 
-  function applyCycle(index: number): BasisStep {
+  function applyCycle({ event, index }: Reading): Note {
     const paymentId = cyclePayments.get(index)
     if (paymentId === undefined) {
-      if (policy.paidCycle === 'informs') return 'cycle_ignored'
-      ground = 'the subscription itself'
+      if (policy.paidCycle === 'informs') return { code: 'cycle_ignored' }
+      setBasis(null, event.id)
       cyclesWithoutPayment += 1
-      return 'cycle_unpaid'
+      return { code: 'cycle_without_payment' }
     }
     if ((firstPaid.get(paymentId) ?? index) > index) {
-      awaited.add(paymentId)
-      return 'cycle_awaits'
+      awaited.set(paymentId, event.id)
+      return { code: 'cycle_paid_later', paymentId }
     }
-    if (isTakenBack(standings.get(paymentId))) return 'cycle_fell'
-    ground = { paymentId }
-    return 'cycle_stands'
+    if (isTakenBack(standings.get(paymentId))) {
+      return { code: 'cycle_taken_back', paymentId, by: takenBackBy(paymentId) }
+    }
+    setBasis(paymentId, event.id)
+    return { code: 'cycle_paid', paymentId }
   }
 
   return {
     apply(reading) {
       const { event, effect, index } = reading
       if (event.subject === 'payment') return applyPayment(event, reading)
-      const step = isCycleEvent(event) ? applyCycle(index) : 'informs'
-      if (effect !== 'take_back') return step
-      ground = null
-      endedAtIndex = index
+      const hadBasis = basis !== null
+      const note: Note = isCycleEvent(event) ? applyCycle(reading) : { code: 'informed' }
+      if (effect !== 'take_back') return note
+      basis = null
+      ended = { index, eventId: event.id }
       awaited.clear()
-      return 'ends'
+      return { code: hadBasis ? 'subscription_ended' : 'subscription_ended_already' }
     },
-    ground: () => ground,
+    exists: () => basis !== null,
     isTakenBack: (paymentId) => isTakenBack(standings.get(paymentId)),
+    takenBackBy,
     cyclesWithoutPayment: () => cyclesWithoutPayment,
   }
 }

@@ -1,13 +1,15 @@
+/* Derives all that follows from a set of events: links, sources, and what became of each event. */
+
 import type { NormalizedEvent } from '../provider/event.js'
-import { type Outcome, outcomeOf } from './disposition.js'
 import { foldSource } from './fold-source.js'
 import { type HistoryEvent, historyEvent, packHistory } from './history.js'
 import type { HoldReason, SourceKey, SourceState } from './model.js'
 import type { Policy } from './policy.js'
+import { isDecisive, type SourceEvent } from './reading.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from './source-of.js'
 
 /** An event, and its number in the order of arrival. */
-export interface ArrivedEvent {
+interface ArrivedEvent {
   readonly seq: number
   readonly event: NormalizedEvent
 }
@@ -56,7 +58,7 @@ export function derive(
     else found.events.push(read)
   }
   const sources = new Map(
-    [...own].map(([name, { key, events: told }]) => [name, sourceFrom(key, told, policy)]),
+    [...own].map(([name, { key, events: own }]) => [name, sourceFrom(key, own, policy)]),
   )
   const outcomes = new Map<number, Outcome>()
   const holds = holdsOf(sources)
@@ -86,4 +88,50 @@ function newestLinks(
     if (link !== null && isNewerLink(link, links.get(link.paymentId))) links.set(link.paymentId, link)
   }
   return links
+}
+
+/** What became of an event that could be read. */
+export type Outcome =
+  | { readonly disposition: 'applied' | 'ignored'; readonly reason: null }
+  | { readonly disposition: 'held'; readonly reason: HoldReason }
+
+const APPLIED: Outcome = { disposition: 'applied', reason: null }
+const IGNORED: Outcome = { disposition: 'ignored', reason: null }
+const WAITS_FOR_SOURCE: Outcome = { disposition: 'held', reason: 'source_unknown' }
+
+/**
+ * @param source the source that the event belongs to, if it names one
+ * @param hold why it waits, by its source's fold
+ */
+export function outcomeOf(
+  event: NormalizedEvent,
+  source: SourceKey | null,
+  hold: HoldReason | undefined,
+  policy: Policy,
+): Outcome {
+  switch (event.subject) {
+    case 'payment':
+    case 'subscription':
+      return outcomeOfPaid(event, source, hold, policy)
+    case 'manual':
+      return APPLIED
+    case 'customer':
+    case 'other':
+      return IGNORED
+    default:
+      return event satisfies never
+  }
+}
+
+function outcomeOfPaid(
+  event: SourceEvent,
+  source: SourceKey | null,
+  hold: HoldReason | undefined,
+  policy: Policy,
+): Outcome {
+  const decisive = isDecisive(event.type, policy)
+  if (source === null) return decisive ? WAITS_FOR_SOURCE : IGNORED
+  if (hold !== undefined) return { disposition: 'held', reason: hold }
+  const onlyBegan = event.type === 'checkout.initiated' && !decisive
+  return onlyBegan ? IGNORED : APPLIED
 }

@@ -1,9 +1,18 @@
-import type { AccessAnswer } from './answer.js'
-import { type Block, blocksOn, isStanding } from './blocks.js'
+/* Unites a customer's sources into entitlements, as of an instant. */
+
+import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
-import type { AccessInterval, Entitlement, EntitlementStatus, SourceState, SourceView } from './model.js'
+import type {
+  AccessAnswer,
+  AccessInterval,
+  Block,
+  Entitlement,
+  EntitlementStatus,
+  Instant,
+  SourceState,
+  SourceView,
+} from './model.js'
 import { compareText } from './order.js'
-import { type Instant, instantFor, viewSource } from './source-view.js'
 
 /**
  * What one customer may use, product by product in order of their ids: the union of the customer's sources, less
@@ -23,7 +32,7 @@ export function entitlementsOf(
     .filter(({ status }) => status !== 'none')
 }
 
-/** Whether the customer of these sources may use one product: active when any source is, and no block stands. */
+/** Whether the customer of these sources may use one product: active when any source is, and no block is in force. */
 export function entitlementOf(
   productId: string,
   sources: readonly SourceState[],
@@ -35,17 +44,7 @@ export function entitlementOf(
     .filter((view) => view !== null)
     .sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
   const known = blocksOn(productId, blocks, instant)
-  if (known.some(isStanding)) {
-    return {
-      productId,
-      active: false,
-      status: 'blocked',
-      since: null,
-      until: null,
-      pastDue: false,
-      sources: views,
-    }
-  }
+  if (known.some(isInForce)) return { ...neverGranted(productId, true), sources: views }
   const active = views.filter((view) => view.active)
   const isActive = active.length > 0
   return {
@@ -61,7 +60,7 @@ export function entitlementOf(
   }
 }
 
-/** What an answer says of one product, be it one that it does not list. */
+/** What an answer says of one product, listed or not. */
 export function entitlementFor(
   productId: string,
   { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
@@ -101,7 +100,7 @@ function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
   return last?.reason ?? 'none'
 }
 
-/** Access that sources gave all the while begins anew where the last block on it was lifted. */
+/** Access that a block interrupted begins when the last block on it was lifted. */
 function sinceUnblocked(since: number, lifted: readonly Block[]): number {
   return Math.max(since, ...lifted.map(({ until }) => Number(until)))
 }
@@ -123,4 +122,77 @@ function beginningOfStretch(active: readonly SourceView[], intervals: readonly A
     if (interval.from < since && lastsUntil(interval) >= since) since = interval.from
   }
   return since
+}
+
+export function instantFor(source: SourceState, instant: Instant): number {
+  return 'at' in instant ? instant.at : Math.max(instant.now, source.newestAt)
+}
+
+/** What one source says of one product at an instant; null where it had not given that product by then. */
+export function viewSource(source: SourceState, productId: string, at: number): SourceView | null {
+  const interval = lastBegunBy(source.intervals, productId, at)
+  if (interval === null) return null
+  const active = lastsUntil(interval) > at
+  return {
+    id: source.id,
+    kind: source.kind,
+    active,
+    since: active ? interval.from : null,
+    until: interval.until,
+    rail: source.rail,
+    pastDue: active && isPastDue(source, at),
+    cancelAtPeriodEnd: source.cancelAtPeriodEnd,
+    periodEnd: source.periodEnd,
+    reason: interval.reason,
+    eventId: interval.eventId,
+  }
+}
+
+/** Past due, and with unbroken access since then, to whatever product. */
+function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolean {
+  if (pastDueSince === null || pastDueSince > at) return false
+  let reached = pastDueSince
+  for (const interval of intervals) {
+    if (interval.from <= reached) reached = Math.max(reached, lastsUntil(interval))
+  }
+  return reached > at
+}
+
+function lastBegunBy(
+  intervals: readonly AccessInterval[],
+  productId: string,
+  at: number,
+): AccessInterval | null {
+  let last: AccessInterval | null = null
+  for (const interval of intervals) {
+    if (interval.productId === productId && interval.from <= at) last = interval
+  }
+  return last
+}
+
+/**
+ * Whether a source, asked about now, says the same of what may be used before and after: to whom, what, until when,
+ * and whether it is to end. What it tells besides (rail, dunning, events that wait) is not access.
+ */
+export function givesSameAccess(before: SourceState | null, after: SourceState | null, now: number): boolean {
+  if (before === null || after === null) return before === after
+  return (
+    before.customerId === after.customerId &&
+    before.cancelAtPeriodEnd === after.cancelAtPeriodEnd &&
+    instantFor(before, { now }) === instantFor(after, { now }) &&
+    // What a further grant changes of access that runs already shows where an erasure came before it.
+    before.grantsByHand?.length === after.grantsByHand?.length &&
+    before.intervals.length === after.intervals.length &&
+    before.intervals.every((interval, i) => isSame(interval, after.intervals[i]))
+  )
+}
+
+function isSame(a: AccessInterval, b: AccessInterval | undefined): boolean {
+  return (
+    a.productId === b?.productId &&
+    a.from === b.from &&
+    a.until === b.until &&
+    a.reason === b.reason &&
+    a.eventId === b.eventId
+  )
 }

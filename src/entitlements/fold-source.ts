@@ -1,20 +1,32 @@
+/* Folds all events of one source, of whatever kind, into its state. */
+
 import type { Rail } from '../provider/event.js'
-import { foldManual, grantsOf } from './fold-manual.js'
-import { foldPayment } from './fold-payment.js'
-import { heldEvents } from './held.js'
-import { intervalsOf, type TrackerState } from './intervals.js'
-import type { GrantAct } from './manual-source.js'
-import type { SourceKey, SourceKind, SourceState } from './model.js'
-import { newestTold } from './order.js'
+import { foldManual, type GrantAct, grantsOf } from './by-hand.js'
+import { type Access, createIntervalTracker, intervalsOf } from './intervals.js'
+import type { HoldReason, SourceKey, SourceKind, SourceState } from './model.js'
+import { compareByTime, newestTold } from './order.js'
 import type { Policy } from './policy.js'
-import type { KeptPayment, SourceEvent } from './reading.js'
+import {
+  END_REASON_OF,
+  isDecisive,
+  type KeptPayment,
+  onlyInforms,
+  type Reading,
+  railIn,
+  railOfPayment,
+  railsOfPayments,
+  readEvents,
+  type SourceEvent,
+  type Standing,
+  standingAfter,
+} from './reading.js'
 import { readSubscription } from './subscription-reading.js'
-import { NOTHING_SHOWN, type Shown, walkSubscription } from './walk-subscription.js'
+import { type Folded, NOTHING_SHOWN, walkSubscription } from './walk-subscription.js'
 
 /** The events that sources are folded from, of every kind. */
 export type FoldableEvent = SourceEvent | GrantAct
 
-export interface FoldedSource {
+interface FoldedSource {
   readonly state: SourceState
 }
 
@@ -56,15 +68,6 @@ export function foldSource(
   return { state: kind === 'manual' ? { ...state, grantsByHand: grantsOf(acts) } : state }
 }
 
-/** What the events of every kind of source come down to. */
-interface Folded {
-  readonly rail: Rail
-  readonly productId: string | null
-  readonly access: TrackerState
-  readonly shown: Shown
-  readonly cyclesWithoutPayment: number
-}
-
 function foldKind(
   kind: SourceKind,
   sent: readonly SourceEvent[],
@@ -74,14 +77,10 @@ function foldKind(
   switch (kind) {
     case 'subscription':
       return walkSubscription(readSubscription(sent, policy), policy)
-    case 'payment': {
-      const { rail, productId, access } = foldPayment(sent.filter(isPayment), policy)
-      return { rail, productId, access, shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
-    }
-    case 'manual': {
-      const access = foldManual(acts)
-      return { rail: 'unknown', productId: null, access, shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 }
-    }
+    case 'payment':
+      return foldPayment(sent.filter(isPayment), policy)
+    case 'manual':
+      return { ...NO_SUBSCRIPTION, rail: 'unknown', productId: null, access: foldManual(acts) }
     default:
       return kind satisfies never
   }
@@ -98,4 +97,88 @@ function isAct(event: FoldableEvent): event is GrantAct {
 
 function isPayment(event: SourceEvent): event is KeptPayment {
   return event.subject === 'payment'
+}
+
+const NO_SUBSCRIPTION = { shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 } as const
+
+/** What one event did to a one-time payment. */
+export interface PaymentStep {
+  readonly reading: Reading<KeptPayment>
+  readonly before: PaymentPoint
+  readonly after: PaymentPoint
+}
+
+/** The payment at the instant of an event, just before it or just after. */
+interface PaymentPoint {
+  readonly standing: Standing | undefined
+  readonly access: Access | null
+}
+
+/**
+ * Folds all events of a one-time payment: it gives access while it is good by a grant.
+ * @param observe gets every step, in order; without it, nothing is gathered
+ */
+export function foldPayment(
+  events: readonly KeptPayment[],
+  policy: Policy,
+  observe?: (step: PaymentStep) => void,
+): Folded {
+  const rail = railOfPayment(events)
+  const productId = newestTold(events, (event) => event.productId)
+  const tracker = createIntervalTracker()
+  let standing: Standing | undefined
+  for (const reading of readEvents(events, () => rail, policy)) {
+    const { event, effect } = reading
+    const before = observe && { standing, access: tracker.accessAt(event.createdAt) }
+    standing = standingAfter(standing, event, effect, effect === 'grant')
+    const access = standing === 'good' && productId !== null ? { productId, end: null } : null
+    tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
+    if (observe && before) {
+      observe({ reading, before, after: { standing, access: tracker.accessAt(event.createdAt) } })
+    }
+  }
+  return { ...NO_SUBSCRIPTION, rail, productId, access: tracker.state() }
+}
+
+/** Who and what a source is for; null where no event says so yet. */
+export interface Known {
+  readonly customerId: string | null
+  readonly productId: string | null
+}
+
+/** The events of a source that wait for something that no event says yet, and for what. */
+function heldEvents(
+  events: readonly SourceEvent[],
+  known: Known,
+  policy: Policy,
+): Record<string, HoldReason> {
+  // Of most sources none can wait.
+  if (known.customerId !== null && known.productId !== null && !events.some(isCheckout)) return {}
+  const suspects = events.filter((event) => holdOf(event, known, 'unknown', policy) !== null)
+  if (suspects.length === 0) return {}
+  const rails = railsOfPayments(events)
+  // In one order, so that the same set of events is saved as the same text.
+  const held = suspects.sort(compareByTime).flatMap((event) => {
+    const reason = holdOf(event, known, railIn(rails.get(event.paymentId ?? '')), policy)
+    return reason === null ? [] : [[event.id, reason] as const]
+  })
+  return Object.fromEntries(held)
+}
+
+/** What one event waits for; null: for nothing. `rail` is that of its payment. */
+function holdOf(event: SourceEvent, known: Known, rail: Rail, policy: Policy): HoldReason | null {
+  if (!isDecisive(event.type, policy) || onlyInforms(event)) return null
+  if (known.customerId === null) return 'customer_unknown'
+  if (known.productId === null) return 'product_unknown'
+  return rail === 'unknown' && isBareCheckout(event, policy) ? 'rail_unknown' : null
+}
+
+/** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */
+function isBareCheckout(event: SourceEvent, { grantOn }: Policy): boolean {
+  if (!isCheckout(event) || grantOn.unknown.includes('checkout.succeeded')) return false
+  return grantOn.card.includes('checkout.succeeded') || grantOn.crypto.includes('checkout.succeeded')
+}
+
+function isCheckout({ type }: SourceEvent): boolean {
+  return type === 'checkout.succeeded'
 }

@@ -1,6 +1,8 @@
+/* What a source keeps of each of its events in its own row, and how that is written as text. */
+
 import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
+import { type GrantAct, isGrantAct } from './by-hand.js'
 import type { FoldableEvent } from './fold-source.js'
-import { type GrantAct, isGrantAct } from './manual-source.js'
 import type { KeptPayment, KeptSubscription } from './reading.js'
 
 /** What the rules read of a stored event, and its number in the order of arrival. */

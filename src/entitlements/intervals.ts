@@ -1,3 +1,5 @@
+/* Turns "from this event on, access is so" into intervals of access. */
+
 import type { AccessInterval, EndReason } from './model.js'
 
 /** An end of access that is known: past or coming. */
@@ -8,7 +10,7 @@ export interface End {
   readonly eventId: string
 }
 
-/** Access as it stands after an event, and the end it runs to if nothing else happens. */
+/** Access after an event, and the end it runs to if nothing else happens. */
 export interface Access {
   readonly productId: string
   readonly end: End | null
@@ -27,13 +29,13 @@ export interface TrackerState {
   readonly running: Stretch | null
 }
 
-export interface IntervalTracker {
+interface IntervalTracker {
   /**
    * Says what access is from `at` on. Where it just ended, and by no end that was known, the cause says why;
    * where only its product is another one, it moved.
    */
   see(at: number, access: Access | null, cause: Omit<End, 'at'>): void
-  /** Access as it stands at `at`, the last instant seen or a later one. */
+  /** Access at `at`, the last instant seen or a later one. */
   accessAt(at: number): Access | null
   state(): TrackerState
 }

@@ -1,4 +1,6 @@
-import type { Rail } from '../provider/event.js'
+/* The words of the access rules: sources and their intervals, entitlements, answers. */
+
+import type { CustomerDetails, Environment, Rail } from '../provider/event.js'
 
 export type SourceKind = 'subscription' | 'payment' | 'manual'
 
@@ -9,19 +11,17 @@ export interface SourceKey {
 }
 
 /** Why access ended, or will end. */
-export const END_REASONS = [
-  'failed',
-  'refunded',
-  'charged_back',
-  'voided',
-  'expired',
-  'canceled',
-  'completed',
-  'lapsed',
-  'moved',
-  'revoked',
-] as const
-export type EndReason = (typeof END_REASONS)[number]
+export type EndReason =
+  | 'failed'
+  | 'refunded'
+  | 'charged_back'
+  | 'voided'
+  | 'expired'
+  | 'canceled'
+  | 'completed'
+  | 'lapsed'
+  | 'moved'
+  | 'revoked'
 
 /** Access of one product from `from` (inclusive) until `until` (exclusive), in epoch milliseconds. */
 export interface AccessInterval {
@@ -70,7 +70,7 @@ export interface SourceState extends SourceKey {
 
 export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndReason
 
-/** One source as it stands for one product at one instant. */
+/** What one source says of one product at one instant. */
 export interface SourceView {
   readonly id: string
   readonly kind: SourceKind
@@ -93,8 +93,76 @@ export interface Entitlement {
   readonly status: EntitlementStatus
   /** The beginning of the unbroken stretch of access now running; null if inactive. */
   readonly since: number | null
-  /** The end of access: of the longest-lasting source while active, of the last one to end otherwise. */
+  /** The end of access: while active, of the source that lasts longest; after that, of the one that ended last. */
   readonly until: number | null
   readonly pastDue: boolean
   readonly sources: readonly SourceView[]
+}
+
+/**
+ * The instant that a question is about. Asked about now, a source answers as of the later of the clock and
+ * its newest event, since the provider's clock may run ahead of ours; asked about an instant, as of that.
+ */
+export type Instant = { readonly now: number } | { readonly at: number }
+
+/** A block on one product, or on every one (`productId` null), from `from` (inclusive) until `until` (exclusive). */
+export interface Block {
+  readonly productId: string | null
+  readonly from: number
+  /** Null: it is in force. */
+  readonly until: number | null
+}
+
+/** That a customer was erased: when, in epoch milliseconds, and by which event. */
+export interface Erasure {
+  readonly at: number
+  readonly eventId: string
+}
+
+/**
+ * Everything that one customer may use in one environment at one instant. All instants
+ * are epoch milliseconds. A customer never seen has no entitlements.
+ */
+export interface AccessAnswer {
+  readonly customerId: string
+  readonly environment: Environment
+  readonly asOf: number
+  /** The next instant at which this answer changes by itself; null: only an event can change it. */
+  readonly validUntil: number | null
+  /** The place in the change log that the answer belongs to. */
+  readonly cursor: string
+  /** Whether a block on every product is in force: it covers products never granted, too. */
+  readonly blocked: boolean
+  readonly entitlements: readonly Entitlement[]
+}
+
+/** One thing that is known of a person, the event that says so, and when that happened (epoch milliseconds). */
+export interface KnownFact {
+  readonly value: string
+  readonly at: number
+  readonly by: string
+}
+
+/** What one source says of one product; `view` is null for a source that never gave access to any. */
+export interface KnownSource {
+  readonly source: SourceState
+  readonly productId: string | null
+  readonly view: SourceView | null
+}
+
+/** All that is known of one person in one environment. Personal data: never logged. */
+export interface KnownCustomer {
+  readonly customerId: string
+  readonly environment: Environment
+  readonly facts: Readonly<Partial<Record<keyof CustomerDetails | 'externalRef', KnownFact>>>
+  /** The newest value of each key. */
+  readonly metadata: Readonly<Record<string, KnownFact>>
+  /** Everything that leads to them, not only the newest: `externalRef` or `metadata.<key>`. */
+  readonly references: readonly { readonly name: string; readonly value: string }[]
+  readonly blocks: readonly Block[]
+  /** When the provider says it deleted them, in epoch milliseconds; changes no access. */
+  readonly deletedAt: number | null
+  /** When they were erased first, in epoch milliseconds: nothing personal is kept of them since. */
+  readonly erasedAt: number | null
+  readonly sources: readonly KnownSource[]
 }

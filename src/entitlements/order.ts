@@ -1,3 +1,5 @@
+/* The two orders that everything is sorted by: time, and text. */
+
 import type { NormalizedEvent } from '../provider/event.js'
 
 type Dated = Pick<NormalizedEvent, 'createdAt' | 'id'>
@@ -12,12 +14,12 @@ export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The newest event that tells something, and what it tells; null where none does. */
-export function newestTold<E extends Dated, T>(events: readonly E[], told: (event: E) => T | null): T | null {
+/** What the newest of the events that have such a value says; null where none has one. */
+export function newestTold<E extends Dated, T>(events: readonly E[], read: (event: E) => T | null): T | null {
   let newest: E | null = null
   let answer: T | null = null
   for (const event of events) {
-    const value = told(event)
+    const value = read(event)
     if (value !== null && (newest === null || compareByTime(event, newest) > 0)) {
       newest = event
       answer = value

@@ -1,10 +1,12 @@
+/* What a merchant decides: which types grant and revoke access on which rail, and the switches. */
+
 import type { Rail } from '../provider/event.js'
 import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
 
 export type GrantType = PaymentEventType
 export type RevokeType = PaymentEventType | SubscriptionEventType
 
-/** What grants and takes back access, and how the open questions of the documents are answered. */
+/** What grants and revokes access, and how the open questions of the documents are answered. */
 export interface Policy {
   readonly grantOn: Readonly<Record<Rail, readonly GrantType[]>>
   readonly revokeOn: Readonly<Record<Rail, readonly RevokeType[]>>

@@ -1,6 +1,8 @@
+/* What a single event means to the rules: its row of the policy's table, its place in the order, the rail it proves. */
+
 import type { PaymentEvent, Rail, SubscriptionEvent } from '../provider/event.js'
 import type { EndReason } from './model.js'
-import { compareText } from './order.js'
+import { compareByTime, compareText } from './order.js'
 import { type Policy, type RevokeType, TERMINAL_TYPES } from './policy.js'
 
 /** What the rules read of an event of a payment. A source keeps so much of each, and no more. */
@@ -19,24 +21,12 @@ export type KeptSubscription = Pick<
 export type SourceEvent = KeptPayment | KeptSubscription
 
 /** What the policy's table makes of an event. */
-export type Effect = 'grant' | 'take_back' | 'none'
+type Effect = 'grant' | 'take_back' | 'none'
 
 /** The row of the policy's table that an event meets, and on which side. */
 export interface PolicyRow {
   readonly rail: Rail
   readonly on: 'grant' | 'takeBack'
-}
-
-const GRANT_ROWS: Readonly<Record<Rail, PolicyRow>> = {
-  card: { rail: 'card', on: 'grant' },
-  crypto: { rail: 'crypto', on: 'grant' },
-  unknown: { rail: 'unknown', on: 'grant' },
-}
-
-const TAKE_BACK_ROWS: Readonly<Record<Rail, PolicyRow>> = {
-  card: { rail: 'card', on: 'takeBack' },
-  crypto: { rail: 'crypto', on: 'takeBack' },
-  unknown: { rail: 'unknown', on: 'takeBack' },
 }
 
 /** What an event comes to under one rail, and by which row; null: by none. */
@@ -66,16 +56,8 @@ function tableOf(policy: Policy): PolicyTable {
   const known = tables.get(policy)
   if (known !== undefined) return known
   const table: PolicyTable = {
-    ofProven: {
-      card: verdictsUnder('card', ['card'], policy),
-      crypto: verdictsUnder('crypto', ['crypto'], policy),
-      unknown: verdictsUnder('unknown', ['unknown'], policy),
-    },
-    ofUnproven: {
-      card: verdictsUnder('card', ['unknown', 'card'], policy),
-      crypto: verdictsUnder('crypto', ['unknown', 'crypto'], policy),
-      unknown: verdictsUnder('unknown', ['unknown'], policy),
-    },
+    ofProven: byRail((rail) => verdictsUnder(rail, [rail], policy)),
+    ofUnproven: byRail((rail) => verdictsUnder(rail, ['unknown', rail], policy)),
     decisive: new Set([
       ...TERMINAL_TYPES,
       ...PAID_OR_ENDED,
@@ -87,6 +69,10 @@ function tableOf(policy: Policy): PolicyTable {
   return table
 }
 
+function byRail(verdictsOf: (rail: Rail) => Verdicts): Readonly<Record<Rail, Verdicts>> {
+  return { card: verdictsOf('card'), crypto: verdictsOf('crypto'), unknown: verdictsOf('unknown') }
+}
+
 /**
  * A grant that shows no rail itself counts under `unknown` too, whatever is learned later:
  * a proof may add access, and never takes away what `unknown` gave.
@@ -95,11 +81,12 @@ function tableOf(policy: Policy): PolicyTable {
 function verdictsUnder(rail: Rail, grantRails: readonly Rail[], { grantOn, revokeOn }: Policy): Verdicts {
   const verdicts = new Map<SourceEvent['type'], Verdict>()
   for (const type of TERMINAL_TYPES) verdicts.set(type, TERMINAL_VERDICT)
-  for (const type of revokeOn[rail]) verdicts.set(type, { effect: 'take_back', row: TAKE_BACK_ROWS[rail] })
+  for (const type of revokeOn[rail])
+    verdicts.set(type, { effect: 'take_back', row: { rail, on: 'takeBack' } })
   for (const granting of grantRails) {
     for (const type of grantOn[granting]) {
       if (TERMINAL_TYPES.includes(type)) continue
-      verdicts.set(type, { effect: 'grant', row: GRANT_ROWS[granting] })
+      verdicts.set(type, { effect: 'grant', row: { rail: granting, on: 'grant' } })
     }
   }
   return verdicts
@@ -146,7 +133,7 @@ function compareInWalk(a: RankedReading<SourceEvent>, b: RankedReading<SourceEve
   return a.event.createdAt - b.event.createdAt || a.rank - b.rank || compareText(a.event.id, b.event.id)
 }
 
-/** The row that an event meets; null: none, be it that the documents take back whatever the rows say. */
+/** The row that an event meets; null: none, as for the types that always take back. */
 export function rowOf(event: SourceEvent, rail: Rail, policy: Policy): PolicyRow | null {
   return verdictIn(tableOf(policy), event, rail).row
 }
@@ -198,4 +185,75 @@ export const END_REASON_OF: Readonly<Record<RevokeType, EndReason>> = {
   'subscription.past_due': 'expired',
   'subscription.canceled': 'canceled',
   'subscription.expired': 'expired',
+}
+
+/**
+ * What a payment's own events have made of it: `failed` may come good again, `final` never.
+ * A payment without a standing has neither paid nor been taken back.
+ */
+export type Standing = 'good' | 'failed' | 'final'
+
+export function standingAfter(
+  before: Standing | undefined,
+  event: KeptPayment,
+  effect: Effect,
+  pays: boolean,
+): Standing | undefined {
+  if (before === 'final') return before
+  if (effect === 'take_back') return event.type === 'payment.failed' ? 'failed' : 'final'
+  return pays ? 'good' : before
+}
+
+export function isTakenBack(standing: Standing | undefined): boolean {
+  return standing === 'failed' || standing === 'final'
+}
+
+/** Of two events of a payment, the one with the stronger proof, the earlier of equals; null: no proof by now. */
+function betterProof(event: KeptPayment, best: KeptPayment | null): KeptPayment | null {
+  if (event.railProof === null) return best
+  const lead = event.railProof.strength - (best?.railProof?.strength ?? 0)
+  return lead > 0 || (lead === 0 && best !== null && compareByTime(event, best) < 0) ? event : best
+}
+
+/** What the strongest proof among a payment's events says, the earliest of equals. */
+export function railOfPayment(events: readonly KeptPayment[]): Rail {
+  let provenBy: KeptPayment | null = null
+  for (const event of events) provenBy = betterProof(event, provenBy)
+  return provenBy?.railProof?.rail ?? 'unknown'
+}
+
+/** A payment's earliest event, and the one that proves its rail; null: none does. */
+interface PaymentRail {
+  readonly first: KeptPayment
+  readonly provenBy: KeptPayment | null
+}
+
+/** Of payments' own events, by payment; those that name none belong to no payment. */
+export function railsOfPayments(events: readonly SourceEvent[]): ReadonlyMap<string, PaymentRail> {
+  const rails = new Map<string, { first: KeptPayment; provenBy: KeptPayment | null }>()
+  for (const event of events) {
+    if (event.subject !== 'payment' || event.paymentId === null) continue
+    const known = rails.get(event.paymentId)
+    if (known === undefined) {
+      rails.set(event.paymentId, { first: event, provenBy: betterProof(event, null) })
+    } else {
+      if (compareByTime(event, known.first) < 0) known.first = event
+      known.provenBy = betterProof(event, known.provenBy)
+    }
+  }
+  return rails
+}
+
+export function railIn(payment: PaymentRail | undefined): Rail {
+  return payment?.provenBy?.railProof?.rail ?? 'unknown'
+}
+
+/** A subscription's rail: that of its earliest payment, by its first event, whose rail is known. */
+export function railOfSubscription(payments: Iterable<PaymentRail>): Rail {
+  let earliest: PaymentRail | undefined
+  for (const payment of payments) {
+    if (payment.provenBy === null) continue
+    if (earliest === undefined || compareByTime(payment.first, earliest.first) < 0) earliest = payment
+  }
+  return railIn(earliest)
 }

@@ -1,5 +1,7 @@
+/* Which source an event belongs to, and which events link a payment to a subscription. */
+
 import type { NormalizedEvent } from '../provider/event.js'
-import { isGrantAct, manualSource } from './manual-source.js'
+import { isGrantAct, manualSource } from './by-hand.js'
 import type { SourceKey } from './model.js'
 import { compareText } from './order.js'
 

@@ -1,7 +1,9 @@
+/* What is shown of a stored event, and in words why it waits or can't be used. */
+
 import type { Environment, Generation, NormalizedEvent, QuarantineReason } from '../provider/event.js'
-import type { Outcome } from './disposition.js'
-import { HOLD_REASON_TEXT } from './explain-words.js'
+import type { Outcome } from './derive.js'
 import type { HoldReason, SourceKey } from './model.js'
+import { HOLD_REASON_TEXT } from './reasons.js'
 
 /** Which stored events of one environment are meant; null: all. Instants are epoch milliseconds. */
 export interface EventFilter {
@@ -28,7 +30,7 @@ export interface BodyRemoval {
 }
 
 /** The same of an event, with what came. */
-export interface RemovedOriginal extends BodyRemoval {
+interface RemovedOriginal extends BodyRemoval {
   /** Lower-case hex. */
   readonly sha256: string
   readonly bytes: number

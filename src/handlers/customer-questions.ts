@@ -1,56 +1,43 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import type { AccessAnswer } from '../entitlements/answer.js'
-import type { KnownCustomer } from '../entitlements/known-customer.js'
-import type { Entitlement } from '../entitlements/model.js'
+import type { AccessAnswer, KnownCustomer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
+import type { AccessesQuery, ProductCustomer, ProductCustomersQuery } from '../store/access.js'
+import type { CustomerQuery } from '../store/account.js'
+import type { ChangePageQuery, ListedChange } from '../store/changes.js'
+import type { CustomerLookup } from '../store/customers.js'
+import type { IdPage } from '../store/keys.js'
 import type { Authenticate } from './authenticate.js'
-import type { ToldChange } from './change-json.js'
 import { readEnvironment } from './environment.js'
-import type { Page } from './page.js'
 import { readQuery } from './query.js'
 
-/** A detail to find customers by. Personal data: never in a URL or a log. */
-export type CustomerDetail =
-  | { readonly email: string }
-  | { readonly communityId: string }
-  | { readonly messengerId: string }
-
-interface InEnvironment {
-  readonly environment: Environment
-}
-
-/** What the routes about customers need. All reject with `store_unavailable` where the store can't tell. */
+/** What the routes about customers ask the store. All reject with `store_unavailable` where it can't answer. */
 export interface CustomerQuestions {
-  /** One answer for each customer, in the order asked; `at`: epoch milliseconds, or null for now. */
-  readonly readAccesses: (
-    question: InEnvironment & { readonly customerIds: readonly string[]; readonly at: number | null },
-  ) => Promise<readonly AccessAnswer[]>
+  /** One answer for each customer, in the order asked. */
+  readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
   /** Ids of the customers whom the merchant's own reference leads to, in order. */
-  readonly findByReference: (
-    question: InEnvironment & { readonly reference: string; readonly page: Page },
-  ) => Promise<readonly string[]>
+  readonly findByReference: (query: {
+    readonly environment: Environment
+    readonly reference: string
+    readonly page: IdPage
+  }) => Promise<readonly string[]>
   /** The same for many, by reference; one that nobody has is not in the map. */
-  readonly findByReferences: (
-    question: InEnvironment & { readonly references: readonly string[] },
-  ) => Promise<ReadonlyMap<string, readonly string[]>>
+  readonly findByReferences: (query: {
+    readonly environment: Environment
+    readonly references: readonly string[]
+  }) => Promise<ReadonlyMap<string, readonly string[]>>
   /** Ids of customers, in order. */
-  readonly findByDetail: (
-    question: InEnvironment & { readonly lookup: CustomerDetail; readonly page: Page },
-  ) => Promise<readonly string[]>
-  /** Null for one of whom nothing is known. */
-  readonly readCustomer: (
-    question: InEnvironment & { readonly customerId: string },
-  ) => Promise<KnownCustomer | null>
-  /** Those with access to the product now, by customer id. */
-  readonly readProductCustomers: (
-    question: InEnvironment & { readonly productId: string } & Page,
-  ) => Promise<readonly { readonly customerId: string; readonly entitlement: Entitlement }[]>
-  /** Oldest first, after a cursor (null: from the first); null for a cursor that this change log never told. */
-  readonly readChangePage: (
-    question: InEnvironment & { readonly after: string | null; readonly limit: number },
-  ) => Promise<readonly ToldChange[] | null>
+  readonly findByDetail: (query: {
+    readonly environment: Environment
+    readonly lookup: CustomerLookup
+    readonly page: IdPage
+  }) => Promise<readonly string[]>
+  /** Null where nothing is known. */
+  readonly readCustomer: (query: CustomerQuery) => Promise<KnownCustomer | null>
+  readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
+  /** Null for a cursor that this change log never gave out. */
+  readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
 }
 
 export interface CustomerDeps {

@@ -1,14 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AccessAnswer } from '../entitlements/answer.js'
-import type { Entitlement } from '../entitlements/model.js'
+import type { Explanation } from '../entitlements/explain.js'
+import type { AccessAnswer, Entitlement } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
+import type { AccessQuery } from '../store/access.js'
+import type { ExplanationQuery } from '../store/account.js'
 import type { Authenticate } from './authenticate.js'
-import { entitlementJson } from './entitlement-json.js'
+import { entitlementJson, explanationJson } from './entitlement-json.js'
 import { chooseEnvironment, readEnvironment } from './environment.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { queryOf, readInstant, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
+import { sendJson } from './send.js'
 import { sendTagged, sendTaggedJson } from './send-tagged.js'
 
 const PARAMETERS = ['environment', 'at'] as const
@@ -20,20 +23,13 @@ const PLAIN_QUERIES: ReadonlyMap<string, Environment | null> = new Map([
   ['environment=sandbox', 'sandbox'],
 ])
 
-/** What the entitlement routes ask. `at`: epoch milliseconds, or null for now. */
-export interface AccessQuestion {
-  readonly environment: Environment
-  readonly customerId: string
-  readonly at: number | null
-}
-
 /** What the entitlement routes need. */
 export interface AccessDeps {
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; asked each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
   /** Rejects with `store_unavailable` where the store can't tell: never with an empty answer. */
-  readonly readAccess: (question: AccessQuestion) => Promise<AccessAnswer>
+  readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
 }
 
 export interface EntitlementsDeps extends AccessDeps {
@@ -45,7 +41,7 @@ export interface EntitlementsDeps extends AccessDeps {
 /** GET /entitlements/:customerId. What is asked again while nothing has changed is answered from memory. */
 export function getEntitlements(deps: EntitlementsDeps): RawHandler<'customerId'> {
   const { keptAnswers, clock, readAccess } = deps
-  const answerFromStore = async (res: ServerResponse, question: AccessQuestion): Promise<void> => {
+  const answerFromStore = async (res: ServerResponse, question: AccessQuery): Promise<void> => {
     const answer = await readAccess(question)
     const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
     sendTaggedJson(res, rendered.tag, rendered.text(answer.asOf))
@@ -93,7 +89,7 @@ export function readQuestion(
   req: IncomingMessage,
   customerId: string,
   { authenticate, environments }: Pick<AccessDeps, 'authenticate' | 'environments'>,
-): AccessQuestion {
+): AccessQuery {
   const key = authenticate(req, 'read')
   const named = PLAIN_QUERIES.get(queryOf(req))
   if (named !== undefined) {
@@ -104,5 +100,21 @@ export function readQuestion(
     environment: readEnvironment(query, environments(), key),
     customerId,
     at: readInstant(query, 'at'),
+  }
+}
+
+export interface ExplanationDeps extends Pick<AccessDeps, 'authenticate' | 'environments'> {
+  /** Rejects with `store_unavailable` where the store can't tell. */
+  readonly readExplanation: (question: ExplanationQuery) => Promise<Explanation>
+}
+
+/**
+ * GET /entitlements/:customerId/:productId/explanation. Nothing known of the customer is an answer, not a 404.
+ */
+export function getExplanation(deps: ExplanationDeps): RawHandler<'customerId' | 'productId'> {
+  return async (req, res, { customerId, productId }) => {
+    requireMethod(req, res, 'GET', 'HEAD')
+    const question = readQuestion(req, customerId, deps)
+    sendJson(res, 200, explanationJson(await deps.readExplanation({ ...question, productId })))
   }
 }

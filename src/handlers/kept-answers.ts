@@ -1,4 +1,4 @@
-import type { AccessAnswer } from '../entitlements/answer.js'
+import type { AccessAnswer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { accessJson, iso } from './entitlement-json.js'
 import { tagOf } from './send-tagged.js'
@@ -11,7 +11,7 @@ const NO_CURSOR = '"cursor":null'
 const MAX_KEPT = 16_384
 
 /** An answer as it goes over the wire, but for the instant at which it is given. */
-export interface RenderedAnswer {
+interface RenderedAnswer {
   readonly tag: string
   /** Epoch milliseconds: it holds from when it was worked out until it changes by itself; null: no such end. */
   readonly from: number

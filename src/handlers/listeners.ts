@@ -9,7 +9,7 @@ import { createListener, createShortcut } from './app.js'
 import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
-import { customerRoutes } from './customer-routes.js'
+import { customerRoutes } from './customers.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes, type StoredEventQuestions } from './events.js'
 import { createFailureLimit } from './failure-limit.js'
@@ -17,10 +17,11 @@ import {
   type AccessDeps,
   type EntitlementDeps,
   type EntitlementsDeps,
+  type ExplanationDeps,
   getEntitlement,
   getEntitlements,
+  getExplanation,
 } from './get-entitlements.js'
-import { type ExplanationDeps, getExplanation } from './get-explanation.js'
 import { getMetrics } from './get-metrics.js'
 import { healthz, type Readiness, readyz } from './health.js'
 import { type ImportsDeps, postImport } from './imports.js'

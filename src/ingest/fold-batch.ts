@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely'
-import { type Outcome, outcomeOf } from '../entitlements/disposition.js'
+import { type Outcome, outcomeOf } from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { AccessAnswer } from '../entitlements/answer.js'
+import type { AccessAnswer } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { MANUAL_ID_PREFIX } from '../provider/event-form.js'

@@ -1,7 +1,7 @@
 import { existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { startChangeLogEpoch } from '../store/change-cursor.js'
+import { startChangeLogEpoch } from '../store/changes.js'
 import { forgetMessages } from '../store/message-writes.js'
 import { isLatchkeySchema, migrate } from '../store/migrate.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'

@@ -1,16 +1,55 @@
+/* All that is stored of one customer: what is known of the person, and what explains their access. */
+
 import { type Kysely, type Selectable, sql } from 'kysely'
-import type { StoredAccount } from '../entitlements/explain.js'
-import type { StoredHold, StoredSourceEvent } from '../entitlements/explanation.js'
+import { afterErasures } from '../entitlements/by-hand.js'
+import { instantFor, viewSource } from '../entitlements/entitlement.js'
+import { type Explanation, explain, type StoredAccount } from '../entitlements/explain.js'
+import type { StoredHold, StoredSourceEvent } from '../entitlements/explain-source.js'
 import { historyEvent } from '../entitlements/history.js'
-import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import type {
+  HoldReason,
+  KnownCustomer,
+  KnownFact,
+  KnownSource,
+  SourceKey,
+  SourceState,
+} from '../entitlements/model.js'
+import { compareText } from '../entitlements/order.js'
+import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { AccessQuery } from './access.js'
 import { rowStatement } from './bulk.js'
-import { loadCustomers } from './customers.js'
+import type { CustomerFacts } from './customer-facts.js'
+import { loadReferences } from './customer-references.js'
+import { loadCustomer, loadCustomers } from './customers.js'
 import { loadActsOn, NO_ACTS } from './manual-events.js'
+import { loadPolicy } from './policy.js'
 import type { Database, EventsTable } from './schema.js'
 import { loadSources, loadSourcesOfCustomers, readHistory } from './sources.js'
 import { eventInForm } from './stored-form.js'
+
+export interface ExplanationQuery extends AccessQuery {
+  readonly productId: string
+}
+
+/**
+ * Explains one customer's access to one product from the stored events, under the policy in force.
+ * @param configured the policy of a store in which none is in force yet
+ */
+export function readExplanation(
+  db: Kysely<Database>,
+  clock: () => number,
+  configured: Policy,
+  { environment, customerId, productId, at }: ExplanationQuery,
+): Promise<Explanation> {
+  // One transaction, so that sources, events and policy are of one moment.
+  return db.transaction().execute(async (trx) => {
+    const policy = (await loadPolicy(trx)) ?? configured
+    const account = await loadAccount(trx, environment, customerId, productId)
+    return explain(account, productId, at === null ? { now: clock() } : { at }, policy)
+  })
+}
 
 /** How many of the newest held events are looked through for those that may be the customer's. */
 const HOLDS_SEEN = 1000
@@ -52,11 +91,14 @@ function mayBeAbout(
   return event.customerId === customerId && (event.productId ?? productId) === productId
 }
 
+type EventRow = Pick<
+  Selectable<EventsTable>,
+  'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
+>
+
 const selectEvents = rowStatement(
   ([seq]) =>
-    sql<
-      Pick<Selectable<EventsTable>, 'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'>
-    >`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
+    sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
 )
 
 async function loadStoredEvents(
@@ -110,14 +152,6 @@ async function loadHolds(
   })
 }
 
-interface EventRow {
-  readonly seq: number
-  readonly event_id: string
-  readonly normalized: string | null
-  readonly received_at: number
-  readonly disposition: StoredSourceEvent['disposition'] | 'quarantined'
-}
-
 function sourceIn({
   source_kind: kind,
   source_id: id,
@@ -125,14 +159,57 @@ function sourceIn({
   return kind === null || id === null ? null : { kind, id }
 }
 
-function storedEvent({
-  seq,
-  event_id,
-  normalized,
-  received_at,
-  disposition,
-}: EventRow): StoredSourceEvent | null {
+function storedEvent(row: EventRow): StoredSourceEvent | null {
+  const { seq, event_id, normalized, received_at: receivedAt, disposition } = row
   const event = normalized === null ? null : historyEvent(seq, eventInForm(normalized, event_id))
-  if (event === null || disposition === 'quarantined') return null
-  return { event, receivedAt: received_at, disposition }
+  return event === null || disposition === 'quarantined' ? null : { event, receivedAt, disposition }
+}
+
+export interface CustomerQuery {
+  readonly environment: Environment
+  readonly customerId: string
+}
+
+const METADATA = 'metadata.'
+
+/** Everything that is known of one person; null where that is nothing. */
+export async function readKnownCustomer(
+  db: Kysely<Database>,
+  clock: () => number,
+  { environment, customerId }: CustomerQuery,
+): Promise<KnownCustomer | null> {
+  const record = await loadCustomer(db, environment, customerId)
+  const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
+  const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+  const { blocks, erasures } = acts
+  const hasActs = blocks.length > 0 || erasures.length > 0
+  if (record === undefined && sources.length === 0 && !hasActs) return null
+  const now = clock()
+  const facts = record?.facts ?? {}
+  return {
+    customerId,
+    environment,
+    facts,
+    metadata: metadataOf(facts),
+    references: await loadReferences(db, environment, customerId),
+    blocks,
+    deletedAt: record?.deletedAt ?? null,
+    erasedAt: erasures[0]?.at ?? null,
+    sources: sources.flatMap((source) => viewsOf(afterErasures(source, erasures), now)),
+  }
+}
+
+function metadataOf(facts: CustomerFacts): Record<string, KnownFact> {
+  const own = Object.entries(facts).filter(([name]) => name.startsWith(METADATA))
+  return Object.fromEntries(
+    own.flatMap(([name, fact]) => (fact === undefined ? [] : [[name.slice(METADATA.length), fact]])),
+  )
+}
+
+/** A source once for each product that it ever gave, in order; once where it gave none. */
+function viewsOf(source: SourceState, now: number): KnownSource[] {
+  const products = [...new Set(source.intervals.map(({ productId }) => productId))].sort(compareText)
+  if (products.length === 0) return [{ source, productId: null, view: null }]
+  const at = instantFor(source, { now })
+  return products.map((productId) => ({ source, productId, view: viewSource(source, productId, at) }))
 }

@@ -1,8 +1,12 @@
+/* The change log: every change of an entitlement, in the order in which they were written, and its cursors. */
+
+import { randomBytes } from 'node:crypto'
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
 import type { ChangesTable, Database } from './schema.js'
+import { getSetting, setSetting } from './settings.js'
 
 /** What an entitlement says at one instant; never granted: inactive, `none`. */
 export interface AccessSnapshot {
@@ -45,38 +49,28 @@ export function appendChanges(trx: Transaction<Database>, changes: readonly NewC
   return insert(trx, changes.map(toRow))
 }
 
-/** The changes after a cursor, oldest first. */
+/** The changes of one environment after a cursor, oldest first. */
 export async function loadChanges(
   db: Kysely<Database>,
   environment: Environment,
   after: number,
   limit: number,
 ): Promise<readonly Change[]> {
-  const rows = await db
-    .selectFrom('changes')
-    .selectAll()
-    .where('environment', '=', environment)
-    .where('cursor', '>', after)
-    .orderBy('cursor')
-    .limit(limit)
-    .execute()
+  const rows = await changesAfter(db, after, limit).where('environment', '=', environment).execute()
   return rows.map(changeOf)
 }
 
-/** The changes after a cursor, of both environments, oldest first. */
+/** The same of both environments. */
 export async function loadAllChanges(
   db: Kysely<Database>,
   after: number,
   limit: number,
 ): Promise<readonly Change[]> {
-  const rows = await db
-    .selectFrom('changes')
-    .selectAll()
-    .where('cursor', '>', after)
-    .orderBy('cursor')
-    .limit(limit)
-    .execute()
-  return rows.map(changeOf)
+  return (await changesAfter(db, after, limit).execute()).map(changeOf)
+}
+
+function changesAfter(db: Kysely<Database>, after: number, limit: number) {
+  return db.selectFrom('changes').selectAll().where('cursor', '>', after).orderBy('cursor').limit(limit)
 }
 
 /** The log has no index by customer: this many of its newest rows are looked through. */
@@ -85,14 +79,7 @@ const LOOKED_THROUGH = 10_000
 /** The newest change of a customer's access to one of these products, of those made between two instants. */
 export async function findRecentChange(
   db: Kysely<Database>,
-  {
-    environment,
-    customerId,
-    productIds,
-    active,
-    from,
-    to,
-  }: {
+  change: {
     readonly environment: Environment
     readonly customerId: string
     readonly productIds: readonly string[]
@@ -103,19 +90,19 @@ export async function findRecentChange(
     readonly to: number
   },
 ): Promise<Change | null> {
-  if (productIds.length === 0) return null
+  if (change.productIds.length === 0) return null
   const rows = await db
     .selectFrom('changes')
     .selectAll()
     .where('cursor', '>', sql<number>`(select max(cursor) from changes) - ${LOOKED_THROUGH}`)
-    .where('at', '>=', from)
-    .where('at', '<=', to)
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .where('product_id', 'in', productIds)
+    .where('at', '>=', change.from)
+    .where('at', '<=', change.to)
+    .where('environment', '=', change.environment)
+    .where('customer_id', '=', change.customerId)
+    .where('product_id', 'in', change.productIds)
     .orderBy('cursor', 'desc')
     .execute()
-  return rows.map(changeOf).find(({ after }) => after.active === active) ?? null
+  return rows.map(changeOf).find(({ after }) => after.active === change.active) ?? null
 }
 
 /** The newest change of all environments; 0 before the first. */
@@ -153,4 +140,64 @@ export function changeOf(row: Selectable<ChangesTable>): Change {
     after: JSON.parse(row.after) as AccessSnapshot,
     cause: { kind: row.cause_kind, eventId: row.cause_event_id },
   }
+}
+
+export const EPOCH_SETTING = 'change_log_epoch'
+
+/** Of a store that no daemon has opened yet. */
+export const NO_EPOCH = '0'
+
+/**
+ * Which change log the numbers count in. A restored store gives numbers again that were given before the restore, to
+ * other changes: the epoch tells the two apart.
+ */
+export async function changeLogEpoch(db: Kysely<Database>): Promise<string> {
+  return (await getSetting(db, EPOCH_SETTING)) ?? NO_EPOCH
+}
+
+/** Makes every cursor that was given out before an unknown one. */
+export async function startChangeLogEpoch(trx: Transaction<Database>): Promise<void> {
+  await setSetting(trx, EPOCH_SETTING, randomBytes(6).toString('hex'))
+}
+
+/** Gives the store an epoch if it has none: a database that was made again counts from the beginning, too. */
+export function settleChangeLogEpoch(db: Kysely<Database>): Promise<void> {
+  return db.transaction().execute(async (trx) => {
+    if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
+  })
+}
+
+/** A place in the change log as users see it: opaque to them. */
+export function formatCursor(epoch: string, number: number): string {
+  return `${epoch}.${number}`
+}
+
+/** The number in a cursor; null: it was not given out in this epoch. */
+export function numberIn(epoch: string, cursor: string): number | null {
+  const [, given, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
+  return given === epoch && digits !== undefined ? Number(digits) : null
+}
+
+export interface ChangePageQuery {
+  readonly environment: Environment
+  /** A cursor of a change, or of an answer about access; null: from the first change. */
+  readonly after: string | null
+  readonly limit: number
+}
+
+/** A change with its cursor as users see it. */
+export interface ListedChange extends Omit<Change, 'cursor'> {
+  readonly cursor: string
+}
+
+/** The changes after a cursor, oldest first, at most `limit`; null for a cursor that this log never gave out. */
+export async function readChangePage(
+  db: Kysely<Database>,
+  { environment, after, limit }: ChangePageQuery,
+): Promise<readonly ListedChange[] | null> {
+  const epoch = await changeLogEpoch(db)
+  const number = after === null ? 0 : numberIn(epoch, after)
+  if (number === null || number > (await latestCursor(db))) return null
+  const changes = await loadChanges(db, environment, number, limit)
+  return changes.map((change) => ({ ...change, cursor: formatCursor(epoch, change.cursor) }))
 }

@@ -26,11 +26,8 @@ export async function loadEntitlements(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const found = new Map<string, EntitlementRecord[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectEntitlements(
-    db,
-    [...found.keys()].map((id) => [environment, id]),
-  )
-  for (const row of rows) found.get(row.customer_id)?.push(fromRow(row))
+  const keys = [...found.keys()].map((id) => [environment, id])
+  for (const row of await selectEntitlements(db, keys)) found.get(row.customer_id)?.push(fromRow(row))
   for (const records of found.values()) records.sort((a, b) => compareText(a.productId, b.productId))
   return found
 }
@@ -47,10 +44,8 @@ export function saveEntitlements(
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
-  return upsert(
-    trx,
-    records.map((record) => toRow(environment, record)),
-  )
+  const rows = records.map((record) => toRow(environment, record))
+  return upsert(trx, rows)
 }
 
 const remove = bulkLookup(
@@ -63,10 +58,8 @@ export async function deleteEntitlements(
   environment: Environment,
   keys: readonly Pick<EntitlementRecord, 'customerId' | 'productId'>[],
 ): Promise<void> {
-  await remove(
-    trx,
-    keys.map(({ customerId, productId }) => [environment, customerId, productId]),
-  )
+  const rows = keys.map(({ customerId, productId }) => [environment, customerId, productId])
+  await remove(trx, rows)
 }
 
 /** Entitlements whose answer has changed by the clock alone by `now`, the longest overdue first. */

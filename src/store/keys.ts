@@ -1,10 +1,4 @@
-import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-
-/** A source of any environment. */
-export interface StoredSourceKey extends SourceKey {
-  readonly environment: Environment
-}
 
 /** One text for one event of one environment; no environment holds a space, so no two events share it. */
 export function eventKey(environment: Environment, eventId: string): string {
@@ -18,3 +12,6 @@ export interface IdPage {
 }
 
 export const EVERY_ID: IdPage = { after: '', limit: Number.MAX_SAFE_INTEGER }
+
+/** In the order in which keys sort. */
+export const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']

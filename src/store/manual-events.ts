@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { type Block, foldBlocks } from '../entitlements/blocks.js'
-import { type Erasure, foldErasures } from '../entitlements/erasures.js'
+import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
+import type { Block, Erasure } from '../entitlements/model.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
 import type { Database } from './schema.js'

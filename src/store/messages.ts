@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { type Change, changeOf } from './changes.js'
-import { ENVIRONMENTS } from './environments.js'
+import { ENVIRONMENTS } from './keys.js'
 import type { Database } from './schema.js'
 import type { MessagesTable } from './sync-schema.js'
 

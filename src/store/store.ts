@@ -2,10 +2,7 @@ import { existsSync } from 'node:fs'
 import { type Kysely, sql } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { createAccessReader, type ReadAccess } from './access-reader.js'
-import { settleChangeLogEpoch } from './change-cursor.js'
-import { type CustomerReaders, createCustomerReaders } from './customer-readers.js'
-import { createExplanationReader, type ReadExplanation } from './explanation-reader.js'
+import { settleChangeLogEpoch } from './changes.js'
 import { bringUpToDate } from './migrate.js'
 import { settlePolicy } from './policy.js'
 import type { Database } from './schema.js'
@@ -27,11 +24,6 @@ export interface Store<Writer extends Closable> {
   readonly writer: Writer
   /** A connection of its own: never waits for a write, and sees every commit. */
   readonly reader: Kysely<Database>
-  /** Reads on that connection, like all that follow. */
-  readonly readAccess: ReadAccess
-  /** `referenceName`: where events carry the merchant's own reference, `externalRef` or `metadata.<key>`. */
-  readonly customerReaders: (referenceName: string) => CustomerReaders
-  readonly readExplanation: ReadExplanation
   /**
    * That the open files are those at their paths: what is written to others nobody will find again.
    * @throws {LatchkeyError} `store_replaced`
@@ -48,7 +40,6 @@ export interface Store<Writer extends Closable> {
 export async function openStore<Writer extends Closable>(
   path: string,
   configured: Policy,
-  clock: () => number,
   openWriter: (file: string) => Writer,
 ): Promise<Store<Writer>> {
   const file = placeOf(path)
@@ -75,9 +66,6 @@ export async function openStore<Writer extends Closable>(
       isNew,
       writer,
       reader,
-      readAccess: createAccessReader(reader, clock),
-      customerReaders: (referenceName) => createCustomerReaders(reader, clock, referenceName),
-      readExplanation: createExplanationReader(reader, clock, configured),
       assertInPlace: () => {
         if (isInPlace() && isLogInPlace() && lock.isHeld()) return
         throw new LatchkeyError(

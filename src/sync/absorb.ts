@@ -2,8 +2,14 @@ import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
-import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
+import {
+  type Change,
+  changeLogEpoch,
+  formatCursor,
+  latestCursor,
+  loadAllChanges,
+  numberIn,
+} from '../store/changes.js'
 import { loadCustomer } from '../store/customers.js'
 import { type LinkedAccount, loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
 import { membershipKey } from '../store/membership.js'

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import type { CustomerAhead } from '../recompute/report.js'
-import { ENVIRONMENTS } from '../store/environments.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import type { AccountFact, LinkedAccount } from '../store/linked-accounts.js'
 import { loadMemberships, membershipKey } from '../store/membership.js'
 import { needsCall } from '../store/membership-steps.js'

@@ -1,4 +1,4 @@
-import type { AccessAnswer } from '../entitlements/answer.js'
+import type { AccessAnswer } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { Customer, JoinLinks } from './join-links.js'

@@ -1,5 +1,5 @@
 import type { Environment } from '../provider/event.js'
-import { ENVIRONMENTS } from '../store/environments.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import type { MembershipKey } from '../store/membership.js'
 import type { RetryFilter } from '../store/membership-writes.js'
 import type { WriteSync } from '../store/sync-writes.js'

@@ -1,6 +1,6 @@
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { ENVIRONMENTS } from '../store/environments.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { DriveResult } from './drive.js'
 import { inEach, retryAll } from './retry-all.js'

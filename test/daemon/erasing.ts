@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import type { RunningDaemon } from './running-daemon.js'
-import { type DaemonOptions, runDaemon } from './running-daemon.js'
+import { type DaemonOptions, type RunningDaemon, runDaemon } from './running-daemon.js'
 
 const ADMIN_KEY = 'lk_admin_key'
 const SUPPORT_KEY = 'lk_support_key'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { explanationJson } from '../../src/handlers/explanation-json.js'
+import type { explanationJson } from '../../src/handlers/entitlement-json.js'
 import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { accessJson } from '../../src/handlers/entitlement-json.js'
-import { createAccessReader } from '../../src/store/access-reader.js'
+import { readAccess } from '../../src/store/access.js'
 import { mixedHistory } from '../entitlements/histories.js'
 import { bodyOf } from '../ingest/wire.js'
 import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
@@ -12,8 +12,8 @@ const MONTH_MS = 30 * 24 * 3_600_000
 /** What the store says, asked past everything that the daemon keeps; without the cursor, which others move. */
 function storedAnswer(daemon: RunningDaemon, customerId: string, now: number): Promise<object> {
   return daemon.stored(async (db) => {
-    const read = createAccessReader(db, () => now)
-    const { cursor: _, ...answer } = accessJson(await read({ environment: 'live', customerId, at: null }))
+    const stored = await readAccess(db, () => now, { environment: 'live', customerId, at: null })
+    const { cursor: _, ...answer } = accessJson(stored)
     return answer
   })
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { outcomeOf } from '../../src/entitlements/disposition.js'
+import { outcomeOf } from '../../src/entitlements/derive.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { NormalizedEvent, OtherEvent } from '../../src/provider/event.js'

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../../src/entitlements/blocks.js'
 import { entitlementOf, entitlementsOf, nextChangeAfter } from '../../src/entitlements/entitlement.js'
-import type { SourceState } from '../../src/entitlements/model.js'
+import type { Block, SourceState } from '../../src/entitlements/model.js'
 import { minute } from './events.js'
 import { block, sourceState } from './source-states.js'
 

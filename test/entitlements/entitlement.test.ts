@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../../src/entitlements/blocks.js'
 import { entitlementFor, entitlementOf, entitlementsOf } from '../../src/entitlements/entitlement.js'
-import type { AccessInterval, SourceState } from '../../src/entitlements/model.js'
+import type { AccessInterval, Block, SourceState } from '../../src/entitlements/model.js'
 import { minute } from './events.js'
 import { block, sourceState } from './source-states.js'
 

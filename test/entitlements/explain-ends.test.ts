@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../../src/entitlements/blocks.js'
+import type { Block } from '../../src/entitlements/model.js'
 import { minute } from './events.js'
 import { pay, SUBSCRIPTION, sub } from './explained.js'
 import { explainAt } from './explained-account.js'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import type { NoteCode } from '../../src/entitlements/explain-note.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import type { SourceEvent } from '../../src/entitlements/reading.js'
+import type { NoteCode } from '../../src/entitlements/reasons.js'
 import { minute } from './events.js'
 import { explained, once, PAYMENT, pay, SUBSCRIPTION, sub } from './explained.js'
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Note, NoteCode } from '../../src/entitlements/explain-note.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { SourceEvent } from '../../src/entitlements/reading.js'
+import type { Note, NoteCode } from '../../src/entitlements/reasons.js'
 import { minute } from './events.js'
 import { explained, once, PAYMENT, pay, SUBSCRIPTION, sub } from './explained.js'
 

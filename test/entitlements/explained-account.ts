@@ -1,5 +1,4 @@
-import { explain, type StoredAccount } from '../../src/entitlements/explain.js'
-import type { Explanation } from '../../src/entitlements/explanation.js'
+import { type Explanation, explain, type StoredAccount } from '../../src/entitlements/explain.js'
 import type { FoldableEvent } from '../../src/entitlements/fold-source.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'

@@ -1,10 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { foldBlocks } from '../../src/entitlements/blocks.js'
+import {
+  afterErasures,
+  foldBlocks,
+  foldErasures,
+  isGrantAct,
+  manualSource,
+} from '../../src/entitlements/by-hand.js'
 import { entitlementOf, entitlementsOf } from '../../src/entitlements/entitlement.js'
-import { afterErasures, foldErasures } from '../../src/entitlements/erasures.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
-import { isGrantAct, manualSource } from '../../src/entitlements/manual-source.js'
 import type { Entitlement, SourceState } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ManualEvent } from '../../src/provider/event.js'

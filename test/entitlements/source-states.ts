@@ -1,5 +1,4 @@
-import type { Block } from '../../src/entitlements/blocks.js'
-import type { AccessInterval, EndReason, SourceState } from '../../src/entitlements/model.js'
+import type { AccessInterval, Block, EndReason, SourceState } from '../../src/entitlements/model.js'
 import { minute } from './events.js'
 
 interface Told extends Partial<SourceState> {

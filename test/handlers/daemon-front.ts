@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import type { AccessAnswer } from '../../src/entitlements/answer.js'
 import { entitlementFor } from '../../src/entitlements/entitlement.js'
-import type { Entitlement } from '../../src/entitlements/model.js'
+import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ApiKey } from '../../src/handlers/api-key.js'
 import type { CustomerQuestions } from '../../src/handlers/customer-questions.js'
-import type { AccessQuestion } from '../../src/handlers/get-entitlements.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
@@ -15,6 +13,7 @@ import type { SyncQuestions } from '../../src/handlers/sync-questions.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
+import type { AccessQuery } from '../../src/store/access.js'
 
 export const FREE_PORT = { host: '127.0.0.1', port: 0 }
 export const NOW = Date.parse('2026-03-01T12:00:00.000Z')
@@ -78,7 +77,7 @@ export function signed(
   }
 }
 
-export function answerTo({ environment, customerId, at }: AccessQuestion): AccessAnswer {
+export function answerTo({ environment, customerId, at }: AccessQuery): AccessAnswer {
   return {
     customerId,
     environment,
@@ -140,14 +139,14 @@ export interface Front {
   readonly metricsUrl: string
   readonly stop: () => Promise<void>
   readonly deliveries: Delivery[]
-  readonly questions: AccessQuestion[]
+  readonly questions: AccessQuery[]
   readonly logged: Record<string, unknown>[]
 }
 
 /** Real listeners on free ports, with plain functions where the store would be. Closes with the test. */
 export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise<Front> {
   const deliveries: Delivery[] = []
-  const questions: AccessQuestion[] = []
+  const questions: AccessQuery[] = []
   const logged: Record<string, unknown>[] = []
   const listeners = await startListeners({
     socketFile: null,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { AccessAnswer } from '../../src/entitlements/answer.js'
+import type { AccessAnswer } from '../../src/entitlements/model.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')

@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { undatedAct } from '../../src/ingest/undated-act.js'
-import { createAccessReader } from '../../src/store/access-reader.js'
+import { readAccess } from '../../src/store/access.js'
+import { readExplanation } from '../../src/store/account.js'
 import { readEvent } from '../../src/store/event-questions.js'
-import { createExplanationReader } from '../../src/store/explanation-reader.js'
 import { loadManualEvent } from '../../src/store/manual-events.js'
 import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { bodyOf, deliveryOf } from '../ingest/wire.js'
@@ -126,10 +126,10 @@ it('an event that can’t be read is named by whatever else reads it', async () 
   const store = await filled()
   const { db } = store
   await damage(store, 'evt_2')
-  const explain = createExplanationReader(db, () => NOW, DOCUMENTED_POLICY)
-  await expect(
-    explain({ environment: 'live', customerId: 'cus_2', productId: 'pro_1', at: null }),
-  ).rejects.toMatchObject(unreadable('evt_2'))
+  const question = { environment: 'live', customerId: 'cus_2', productId: 'pro_1', at: null } as const
+  await expect(readExplanation(db, () => NOW, DOCUMENTED_POLICY, question)).rejects.toMatchObject(
+    unreadable('evt_2'),
+  )
   await expect(readEvent(db, { environment: 'live', eventId: 'evt_2' })).rejects.toMatchObject(
     unreadable('evt_2'),
   )
@@ -150,8 +150,8 @@ it('an event that can’t be read keeps none out that comes later to its source'
     customerId: 'cus_2',
   })
   await store.writeBatch([deliveryOf(bodyOf(late))])
-  const read = createAccessReader(store.db, () => NOW)
-  expect(await read({ environment: 'live', customerId: 'cus_2', at: null })).toMatchObject({
+  const question = { environment: 'live', customerId: 'cus_2', at: null } as const
+  expect(await readAccess(store.db, () => NOW, question)).toMatchObject({
     entitlements: [{ status: 'refunded' }],
   })
 })
@@ -168,9 +168,7 @@ it('something done by hand that can’t be read is named, also where it belongs 
   await store.writeBatch([{ environment: 'live', undated }])
   await damage(store, 'man_1')
   await expect(differences(store)).rejects.toMatchObject(unreadable('man_1'))
-  const read = createAccessReader(store.db, () => NOW)
-  await expect(read({ environment: 'live', customerId: 'cus_2', at: null })).rejects.toMatchObject(
-    unreadable('man_1'),
-  )
+  const question = { environment: 'live', customerId: 'cus_2', at: null } as const
+  await expect(readAccess(store.db, () => NOW, question)).rejects.toMatchObject(unreadable('man_1'))
   await expect(store.recompute(REBUILD)).rejects.toMatchObject(unreadable('man_1'))
 })

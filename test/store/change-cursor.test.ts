@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changeLogEpoch, formatCursor, numberIn, startChangeLogEpoch } from '../../src/store/change-cursor.js'
+import { changeLogEpoch, formatCursor, numberIn, startChangeLogEpoch } from '../../src/store/changes.js'
 import { temporaryStore } from './temporary-store.js'
 
 describe('a cursor of the change log', () => {

@@ -6,6 +6,7 @@ import {
   type Transaction,
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
 import { findRecentChange, latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
@@ -22,7 +23,6 @@ import { countWaiting, readEvent, readEventBody, selectSummaries } from '../../s
 import { glanceAtEvents } from '../../src/store/event-walk.js'
 import { loadStoredIds, placeEvents, setDispositions } from '../../src/store/events.js'
 import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
-import { loadGrounds } from '../../src/store/grounds.js'
 import {
   loadEntitledCustomers,
   loadGroupRows,
@@ -40,7 +40,6 @@ import { loadGoneMembers } from '../../src/store/membership-sweeps.js'
 import { settleMessages } from '../../src/store/message-writes.js'
 import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
-import { loadWrittenActive } from '../../src/store/product-customers.js'
 import { loadSeqsOfPerson, loadStoredBodies } from '../../src/store/redacted-bodies.js'
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
@@ -92,7 +91,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])],
     ['deleting sources', (db) => deleteSources(db, 'live', SOURCES)],
-    ['grounds of an answer', (db) => loadGrounds(db, 'live', ['cus_1', 'cus_2'])],
+    ['inputs of an answer', (db) => loadAccessInputs(db, 'live', ['cus_1', 'cus_2'])],
     ['entitlements of customers', (db) => loadEntitlements(db, 'live', ['cus_1', 'cus_2'])],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],

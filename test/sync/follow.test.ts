@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { startChangeLogEpoch } from '../../src/store/change-cursor.js'
+import { startChangeLogEpoch } from '../../src/store/changes.js'
 import { forgetPerson } from '../../src/store/erasures.js'
 import { RetryableError } from '../../src/sync/platform-errors.js'
 import { GOLD, HOUR, PRODUCTS, SILVER, syncing } from './syncing.js'

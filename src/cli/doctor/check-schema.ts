@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import { isLatchkeyError } from '../../errors.js'
-import { findDamage } from '../../store/damage.js'
+import { findDamage } from '../../store/damaged-rows.js'
 import { pendingMigrations } from '../../store/migrate.js'
 import type { Database } from '../../store/schema.js'
 import { counted } from './amounts.js'

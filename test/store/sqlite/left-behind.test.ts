@@ -40,7 +40,7 @@ function beside(file: string, endings: readonly string[]): readonly string[] {
 }
 
 async function serveAndClose(file: string): Promise<void> {
-  const store = await openStore(file, DOCUMENTED_POLICY, Date.now, () => ({ close: async () => {} }))
+  const store = await openStore(file, DOCUMENTED_POLICY, () => ({ close: async () => {} }))
   await store.close()
 }
 

@@ -7,7 +7,7 @@ import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import type { Receipt } from '../../../src/ingest/delivery.js'
 import { createPerformAct, type PerformAct } from '../../../src/ingest/manual-acts.js'
 import { createLogger } from '../../../src/log.js'
-import { createAccessReader } from '../../../src/store/access-reader.js'
+import { type AccessQuery, readAccess } from '../../../src/store/access.js'
 import { loadCustomers } from '../../../src/store/customers.js'
 import { forgetJoinLinks } from '../../../src/store/join-links.js'
 import { loadManualEvent } from '../../../src/store/manual-events.js'
@@ -66,11 +66,11 @@ export async function connect(
   await migrate(db)
   await settlePolicy(db, DOCUMENTED_POLICY)
   const writer = openWriter(file, clock)
-  const readAccess = createAccessReader(db, clock)
+  const answerAccess = (query: AccessQuery) => readAccess(db, clock, query)
   const performAct = createPerformAct({
     write: async (act) => (await writer.writeBatch([act])).receipts[0] as Receipt,
     findAct: (environment, eventId) => loadManualEvent(db, environment, eventId),
-    readAccess,
+    readAccess: answerAccess,
     clock,
   })
   const telegram = createTelegram({
@@ -78,7 +78,7 @@ export async function connect(
     products: () => products,
     db,
     writeSync: writer.writeSync,
-    readAccess,
+    readAccess: answerAccess,
     performAct,
     accountAsked: (target, accountId) => {
       asked.push(accountId)

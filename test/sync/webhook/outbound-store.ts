@@ -4,8 +4,12 @@ import { onTestFinished, vi } from 'vitest'
 import { createWriter } from '../../../src/daemon/writer.js'
 import { createLogger } from '../../../src/log.js'
 import { erasureListOf } from '../../../src/people/erasure-list.js'
-import { settleChangeLogEpoch, startChangeLogEpoch } from '../../../src/store/change-cursor.js'
-import { appendChanges, type NewChange } from '../../../src/store/changes.js'
+import {
+  appendChanges,
+  type NewChange,
+  settleChangeLogEpoch,
+  startChangeLogEpoch,
+} from '../../../src/store/changes.js'
 import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
 import type { WebhookAddress } from '../../../src/sync/adapters/webhook/address.js'

@@ -1,5 +1,4 @@
-import { formatCursor } from '../../../store/change-cursor.js'
-import type { AccessSnapshot } from '../../../store/changes.js'
+import { type AccessSnapshot, formatCursor } from '../../../store/changes.js'
 import type { Message } from '../../../store/messages.js'
 
 /** The same at every attempt: by it a receiver knows what it has had. It holds no full stop, as the scheme asks. */

@@ -1,0 +1,128 @@
+/* What operators do by hand to a customer: grants, blocks and erasures. */
+
+import type { ManualEvent } from '../provider/event.js'
+import { createIntervalTracker, lastsUntil, type TrackerState } from './intervals.js'
+import type { AccessInterval, Block, Erasure, GrantByHand, Instant, SourceKey, SourceState } from './model.js'
+import { compareByTime } from './order.js'
+
+/** What the rules read of a grant by hand, or of its end: the only acts that a source is folded from. */
+export interface GrantAct extends Pick<ManualEvent, 'subject' | 'id' | 'createdAt' | 'customerId' | 'until'> {
+  readonly type: 'manual.granted' | 'manual.revoked'
+  readonly productId: string
+}
+
+export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct {
+  const isGrant = event.type === 'manual.granted' || event.type === 'manual.revoked'
+  return isGrant && event.productId !== null
+}
+
+/** All that was ever granted to one customer of one product by hand is one source. */
+export function manualSource({ customerId, productId }: GrantAct): SourceKey {
+  // Ids hold any character: encoded, neither can hold the one that parts them.
+  return { kind: 'manual', id: `${encodeURIComponent(customerId)}/${encodeURIComponent(productId)}` }
+}
+
+/**
+ * Folds what was granted and revoked by hand: access from a grant until it is revoked, or its own end comes.
+ * A later grant replaces the end of the one before it. The policy has no say in it.
+ */
+export function foldManual(acts: readonly GrantAct[]): TrackerState {
+  const tracker = createIntervalTracker()
+  for (const { id: eventId, type, productId, createdAt, until } of [...acts].sort(compareByTime)) {
+    const end = until === null ? null : { at: until, reason: 'completed' as const, eventId }
+    const access = type === 'manual.granted' ? { productId, end } : null
+    tracker.see(createdAt, access, { reason: 'revoked', eventId })
+  }
+  return tracker.state()
+}
+
+/** Every grant, in order: access begins again with it for a customer who was erased before. */
+export function grantsOf(acts: readonly GrantAct[]): readonly GrantByHand[] {
+  return [...acts]
+    .filter(({ type }) => type === 'manual.granted')
+    .sort(compareByTime)
+    .map(({ createdAt: at, id: eventId }) => ({ at, eventId }))
+}
+
+/**
+ * Folds one customer's block events into every block that there ever was: a pure function of their set.
+ * Blocking twice is one block; lifting the block on every product lifts those on single products too.
+ */
+export function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
+  let blocks: readonly Block[] = []
+  for (const { type, productId, createdAt: at } of [...events].sort(compareByTime)) {
+    const isSame = (block: Block): boolean => isInForce(block) && block.productId === productId
+    if (type === 'manual.blocked' && !blocks.some(isSame)) {
+      blocks = [...blocks, { productId, from: at, until: null }]
+    }
+    if (type === 'manual.unblocked') {
+      const isLifted = (block: Block): boolean => isInForce(block) && (productId === null || isSame(block))
+      blocks = blocks.map((block) => (isLifted(block) ? { ...block, until: at } : block))
+    }
+  }
+  return blocks
+}
+
+/**
+ * The blocks on one product that had begun at an instant, each in force or lifted by then.
+ * Now is never before the newest act.
+ */
+export function blocksOn(
+  productId: string | null,
+  blocks: readonly Block[],
+  instant: Instant,
+): readonly Block[] {
+  const newestAt = Math.max(...blocks.map(({ from, until }) => until ?? from))
+  const at = 'at' in instant ? instant.at : Math.max(instant.now, newestAt)
+  return blocks
+    .filter((block) => block.from <= at && (block.productId === null || block.productId === productId))
+    .map((block) => (block.until !== null && block.until > at ? { ...block, until: null } : block))
+}
+
+export function isInForce({ until }: Block): boolean {
+  return until === null
+}
+
+/** Every erasure of one customer, the first one first: a pure function of the set of what was done by hand to them. */
+export function foldErasures(events: readonly ManualEvent[]): readonly Erasure[] {
+  return [...events]
+    .filter(({ type }) => type === 'manual.erased')
+    .sort(compareByTime)
+    .map(({ createdAt: at, id: eventId }) => ({ at, eventId }))
+}
+
+/**
+ * What a source gives a customer who was erased: each stretch of access that began before ends at the erasure, whatever
+ * renewals and plan changes follow. What begins later counts, and a grant by hand begins access again.
+ */
+export function afterErasures(source: SourceState, erasures: readonly Erasure[]): SourceState {
+  if (erasures.length === 0) return source
+  const intervals = erasures.reduce(
+    (left, erasure) => endAt(left, erasure, source.grantsByHand ?? []),
+    source.intervals,
+  )
+  // Asked about now, it is ended by the erasure even where the clock was set back since.
+  const newestAt = Math.max(source.newestAt, ...erasures.map(({ at }) => at))
+  return { ...source, intervals, newestAt }
+}
+
+function endAt(
+  intervals: readonly AccessInterval[],
+  { at, eventId }: Erasure,
+  grants: readonly GrantByHand[],
+): readonly AccessInterval[] {
+  let goesOnUntil = at
+  return intervals.flatMap((interval) => {
+    const { from, until } = interval
+    const isBegunBefore = from < at && lastsUntil(interval) > at
+    // One plan after the other, without a gap between, is the same stretch.
+    const goesOn = from >= at && from === goesOnUntil && goesOnUntil > at
+    if (!isBegunBefore && !goesOn) return [interval]
+    goesOnUntil = lastsUntil(interval)
+    const before = isBegunBefore ? [{ ...interval, until: at, reason: 'revoked' as const, eventId }] : []
+    const again = grants.find((grant) => grant.at >= at && grant.at >= from && grant.at < goesOnUntil)
+    if (again === undefined) return before
+    goesOnUntil = at
+    return [...before, { ...interval, from: again.at, ...(until === null && { eventId: again.eventId }) }]
+  })
+}

@@ -1,0 +1,186 @@
+/* Answers what customers may use, from their sources: exact at every instant, whatever was written down last. */
+
+import { type Kysely, sql } from 'kysely'
+import { afterErasures, blocksOn, foldBlocks, foldErasures, isInForce } from '../entitlements/by-hand.js'
+import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
+import type { AccessAnswer, Block, Entitlement, SourceState } from '../entitlements/model.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
+import { bulkStatement } from './bulk.js'
+import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
+import type { IdPage } from './keys.js'
+import type { Database } from './schema.js'
+import { type StateRow, stateOf } from './sources.js'
+import { eventInForm } from './stored-form.js'
+
+/** `at`: epoch milliseconds; null asks about now. */
+export interface AccessQuery {
+  readonly environment: Environment
+  readonly customerId: string
+  readonly at: number | null
+}
+
+/** What one customer may use. */
+export async function readAccess(
+  db: Kysely<Database>,
+  clock: () => number,
+  { customerId, ...query }: AccessQuery,
+): Promise<AccessAnswer> {
+  const [answer] = await readAccesses(db, clock, { ...query, customerIds: [customerId] })
+  return answer as AccessAnswer
+}
+
+export interface AccessesQuery extends Omit<AccessQuery, 'customerId'> {
+  readonly customerIds: readonly string[]
+}
+
+/** The same of many, in that order, all as of one instant and in one statement. */
+export async function readAccesses(
+  db: Kysely<Database>,
+  clock: () => number,
+  { environment, customerIds, at }: AccessesQuery,
+): Promise<readonly AccessAnswer[]> {
+  const inputs = await loadAccessInputs(db, environment, customerIds)
+  const now = clock()
+  const instant = at === null ? { now } : { at }
+  return customerIds.map((customerId) => {
+    const { cursor, sources, blocks } = inputs.get(customerId) as AccessInputs
+    const entitlements = entitlementsOf(sources, blocks, instant)
+    return {
+      customerId,
+      environment,
+      asOf: at ?? now,
+      validUntil: at === null ? nextChangeAfter(entitlements, now) : null,
+      cursor,
+      blocked: blocksOn(null, blocks, instant).some(isInForce),
+      entitlements,
+    }
+  })
+}
+
+export interface ProductCustomersQuery extends IdPage {
+  readonly environment: Environment
+  readonly productId: string
+}
+
+/** A customer with access to the product asked about. */
+export interface ProductCustomer {
+  readonly customerId: string
+  readonly entitlement: Entitlement
+}
+
+/**
+ * Those with access to one product now, in the order of their ids. Candidates come from the entitlements written down
+ * last, and each is then answered as of now. The clock alone only ever ends access, so nobody is missing.
+ */
+export async function readProductCustomers(
+  db: Kysely<Database>,
+  clock: () => number,
+  { environment, productId, after, limit }: ProductCustomersQuery,
+): Promise<readonly ProductCustomer[]> {
+  const found: ProductCustomer[] = []
+  let candidates: readonly string[]
+  let last = after
+  do {
+    candidates = await loadWrittenActive(db, { environment, productId, after: last, limit })
+    last = candidates.at(-1) ?? last
+    const answers = await readAccesses(db, clock, { environment, customerIds: candidates, at: null })
+    for (const { customerId, entitlements } of answers) {
+      const entitlement = entitlements.find((one) => one.productId === productId)
+      if (entitlement?.active) found.push({ customerId, entitlement })
+    }
+  } while (found.length < limit && candidates.length === limit)
+  return found.slice(0, limit)
+}
+
+/** Those who had access to the product when it was last written down, in the order of their ids. */
+export async function loadWrittenActive(
+  db: Kysely<Database>,
+  { environment, productId, after, limit }: ProductCustomersQuery,
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('entitlements')
+    .select('customer_id')
+    .where('environment', '=', environment)
+    .where('product_id', '=', productId)
+    .where('active', '=', 1)
+    .where('customer_id', '>', after)
+    .orderBy('customer_id')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => row.customer_id)
+}
+
+/** What an answer about one customer follows from. */
+interface AccessInputs {
+  /** The place of the change log when the rest was read, or an earlier one. */
+  readonly cursor: string
+  /** What each gives the customer, in no order. */
+  readonly sources: readonly SourceState[]
+  readonly blocks: readonly Block[]
+}
+
+/** A source's state, an event by hand, or the place of the change log, as text. */
+type InputRow =
+  | ({ readonly part: 'source' } & StateRow)
+  | {
+      readonly part: 'manual' | 'cursor' | 'epoch'
+      readonly customer_id: string | null
+      readonly event_id: string | null
+      readonly state: string | null
+    }
+
+/** In one statement, since each takes and leaves the locks of a reader (of 116 µs an answer, that saved 14). */
+const selectInputs = bulkStatement(
+  (keys) => sql<InputRow>`
+    with asked (environment, customer_id) as (${keys})
+    select 'source' as part, sources.customer_id, null as event_id, sources.state, sources.kind, sources.source_id,
+      sources.newest_at from asked
+    join sources on sources.environment = asked.environment and sources.customer_id = asked.customer_id
+    union all
+    select 'manual', events.customer_id, events.event_id, events.normalized, null, null, null from asked
+    join events on events.environment = asked.environment and events.customer_id = asked.customer_id
+    where events.type like 'manual.%'
+    union all
+    select 'cursor', null, null, cast(max(cursor) as text), null, null, null from changes
+    union all
+    select 'epoch', null, null, value, null, null, null from settings where key = ${sql.lit(EPOCH_SETTING)}`,
+)
+
+/** By customer id. */
+export async function loadAccessInputs(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, AccessInputs>> {
+  const sources = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
+  const events = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
+  const rows = await selectInputs(
+    db,
+    [...sources.keys()].map((id) => [environment, id]),
+  )
+  let cursor: number | null = null
+  let epoch = NO_EPOCH
+  for (const row of rows) {
+    // The first of several: a change that commits in between then comes twice, and is never missed.
+    if (row.part === 'cursor') cursor ??= Number(row.state)
+    else if (row.part === 'epoch') epoch = row.state ?? epoch
+    else if (row.part === 'source') sources.get(row.customer_id ?? '')?.push(stateOf(row))
+    else if (row.state !== null && row.event_id !== null) {
+      const event = eventInForm(row.state, row.event_id)
+      // A provider's event may bear any type; what was done by hand is known by its subject.
+      if (event.subject === 'manual') events.get(event.customerId)?.push(event)
+    }
+  }
+  return new Map(
+    [...sources].map(([id, own]) => {
+      const byHand = events.get(id) ?? []
+      const erasures = foldErasures(byHand)
+      const input: AccessInputs = {
+        cursor: formatCursor(epoch, cursor ?? 0),
+        sources: own.map((source) => afterErasures(source, erasures)),
+        blocks: foldBlocks(byHand),
+      }
+      return [id, input]
+    }),
+  )
+}
