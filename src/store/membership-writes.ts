@@ -12,8 +12,7 @@ import { afterStep, letIn, type MembershipStep, needsCall, redirected, retried }
 import { keepMemberships } from './membership-sweeps.js'
 import type { Database } from './schema.js'
 import { setSetting } from './settings.js'
-import { type ReadSyncMark, unmarkForSync } from './sync-marks.js'
-import { CURSOR_SETTING } from './sync-settings.js'
+import { CURSOR_SETTING, type ReadSyncMark, unmarkForSync } from './sync-state.js'
 
 /** What is desired of one account, as access and links say. */
 export interface Desire extends MembershipKey {

@@ -61,6 +61,7 @@ export interface MessagesTable {
 export interface JoinLinksTable {
   /** Of the token's or the link's text, in hex. */
   sha256: string
+  kind: 'token' | 'invite'
   environment: Environment
   customer_id: string
   expires_at: number

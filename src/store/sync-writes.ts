@@ -1,14 +1,18 @@
 import type { Transaction } from 'kysely'
-import { keepInvite, takeInvite } from './invites.js'
-import { keepLinkToken, takeLinkToken } from './link-tokens.js'
-import { markLinkedCustomers } from './mark-account-holders.js'
+import { keepJoinLink, takeJoinLink } from './join-links.js'
 import { forgetMemberships, recheckMemberships } from './membership-sweeps.js'
 import { absorb, confirmRemovals, letInIfDesired, retryMemberships, takeSteps } from './membership-writes.js'
-import { queueMessages, retryMessages, settleMessages } from './message-writes.js'
-import { keepMovedGroup } from './moved-groups.js'
-import { oweUnban, settleUnban } from './owed-unbans.js'
+import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Database } from './schema.js'
-import { setSweptAt, setSyncPaused, settleSyncTargets } from './sync-settings.js'
+import {
+  keepMovedGroup,
+  markLinkedCustomers,
+  oweUnban,
+  setSweptAt,
+  setSyncPaused,
+  settleSyncTargets,
+  settleUnban,
+} from './sync-state.js'
 
 /** @param now epoch milliseconds */
 type SyncWriteOf<Change, Answer> = (
@@ -33,10 +37,8 @@ export const SYNC_WRITES = {
   settleSyncTargets,
   setSyncPaused,
   setSweptAt,
-  keepLinkToken,
-  takeLinkToken,
-  keepInvite,
-  takeInvite,
+  keepJoinLink,
+  takeJoinLink,
   keepMovedGroup,
   oweUnban,
   settleUnban,

@@ -5,7 +5,6 @@ import type { Environment } from '../provider/event.js'
 import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
 import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
 import { loadCustomer } from '../store/customers.js'
-import { type LinkedAccount, loadAccountsOf, loadLinkedCustomers } from '../store/linked-accounts.js'
 import { membershipKey } from '../store/membership.js'
 import type { Desire } from '../store/membership-writes.js'
 import type { Database } from '../store/schema.js'
@@ -15,8 +14,14 @@ import {
   loadDesiresOf,
   loadMembershipKeysOf,
 } from '../store/stored-desires.js'
-import { loadSyncMarks, type SyncMark } from '../store/sync-marks.js'
-import { loadSyncSettings } from '../store/sync-settings.js'
+import {
+  type LinkedAccount,
+  loadAccountsOf,
+  loadLinkedCustomers,
+  loadSyncMarks,
+  loadSyncSettings,
+  type SyncMark,
+} from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import {
   type Account,

@@ -1,8 +1,8 @@
 import type { Environment } from '../provider/event.js'
-import type { AccountFact, LinkedAccount } from '../store/linked-accounts.js'
 import type { MembershipKey } from '../store/membership.js'
 import type { Desire } from '../store/membership-writes.js'
 import type { StoredDesire } from '../store/stored-desires.js'
+import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
 import type { SyncedProduct } from './sync.js'
 import { ACCOUNT_FACT, type AdapterName, parseTargetKey, type Target, targetKey } from './target.js'
 

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { loadCustomers } from '../store/customers.js'
-import { isInviteUsed } from '../store/invites.js'
+import { isJoinLinkUsed } from '../store/join-links.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 
@@ -64,26 +64,26 @@ export function createJoinLinks({ db, writeSync, linkAccount, clock }: JoinLinks
     async newLinkToken(customer) {
       const token = randomBytes(TOKEN_BYTES).toString('base64url')
       const expiresAt = clock() + LINK_TOKEN_MS
-      await writeSync('keepLinkToken', { ...customer, sha256: hashOf(token), expiresAt })
+      await writeSync('keepJoinLink', { kind: 'token', ...customer, sha256: hashOf(token), expiresAt })
       return { token, expiresAt }
     },
     async linkByToken(token, accountId) {
       const sha256 = hashOf(token)
-      const customer = await writeSync('takeLinkToken', { sha256, accountId, at: clock() })
+      const customer = await writeSync('takeJoinLink', { kind: 'token', sha256, accountId, at: clock() })
       if (customer === null) return false
       await linkAccount({ ...customer, accountId, key: sha256, reason: 'one-time link' })
       return true
     },
     async keepInvite({ url, ...invite }) {
-      await writeSync('keepInvite', { ...invite, sha256: hashOf(url) })
+      await writeSync('keepJoinLink', { kind: 'invite', ...invite, sha256: hashOf(url) })
     },
     async inviteUsed({ url, accountId, askedAt }) {
       const sha256 = hashOf(url)
-      const customer = await writeSync('takeInvite', { sha256, accountId, at: askedAt })
+      const customer = await writeSync('takeJoinLink', { kind: 'invite', sha256, accountId, at: askedAt })
       if (customer === null || (await hasAccount(customer))) return
       await linkAccount({ ...customer, accountId, key: sha256, reason: 'invite link' })
     },
-    isInviteUsed: (url) => isInviteUsed(db, hashOf(url)),
+    isInviteUsed: (url) => isJoinLinkUsed(db, { kind: 'invite', sha256: hashOf(url) }),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { latestCursor } from '../store/changes.js'
-import type { QueuedMessages } from '../store/message-writes.js'
+import type { QueuedMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 

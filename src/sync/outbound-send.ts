@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
-import type { MessageOutcome } from '../store/message-writes.js'
-import type { Message } from '../store/messages.js'
+import type { Message, MessageOutcome } from '../store/messages.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { originOf, type WebhookAddress } from './adapters/webhook/address.js'
 import { messageBody, messageId } from './adapters/webhook/change-message.js'

@@ -1,13 +1,13 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Environment } from '../provider/event.js'
-import type { QueuedMessages } from '../store/message-writes.js'
 import {
   countMessages,
   loadDueMessages,
   type Message,
   type MessageCount,
   nextMessageAfter,
+  type QueuedMessages,
 } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'

@@ -6,7 +6,7 @@ import { loadMemberships, type MembershipKey, membershipKey } from '../../src/st
 import type { MembershipStep } from '../../src/store/membership-steps.js'
 import { absorb, takeSteps } from '../../src/store/membership-writes.js'
 import type { Database } from '../../src/store/schema.js'
-import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-marks.js'
+import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
 import { temporaryStore } from './temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)

@@ -32,19 +32,18 @@ import {
   loadSourceRowsOf,
   moveEvents,
 } from '../../src/store/group-rows.js'
-import { loadAccountsOf, loadLinkedCustomers } from '../../src/store/linked-accounts.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
 import { loadMemberships } from '../../src/store/membership.js'
 import { countRemovals, loadDueMemberships, nextDueAt } from '../../src/store/membership-lists.js'
 import { loadGoneMembers } from '../../src/store/membership-sweeps.js'
-import { settleMessages } from '../../src/store/message-writes.js'
-import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
+import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
 import { loadWrittenActive } from '../../src/store/product-customers.js'
 import { loadSeqsOfPerson, loadStoredBodies } from '../../src/store/redacted-bodies.js'
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
 import { loadActiveProducts, loadDesiresOf, loadMembershipKeysOf } from '../../src/store/stored-desires.js'
+import { loadAccountsOf, loadLinkedCustomers } from '../../src/store/sync-state.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 

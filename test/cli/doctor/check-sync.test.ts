@@ -1,10 +1,10 @@
 import type { Insertable, Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { checkSync } from '../../../src/cli/doctor/check-sync.js'
-import { queueMessages, settleMessages } from '../../../src/store/message-writes.js'
+import { queueMessages, settleMessages } from '../../../src/store/messages.js'
 import type { Database } from '../../../src/store/schema.js'
 import type { MembershipsTable } from '../../../src/store/sync-schema.js'
-import { setSyncPaused } from '../../../src/store/sync-settings.js'
+import { setSyncPaused } from '../../../src/store/sync-state.js'
 import { load } from '../../config/config-file.js'
 import { temporaryFile, temporaryStore } from '../../store/temporary-store.js'
 

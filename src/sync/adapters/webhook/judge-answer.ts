@@ -1,5 +1,4 @@
-import type { MessageOutcome } from '../../../store/message-writes.js'
-import type { Message } from '../../../store/messages.js'
+import type { Message, MessageOutcome } from '../../../store/messages.js'
 import { type BackOff, backOffMs } from '../../back-off.js'
 import type { Answer } from './post-message.js'
 import { retryAfter } from './retry-after.js'
