@@ -4,7 +4,7 @@ import { planJson, type SyncPlanJson, type SyncStatusJson } from '../handlers/sy
 import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
 import { syncStateJson } from '../handlers/sync-status.js'
 import type { Environment } from '../provider/event.js'
-import { findOpenFailure, loadTargetRefs } from '../store/membership-lists.js'
+import { findOpenFailure, loadTargetRefs } from '../store/memberships.js'
 import { countMessages, findOpenMessageFailure } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'

@@ -150,6 +150,28 @@ export async function markAccountHolders(
   )
 }
 
+const selectActive = bulkStatement(
+  (keys) => sql<{ readonly customer_id: string; readonly product_id: string }>`
+    select customer_id, product_id from entitlements where (environment, customer_id) in (${keys}) and active = 1`,
+)
+
+/** The products that each has access to, as last written down; a customer without any is not in the map. */
+export async function loadActiveProducts(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const rows = await selectActive(
+    db,
+    customerIds.map((id) => [environment, id]),
+  )
+  const found = new Map<string, string[]>()
+  for (const row of rows) {
+    found.set(row.customer_id, [...(found.get(row.customer_id) ?? []), row.product_id])
+  }
+  return found
+}
+
 /** Bounds how long one transaction keeps arriving deliveries waiting. */
 const MAX_PER_TRANSACTION = 1_000
 

@@ -1,7 +1,6 @@
 import type { Transaction } from 'kysely'
 import { keepJoinLink, takeJoinLink } from './join-links.js'
-import { forgetMemberships, recheckMemberships } from './membership-sweeps.js'
-import { absorb, confirmRemovals, letInIfDesired, retryMemberships, takeSteps } from './membership-writes.js'
+import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Database } from './schema.js'
 import {
@@ -26,12 +25,9 @@ type SyncWriteOf<Change, Answer> = (
  * data, since it crosses between threads.
  */
 export const SYNC_WRITES = {
-  absorb,
-  takeSteps,
-  letInIfDesired,
-  confirmRemovals,
+  saveDesires,
+  stepMemberships,
   retryMemberships,
-  recheckMemberships,
   forgetMemberships,
   markLinkedCustomers,
   settleSyncTargets,

@@ -5,18 +5,13 @@ import type { Environment } from '../provider/event.js'
 import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
 import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
 import { loadCustomer } from '../store/customers.js'
-import { membershipKey } from '../store/membership.js'
-import type { Desire } from '../store/membership-writes.js'
+import { type Desire, membershipKey } from '../store/membership.js'
+import { loadMembershipPage, loadMembershipsOf, loadMembershipsOfAccounts } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import {
-  hasMemberships,
-  loadActiveProducts,
-  loadDesiresOf,
-  loadMembershipKeysOf,
-} from '../store/stored-desires.js'
 import {
   type LinkedAccount,
   loadAccountsOf,
+  loadActiveProducts,
   loadLinkedCustomers,
   loadSyncMarks,
   loadSyncSettings,
@@ -105,7 +100,7 @@ export function createAbsorb({
       await keepReasons(planned, grounds, opens, [...changed, ...since])
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
-    await writeSync('absorb', { desires, cursor, marks })
+    await writeSync('saveDesires', { desires, cursor, marks })
     if (marks.length < CHUNK) markedFor = 'link'
     if (desires.length > 0) onAbsorbed()
     return changed.length === CHUNK || marks.length === CHUNK
@@ -154,7 +149,7 @@ export function createAbsorb({
     const mapped = products()
     const isMapped = mapped.some(({ targets }) => targets.length > 0)
     // A merchant without roles and groups is charged no write; the first target has everything looked at.
-    if (!isMapped && !(await hasMemberships(db))) return
+    if (!isMapped && (await loadMembershipPage(db, { limit: 1 }, [])).length === 0) return
     const epoch = await changeLogEpoch(db)
     await settle(mapped, epoch)
     while (await absorbSome(mapped, epoch)) await turn()
@@ -177,7 +172,7 @@ export async function groundsOf(
   more: readonly LinkedAccount[] = [],
 ): Promise<Grounds> {
   const own = await loadAccountsOf(db, environment, customerIds)
-  const former = await loadMembershipKeysOf(db, environment, customerIds)
+  const former = await loadMembershipsOf(db, environment, customerIds)
   const accounts = distinct([...own, ...more, ...former.flatMap((key) => accountOf(key) ?? [])])
   if (accounts.length === 0)
     return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
@@ -193,7 +188,9 @@ export async function groundsOf(
     accounts,
     links,
     activeProducts: await loadActiveProducts(db, environment, linked),
-    stored: await loadDesiresOf(db, environment, [...new Set(accounts.map(({ accountId }) => accountId))]),
+    stored: await loadMembershipsOfAccounts(db, environment, [
+      ...new Set(accounts.map(({ accountId }) => accountId)),
+    ]),
   }
 }
 

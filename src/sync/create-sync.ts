@@ -4,10 +4,9 @@ import type { Environment } from '../provider/event.js'
 import { findRecentChange } from '../store/changes.js'
 import { ENVIRONMENTS } from '../store/environments.js'
 import type { Membership } from '../store/membership.js'
-import { loadStandingWaits, loadTargetRefs } from '../store/membership-lists.js'
+import { loadOpenWaits, loadTargetRefs } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import { loadActiveProducts } from '../store/stored-desires.js'
-import { loadSyncSettings } from '../store/sync-state.js'
+import { loadActiveProducts, loadSyncSettings } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createAbsorb } from './absorb.js'
 import { createChecks } from './checks.js'
@@ -184,7 +183,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
 
   /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
   async function waitAsTold(): Promise<void> {
-    for (const { target, until, failure } of await loadStandingWaits(db, 'rate_limited', clock())) {
+    for (const { target, until, failure } of await loadOpenWaits(db, 'rate_limited', clock())) {
       const platform = targets.find((one) => one.target === target)?.adapter
       if (platform !== undefined) gate.limited({ platform, target }, 'platform', until, failure, clock())
     }
@@ -250,11 +249,13 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     },
     async accountAsked(target, accountId) {
       const key = { environment: target.environment, target: targetKey(target), accountId }
-      let isLetIn = await writeSync('letInIfDesired', key)
+      const letIn = async () =>
+        (await writeSync('stepMemberships', [{ key, happening: { kind: 'letIn' } }]))[0]
+      let isLetIn = await letIn()
       if (!isLetIn) {
         // Their access may be so new that it is not taken in yet.
         await absorb()
-        isLetIn = await writeSync('letInIfDesired', key)
+        isLetIn = await letIn()
       }
       pulse.beat()
       return isLetIn ? 'approve' : 'decline'

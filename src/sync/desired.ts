@@ -1,7 +1,5 @@
 import type { Environment } from '../provider/event.js'
-import type { MembershipKey } from '../store/membership.js'
-import type { Desire } from '../store/membership-writes.js'
-import type { StoredDesire } from '../store/stored-desires.js'
+import type { Desire, MembershipKey } from '../store/membership.js'
 import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
 import type { SyncedProduct } from './sync.js'
 import { ACCOUNT_FACT, type AdapterName, parseTargetKey, type Target, targetKey } from './target.js'
@@ -17,7 +15,7 @@ export interface Grounds {
   readonly links: readonly LinkedAccount[]
   /** By customer, the products that they have access to. */
   readonly activeProducts: ReadonlyMap<string, readonly string[]>
-  readonly stored: readonly StoredDesire[]
+  readonly stored: readonly Desire[]
 }
 
 /** By `targetKey`, the products that give membership in it; of one environment. */

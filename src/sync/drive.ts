@@ -1,6 +1,12 @@
 import type { Logger } from 'pino'
-import { type Failure, type Membership, type MembershipKey, membershipKey } from '../store/membership.js'
-import { type BeginStep, type FailedStep, type MembershipStep, needsCall } from '../store/membership-steps.js'
+import {
+  type Failed,
+  type Failure,
+  type Happening,
+  type Membership,
+  type MembershipKey,
+  membershipKey,
+} from '../store/membership.js'
 import { type BackOff, backOffMs } from './back-off.js'
 import type { Gate, Scope } from './gate.js'
 import type { Platform } from './platform.js'
@@ -26,7 +32,7 @@ export type DriveResult =
 export interface DriveDeps {
   readonly gate: Gate
   /** Commits a step; false: it has nothing to do any more. */
-  readonly takeStep: (key: MembershipKey, step: MembershipStep) => Promise<boolean>
+  readonly takeStep: (key: MembershipKey, happening: Happening) => Promise<boolean>
   /** Epoch milliseconds. */
   readonly clock: () => number
   /** From 0 up to 1. */
@@ -40,7 +46,7 @@ export interface DriveDeps {
 type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown }
 
 /** What was known before a call, for when the platform refuses it. */
-type Known = FailedStep['undo']
+type Known = Failed['undo']
 
 /**
  * Brings the platform to what one membership desires. Before a call that changes something, it is on disk that the
@@ -75,7 +81,7 @@ export function createDrive(deps: DriveDeps) {
       tellParked(result, membership, scope, step.failure)
       return result
     }
-    const begin = async (action: BeginStep['action']): Promise<boolean> => {
+    const begin = async (action: 'give' | 'take'): Promise<boolean> => {
       wasBegun = await takeStep(membership, { kind: 'begin', action })
       return wasBegun
     }
@@ -99,7 +105,6 @@ export function createDrive(deps: DriveDeps) {
       await onDone(membership, 'given', membership.applied === 'member')
       return 'given'
     }
-    if (!needsCall(membership)) return 'overtaken'
     if (membership.applied === 'member') known = { applied: 'member', given: true }
     if (!(await begin('take'))) return 'overtaken'
     const taken = await call(() => platform.take(target, accountId))
@@ -132,7 +137,7 @@ export function createDrive(deps: DriveDeps) {
     error: unknown,
     { desired, attempts }: Membership,
     { scope, known, wasBegun }: { scope: Scope; known: Known; wasBegun: boolean },
-  ): FailedStep {
+  ): Failed {
     const now = clock()
     const failed = { kind: 'failed', desired, wasBegun } as const
     if (error instanceof ActionRequiredError) {

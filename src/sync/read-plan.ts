@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { TargetRef } from '../store/membership-lists.js'
-import { loadPlanned } from '../store/membership-pages.js'
+import { loadPlanned, type TargetRef } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import { isHeld, planHash, type RemovalBound } from './removal-bound.js'
 import type { PlannedCall, SyncPlan } from './sync.js'

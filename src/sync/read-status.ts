@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { TargetRef } from '../store/membership-lists.js'
-import { countStates, loadMembershipPage } from '../store/membership-pages.js'
+import { countStates, loadMembershipPage, type TargetRef } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import { loadSyncSettings } from '../store/sync-state.js'
 import { viewMembership } from './membership-view.js'

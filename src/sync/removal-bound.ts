@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { MembershipKey } from '../store/membership.js'
-import { countRemovals, type TargetRef } from '../store/membership-lists.js'
+import { countRemovals, type TargetRef } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 
 /** More removals from a target than both wait for an operator. */

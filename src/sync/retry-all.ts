@@ -1,7 +1,7 @@
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/environments.js'
 import type { MembershipKey } from '../store/membership.js'
-import type { RetryFilter } from '../store/membership-writes.js'
+import type { RetryFilter } from '../store/memberships.js'
 import type { WriteSync } from '../store/sync-writes.js'
 
 /** The same filter for each of these environments that it means; left out: both. */

@@ -100,8 +100,11 @@ async function confirmPlan(
   }
   const removals = confirmed.calls
     .filter(({ needsConfirmation }) => needsConfirmation)
-    .map(({ environment, target, accountId }) => ({ environment, target, accountId }))
+    .map(({ environment, target, accountId }) => ({
+      key: { environment, target, accountId },
+      happening: { kind: 'confirm' as const },
+    }))
   for (let i = 0; i < removals.length; i += MAX_PER_TRANSACTION) {
-    await writeSync('confirmRemovals', removals.slice(i, i + MAX_PER_TRANSACTION))
+    await writeSync('stepMemberships', removals.slice(i, i + MAX_PER_TRANSACTION))
   }
 }

@@ -1,30 +1,29 @@
-import type { MembershipKey } from '../store/membership.js'
-import type { MembershipStep } from '../store/membership-steps.js'
+import type { Happening, MembershipKey } from '../store/membership.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createGathering } from './gathering.js'
 
 interface Step {
   readonly key: MembershipKey
-  readonly step: MembershipStep
+  readonly happening: Happening
   readonly answer: (isTaken: boolean) => void
 }
 
 /** Takes steps of memberships: those that come while some are being written go together into one transaction. */
 export function createStepWriter(
   writeSync: WriteSync,
-): (key: MembershipKey, step: MembershipStep) => Promise<boolean> {
+): (key: MembershipKey, happening: Happening) => Promise<boolean> {
   const gather = createGathering<Step>(async (steps) => {
     const taken = await writeSync(
-      'takeSteps',
-      steps.map(({ key: { environment, target, accountId }, step }) => ({
+      'stepMemberships',
+      steps.map(({ key: { environment, target, accountId }, happening }) => ({
         key: { environment, target, accountId },
-        step,
+        happening,
       })),
     )
     for (const [i, { answer }] of steps.entries()) answer(taken[i] ?? false)
   })
-  return (key, step) =>
+  return (key, happening) =>
     new Promise((resolve, reject) => {
-      gather({ key, step, answer: resolve }).catch(reject)
+      gather({ key, happening, answer: resolve }).catch(reject)
     })
 }

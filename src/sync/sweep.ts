@@ -2,8 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { MembershipKey } from '../store/membership.js'
-import { loadSettledMembers } from '../store/membership-lists.js'
-import { loadGoneMembers } from '../store/membership-sweeps.js'
+import { loadSwept } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { Gate } from './gate.js'
@@ -70,13 +69,13 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   async function compare(target: SyncTarget, platform: Platform): Promise<void> {
     const before = clock()
     const listed = await listOf(platform, target)
-    for await (const members of pages((after) => loadSettledMembers(db, target, after, CHUNK))) {
+    for await (const members of pages((after) => loadSwept(db, target, 'members', after, CHUNK))) {
       await recheck(
         members.filter(({ accountId }) => !listed?.has(accountId)),
         before,
       )
     }
-    for await (const gone of pages((after) => loadGoneMembers(db, target, after, CHUNK))) {
+    for await (const gone of pages((after) => loadSwept(db, target, 'gone', after, CHUNK))) {
       await recheck(
         gone.filter(({ accountId }) => listed?.has(accountId)),
         before,
@@ -85,7 +84,11 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   }
 
   async function recheck(keys: readonly MembershipKey[], before: number): Promise<void> {
-    if (keys.length > 0) await writeSync('recheckMemberships', { keys, before })
+    const steps = keys.map(({ environment, target, accountId }) => ({
+      key: { environment, target, accountId },
+      happening: { kind: 'recheck' as const, before },
+    }))
+    if (steps.length > 0) await writeSync('stepMemberships', steps)
     await turn()
   }
 

@@ -1,6 +1,6 @@
 import type { Environment } from '../provider/event.js'
 import type { Failure, MembershipKey } from '../store/membership.js'
-import type { RetryFilter } from '../store/membership-writes.js'
+import type { RetryFilter } from '../store/memberships.js'
 import type { CheckFinding, Platform } from './platform.js'
 import type { AdapterName, Target } from './target.js'
 

@@ -1,4 +1,4 @@
-import type { TargetRef } from '../store/membership-lists.js'
+import type { TargetRef } from '../store/memberships.js'
 import type { SyncedProduct } from './sync.js'
 import { type AdapterName, parseTargetKey, type Target, targetKey } from './target.js'
 

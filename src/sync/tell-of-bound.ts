@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { TargetRef } from '../store/membership-lists.js'
+import type { TargetRef } from '../store/memberships.js'
 
 /** Says once that removals from a target wait for an operator, and again only when that had ended. */
 export function createTellOfBound(log: Logger): (target: TargetRef, isHeld: boolean) => void {
