@@ -13,9 +13,9 @@ import { isSyncPaused, loadPausedAt, loadSyncSettings } from '../store/sync-stat
 import type { WriteSync } from '../store/sync-writes.js'
 import { createSync } from '../sync/create-sync.js'
 import { createOutages, type Outage } from '../sync/outages.js'
-import { createOutbound } from '../sync/outbound.js'
-import { inEach } from '../sync/retry-all.js'
-import { targetsOf } from '../sync/targets.js'
+import { createOutbound } from '../sync/outbound/outbound.js'
+import { inEach } from '../sync/sweep.js'
+import { targetsOf } from '../sync/target.js'
 import { createPlatforms } from './platforms.js'
 import type { Telegram, TelegramDeps } from './telegram.js'
 

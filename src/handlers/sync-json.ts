@@ -1,5 +1,5 @@
 import type { Outage } from '../sync/outages.js'
-import type { OutboundStatus } from '../sync/outbound.js'
+import type { OutboundStatus } from '../sync/outbound/outbound.js'
 import type { CallState, MembershipView, SyncPlan, SyncStatus } from '../sync/sync.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 

@@ -6,9 +6,8 @@ import { type Desire, membershipKey, neverDesired, next } from '../store/members
 import { loadMemberships } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
-import { groundsOf } from './absorb.js'
-import { planDesires, productsOfTargets } from './desired.js'
-import type { SyncedProduct } from './sync.js'
+import { groundsOf, planDesires, productsOfTargets } from './desired.js'
+import type { SyncedProduct } from './target.js'
 
 /** A call to a platform: somebody is made a member of a role or group, or is no member any more. */
 export interface FollowingCall {

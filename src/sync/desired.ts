@@ -1,8 +1,200 @@
+import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Desire, MembershipKey } from '../store/membership.js'
-import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
-import type { SyncedProduct } from './sync.js'
-import { ACCOUNT_FACT, type AdapterName, parseTargetKey, type Target, targetKey } from './target.js'
+import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
+import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
+import { loadCustomer } from '../store/customers.js'
+import { type Desire, type MembershipKey, membershipKey } from '../store/membership.js'
+import { loadMembershipPage, loadMembershipsOf, loadMembershipsOfAccounts } from '../store/memberships.js'
+import type { Database } from '../store/schema.js'
+import {
+  type AccountFact,
+  type LinkedAccount,
+  loadAccountsOf,
+  loadActiveProducts,
+  loadLinkedCustomers,
+  loadSyncMarks,
+  loadSyncSettings,
+  type SyncMark,
+} from '../store/sync-state.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import {
+  ACCOUNT_FACT,
+  type AdapterName,
+  parseTargetKey,
+  type SyncedProduct,
+  type Target,
+  targetKey,
+} from './target.js'
+
+/** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
+const CHUNK = 250
+
+export interface AbsorbDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  /** Asked each time, since a reload may change them. */
+  readonly products: () => readonly SyncedProduct[]
+  /** Told why memberships are to be given or taken. */
+  readonly reasons: Pick<MembershipReasons, 'set'>
+  /** Told after every chunk that some memberships are to be driven elsewhere. */
+  readonly onAbsorbed: () => void
+}
+
+/**
+ * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
+ * changes while it reads has its change or mark after what was read, and so is looked at again.
+ */
+export function createAbsorb({
+  db,
+  writeSync,
+  products,
+  reasons,
+  onAbsorbed,
+}: AbsorbDeps): () => Promise<void> {
+  /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
+  let settledFor: readonly SyncedProduct[] | null = null
+  /** Why customers are marked; after a restart in the middle of it, everybody's mark counts as a link. */
+  let markedFor: MarkKind = 'link'
+
+  /** Has everybody looked at where the mapping is another one, or the change log since a restore. */
+  async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
+    if (settledFor === mapped) return
+    const stored = await loadSyncSettings(db)
+    const targets = createHash('sha256').update(mappingText(mapped)).digest('hex')
+    const isSameLog = stored.cursor !== null && numberIn(epoch, stored.cursor) !== null
+    if (stored.targets !== targets || !isSameLog) {
+      markedFor = stored.cursor !== null && !isSameLog ? 'restore' : 'config'
+      // Before anybody is marked: what changes from here on is looked at once more.
+      const cursor = formatCursor(epoch, await latestCursor(db))
+      let after: SyncMark | null = null
+      do after = await writeSync('markLinkedCustomers', after)
+      while (after !== null)
+      await writeSync('settleSyncTargets', { targets, cursor })
+    }
+    settledFor = mapped
+  }
+
+  /** @returns whether there may be more */
+  async function absorbSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
+    const { cursor: kept } = await loadSyncSettings(db)
+    const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
+    const changed = await loadAllChanges(db, after, CHUNK)
+    const marks = await loadSyncMarks(db, CHUNK)
+    if (changed.length === 0 && marks.length === 0) {
+      markedFor = 'link'
+      return false
+    }
+    const desires: Desire[] = []
+    for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
+      const opens = productsOfTargets(mapped, environment)
+      const grounds = await groundsOf(db, environment, [...customerIds])
+      const planned = planDesires(grounds, opens)
+      desires.push(...planned)
+      // What has changed since they were read is in the grounds already, and may be the reason.
+      const since = await loadAllChanges(db, changed.at(-1)?.cursor ?? after, CHUNK)
+      await keepReasons(planned, grounds, opens, [...changed, ...since])
+    }
+    const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
+    await writeSync('saveDesires', { desires, cursor, marks })
+    if (marks.length < CHUNK) markedFor = 'link'
+    if (desires.length > 0) onAbsorbed()
+    return changed.length === CHUNK || marks.length === CHUNK
+  }
+
+  /** Before they are written down, since they may be driven at once. */
+  async function keepReasons(
+    desires: readonly Desire[],
+    grounds: Grounds,
+    opens: ProductsOfTarget,
+    changed: readonly Change[],
+  ): Promise<void> {
+    const stored = new Map(grounds.stored.map((one) => [membershipKey(one), one.desired]))
+    const turned = desires.filter((one) => stored.get(membershipKey(one)) !== one.desired)
+    const unexplained: { readonly desire: Desire; readonly productIds: readonly string[] }[] = []
+    for (const desire of turned) {
+      const opening = opens.get(desire.target)
+      const own = changed.filter(
+        ({ environment, customerId, productId, after }) =>
+          environment === desire.environment &&
+          customerId === desire.customerId &&
+          after.active === desire.desired &&
+          opening?.has(productId) === true,
+      )
+      const cause = own.at(-1)?.cause
+      if (cause === undefined) {
+        const active = grounds.activeProducts.get(desire.customerId) ?? []
+        unexplained.push({ desire, productIds: active.filter((id) => opening?.has(id) === true) })
+      } else {
+        const productIds = [...new Set(own.map(({ productId }) => productId))]
+        reasons.set(desire, desire.desired, { productIds, cause })
+      }
+    }
+    if (unexplained.length === 0) return
+    for (const { desire, productIds } of unexplained) {
+      const fact = accountOf(desire)?.fact
+      const isLinked = markedFor === 'link' && fact !== undefined
+      const customer = isLinked ? await loadCustomer(db, grounds.environment, desire.customerId) : undefined
+      const eventId = fact === undefined ? null : (customer?.facts[fact]?.by ?? null)
+      const reason: MembershipReason = { productIds, cause: { kind: markedFor, eventId } }
+      reasons.set(desire, desire.desired, reason)
+    }
+  }
+
+  return async () => {
+    const mapped = products()
+    const isMapped = mapped.some(({ targets }) => targets.length > 0)
+    // A merchant without roles and groups is charged no write; the first target has everything looked at.
+    if (!isMapped && (await loadMembershipPage(db, { limit: 1 }, [])).length === 0) return
+    const epoch = await changeLogEpoch(db)
+    await settle(mapped, epoch)
+    while (await absorbSome(mapped, epoch)) await turn()
+  }
+}
+
+function byEnvironment(customers: readonly SyncMark[]): ReadonlyMap<Environment, ReadonlySet<string>> {
+  const found = new Map<Environment, Set<string>>()
+  for (const { environment, customerId } of customers) {
+    found.set(environment, (found.get(environment) ?? new Set()).add(customerId))
+  }
+  return found
+}
+
+/** @param more accounts to look at as well, and whose they would be */
+export async function groundsOf(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+  more: readonly LinkedAccount[] = [],
+): Promise<Grounds> {
+  const own = await loadAccountsOf(db, environment, customerIds)
+  const former = await loadMembershipsOf(db, environment, customerIds)
+  const accounts = distinct([...own, ...more, ...former.flatMap((key) => accountOf(key) ?? [])])
+  if (accounts.length === 0)
+    return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
+  const idsOf = (fact: Account['fact']) =>
+    accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
+  const links = [
+    ...(await loadLinkedCustomers(db, environment, 'communityId', idsOf('communityId'))),
+    ...(await loadLinkedCustomers(db, environment, 'messengerId', idsOf('messengerId'))),
+  ]
+  const linked = [...new Set([...links, ...more].map(({ customerId }) => customerId))]
+  return {
+    environment,
+    accounts,
+    links,
+    activeProducts: await loadActiveProducts(db, environment, linked),
+    stored: await loadMembershipsOfAccounts(db, environment, [
+      ...new Set(accounts.map(({ accountId }) => accountId)),
+    ]),
+  }
+}
+
+function distinct(accounts: readonly Account[]): readonly Account[] {
+  return [...new Map(accounts.map((one) => [`${one.fact} ${one.accountId}`, one])).values()]
+}
 
 /** A platform account. */
 export type Account = Pick<LinkedAccount, 'fact' | 'accountId'>
@@ -92,4 +284,52 @@ export function mappingText(products: readonly SyncedProduct[]): string {
     targets.map((target: Target) => JSON.stringify([id, target.environment, targetKey(target)])),
   )
   return [...new Set(pairs)].sort().join('\n')
+}
+
+/**
+ * Why a membership is given or taken: what changed access, as the change log has it; or an account was linked
+ * (`link`), products and targets were mapped in another way (`config`), a restore had everybody looked at (`restore`),
+ * or a sweep found it missing (`sweep`).
+ */
+export interface MembershipReason {
+  readonly productIds: readonly string[]
+  /** `eventId`: null where no event caused it, or it is not known. */
+  readonly cause: {
+    readonly kind: Change['cause']['kind'] | MarkKind | 'sweep'
+    readonly eventId: string | null
+  }
+}
+
+/** Why a customer is looked at whose access has not changed. */
+export type MarkKind = 'link' | 'config' | 'restore'
+
+/** Bounds memory in a long outage: for what is older, the change log is asked. */
+const MOST = 20_000
+
+/** Remembers why memberships were last desired, or not, until that is done. */
+export interface MembershipReasons {
+  set(key: MembershipKey, desired: boolean, reason: MembershipReason): void
+  /** Null: not known, since it was worked out before the start, or long ago. */
+  take(key: MembershipKey, desired: boolean): MembershipReason | null
+}
+
+export function createMembershipReasons(): MembershipReasons {
+  const reasons = new Map<string, { readonly desired: boolean; readonly reason: MembershipReason }>()
+  return {
+    set(key, desired, reason) {
+      const name = membershipKey(key)
+      // At the end, so that the oldest goes first.
+      reasons.delete(name)
+      reasons.set(name, { desired, reason })
+      const [oldest] = reasons.keys()
+      if (reasons.size > MOST && oldest !== undefined) reasons.delete(oldest)
+    },
+    take(key, desired) {
+      const name = membershipKey(key)
+      const known = reasons.get(name)
+      if (known?.desired !== desired) return null
+      reasons.delete(name)
+      return known.reason
+    },
+  }
 }

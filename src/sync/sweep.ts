@@ -1,15 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import type { Environment } from '../provider/event.js'
+import { ENVIRONMENTS } from '../store/environments.js'
 import type { MembershipKey } from '../store/membership.js'
-import { loadSwept } from '../store/memberships.js'
+import { loadSwept, type RetryFilter } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import type { Gate } from './gate.js'
-import type { Platform } from './platform.js'
-import { ActionRequiredError, isOutage, RetryableError } from './platform-errors.js'
-import { retryAll } from './retry-all.js'
-import type { SyncTarget } from './targets.js'
+import type { Gate } from './limits.js'
+import { ActionRequiredError, isOutage, type Platform, RetryableError } from './platform.js'
+import type { SyncTarget } from './target.js'
 
 /** How many memberships are compared at once. */
 const CHUNK = 250
@@ -123,4 +123,21 @@ async function* pages(
     yield page
     after = page.at(-1)?.accountId ?? after
   } while (page.length === CHUNK)
+}
+
+/** The same filter for each of these environments that it means; left out: both. */
+export function inEach(
+  filter: RetryFilter,
+  environments: readonly Environment[] = ENVIRONMENTS,
+): readonly RetryFilter[] {
+  return environments
+    .filter((environment) => (filter.environment ?? environment) === environment)
+    .map((environment) => ({ ...filter, environment }))
+}
+
+/** Makes due now, a stretch at a time, all that a filter means; each once, should it fail again meanwhile. */
+export async function retryAll(writeSync: WriteSync, filter: RetryFilter): Promise<void> {
+  let after: MembershipKey | null = null
+  do after = await writeSync('retryMemberships', { filter, after })
+  while (after !== null)
 }

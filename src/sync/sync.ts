@@ -2,7 +2,7 @@ import type { Environment } from '../provider/event.js'
 import type { Failure, MembershipKey } from '../store/membership.js'
 import type { RetryFilter } from '../store/memberships.js'
 import type { CheckFinding, Platform } from './platform.js'
-import type { AdapterName, Target } from './target.js'
+import type { AdapterName, SyncedProduct, Target } from './target.js'
 
 export type { Failure, MembershipKey, RetryFilter }
 
@@ -44,11 +44,6 @@ export interface Sync {
   reload(products: readonly SyncedProduct[], platforms: readonly Platform[]): void
   /** Begins no call any more, and waits a few seconds for those under way. */
   stop(): Promise<void>
-}
-
-export interface SyncedProduct {
-  readonly id: string
-  readonly targets: readonly Target[]
 }
 
 /**
