@@ -15,6 +15,7 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
         .addColumn('state', text, (column) => column.notNull())
         .addColumn('desired', integer, (column) => column.notNull())
         .addColumn('desired_since', integer, (column) => column.notNull())
+        .addColumn('reason', text)
         .addColumn('applied', text, (column) => column.notNull())
         .addColumn('applied_at', integer)
         .addColumn('given', integer, (column) => column.notNull())

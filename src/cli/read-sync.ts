@@ -1,8 +1,12 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
-import { planJson, type SyncPlanJson, type SyncStatusJson } from '../handlers/sync-json.js'
-import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
-import { syncStateJson } from '../handlers/sync-status.js'
+import { requireTargets } from '../handlers/sync.js'
+import {
+  type SyncPlanJson,
+  type SyncState,
+  type SyncStatusJson,
+  syncStateJson,
+} from '../handlers/sync-json.js'
 import type { Environment } from '../provider/event.js'
 import { findOpenFailure, loadTargetRefs } from '../store/memberships.js'
 import { countMessages, findOpenMessageFailure } from '../store/messages.js'
@@ -81,9 +85,7 @@ export function readSyncPlan(
 ): Promise<SyncPlanJson> {
   return readStore(config, async (db) => {
     const { paused } = await loadSyncSettings(db)
-    return planJson(
-      await readPlan(db, { ...(await requiredContext(db, config, now(), environment)), paused }),
-    )
+    return readPlan(db, { ...(await requiredContext(db, config, now(), environment)), paused })
   })
 }
 

@@ -2,8 +2,9 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/types.js'
+import type { SyncQuestions } from '../handlers/sync.js'
+import type { SyncState } from '../handlers/sync-json.js'
 import { addSyncMetrics } from '../handlers/sync-metrics.js'
-import type { SyncQuestions, SyncState } from '../handlers/sync-questions.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
 import { countUnderWay, loadTargetRefs } from '../store/memberships.js'
@@ -79,7 +80,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     products: current.products,
     platforms: (await platforms.prepare(current.sync))(),
     removals: () => current.sync.removals,
-    onDriven: ({ adapter }, result) => metrics.driven(adapter, result),
+    onAttempt: ({ adapter }, result) => metrics.driven(adapter, result),
     outages,
     clock,
     random,

@@ -1,4 +1,4 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { Kysely, Selectable, Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
@@ -77,45 +77,6 @@ export async function loadAllChanges(
     .limit(limit)
     .execute()
   return rows.map(changeOf)
-}
-
-/** The log has no index by customer: this many of its newest rows are looked through. */
-const LOOKED_THROUGH = 10_000
-
-/** The newest change of a customer's access to one of these products, of those made between two instants. */
-export async function findRecentChange(
-  db: Kysely<Database>,
-  {
-    environment,
-    customerId,
-    productIds,
-    active,
-    from,
-    to,
-  }: {
-    readonly environment: Environment
-    readonly customerId: string
-    readonly productIds: readonly string[]
-    /** What they were given, or lost. */
-    readonly active: boolean
-    /** Epoch milliseconds, as `to`. */
-    readonly from: number
-    readonly to: number
-  },
-): Promise<Change | null> {
-  if (productIds.length === 0) return null
-  const rows = await db
-    .selectFrom('changes')
-    .selectAll()
-    .where('cursor', '>', sql<number>`(select max(cursor) from changes) - ${LOOKED_THROUGH}`)
-    .where('at', '>=', from)
-    .where('at', '<=', to)
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .where('product_id', 'in', productIds)
-    .orderBy('cursor', 'desc')
-    .execute()
-  return rows.map(changeOf).find(({ after }) => after.active === active) ?? null
 }
 
 /** The newest change of all environments; 0 before the first. */

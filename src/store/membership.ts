@@ -1,4 +1,5 @@
 import type { Environment } from '../provider/event.js'
+import type { Change } from './changes.js'
 import type { MembershipsTable } from './sync-schema.js'
 
 export interface MembershipKey {
@@ -39,6 +40,8 @@ export interface Membership extends MembershipKey {
   readonly state: StoredState
   readonly desired: boolean
   readonly desiredSince: number
+  /** Why it is desired, or no more; null: it never was. */
+  readonly reason: MembershipReason | null
   readonly applied: MembershipsTable['applied']
   readonly appliedAt: number | null
   readonly given: boolean
@@ -55,10 +58,28 @@ export function membershipKey({ environment, target, accountId }: MembershipKey)
   return JSON.stringify([environment, target, accountId])
 }
 
+/**
+ * Why a membership is to be given or removed: what changed access, as the change log has it; or an account was linked
+ * (`link`), products and targets were mapped in another way (`config`), or a restore had everybody looked at (`restore`).
+ */
+export interface MembershipReason {
+  readonly productIds: readonly string[]
+  /** `eventId`: null where no event caused it, or it is not known. */
+  readonly cause: {
+    readonly kind: Change['cause']['kind'] | 'link' | 'config' | 'restore'
+    readonly eventId: string | null
+  }
+}
+
 /** What is desired of one account, as access and links say. */
 export interface Desire extends MembershipKey {
   readonly customerId: string
   readonly desired: boolean
+}
+
+/** The same, and where it is not what was desired before, why. */
+export interface NewDesire extends Desire {
+  readonly reason: MembershipReason | null
 }
 
 export function neverDesired(
@@ -73,6 +94,7 @@ export function neverDesired(
     state: 'settled',
     desired: false,
     desiredSince: now,
+    reason: null,
     applied: 'unknown',
     appliedAt: null,
     given: false,
@@ -101,7 +123,7 @@ export interface Failed {
 
 export type Happening =
   /** What access and links say now. */
-  | { readonly kind: 'desired'; readonly desired: boolean; readonly customerId: string }
+  | ({ readonly kind: 'desired' } & Pick<Membership, 'desired' | 'customerId' | 'reason'>)
   /** A call begins. It may have any outcome, should no answer come: `given` and `unknown` are on disk before it. */
   | { readonly kind: 'begin'; readonly action: 'give' | 'take' }
   /** The platform said that it is a member already, or a call of ours has made it one or removed it. */
@@ -194,13 +216,13 @@ function restarted(membership: Membership, now: number): Membership {
 
 function turned(
   membership: Membership,
-  { desired, customerId }: Pick<Membership, 'desired' | 'customerId'>,
+  { desired, customerId, reason }: Pick<Membership, 'desired' | 'customerId' | 'reason'>,
   now: number,
 ): Membership {
   if (membership.desired === desired) return { ...membership, customerId }
   // Nobody was given what is absent now: whoever makes it a member next, it was not given before.
   const given = membership.given && !(desired && membership.applied === 'absent')
-  const changed = { ...membership, customerId, desired, desiredSince: now, given, confirmed: false }
+  const changed = { ...membership, customerId, desired, desiredSince: now, reason, given, confirmed: false }
   const later = restarted(changed, now)
   // A limit that the platform has set outlasts a change of mind.
   const notBefore = Math.max(now, membership.nextAttemptAt ?? now)

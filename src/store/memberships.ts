@@ -2,12 +2,13 @@ import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } 
 import type { Environment } from '../provider/event.js'
 import { bulkStatement, bulkUpsert } from './bulk.js'
 import {
-  type Desire,
   type Failure,
   type Happening,
   type Membership,
   type MembershipKey,
+  type MembershipReason,
   membershipKey,
+  type NewDesire,
   neverDesired,
   next,
   SHOWN_AS,
@@ -265,7 +266,7 @@ export async function countStates(
 
 export interface Desired {
   /** Each membership at most once. */
-  readonly desires: readonly Desire[]
+  readonly desires: readonly NewDesire[]
   /** Up to here the change log is in them, as `formatCursor` writes it. */
   readonly cursor: string
   readonly marks: readonly ReadSyncMark[]
@@ -416,6 +417,7 @@ const upsert = bulkUpsert(
     'state',
     'desired',
     'desired_since',
+    'reason',
     'applied',
     'applied_at',
     'given',
@@ -461,6 +463,7 @@ function membershipOf(row: Selectable<MembershipsTable>): Membership {
     state: row.state,
     desired: row.desired === 1,
     desiredSince: row.desired_since,
+    reason: row.reason === null ? null : (JSON.parse(row.reason) as MembershipReason),
     applied: row.applied,
     appliedAt: row.applied_at,
     given: row.given === 1,
@@ -481,6 +484,7 @@ function toRow(membership: Membership): Selectable<MembershipsTable> {
     state: membership.state,
     desired: membership.desired ? 1 : 0,
     desired_since: membership.desiredSince,
+    reason: membership.reason && JSON.stringify(membership.reason),
     applied: membership.applied,
     applied_at: membership.appliedAt,
     given: membership.given ? 1 : 0,

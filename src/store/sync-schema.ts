@@ -19,6 +19,8 @@ export interface MembershipsTable {
   state: 'settled' | 'due' | 'retrying' | 'recheck' | 'waiting' | 'parked' | 'gone'
   desired: number
   desired_since: number
+  /** JSON: why it is desired, or no more. */
+  reason: string | null
   /** What the platform was last known to say; `unknown` too while a call is under way, and of what is `gone`. */
   applied: 'unknown' | 'member' | 'absent'
   /** Null while that is unknown, unless it asked to become a member and was let in. */

@@ -84,7 +84,7 @@ async function callsFor(db: Kysely<Database>, desires: readonly Desire[]): Promi
   return desires.flatMap((desire) => {
     const { environment, target, accountId, customerId, desired } = desire
     const membership = memberships.get(membershipKey(desire)) ?? neverDesired(desire, 0)
-    const after = next(membership, { kind: 'desired', desired, customerId }, 0)
+    const after = next(membership, { kind: 'desired', desired, customerId, reason: null }, 0)
     if (after?.state !== 'due' && after?.state !== 'retrying') return []
     return [{ environment, target, accountId, customerId, action: desired ? 'give' : 'take' }]
   })

@@ -5,7 +5,7 @@ import type { Environment } from '../provider/event.js'
 import { changeLogEpoch, formatCursor, numberIn } from '../store/change-cursor.js'
 import { type Change, latestCursor, loadAllChanges } from '../store/changes.js'
 import { loadCustomer } from '../store/customers.js'
-import { type Desire, type MembershipKey, membershipKey } from '../store/membership.js'
+import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { loadMembershipPage, loadMembershipsOf, loadMembershipsOfAccounts } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import {
@@ -31,33 +31,30 @@ import {
 /** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
 const CHUNK = 250
 
-export interface AbsorbDeps {
+export interface UpdateDesiredDeps {
   /** Reads. */
   readonly db: Kysely<Database>
   readonly writeSync: WriteSync
   /** Asked each time, since a reload may change them. */
   readonly products: () => readonly SyncedProduct[]
-  /** Told why memberships are to be given or taken. */
-  readonly reasons: Pick<MembershipReasons, 'set'>
-  /** Told after every chunk that some memberships are to be driven elsewhere. */
-  readonly onAbsorbed: () => void
+  /** Called after every chunk that has changed something. */
+  readonly onUpdated: () => void
 }
 
 /**
  * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
  * changes while it reads has its change or mark after what was read, and so is looked at again.
  */
-export function createAbsorb({
+export function createUpdateDesired({
   db,
   writeSync,
   products,
-  reasons,
-  onAbsorbed,
-}: AbsorbDeps): () => Promise<void> {
+  onUpdated,
+}: UpdateDesiredDeps): () => Promise<void> {
   /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
   let settledFor: readonly SyncedProduct[] | null = null
   /** Why customers are marked; after a restart in the middle of it, everybody's mark counts as a link. */
-  let markedFor: MarkKind = 'link'
+  let markedFor: 'link' | 'config' | 'restore' = 'link'
 
   /** Has everybody looked at where the mapping is another one, or the change log since a restore. */
   async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
@@ -78,7 +75,7 @@ export function createAbsorb({
   }
 
   /** @returns whether there may be more */
-  async function absorbSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
+  async function updateSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
     const { cursor: kept } = await loadSyncSettings(db)
     const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
     const changed = await loadAllChanges(db, after, CHUNK)
@@ -87,60 +84,47 @@ export function createAbsorb({
       markedFor = 'link'
       return false
     }
-    const desires: Desire[] = []
+    const desires: NewDesire[] = []
     for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
       const opens = productsOfTargets(mapped, environment)
       const grounds = await groundsOf(db, environment, [...customerIds])
-      const planned = planDesires(grounds, opens)
-      desires.push(...planned)
       // What has changed since they were read is in the grounds already, and may be the reason.
       const since = await loadAllChanges(db, changed.at(-1)?.cursor ?? after, CHUNK)
-      await keepReasons(planned, grounds, opens, [...changed, ...since])
+      for (const desire of planDesires(grounds, opens)) {
+        const reason = await reasonOf(desire, grounds, opens, [...changed, ...since])
+        desires.push({ ...desire, reason })
+      }
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
     await writeSync('saveDesires', { desires, cursor, marks })
     if (marks.length < CHUNK) markedFor = 'link'
-    if (desires.length > 0) onAbsorbed()
+    if (desires.length > 0) onUpdated()
     return changed.length === CHUNK || marks.length === CHUNK
   }
 
-  /** Before they are written down, since they may be driven at once. */
-  async function keepReasons(
-    desires: readonly Desire[],
-    grounds: Grounds,
+  async function reasonOf(
+    desire: Desire,
+    { environment, activeProducts }: Grounds,
     opens: ProductsOfTarget,
     changed: readonly Change[],
-  ): Promise<void> {
-    const stored = new Map(grounds.stored.map((one) => [membershipKey(one), one.desired]))
-    const turned = desires.filter((one) => stored.get(membershipKey(one)) !== one.desired)
-    const unexplained: { readonly desire: Desire; readonly productIds: readonly string[] }[] = []
-    for (const desire of turned) {
-      const opening = opens.get(desire.target)
-      const own = changed.filter(
-        ({ environment, customerId, productId, after }) =>
-          environment === desire.environment &&
-          customerId === desire.customerId &&
-          after.active === desire.desired &&
-          opening?.has(productId) === true,
-      )
-      const cause = own.at(-1)?.cause
-      if (cause === undefined) {
-        const active = grounds.activeProducts.get(desire.customerId) ?? []
-        unexplained.push({ desire, productIds: active.filter((id) => opening?.has(id) === true) })
-      } else {
-        const productIds = [...new Set(own.map(({ productId }) => productId))]
-        reasons.set(desire, desire.desired, { productIds, cause })
-      }
-    }
-    if (unexplained.length === 0) return
-    for (const { desire, productIds } of unexplained) {
-      const fact = accountOf(desire)?.fact
-      const isLinked = markedFor === 'link' && fact !== undefined
-      const customer = isLinked ? await loadCustomer(db, grounds.environment, desire.customerId) : undefined
-      const eventId = fact === undefined ? null : (customer?.facts[fact]?.by ?? null)
-      const reason: MembershipReason = { productIds, cause: { kind: markedFor, eventId } }
-      reasons.set(desire, desire.desired, reason)
-    }
+  ): Promise<MembershipReason> {
+    const { customerId, desired, target } = desire
+    const opening = opens.get(target) ?? new Set()
+    const own = changed.filter(
+      (one) =>
+        one.environment === environment &&
+        one.customerId === customerId &&
+        one.after.active === desired &&
+        opening.has(one.productId),
+    )
+    const cause = own.at(-1)?.cause
+    if (cause !== undefined) return { productIds: [...new Set(own.map(({ productId }) => productId))], cause }
+    const productIds = (activeProducts.get(customerId) ?? []).filter((id) => opening.has(id))
+    const fact = accountOf(desire)?.fact
+    const isLinked = markedFor === 'link' && fact !== undefined
+    const customer = isLinked ? await loadCustomer(db, environment, customerId) : undefined
+    const eventId = fact === undefined ? null : (customer?.facts[fact]?.by ?? null)
+    return { productIds, cause: { kind: markedFor, eventId } }
   }
 
   return async () => {
@@ -150,7 +134,7 @@ export function createAbsorb({
     if (!isMapped && (await loadMembershipPage(db, { limit: 1 }, [])).length === 0) return
     const epoch = await changeLogEpoch(db)
     await settle(mapped, epoch)
-    while (await absorbSome(mapped, epoch)) await turn()
+    while (await updateSome(mapped, epoch)) await turn()
   }
 }
 
@@ -284,52 +268,4 @@ export function mappingText(products: readonly SyncedProduct[]): string {
     targets.map((target: Target) => JSON.stringify([id, target.environment, targetKey(target)])),
   )
   return [...new Set(pairs)].sort().join('\n')
-}
-
-/**
- * Why a membership is given or taken: what changed access, as the change log has it; or an account was linked
- * (`link`), products and targets were mapped in another way (`config`), a restore had everybody looked at (`restore`),
- * or a sweep found it missing (`sweep`).
- */
-export interface MembershipReason {
-  readonly productIds: readonly string[]
-  /** `eventId`: null where no event caused it, or it is not known. */
-  readonly cause: {
-    readonly kind: Change['cause']['kind'] | MarkKind | 'sweep'
-    readonly eventId: string | null
-  }
-}
-
-/** Why a customer is looked at whose access has not changed. */
-export type MarkKind = 'link' | 'config' | 'restore'
-
-/** Bounds memory in a long outage: for what is older, the change log is asked. */
-const MOST = 20_000
-
-/** Remembers why memberships were last desired, or not, until that is done. */
-export interface MembershipReasons {
-  set(key: MembershipKey, desired: boolean, reason: MembershipReason): void
-  /** Null: not known, since it was worked out before the start, or long ago. */
-  take(key: MembershipKey, desired: boolean): MembershipReason | null
-}
-
-export function createMembershipReasons(): MembershipReasons {
-  const reasons = new Map<string, { readonly desired: boolean; readonly reason: MembershipReason }>()
-  return {
-    set(key, desired, reason) {
-      const name = membershipKey(key)
-      // At the end, so that the oldest goes first.
-      reasons.delete(name)
-      reasons.set(name, { desired, reason })
-      const [oldest] = reasons.keys()
-      if (reasons.size > MOST && oldest !== undefined) reasons.delete(oldest)
-    },
-    take(key, desired) {
-      const name = membershipKey(key)
-      const known = reasons.get(name)
-      if (known?.desired !== desired) return null
-      reasons.delete(name)
-      return known.reason
-    },
-  }
 }

@@ -9,7 +9,7 @@ const AFTER_FAILURE_MS = 5_000
 /** However near the next thing to do is. */
 const LEAST_MS = 20
 
-export interface PulseDeps {
+export interface LoopDeps {
   /** Takes in what has changed. */
   readonly look: () => Promise<void>
   /** Works off what is due. */
@@ -22,16 +22,16 @@ export interface PulseDeps {
 }
 
 /** Makes work happen in the background: when somebody asks for it, when something comes due, and now and then. */
-export interface Pulse {
+export interface Loop {
   /** Looks and works soon; asked often, not more often than it must. */
   wake(): void
   /** Works now, beside a look that may be under way. */
-  beat(): void
+  workNow(): void
   /** Begins nothing any more, and waits so many milliseconds at most for what is under way. */
   stop(withinMs: number): Promise<void>
 }
 
-export function createPulse({ look, work, nextAt, clock, log }: PulseDeps): Pulse {
+export function createLoop({ look, work, nextAt, clock, log }: LoopDeps): Loop {
   let waking: NodeJS.Timeout | null = null
   let timer: NodeJS.Timeout | null = null
   let isStopping = false
@@ -70,7 +70,7 @@ export function createPulse({ look, work, nextAt, clock, log }: PulseDeps): Puls
         begin(lookAndWork)
       }, WAKE_MS)
     },
-    beat: () => begin(workOnly),
+    workNow: () => begin(workOnly),
     async stop(withinMs) {
       isStopping = true
       for (const pending of [waking, timer]) if (pending !== null) clearTimeout(pending)
@@ -91,7 +91,7 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let last: Promise<void> = Promise.resolve()
 
   async function runAfter(before: Promise<void>): Promise<void> {
-    // Whoever asked for that one is told how it ended.
+    // Its own callers learn how that one ended.
     await before.catch(() => {})
     next = null
     await work()
@@ -107,31 +107,20 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
 }
 
 /**
- * Writes items one lot at a time: what comes while a write is under way goes together into the next one. Resolves, or
+ * Writes items in batches: what comes while a write is under way goes together into the next one. Resolves, or
  * rejects, as the write does that the item went into.
  */
-export function createGathering<Item>(
+export function inBatches<Item>(
   write: (items: readonly Item[]) => Promise<void>,
 ): (item: Item) => Promise<void> {
   let waiting: Item[] = []
-  let next: Promise<void> | null = null
-  let last: Promise<void> = Promise.resolve()
-
-  async function writeAfter(before: Promise<void>): Promise<void> {
-    // Whoever waits for that one is told how it ended.
-    await before.catch(() => {})
+  const writeWaiting = oneAtATime(() => {
     const items = waiting
     waiting = []
-    next = null
-    await write(items)
-  }
-
+    return write(items)
+  })
   return (item) => {
     waiting.push(item)
-    if (next === null) {
-      next = writeAfter(last)
-      last = next
-    }
-    return next
+    return writeWaiting()
   }
 }

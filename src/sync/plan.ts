@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import { compareText } from '../entitlements/order.js'
 import { type Membership, type MembershipKey, SHOWN_AS } from '../store/membership.js'
 import {
@@ -149,32 +148,13 @@ export async function readMemberships(
 }
 
 /** @param isHeld whether removals from its target wait for an operator */
-export function viewMembership(
-  { nextAttemptAt, mayHeal, confirmed, state, error, ...membership }: Membership,
-  isHeld: boolean,
-): MembershipView {
-  const isOpenRemoval = !membership.desired && !confirmed && (state === 'due' || state === 'retrying')
+function viewMembership(membership: Membership, isHeld: boolean): MembershipView {
+  const { mayHeal, confirmed, reason, error, ...shown } = membership
+  const isOpenRemoval = !shown.desired && !confirmed && (shown.state === 'due' || shown.state === 'retrying')
   return {
-    ...membership,
-    state: isHeld && isOpenRemoval ? 'unconfirmed' : SHOWN_AS[state],
-    nextAttemptAt,
-    parked: state === 'waiting' || state === 'parked' ? error : null,
+    ...shown,
+    state: isHeld && isOpenRemoval ? 'unconfirmed' : SHOWN_AS[shown.state],
+    parked: shown.state === 'waiting' || shown.state === 'parked' ? error : null,
     lastError: error,
-  }
-}
-
-/** Says once that removals from a target wait for an operator, and again only when that had ended. */
-export function createTellOfBound(log: Logger): (target: TargetRef, isHeld: boolean) => void {
-  const held = new Set<string>()
-  return ({ environment, target }, isHeld) => {
-    const name = `${environment} ${target}`
-    if (!isHeld) held.delete(name)
-    else if (!held.has(name)) {
-      held.add(name)
-      log.warn(
-        { environment, target },
-        'more removals than the bound allows wait for an operator: see `latchkey sync plan`',
-      )
-    }
   }
 }

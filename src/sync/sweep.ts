@@ -48,7 +48,8 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
       const platform = platformOf(target)
       const scope = { platform: target.adapter, target: target.target }
       if (platform === null || !mayCall() || gate.passage(scope, clock()) !== 'open') continue
-      await retryHealing(target)
+      // What waits for something that may come by itself, such as somebody joining.
+      await retryAll(writeSync, { environment: target.environment, target: target.target, mayHeal: true })
       try {
         await compare(target, platform)
       } catch (error) {
@@ -67,29 +68,27 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   }
 
   async function compare(target: SyncTarget, platform: Platform): Promise<void> {
-    const before = clock()
+    const happening = { kind: 'recheck', before: clock() } as const
     const listed = await listOf(platform, target)
-    for await (const members of pages((after) => loadSwept(db, target, 'members', after, CHUNK))) {
-      await recheck(
-        members.filter(({ accountId }) => !listed?.has(accountId)),
-        before,
-      )
+    for (const which of ['members', 'gone'] as const) {
+      let page: readonly MembershipKey[]
+      let after = ''
+      do {
+        page = await loadSwept(db, target, which, after, CHUNK)
+        after = page.at(-1)?.accountId ?? after
+        // A member who is not listed, or somebody who is back.
+        const differ = page.filter(
+          ({ accountId }) => (listed?.has(accountId) ?? false) === (which === 'gone'),
+        )
+        const { environment, target: name } = target
+        const steps = differ.map(({ accountId }) => ({
+          key: { environment, target: name, accountId },
+          happening,
+        }))
+        if (steps.length > 0) await writeSync('stepMemberships', steps)
+        await turn()
+      } while (page.length === CHUNK)
     }
-    for await (const gone of pages((after) => loadSwept(db, target, 'gone', after, CHUNK))) {
-      await recheck(
-        gone.filter(({ accountId }) => listed?.has(accountId)),
-        before,
-      )
-    }
-  }
-
-  async function recheck(keys: readonly MembershipKey[], before: number): Promise<void> {
-    const steps = keys.map(({ environment, target, accountId }) => ({
-      key: { environment, target, accountId },
-      happening: { kind: 'recheck' as const, before },
-    }))
-    if (steps.length > 0) await writeSync('stepMemberships', steps)
-    await turn()
   }
 
   /** Null where the platform lists nobody: each is to be asked about. */
@@ -100,29 +99,11 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
     return listed
   }
 
-  /** What waits for something that may come by itself, such as somebody joining. */
-  async function retryHealing({ environment, target }: SyncTarget): Promise<void> {
-    await retryAll(writeSync, { environment, target, mayHeal: true })
-  }
-
   async function forget({ environment, target }: SyncTarget): Promise<void> {
     const now = clock()
     const over = { environment, target, before: now - KEPT_MS, goneBefore: now - GONE_KEPT_MS }
     while (await writeSync('forgetMemberships', over)) await turn()
   }
-}
-
-/** Reads keys a chunk at a time, each from after the last one of the chunk before. */
-async function* pages(
-  load: (after: string) => Promise<readonly MembershipKey[]>,
-): AsyncGenerator<readonly MembershipKey[], void, undefined> {
-  let page: readonly MembershipKey[]
-  let after = ''
-  do {
-    page = await load(after)
-    yield page
-    after = page.at(-1)?.accountId ?? after
-  } while (page.length === CHUNK)
 }
 
 /** The same filter for each of these environments that it means; left out: both. */

@@ -19,7 +19,7 @@ async function membership() {
       .execute((trx) =>
         saveDesires(
           trx,
-          { desires: [{ ...KEY, customerId: 'cus_1', desired }], cursor: '0.1', marks: [] },
+          { desires: [{ ...KEY, customerId: 'cus_1', desired, reason: null }], cursor: '0.1', marks: [] },
           now,
         ),
       )

@@ -7,7 +7,7 @@ import {
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { loadAccount } from '../../src/store/account.js'
-import { findRecentChange, latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
+import { latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
   findCustomersByReferences,
@@ -119,18 +119,6 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadAllChanges(db, 5, 10)],
-    [
-      'the newest change of a product',
-      (db) =>
-        findRecentChange(db, {
-          environment: 'live',
-          customerId: 'cus_1',
-          productIds: ['pro_1', 'pro_2'],
-          active: true,
-          from: NOON - 1_000,
-          to: NOON,
-        }),
-    ],
     ['accounts of customers', (db) => loadAccountsOf(db, 'live', ['cus_1', 'cus_2'])],
     ['customers of community accounts', (db) => loadLinkedCustomers(db, 'live', 'communityId', ['1', '2'])],
     ['customers of messenger accounts', (db) => loadLinkedCustomers(db, 'live', 'messengerId', ['1', '2'])],

@@ -13,18 +13,10 @@ import {
 } from '../../store/messages.js'
 import type { Database } from '../../store/schema.js'
 import type { WriteSync } from '../../store/sync-writes.js'
-import { createGathering, createPulse } from '../loop.js'
+import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
 import type { RetryFilter } from '../sync.js'
-import {
-  type Answer,
-  judgeAnswer,
-  messageBody,
-  messageId,
-  originOf,
-  postMessage,
-  type WebhookAddress,
-} from './message.js'
+import { judgeAnswer, messageBody, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
 
 /** Stands among the targets of a retry for the outbound webhook. */
 const OUTBOUND_TARGET = 'webhook'
@@ -32,6 +24,8 @@ const OUTBOUND_TARGET = 'webhook'
 /** How many are under way at once, each of another customer. */
 const CONCURRENCY = 8
 const AFTER_FAILURE_MS = 5_000
+/** Bounds how long one transaction keeps arriving deliveries waiting. */
+const MAX_PER_TRANSACTION = 500
 /** What is under way at the end is waited for; a receiver that hangs is not. */
 const STOP_WITHIN_MS = 3_000
 
@@ -72,21 +66,35 @@ export interface OutboundDeps {
 }
 
 /** Resolves once its place in the change log is kept: what changes from then on is told. */
-export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
-  const { db, writeSync, address, isPaused, clock, log } = deps
-  const queueNew = createOutboundQueue({ db, writeSync })
+export async function createOutbound({
+  db,
+  writeSync,
+  address,
+  isPaused,
+  clock,
+  random,
+  reach,
+  log,
+}: OutboundDeps): Promise<Outbound> {
   const stopping = new AbortController()
-  const send = createSendMessage({ ...deps, signal: stopping.signal })
+  const settle = inBatches<MessageOutcome>((outcomes) => writeSync('settleMessages', outcomes))
   const underWay = new Map<number, Promise<void>>()
-  const pulse = createPulse({ look: queue, work: sendDue, nextAt, clock, log })
+  const loop = createLoop({ look: queue, work: sendDue, nextAt, clock, log })
   let isStopping = false
+  /** Until when the receiver asked to be sent nothing. */
   let closedUntil = 0
+  let queuedUpTo: number | null = null
 
+  /** Queues what was appended to the change log since; costs one small read where there is nothing. */
   async function queue(): Promise<void> {
     const to = address()
     if (to === null) return
-    const queued = await queueNew(to.environments)
-    if (queued !== 'kept') log.info({ origin: originOf(to) }, BEGUN[queued])
+    const { environments } = to
+    while (queuedUpTo === null || (await latestCursor(db)) > queuedUpTo) {
+      const { upTo, from } = await writeSync('queueMessages', { environments, limit: MAX_PER_TRANSACTION })
+      queuedUpTo = upTo
+      if (from !== 'kept') log.info({ origin: originOf(to) }, BEGUN[from])
+    }
   }
 
   /** Begins what may be begun now; the end of each looks for the next. */
@@ -104,9 +112,6 @@ export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
   function begin(to: WebhookAddress, message: Message): void {
     const { cursor } = message.change
     const sent = send(to, message)
-      .then((until) => {
-        closedUntil = Math.max(closedUntil, until ?? 0)
-      })
       .catch((error: unknown) => {
         // It is sent again, under the same id.
         closedUntil = clock() + AFTER_FAILURE_MS
@@ -114,9 +119,41 @@ export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
       })
       .finally(() => {
         underWay.delete(cursor)
-        pulse.beat()
+        loop.workNow()
       })
     underWay.set(cursor, sent)
+  }
+
+  /** Makes one attempt, and resolves once what became of it is written down. */
+  async function send(to: WebhookAddress, message: Message): Promise<void> {
+    const { cursor, environment, customerId } = message.change
+    const sent = { id: messageId(message), body: messageBody(message) }
+    const answer = await postMessage(to, sent, clock(), stopping.signal).catch((error: unknown) => {
+      // Nothing is known of it, and so it stays as it was.
+      if (stopping.signal.aborted) return null
+      throw error
+    })
+    if (answer === null) return
+    const verdict = judgeAnswer(answer, message, clock(), random())
+    await settle({ cursor, environment, customerId, result: verdict.result })
+    logAttempt(to, message, verdict.result)
+    closedUntil = Math.max(closedUntil, verdict.closedUntil ?? 0)
+  }
+
+  function logAttempt(to: WebhookAddress, message: Message, result: MessageOutcome['result']): void {
+    const { environment, customerId, productId, cause } = message.change
+    const fields = { origin: originOf(to), id: messageId(message), environment, customerId, productId, cause }
+    if (result.kind === 'delivered') log.debug(fields, 'webhook delivered')
+    else if (result.kind === 'parked') {
+      log.error(
+        { ...fields, reason: result.reason, why: result.error },
+        'webhook parked, and not sent again: see `latchkey sync status`',
+      )
+    } else log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
+    // Gone is an answer to this message; anything else may meet every message.
+    if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone'))
+      reach.answered()
+    else reach.failed(result.error)
   }
 
   /** What is due and not under way waits for the end of something that is. */
@@ -129,9 +166,9 @@ export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
   await queue().catch((error: unknown) => {
     log.error({ err: error }, 'could not look what the outbound webhook has to tell: it is tried again')
   })
-  pulse.wake()
+  loop.wake()
   return {
-    wake: pulse.wake,
+    wake: loop.wake,
     async status(environments) {
       const to = address()
       if (to === null) return null
@@ -142,13 +179,13 @@ export async function createOutbound(deps: OutboundDeps): Promise<Outbound> {
       if ((target !== undefined && target !== OUTBOUND_TARGET) || state === 'waiting') return 0
       const count = await writeSync('retryMessages', { ...which, ...(state !== undefined && { state }) })
       closedUntil = 0
-      pulse.beat()
+      loop.workNow()
       return count
     },
     async stop() {
       isStopping = true
       const giveUp = setTimeout(() => stopping.abort(), STOP_WITHIN_MS)
-      await pulse.stop(STOP_WITHIN_MS)
+      await loop.stop(STOP_WITHIN_MS)
       await Promise.all(underWay.values())
       clearTimeout(giveUp)
     },
@@ -159,95 +196,4 @@ const BEGUN: Readonly<Record<Exclude<QueuedMessages['from'], 'kept'>, string>> =
   begun: 'the outbound webhook tells what changes from now on',
   restored:
     'the change log is another one since a restore: the outbound webhook tells what changes from now on',
-}
-
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
-const MAX_PER_TRANSACTION = 500
-
-export interface OutboundQueueDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
-}
-
-/** Queues what was appended to the change log since the last time; costs one small read where there is nothing. */
-export function createOutboundQueue({ db, writeSync }: OutboundQueueDeps) {
-  let upTo: number | null = null
-
-  return async (environments: readonly Environment[]): Promise<QueuedMessages['from']> => {
-    let from: QueuedMessages['from'] = 'kept'
-    while (upTo === null || (await latestCursor(db)) > upTo) {
-      const queued = await writeSync('queueMessages', { environments, limit: MAX_PER_TRANSACTION })
-      upTo = queued.upTo
-      if (queued.from !== 'kept') from = queued.from
-    }
-    return from
-  }
-}
-
-export interface SendMessageDeps {
-  readonly writeSync: WriteSync
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
-  /** Gives up what is under way. */
-  readonly signal: AbortSignal
-  readonly reach: Reach
-  readonly log: Logger
-}
-
-interface Told extends Pick<Message, 'change'> {
-  readonly origin: string
-  readonly id: string
-}
-
-/**
- * Makes one attempt, and resolves once what became of it is written down: with until when the receiver asked to be
- * sent nothing (epoch milliseconds), or null.
- */
-export type SendMessage = (to: WebhookAddress, message: Message) => Promise<number | null>
-
-export function createSendMessage(deps: SendMessageDeps): SendMessage {
-  const { writeSync, clock, random, signal, reach, log } = deps
-  const settle = createGathering<MessageOutcome>((outcomes) => writeSync('settleMessages', outcomes))
-
-  function tell({ result }: MessageOutcome, { origin, id, change }: Told): void {
-    const { environment, customerId, productId, cause } = change
-    const fields = { origin, id, environment, customerId, productId, cause }
-    if (result.kind === 'delivered') {
-      log.debug(fields, 'webhook delivered')
-    } else if (result.kind === 'parked') {
-      log.error(
-        { ...fields, reason: result.reason, why: result.error },
-        'webhook parked, and not sent again: see `latchkey sync status`',
-      )
-    } else {
-      log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
-    }
-    // Gone is an answer to this message; anything else may meet every message.
-    if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')) {
-      reach.answered()
-    } else {
-      reach.failed(result.error)
-    }
-  }
-
-  return async (to, message) => {
-    const { cursor, environment, customerId } = message.change
-    const sent = { id: messageId(message), body: messageBody(message) }
-    let answer: Answer
-    try {
-      answer = await postMessage(to, sent, clock(), signal)
-    } catch (error) {
-      // Nothing is known of it, and so it stands as it did.
-      if (signal.aborted) return null
-      throw error
-    }
-    const { result, closedUntil } = judgeAnswer(answer, message, clock(), random())
-    const outcome = { cursor, environment, customerId, result }
-    await settle(outcome)
-    tell(outcome, { origin: originOf(to), id: sent.id, change: message.change })
-    return closedUntil
-  }
 }
