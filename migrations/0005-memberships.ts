@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
@@ -12,32 +12,27 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
         .addColumn('target', text, (column) => column.notNull())
         .addColumn('account_id', text, (column) => column.notNull())
         .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('state', text, (column) => column.notNull())
         .addColumn('desired', integer, (column) => column.notNull())
         .addColumn('desired_since', integer, (column) => column.notNull())
+        .addColumn('reason', text)
         .addColumn('applied', text, (column) => column.notNull())
         .addColumn('applied_at', integer)
         .addColumn('given', integer, (column) => column.notNull())
         .addColumn('confirmed', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('attempts', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('next_attempt_at', integer)
-        .addColumn('parked', text)
         .addColumn('may_heal', integer, (column) => column.notNull().defaultTo(0))
-        .addColumn('last_error', text)
+        .addColumn('error_code', text)
+        .addColumn('error', text)
         .addPrimaryKeyConstraint('memberships_key', ['environment', 'target', 'account_id'])
         .modifyEnd(tableOptions)
         .execute()
       await db.schema
-        .createIndex('memberships_due')
+        .createIndex('memberships_by_state')
         .on('memberships')
         // In the order in which work is picked: a target that is stopped, or removals that wait, cost nothing then.
-        .columns(['environment', 'target', 'desired', 'applied', 'confirmed', 'next_attempt_at'])
-        .where(sql.ref('next_attempt_at'), 'is not', null)
-        .execute()
-      await db.schema
-        .createIndex('memberships_parked')
-        .on('memberships')
-        .columns(['environment', 'target'])
-        .where(sql.ref('parked'), 'is not', null)
+        .columns(['environment', 'target', 'state', 'desired', 'confirmed', 'next_attempt_at'])
         .execute()
       await db.schema
         .createIndex('memberships_by_applied')

@@ -6,23 +6,22 @@ import type { ColumnTypes } from './column-types.js'
 export function joinLinks({ text, integer, tableOptions, keyedTableOptions }: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
-      for (const table of ['link_tokens', 'invites'] as const) {
-        await db.schema
-          .createTable(table)
-          .addColumn('sha256', text, (column) => column.notNull().primaryKey())
-          .addColumn('environment', text, (column) => column.notNull())
-          .addColumn('customer_id', text, (column) => column.notNull())
-          .addColumn('expires_at', integer, (column) => column.notNull())
-          .addColumn('used_by', text)
-          .modifyEnd(tableOptions)
-          .execute()
-        await db.schema
-          .createIndex(`${table}_by_customer`)
-          .on(table)
-          .columns(['environment', 'customer_id'])
-          .execute()
-        await db.schema.createIndex(`${table}_by_end`).on(table).columns(['expires_at']).execute()
-      }
+      await db.schema
+        .createTable('join_links')
+        .addColumn('sha256', text, (column) => column.notNull().primaryKey())
+        .addColumn('kind', text, (column) => column.notNull())
+        .addColumn('environment', text, (column) => column.notNull())
+        .addColumn('customer_id', text, (column) => column.notNull())
+        .addColumn('expires_at', integer, (column) => column.notNull())
+        .addColumn('used_by', text)
+        .modifyEnd(tableOptions)
+        .execute()
+      await db.schema
+        .createIndex('join_links_by_customer')
+        .on('join_links')
+        .columns(['environment', 'customer_id'])
+        .execute()
+      await db.schema.createIndex('join_links_by_end').on('join_links').columns(['expires_at']).execute()
 
       await db.schema
         .createTable('moved_groups')

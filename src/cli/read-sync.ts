@@ -1,21 +1,23 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
-import { planJson, type SyncPlanJson, type SyncStatusJson } from '../handlers/sync-json.js'
-import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
-import { syncStateJson } from '../handlers/sync-status.js'
+import { requireTargets } from '../handlers/sync.js'
+import {
+  type SyncPlanJson,
+  type SyncState,
+  type SyncStatusJson,
+  syncStateJson,
+} from '../handlers/sync-json.js'
 import type { Environment } from '../provider/event.js'
-import { findOpenFailure, loadTargetRefs } from '../store/membership-lists.js'
+import { findOpenFailure, loadTargetRefs } from '../store/memberships.js'
 import { countMessages, findOpenMessageFailure } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { isSyncPaused, loadSyncSettings } from '../store/sync-settings.js'
-import { originOf } from '../sync/adapters/webhook/address.js'
+import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Outage } from '../sync/outages.js'
-import { OUTAGE_CODES } from '../sync/platform-errors.js'
-import { readPlan } from '../sync/read-plan.js'
-import { readMemberships, readStatus } from '../sync/read-status.js'
+import { originOf } from '../sync/outbound/message.js'
+import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
+import { OUTAGE_CODES } from '../sync/platform.js'
 import type { MembershipPage, MembershipQuery } from '../sync/sync.js'
-import { ADAPTER_NAMES } from '../sync/target.js'
-import { targetsOf } from '../sync/targets.js'
+import { ADAPTER_NAMES, targetsOf } from '../sync/target.js'
 import type { CliContext } from './context.js'
 import { readStore } from './read-store.js'
 
@@ -83,9 +85,7 @@ export function readSyncPlan(
 ): Promise<SyncPlanJson> {
   return readStore(config, async (db) => {
     const { paused } = await loadSyncSettings(db)
-    return planJson(
-      await readPlan(db, { ...(await requiredContext(db, config, now(), environment)), paused }),
-    )
+    return readPlan(db, { ...(await requiredContext(db, config, now(), environment)), paused })
   })
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { LatchkeyError } from '../errors.js'
-import type { SyncCheckJson } from '../handlers/sync-plan.js'
+import type { SyncCheckJson } from '../handlers/sync-json.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'

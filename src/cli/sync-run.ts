@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { LatchkeyError } from '../errors.js'
-import type { SyncRunJson } from '../handlers/sync-run.js'
+import type { SyncRunJson } from '../handlers/sync-json.js'
 import { environmentOption, jsonLine, parseId } from './command.js'
 import type { CliContext } from './context.js'
 import { throughDaemon } from './daemon-client.js'

@@ -1,5 +1,5 @@
 import { LatchkeyError } from '../errors.js'
-import { ActionRequiredError, RetryableError } from '../sync/platform-errors.js'
+import { ActionRequiredError, RetryableError } from '../sync/platform.js'
 import type { Guard } from './guards.js'
 
 /** Tells whoever asked for something on a platform why it could not be had. */

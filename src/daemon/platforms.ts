@@ -39,7 +39,7 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
 
   return {
     async prepare(config) {
-      const loadedDiscord = config.discord && (await import('../sync/adapters/discord/platform.js'))
+      const loadedDiscord = config.discord && (await import('../sync/discord/platform.js'))
       const loadedTelegram = config.telegram && (await import('./telegram.js'))
       return () => {
         discord = again(

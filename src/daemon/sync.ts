@@ -2,20 +2,21 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/types.js'
+import type { SyncQuestions } from '../handlers/sync.js'
+import type { SyncState } from '../handlers/sync-json.js'
 import { addSyncMetrics } from '../handlers/sync-metrics.js'
-import type { SyncQuestions, SyncState } from '../handlers/sync-questions.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
-import { countUnderWay, loadTargetRefs } from '../store/membership-lists.js'
+import { countUnderWay, loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { isSyncPaused, loadPausedAt, loadSyncSettings } from '../store/sync-settings.js'
+import { isSyncPaused, loadPausedAt, loadSyncSettings } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createSync } from '../sync/create-sync.js'
 import { createOutages, type Outage } from '../sync/outages.js'
-import { createOutbound } from '../sync/outbound.js'
-import { inEach } from '../sync/retry-all.js'
-import { targetsOf } from '../sync/targets.js'
+import { createOutbound } from '../sync/outbound/outbound.js'
+import { inEach } from '../sync/sweep.js'
+import { targetsOf } from '../sync/target.js'
 import { createPlatforms } from './platforms.js'
 import type { Telegram, TelegramDeps } from './telegram.js'
 
@@ -79,7 +80,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     products: current.products,
     platforms: (await platforms.prepare(current.sync))(),
     removals: () => current.sync.removals,
-    onDriven: ({ adapter }, result) => metrics.driven(adapter, result),
+    onAttempt: ({ adapter }, result) => metrics.driven(adapter, result),
     outages,
     clock,
     random,

@@ -2,27 +2,34 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { TelegramConfig } from '../config/types.js'
 import type { PerformAct } from '../ingest/manual-acts.js'
-import { loadMovedGroups } from '../store/moved-groups.js'
-import { isUnbanOwed } from '../store/owed-unbans.js'
 import type { Database } from '../store/schema.js'
-import { loadSyncSettings } from '../store/sync-settings.js'
+import { isUnbanOwed, loadMovedGroups, loadSyncSettings } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import { createBot } from '../sync/adapters/telegram/bot.js'
-import { createCalls } from '../sync/adapters/telegram/calls.js'
-import { createCheckUpdates } from '../sync/adapters/telegram/check-updates.js'
-import { createGroups } from '../sync/adapters/telegram/groups.js'
-import { createHandleUpdate } from '../sync/adapters/telegram/handle-update.js'
-import { createInviteLink } from '../sync/adapters/telegram/invite-links.js'
-import { createWaitAfter } from '../sync/adapters/telegram/loop.js'
-import { createTelegramPlatform } from '../sync/adapters/telegram/platform.js'
-import { createReception } from '../sync/adapters/telegram/reception.js'
-import { createPolling, createWebhook } from '../sync/adapters/telegram/updates.js'
-import { createInvites, type Invite, type InviteRequest, type InvitesDeps } from '../sync/invites.js'
-import { type Customer, createJoinLinks, type LinkAccount, type LinkToken } from '../sync/join-links.js'
 import type { Reach } from '../sync/outages.js'
 import type { Platform } from '../sync/platform.js'
-import type { Sync, SyncedProduct } from '../sync/sync.js'
-import type { TelegramTarget } from '../sync/target.js'
+import type { Sync } from '../sync/sync.js'
+import type { SyncedProduct, TelegramTarget } from '../sync/target.js'
+import { createCalls } from '../sync/telegram/calls.js'
+import { createBot, createGroups, createInviteLink } from '../sync/telegram/groups.js'
+import { createHandleUpdate } from '../sync/telegram/handle-update.js'
+import {
+  type Customer,
+  createInvites,
+  createJoinLinks,
+  type Invite,
+  type InviteRequest,
+  type InvitesDeps,
+  type LinkAccount,
+  type LinkToken,
+} from '../sync/telegram/join-links.js'
+import { createTelegramPlatform } from '../sync/telegram/platform.js'
+import {
+  createCheckUpdates,
+  createPolling,
+  createReception,
+  createWaitAfter,
+  createWebhook,
+} from '../sync/telegram/receive.js'
 import { orPlatformFailure } from './platform-failures.js'
 
 /** Opens a chat with the bot in every Telegram client. */

@@ -38,8 +38,7 @@ import { receiveWebhook } from './receive-webhook.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
 import { createRoute } from './route.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
-import type { SyncDeps } from './sync-questions.js'
-import { syncRoutes } from './sync-routes.js'
+import { type SyncDeps, syncRoutes } from './sync.js'
 import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
 
 export interface Address {

@@ -1,9 +1,67 @@
 import type { Outage } from '../sync/outages.js'
-import type { OutboundStatus } from '../sync/outbound.js'
-import type { CallState, MembershipView, SyncPlan, SyncStatus } from '../sync/sync.js'
+import type { OutboundStatus } from '../sync/outbound/outbound.js'
+import type { CheckFinding } from '../sync/platform.js'
+import type { CallState, MembershipView, SyncPlan, SyncRun, SyncStatus } from '../sync/sync.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 
-/** One account and one role or group, as the wire shows it. */
+/** All that follows access, as it is now. */
+export interface SyncState {
+  readonly sync: SyncStatus
+  /** Null: no outbound webhook is configured. */
+  readonly outbound: OutboundStatus | null
+  /** Those that can't be reached now. */
+  readonly outages: readonly Outage[]
+}
+
+export function syncStateJson({ sync, outbound, outages }: SyncState) {
+  const { paused, platforms, targets, unconfirmed, sweptAt, checked } = sync
+  return {
+    paused,
+    unconfirmed,
+    sweptAt: isoOrNull(sweptAt),
+    checked: checked && {
+      at: iso(checked.at),
+      problems: checked.problems.map(({ about, message }) => ({ about, message })),
+    },
+    platforms: platforms.map(({ platform, state }) => ({ platform, ...callStateJson(state) })),
+    targets: targets.map(({ environment, target, state, counts }) => ({
+      environment,
+      target,
+      ...callStateJson(state),
+      memberships: counts,
+    })),
+    webhook: outbound && outboundJson(outbound),
+    unreachable: outages.map(({ name, since, reason }) => ({
+      platform: name,
+      since: isoOrNull(since),
+      reason,
+    })),
+  }
+}
+export type SyncStatusJson = ReturnType<typeof syncStateJson>
+
+function callStateJson(state: CallState) {
+  return {
+    state: state.kind,
+    until: state.kind === 'limited' ? iso(state.until) : null,
+    reason: state.kind === 'ok' ? null : { code: state.code, message: state.message },
+  }
+}
+
+function outboundJson({ origin, messages }: OutboundStatus) {
+  return {
+    origin,
+    messages: messages.map(({ parked, count, oldestAt, lastError }) => ({
+      state: parked === null ? 'pending' : 'parked',
+      reason: parked,
+      count,
+      oldestAt: iso(oldestAt),
+      lastError,
+    })),
+  }
+}
+
+/** One account and one role or group. */
 export function membershipJson(view: MembershipView) {
   return {
     environment: view.environment,
@@ -23,71 +81,22 @@ export function membershipJson(view: MembershipView) {
   }
 }
 
-/** How it stands with roles and groups, and with the outbound webhook. */
-export function syncStatusJson({ paused, platforms, targets, unconfirmed, sweptAt, checked }: SyncStatus) {
+export type SyncPlanJson = SyncPlan
+
+export function checkJson(findings: readonly CheckFinding[]) {
   return {
-    paused,
-    unconfirmed,
-    sweptAt: isoOrNull(sweptAt),
-    checked: checked && {
-      at: iso(checked.at),
-      problems: checked.problems.map(({ about, message }) => ({ about, message })),
-    },
-    platforms: platforms.map(({ platform, state }) => ({ platform, ...callStateJson(state) })),
-    targets: targets.map(({ environment, target, state, counts }) => ({
-      environment,
-      target,
-      ...callStateJson(state),
-      memberships: counts,
-    })),
+    ok: findings.every(({ isFine }) => isFine),
+    findings: findings.map(({ about, isFine, message }) => ({ about, ok: isFine, message })),
   }
 }
+export type SyncCheckJson = ReturnType<typeof checkJson>
 
-function callStateJson(state: CallState) {
-  return {
-    state: state.kind,
-    until: state.kind === 'limited' ? iso(state.until) : null,
-    reason: state.kind === 'ok' ? null : { code: state.code, message: state.message },
-  }
+export interface SyncRunReport extends SyncRun {
+  /** Messages of the outbound webhook that `retry` made due. */
+  readonly messages: number
 }
 
-/** What the outbound webhook has still to tell. */
-export function outboundJson({ origin, messages }: OutboundStatus) {
-  return {
-    origin,
-    messages: messages.map(({ parked, count, oldestAt, lastError }) => ({
-      state: parked === null ? 'pending' : 'parked',
-      reason: parked,
-      count,
-      oldestAt: iso(oldestAt),
-      lastError,
-    })),
-  }
-}
-
-/** A platform, or the receiver of the outbound webhook (`webhook`), that can't be reached or keeps failing. */
-export function outageJson({ name, since, reason }: Outage) {
-  return { platform: name, since: isoOrNull(since), reason }
-}
-
-export type SyncStatusJson = ReturnType<typeof syncStatusJson> & {
-  readonly webhook: ReturnType<typeof outboundJson> | null
-  readonly unreachable: readonly ReturnType<typeof outageJson>[]
-}
-
-export function planJson({ paused, hash, calls }: SyncPlan) {
-  return {
-    paused,
-    hash,
-    calls: calls.map(({ environment, target, accountId, customerId, action, needsConfirmation }) => ({
-      environment,
-      target,
-      accountId,
-      customerId,
-      action,
-      needsConfirmation,
-    })),
-  }
-}
-
-export type SyncPlanJson = ReturnType<typeof planJson>
+export type SyncRunJson =
+  | ({ readonly done: boolean } & SyncRunReport)
+  /** It takes longer, and goes on. */
+  | { readonly done: false; readonly left?: never; readonly stopped?: never }

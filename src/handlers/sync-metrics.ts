@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { SyncState } from './sync-questions.js'
+import type { SyncState } from './sync-json.js'
 
 export interface SyncMetricsDeps {
   readonly registry: Registry

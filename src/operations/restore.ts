@@ -2,7 +2,7 @@ import { existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from
 import { dirname } from 'node:path'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { startChangeLogEpoch } from '../store/changes.js'
-import { forgetMessages } from '../store/message-writes.js'
+import { forgetMessages } from '../store/messages.js'
 import { isLatchkeySchema, migrate } from '../store/migrate.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
 import {
@@ -24,7 +24,7 @@ import {
   sync,
 } from '../store/sqlite/file.js'
 import { takeOverMemberships } from '../store/sqlite/take-over.js'
-import { setSyncPaused } from '../store/sync-settings.js'
+import { setSyncPaused } from '../store/sync-state.js'
 import { timeInName } from './backup-folder.js'
 
 /** SQLite takes these for a part of the database at the path, whichever that is. */

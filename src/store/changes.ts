@@ -1,7 +1,7 @@
 /* The change log: every change of an entitlement, in the order in which they were written, and its cursors. */
 
 import { randomBytes } from 'node:crypto'
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { Kysely, Selectable, Transaction } from 'kysely'
 import type { EntitlementStatus } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
@@ -71,38 +71,6 @@ export async function loadAllChanges(
 
 function changesAfter(db: Kysely<Database>, after: number, limit: number) {
   return db.selectFrom('changes').selectAll().where('cursor', '>', after).orderBy('cursor').limit(limit)
-}
-
-/** The log has no index by customer: this many of its newest rows are looked through. */
-const LOOKED_THROUGH = 10_000
-
-/** The newest change of a customer's access to one of these products, of those made between two instants. */
-export async function findRecentChange(
-  db: Kysely<Database>,
-  change: {
-    readonly environment: Environment
-    readonly customerId: string
-    readonly productIds: readonly string[]
-    /** What they were given, or lost. */
-    readonly active: boolean
-    /** Epoch milliseconds, as `to`. */
-    readonly from: number
-    readonly to: number
-  },
-): Promise<Change | null> {
-  if (change.productIds.length === 0) return null
-  const rows = await db
-    .selectFrom('changes')
-    .selectAll()
-    .where('cursor', '>', sql<number>`(select max(cursor) from changes) - ${LOOKED_THROUGH}`)
-    .where('at', '>=', change.from)
-    .where('at', '<=', change.to)
-    .where('environment', '=', change.environment)
-    .where('customer_id', '=', change.customerId)
-    .where('product_id', 'in', change.productIds)
-    .orderBy('cursor', 'desc')
-    .execute()
-  return rows.map(changeOf).find(({ after }) => after.active === change.active) ?? null
 }
 
 /** The newest change of all environments; 0 before the first. */

@@ -12,8 +12,8 @@ import {
 } from './customer-facts.js'
 import { referencesIn, saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './keys.js'
-import { markAccountHolders } from './mark-account-holders.js'
 import type { CustomerReferencesTable, CustomersTable, Database } from './schema.js'
+import { markAccountHolders } from './sync-state.js'
 import { loadTellings } from './tellings-of-customer.js'
 
 /** A detail to find customers by; an email counts in any letter case. */

@@ -2,9 +2,9 @@ import type { Kysely, Selectable, Transaction } from 'kysely'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { loadCustomers } from './customers.js'
 import { forgetJoinLinks } from './join-links.js'
-import { markAccountHolders } from './mark-account-holders.js'
 import type { Database, ErasuresTable } from './schema.js'
 import { eventInForm } from './stored-form.js'
+import { markAccountHolders } from './sync-state.js'
 
 export interface PersonKey {
   readonly environment: Environment

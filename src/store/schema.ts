@@ -30,8 +30,7 @@ export interface Database {
   waiting_bodies: WaitingBodiesTable
   memberships: MembershipsTable
   sync_marks: SyncMarksTable
-  link_tokens: JoinLinksTable
-  invites: JoinLinksTable
+  join_links: JoinLinksTable
   moved_groups: MovedGroupsTable
   owed_unbans: OwedUnbansTable
   messages: MessagesTable

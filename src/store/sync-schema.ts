@@ -11,24 +11,32 @@ export interface MembershipsTable {
   account_id: string
   /** Of the customers with this account, the one whom it was last looked at for. */
   customer_id: string
+  /**
+   * `due`: a call is to be made. `retrying`: the same, after a failure. `recheck`: a member that is asked about again.
+   * `waiting`: for the customer, such as to join. `parked`: for an operator. `gone`: it was not there when it should
+   * have been removed. `settled`: there is nothing to do.
+   */
+  state: 'settled' | 'due' | 'retrying' | 'recheck' | 'waiting' | 'parked' | 'gone'
   desired: number
   desired_since: number
-  /** What the platform was last known to say; `unknown` too while a call is under way, and of who was gone at a removal. */
+  /** JSON: why it is desired, or no more. */
+  reason: string | null
+  /** What the platform was last known to say; `unknown` too while a call is under way, and of what is `gone`. */
   applied: 'unknown' | 'member' | 'absent'
   /** Null while that is unknown, unless it asked to become a member and was let in. */
   applied_at: number | null
-  /** 1: Latchkey gave it, or was about to; only then is it ever taken back. */
+  /** 1: Latchkey gave it, or was about to; only then is it ever removed. */
   given: number
   /** 1: an operator agreed to this removal, beyond the bound. */
   confirmed: Generated<number>
   attempts: Generated<number>
-  /** Null: there is nothing to do, or it is parked. */
+  /** Null unless it is `due`, `retrying` or to `recheck`. */
   next_attempt_at: number | null
-  /** Why it waits for somebody; null: it does not. */
-  parked: string | null
-  /** 1: what it waits for may come by itself, so that sweeps try again. */
+  /** 1: what it is parked for may come by itself, so that sweeps try again. */
   may_heal: Generated<number>
-  last_error: string | null
+  /** Of the newest failure; null, both, since it last succeeded. */
+  error_code: string | null
+  error: string | null
 }
 
 /** Customers whose memberships are to be looked at again, for another reason than a change of access. */
@@ -61,6 +69,7 @@ export interface MessagesTable {
 export interface JoinLinksTable {
   /** Of the token's or the link's text, in hex. */
   sha256: string
+  kind: 'token' | 'invite'
   environment: Environment
   customer_id: string
   expires_at: number

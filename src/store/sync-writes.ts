@@ -1,14 +1,17 @@
 import type { Transaction } from 'kysely'
-import { keepInvite, takeInvite } from './invites.js'
-import { keepLinkToken, takeLinkToken } from './link-tokens.js'
-import { markLinkedCustomers } from './mark-account-holders.js'
-import { forgetMemberships, recheckMemberships } from './membership-sweeps.js'
-import { absorb, confirmRemovals, letInIfDesired, retryMemberships, takeSteps } from './membership-writes.js'
-import { queueMessages, retryMessages, settleMessages } from './message-writes.js'
-import { keepMovedGroup } from './moved-groups.js'
-import { oweUnban, settleUnban } from './owed-unbans.js'
+import { keepJoinLink, takeJoinLink } from './join-links.js'
+import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
+import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Database } from './schema.js'
-import { setSweptAt, setSyncPaused, settleSyncTargets } from './sync-settings.js'
+import {
+  keepMovedGroup,
+  markLinkedCustomers,
+  oweUnban,
+  setSweptAt,
+  setSyncPaused,
+  settleSyncTargets,
+  settleUnban,
+} from './sync-state.js'
 
 /** @param now epoch milliseconds */
 type SyncWriteOf<Change, Answer> = (
@@ -22,21 +25,16 @@ type SyncWriteOf<Change, Answer> = (
  * data, since it crosses between threads.
  */
 export const SYNC_WRITES = {
-  absorb,
-  takeSteps,
-  letInIfDesired,
-  confirmRemovals,
+  saveDesires,
+  stepMemberships,
   retryMemberships,
-  recheckMemberships,
   forgetMemberships,
   markLinkedCustomers,
   settleSyncTargets,
   setSyncPaused,
   setSweptAt,
-  keepLinkToken,
-  takeLinkToken,
-  keepInvite,
-  takeInvite,
+  keepJoinLink,
+  takeJoinLink,
   keepMovedGroup,
   oweUnban,
   settleUnban,

@@ -2,14 +2,12 @@ import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import type { CustomerAhead } from '../recompute/report.js'
 import { ENVIRONMENTS } from '../store/keys.js'
-import type { AccountFact, LinkedAccount } from '../store/linked-accounts.js'
-import { loadMemberships, membershipKey } from '../store/membership.js'
-import { needsCall } from '../store/membership-steps.js'
-import type { Desire } from '../store/membership-writes.js'
+import { type Desire, membershipKey, neverDesired, next } from '../store/membership.js'
+import { loadMemberships } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import { groundsOf } from './absorb.js'
-import { planDesires, productsOfTargets } from './desired.js'
-import type { SyncedProduct } from './sync.js'
+import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
+import { groundsOf, planDesires, productsOfTargets } from './desired.js'
+import type { SyncedProduct } from './target.js'
 
 /** A call to a platform: somebody is made a member of a role or group, or is no member any more. */
 export interface FollowingCall {
@@ -83,10 +81,11 @@ const textOf = (desire: Desire): string => `${membershipKey(desire)} ${desire.de
 
 async function callsFor(db: Kysely<Database>, desires: readonly Desire[]): Promise<readonly FollowingCall[]> {
   const memberships = await loadMemberships(db, desires)
-  return desires.flatMap(({ environment, target, accountId, customerId, desired }) => {
-    const membership = memberships.get(membershipKey({ environment, target, accountId }))
-    const { applied, given } = membership ?? { applied: 'unknown' as const, given: false }
-    if (!needsCall({ desired, applied, given })) return []
+  return desires.flatMap((desire) => {
+    const { environment, target, accountId, customerId, desired } = desire
+    const membership = memberships.get(membershipKey(desire)) ?? neverDesired(desire, 0)
+    const after = next(membership, { kind: 'desired', desired, customerId, reason: null }, 0)
+    if (after?.state !== 'due' && after?.state !== 'retrying') return []
     return [{ environment, target, accountId, customerId, action: desired ? 'give' : 'take' }]
   })
 }

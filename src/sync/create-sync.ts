@@ -1,41 +1,34 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { findRecentChange } from '../store/changes.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import type { Membership } from '../store/membership.js'
-import { loadStandingWaits, loadTargetRefs } from '../store/membership-lists.js'
+import { loadOpenWaits, loadTargetRefs } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import { loadActiveProducts } from '../store/stored-desires.js'
-import { loadSyncSettings } from '../store/sync-settings.js'
+import { loadActiveProducts, loadSyncSettings } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import { createAbsorb } from './absorb.js'
 import { createChecks } from './checks.js'
-import { productsOfTargets } from './desired.js'
-import type { DriveResult } from './drive.js'
-import { createGate } from './gate.js'
-import { createLane } from './lane.js'
-import { createMembershipReasons, type MembershipReason } from './membership-reasons.js'
-import { oneAtATime } from './one-at-a-time.js'
+import { createUpdateDesired, productsOfTargets } from './desired.js'
+import { createGate } from './limits.js'
+import { createLoop, oneAtATime } from './loop.js'
 import type { Outages } from './outages.js'
+import { type RemovalBound, readMemberships, readPlan, readStatus } from './plan.js'
 import type { Platform } from './platform.js'
-import { createPulse } from './pulse.js'
-import { readPlan } from './read-plan.js'
-import { readMemberships, readStatus } from './read-status.js'
-import type { RemovalBound } from './removal-bound.js'
-import { createRun } from './run.js'
-import { createStepWriter } from './step-writer.js'
-import { createSweep } from './sweep.js'
-import type { CallState, Sync, SyncedProduct } from './sync.js'
-import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
-import { type SyncTarget, targetsOf } from './targets.js'
-import { createTellOfBound } from './tell-of-bound.js'
+import { type AttemptResult, createReconciler, createStepWriter } from './reconcile.js'
+import { createSweep, inEach, retryAll } from './sweep.js'
+import type { CallState, PlannedCall, RunOptions, Sync, SyncPlan, SyncRun } from './sync.js'
+import {
+  ADAPTER_NAMES,
+  type AdapterName,
+  type SyncedProduct,
+  type SyncTarget,
+  targetKey,
+  targetsOf,
+} from './target.js'
 
 /** Calls that are under way at the end are waited for; those that hang are not: they are written down as begun. */
 const STOP_WITHIN_MS = 3_000
-
-/** How long after a change of access it is known at most what follows for roles and groups. */
-const TAKEN_IN_WITHIN_MS = 10 * 60_000
 
 const NOT_CONFIGURED: CallState = {
   kind: 'stopped',
@@ -57,8 +50,8 @@ export interface SyncDeps {
   readonly random: () => number
   readonly outages: Outages
   readonly log: Logger
-  /** Told of everything that is driven. */
-  readonly onDriven?: (target: SyncTarget, result: DriveResult) => void
+  /** Called after every attempt. */
+  readonly onAttempt?: (target: SyncTarget, result: AttemptResult) => void
 }
 
 /** Starts to work at once. */
@@ -76,38 +69,35 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const mayCall = (): boolean => !paused && !isStopping
   const platformOf = ({ adapter }: { readonly adapter: AdapterName }) => platforms.get(adapter) ?? null
   const run = createRun()
-  const takeStep = createStepWriter(writeSync)
-  const tellOfBound = createTellOfBound(log)
-  const reasons = createMembershipReasons()
-  const lanes = ADAPTER_NAMES.map((name) =>
-    createLane({
+  const writeStep = createStepWriter(writeSync)
+  const reconcilers = ADAPTER_NAMES.map((name) =>
+    createReconciler({
       db,
       name,
       platform: () => platformOf({ adapter: name }),
       targets: () => targets.filter(({ adapter }) => adapter === name),
       bound: removals,
       mayCall,
-      onDriven: (target, result) => {
+      onAttempt: (target, result) => {
         run.count(target.environment, result)
-        deps.onDriven?.(target, result)
+        deps.onAttempt?.(target, result)
       },
-      onBound: tellOfBound,
       gate,
-      takeStep,
+      writeStep,
       clock,
       random,
-      onDone: tellDone,
+      onDone: logDone,
       log,
     }),
   )
-  const absorb = oneAtATime(
-    createAbsorb({ db, writeSync, products: () => products, reasons, onAbsorbed: () => pulse.beat() }),
+  const updateDesired = oneAtATime(
+    createUpdateDesired({ db, writeSync, products: () => products, onUpdated: () => loop.workNow() }),
   )
   const sweep = oneAtATime(
     createSweep({ db, writeSync, targets: () => targets, platformOf, gate, mayCall, clock, log }),
   )
   const work = async (): Promise<void> => {
-    await Promise.all(lanes.map((lane) => lane.work()))
+    await Promise.all(reconcilers.map((one) => one.work()))
   }
   const checks = createChecks({
     products: () => products,
@@ -118,16 +108,16 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     clock,
     log,
   })
-  const pulse = createPulse({
+  const loop = createLoop({
     look: () => {
       outages.look()
       checks.look()
-      return absorb()
+      return updateDesired()
     },
     work,
     nextAt: async () => {
       if (!mayCall()) return null
-      const times = await Promise.all(lanes.map((lane) => lane.nextAt()))
+      const times = await Promise.all(reconcilers.map((one) => one.nextAt()))
       return [...times, outages.nextAt()].reduce(
         (a, b) => (a === null || b === null ? (a ?? b) : Math.min(a, b)),
         null,
@@ -144,47 +134,23 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   }
 
   /** One line for each role or group that is given or taken, so that the log says when and why. */
-  async function tellDone(
-    membership: Membership,
+  async function logDone(
+    { environment, customerId, target, reason }: Membership,
     action: 'given' | 'taken',
     isRepair: boolean,
   ): Promise<void> {
-    const { environment, customerId, target } = membership
     const platform = targets.find((one) => one.target === target)?.adapter
-    const reason = await reasonOf(membership, isRepair).catch((error: unknown) => {
-      log.error({ err: error }, 'could not read why a membership was given or taken')
-      return null
-    })
-    log.info({ environment, customerId, platform, target, ...reason }, `membership ${action}`)
-  }
-
-  async function reasonOf(
-    membership: Membership,
-    isRepair: boolean,
-  ): Promise<MembershipReason | { readonly cause: null }> {
-    const { environment, customerId, target, desired, desiredSince } = membership
-    const known = reasons.take(membership, desired)
-    const opening = [...(productsOfTargets(products, environment).get(target) ?? [])]
-    if (isRepair) {
-      const active = (await loadActiveProducts(db, environment, [customerId])).get(customerId) ?? []
-      const productIds = active.filter((id) => opening.includes(id))
-      return { productIds, cause: { kind: 'sweep', eventId: null } }
-    }
-    if (known !== null) return known
-    const change = await findRecentChange(db, {
-      environment,
-      customerId,
-      productIds: opening,
-      active: desired,
-      from: desiredSince - TAKEN_IN_WITHIN_MS,
-      to: desiredSince,
-    })
-    return change === null ? { cause: null } : { productIds: [change.productId], cause: change.cause }
+    const fields = { environment, customerId, platform, target, ...(reason ?? { cause: null }) }
+    if (!isRepair) return log.info(fields, `membership ${action}`)
+    const opening = productsOfTargets(products, environment).get(target)
+    const active = (await loadActiveProducts(db, environment, [customerId])).get(customerId) ?? []
+    const productIds = active.filter((id) => opening?.has(id) === true)
+    log.info({ ...fields, productIds, cause: { kind: 'sweep', eventId: null } }, `membership ${action}`)
   }
 
   /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
   async function waitAsTold(): Promise<void> {
-    for (const { target, until, failure } of await loadStandingWaits(db, 'rate_limited', clock())) {
+    for (const { target, until, failure } of await loadOpenWaits(db, 'rate_limited', clock())) {
       const platform = targets.find((one) => one.target === target)?.adapter
       if (platform !== undefined) gate.limited({ platform, target }, 'platform', until, failure, clock())
     }
@@ -200,10 +166,10 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     now: clock(),
   })
   const plan = (environments?: readonly Environment[]) => readPlan(db, { ...question(environments), paused })
-  pulse.wake()
+  loop.wake()
 
   return {
-    wake: pulse.wake,
+    wake: loop.wake,
     status: (environments) =>
       readStatus(db, {
         ...question(environments),
@@ -217,7 +183,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     plan,
     run: (options = {}) =>
       run.begin(options, {
-        absorb,
+        updateDesired,
         plan,
         writeSync,
         reopen,
@@ -235,7 +201,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       checks.renew()
       // A platform that hangs keeps nobody waiting at the end.
       await Promise.race([sweep(), stopped])
-      pulse.beat()
+      loop.workNow()
     },
     check: checks.check,
     async pause() {
@@ -246,17 +212,19 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       await writeSync('setSyncPaused', false)
       paused = false
       reopen()
-      pulse.beat()
+      loop.workNow()
     },
     async accountAsked(target, accountId) {
       const key = { environment: target.environment, target: targetKey(target), accountId }
-      let isLetIn = await writeSync('letInIfDesired', key)
+      const letIn = async () =>
+        (await writeSync('stepMemberships', [{ key, happening: { kind: 'letIn' } }]))[0]
+      let isLetIn = await letIn()
       if (!isLetIn) {
         // Their access may be so new that it is not taken in yet.
-        await absorb()
-        isLetIn = await writeSync('letInIfDesired', key)
+        await updateDesired()
+        isLetIn = await letIn()
       }
-      pulse.beat()
+      loop.workNow()
       return isLetIn ? 'approve' : 'decline'
     },
     reload(nextProducts, nextPlatforms) {
@@ -267,11 +235,11 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       stored = [...stored, ...targets]
       targets = targetsOf(products, stored)
       reopen()
-      pulse.wake()
+      loop.wake()
     },
     async stop() {
       isStopping = true
-      await pulse.stop(STOP_WITHIN_MS)
+      await loop.stop(STOP_WITHIN_MS)
       tellStopped()
     },
   }
@@ -284,4 +252,107 @@ function byName(platforms: readonly Platform[]): ReadonlyMap<AdapterName, Platfo
 /** @param name a platform's, or a target's key, which begins with it */
 function isConfigured(name: string, platforms: ReadonlyMap<AdapterName, Platform>): boolean {
   return [...platforms.keys()].some((adapter) => name === adapter || name.startsWith(`${adapter}:`))
+}
+
+/** Bounds how long one transaction keeps arriving deliveries waiting. */
+const MAX_PER_TRANSACTION = 500
+
+export interface RunDeps {
+  readonly updateDesired: () => Promise<void>
+  readonly plan: (environments: readonly Environment[]) => Promise<SyncPlan>
+  readonly writeSync: WriteSync
+  readonly reopen: () => void
+  readonly sweep: () => Promise<void>
+  readonly work: () => Promise<void>
+  /** Whether its platform, or its target, waits for somebody to act. */
+  readonly isStopped: (call: PlannedCall) => boolean
+  readonly isPaused: () => boolean
+}
+
+type Counts = Record<AttemptResult, number>
+
+const NONE: Readonly<Counts> = {
+  given: 0,
+  taken: 0,
+  unchanged: 0,
+  failed: 0,
+  stopped: 0,
+  waiting: 0,
+  parked: 0,
+  overtaken: 0,
+}
+const RESULTS = Object.keys(NONE) as readonly AttemptResult[]
+
+/** Runs that an operator asks for, and what came of everything that was driven meanwhile. */
+export function createRun() {
+  const counted: Record<Environment, Counts> = { live: { ...NONE }, sandbox: { ...NONE } }
+  const totalOf = (environments: readonly Environment[]): Counts => {
+    const total = { ...NONE }
+    for (const environment of environments) {
+      for (const result of RESULTS) total[result] += counted[environment][result]
+    }
+    return total
+  }
+
+  return {
+    count(environment: Environment, result: AttemptResult): void {
+      counted[environment][result] += 1
+    },
+    /** @throws {LatchkeyError} `plan_changed` */
+    async begin(options: RunOptions, deps: RunDeps): Promise<SyncRun> {
+      const { environments = ENVIRONMENTS, confirm, retry, sweep } = options
+      const before = totalOf(environments)
+      await deps.updateDesired()
+      if (confirm !== undefined) await confirmPlan(confirm, environments, deps)
+      for (const filter of retry === undefined ? [] : inEach(retry, environments)) {
+        await retryAll(deps.writeSync, filter)
+      }
+      deps.reopen()
+      if (sweep === true) await deps.sweep()
+      await deps.work()
+      const { calls } = await deps.plan(environments)
+      const total = totalOf(environments)
+      const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation)
+      const open = deps.isPaused() ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
+      const stopped = open.filter(deps.isStopped)
+      return {
+        paused: deps.isPaused(),
+        given: total.given - before.given,
+        taken: total.taken - before.taken,
+        unchanged: total.unchanged - before.unchanged,
+        failed: total.failed - before.failed,
+        waiting: total.waiting - before.waiting,
+        parked: total.parked - before.parked,
+        unconfirmed: unconfirmed.length,
+        stopped: stopped.length,
+        left: open.length - stopped.length,
+      }
+    },
+  }
+}
+
+/** What was looked at may have been the plan of one environment alone. */
+async function confirmPlan(
+  confirm: string,
+  environments: readonly Environment[],
+  { plan, writeSync }: RunDeps,
+): Promise<void> {
+  const plans = [await plan(environments)]
+  for (const environment of environments) plans.push(await plan([environment]))
+  const confirmed = plans.find(({ hash }) => hash === confirm)
+  if (confirmed === undefined) {
+    throw new LatchkeyError(
+      'plan_changed',
+      'What waits for confirmation is not what was confirmed: look at the plan again.',
+    )
+  }
+  const removals = confirmed.calls
+    .filter(({ needsConfirmation }) => needsConfirmation)
+    .map(({ environment, target, accountId }) => ({
+      key: { environment, target, accountId },
+      happening: { kind: 'confirm' as const },
+    }))
+  for (let i = 0; i < removals.length; i += MAX_PER_TRANSACTION) {
+    await writeSync('stepMemberships', removals.slice(i, i + MAX_PER_TRANSACTION))
+  }
 }

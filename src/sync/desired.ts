@@ -1,10 +1,190 @@
+import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { AccountFact, LinkedAccount } from '../store/linked-accounts.js'
-import type { MembershipKey } from '../store/membership.js'
-import type { Desire } from '../store/membership-writes.js'
-import type { StoredDesire } from '../store/stored-desires.js'
-import type { SyncedProduct } from './sync.js'
-import { ACCOUNT_FACT, type AdapterName, parseTargetKey, type Target, targetKey } from './target.js'
+import {
+  type Change,
+  changeLogEpoch,
+  formatCursor,
+  latestCursor,
+  loadAllChanges,
+  numberIn,
+} from '../store/changes.js'
+import { loadCustomer } from '../store/customers.js'
+import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
+import { loadMembershipPage, loadMembershipsOf, loadMembershipsOfAccounts } from '../store/memberships.js'
+import type { Database } from '../store/schema.js'
+import {
+  type AccountFact,
+  type LinkedAccount,
+  loadAccountsOf,
+  loadActiveProducts,
+  loadLinkedCustomers,
+  loadSyncMarks,
+  loadSyncSettings,
+  type SyncMark,
+} from '../store/sync-state.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import {
+  ACCOUNT_FACT,
+  type AdapterName,
+  parseTargetKey,
+  type SyncedProduct,
+  type Target,
+  targetKey,
+} from './target.js'
+
+/** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
+const CHUNK = 250
+
+export interface UpdateDesiredDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  /** Asked each time, since a reload may change them. */
+  readonly products: () => readonly SyncedProduct[]
+  /** Called after every chunk that has changed something. */
+  readonly onUpdated: () => void
+}
+
+/**
+ * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
+ * changes while it reads has its change or mark after what was read, and so is looked at again.
+ */
+export function createUpdateDesired({
+  db,
+  writeSync,
+  products,
+  onUpdated,
+}: UpdateDesiredDeps): () => Promise<void> {
+  /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
+  let settledFor: readonly SyncedProduct[] | null = null
+  /** Why customers are marked; after a restart in the middle of it, everybody's mark counts as a link. */
+  let markedFor: 'link' | 'config' | 'restore' = 'link'
+
+  /** Has everybody looked at where the mapping is another one, or the change log since a restore. */
+  async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
+    if (settledFor === mapped) return
+    const stored = await loadSyncSettings(db)
+    const targets = createHash('sha256').update(mappingText(mapped)).digest('hex')
+    const isSameLog = stored.cursor !== null && numberIn(epoch, stored.cursor) !== null
+    if (stored.targets !== targets || !isSameLog) {
+      markedFor = stored.cursor !== null && !isSameLog ? 'restore' : 'config'
+      // Before anybody is marked: what changes from here on is looked at once more.
+      const cursor = formatCursor(epoch, await latestCursor(db))
+      let after: SyncMark | null = null
+      do after = await writeSync('markLinkedCustomers', after)
+      while (after !== null)
+      await writeSync('settleSyncTargets', { targets, cursor })
+    }
+    settledFor = mapped
+  }
+
+  /** @returns whether there may be more */
+  async function updateSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
+    const { cursor: kept } = await loadSyncSettings(db)
+    const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
+    const changed = await loadAllChanges(db, after, CHUNK)
+    const marks = await loadSyncMarks(db, CHUNK)
+    if (changed.length === 0 && marks.length === 0) {
+      markedFor = 'link'
+      return false
+    }
+    const desires: NewDesire[] = []
+    for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
+      const opens = productsOfTargets(mapped, environment)
+      const grounds = await groundsOf(db, environment, [...customerIds])
+      // What has changed since they were read is in the grounds already, and may be the reason.
+      const since = await loadAllChanges(db, changed.at(-1)?.cursor ?? after, CHUNK)
+      for (const desire of planDesires(grounds, opens)) {
+        const reason = await reasonOf(desire, grounds, opens, [...changed, ...since])
+        desires.push({ ...desire, reason })
+      }
+    }
+    const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
+    await writeSync('saveDesires', { desires, cursor, marks })
+    if (marks.length < CHUNK) markedFor = 'link'
+    if (desires.length > 0) onUpdated()
+    return changed.length === CHUNK || marks.length === CHUNK
+  }
+
+  async function reasonOf(
+    desire: Desire,
+    { environment, activeProducts }: Grounds,
+    opens: ProductsOfTarget,
+    changed: readonly Change[],
+  ): Promise<MembershipReason> {
+    const { customerId, desired, target } = desire
+    const opening = opens.get(target) ?? new Set()
+    const own = changed.filter(
+      (one) =>
+        one.environment === environment &&
+        one.customerId === customerId &&
+        one.after.active === desired &&
+        opening.has(one.productId),
+    )
+    const cause = own.at(-1)?.cause
+    if (cause !== undefined) return { productIds: [...new Set(own.map(({ productId }) => productId))], cause }
+    const productIds = (activeProducts.get(customerId) ?? []).filter((id) => opening.has(id))
+    const fact = accountOf(desire)?.fact
+    const isLinked = markedFor === 'link' && fact !== undefined
+    const customer = isLinked ? await loadCustomer(db, environment, customerId) : undefined
+    const eventId = fact === undefined ? null : (customer?.facts[fact]?.by ?? null)
+    return { productIds, cause: { kind: markedFor, eventId } }
+  }
+
+  return async () => {
+    const mapped = products()
+    const isMapped = mapped.some(({ targets }) => targets.length > 0)
+    // A merchant without roles and groups is charged no write; the first target has everything looked at.
+    if (!isMapped && (await loadMembershipPage(db, { limit: 1 }, [])).length === 0) return
+    const epoch = await changeLogEpoch(db)
+    await settle(mapped, epoch)
+    while (await updateSome(mapped, epoch)) await turn()
+  }
+}
+
+function byEnvironment(customers: readonly SyncMark[]): ReadonlyMap<Environment, ReadonlySet<string>> {
+  const found = new Map<Environment, Set<string>>()
+  for (const { environment, customerId } of customers) {
+    found.set(environment, (found.get(environment) ?? new Set()).add(customerId))
+  }
+  return found
+}
+
+/** @param more accounts to look at as well, and whose they would be */
+export async function groundsOf(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+  more: readonly LinkedAccount[] = [],
+): Promise<Grounds> {
+  const own = await loadAccountsOf(db, environment, customerIds)
+  const former = await loadMembershipsOf(db, environment, customerIds)
+  const accounts = distinct([...own, ...more, ...former.flatMap((key) => accountOf(key) ?? [])])
+  if (accounts.length === 0)
+    return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
+  const idsOf = (fact: Account['fact']) =>
+    accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
+  const links = [
+    ...(await loadLinkedCustomers(db, environment, 'communityId', idsOf('communityId'))),
+    ...(await loadLinkedCustomers(db, environment, 'messengerId', idsOf('messengerId'))),
+  ]
+  const linked = [...new Set([...links, ...more].map(({ customerId }) => customerId))]
+  return {
+    environment,
+    accounts,
+    links,
+    activeProducts: await loadActiveProducts(db, environment, linked),
+    stored: await loadMembershipsOfAccounts(db, environment, [
+      ...new Set(accounts.map(({ accountId }) => accountId)),
+    ]),
+  }
+}
+
+function distinct(accounts: readonly Account[]): readonly Account[] {
+  return [...new Map(accounts.map((one) => [`${one.fact} ${one.accountId}`, one])).values()]
+}
 
 /** A platform account. */
 export type Account = Pick<LinkedAccount, 'fact' | 'accountId'>
@@ -17,7 +197,7 @@ export interface Grounds {
   readonly links: readonly LinkedAccount[]
   /** By customer, the products that they have access to. */
   readonly activeProducts: ReadonlyMap<string, readonly string[]>
-  readonly stored: readonly StoredDesire[]
+  readonly stored: readonly Desire[]
 }
 
 /** By `targetKey`, the products that give membership in it; of one environment. */

@@ -1,16 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import type { Environment } from '../provider/event.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import type { MembershipKey } from '../store/membership.js'
-import { loadSettledMembers } from '../store/membership-lists.js'
-import { loadGoneMembers } from '../store/membership-sweeps.js'
+import { loadSwept, type RetryFilter } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import type { Gate } from './gate.js'
-import type { Platform } from './platform.js'
-import { ActionRequiredError, isOutage, RetryableError } from './platform-errors.js'
-import { retryAll } from './retry-all.js'
-import type { SyncTarget } from './targets.js'
+import type { Gate } from './limits.js'
+import { ActionRequiredError, isOutage, type Platform, RetryableError } from './platform.js'
+import type { SyncTarget } from './target.js'
 
 /** How many memberships are compared at once. */
 const CHUNK = 250
@@ -49,7 +48,8 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
       const platform = platformOf(target)
       const scope = { platform: target.adapter, target: target.target }
       if (platform === null || !mayCall() || gate.passage(scope, clock()) !== 'open') continue
-      await retryHealing(target)
+      // What waits for something that may come by itself, such as somebody joining.
+      await retryAll(writeSync, { environment: target.environment, target: target.target, mayHeal: true })
       try {
         await compare(target, platform)
       } catch (error) {
@@ -68,25 +68,27 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   }
 
   async function compare(target: SyncTarget, platform: Platform): Promise<void> {
-    const before = clock()
+    const happening = { kind: 'recheck', before: clock() } as const
     const listed = await listOf(platform, target)
-    for await (const members of pages((after) => loadSettledMembers(db, target, after, CHUNK))) {
-      await recheck(
-        members.filter(({ accountId }) => !listed?.has(accountId)),
-        before,
-      )
+    for (const which of ['members', 'gone'] as const) {
+      let page: readonly MembershipKey[]
+      let after = ''
+      do {
+        page = await loadSwept(db, target, which, after, CHUNK)
+        after = page.at(-1)?.accountId ?? after
+        // A member who is not listed, or somebody who is back.
+        const differ = page.filter(
+          ({ accountId }) => (listed?.has(accountId) ?? false) === (which === 'gone'),
+        )
+        const { environment, target: name } = target
+        const steps = differ.map(({ accountId }) => ({
+          key: { environment, target: name, accountId },
+          happening,
+        }))
+        if (steps.length > 0) await writeSync('stepMemberships', steps)
+        await turn()
+      } while (page.length === CHUNK)
     }
-    for await (const gone of pages((after) => loadGoneMembers(db, target, after, CHUNK))) {
-      await recheck(
-        gone.filter(({ accountId }) => listed?.has(accountId)),
-        before,
-      )
-    }
-  }
-
-  async function recheck(keys: readonly MembershipKey[], before: number): Promise<void> {
-    if (keys.length > 0) await writeSync('recheckMemberships', { keys, before })
-    await turn()
   }
 
   /** Null where the platform lists nobody: each is to be asked about. */
@@ -97,11 +99,6 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
     return listed
   }
 
-  /** What waits for something that may come by itself, such as somebody joining. */
-  async function retryHealing({ environment, target }: SyncTarget): Promise<void> {
-    await retryAll(writeSync, { environment, target, mayHeal: true })
-  }
-
   async function forget({ environment, target }: SyncTarget): Promise<void> {
     const now = clock()
     const over = { environment, target, before: now - KEPT_MS, goneBefore: now - GONE_KEPT_MS }
@@ -109,15 +106,19 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   }
 }
 
-/** Reads keys a chunk at a time, each from after the last one of the chunk before. */
-async function* pages(
-  load: (after: string) => Promise<readonly MembershipKey[]>,
-): AsyncGenerator<readonly MembershipKey[], void, undefined> {
-  let page: readonly MembershipKey[]
-  let after = ''
-  do {
-    page = await load(after)
-    yield page
-    after = page.at(-1)?.accountId ?? after
-  } while (page.length === CHUNK)
+/** The same filter for each of these environments that it means; left out: both. */
+export function inEach(
+  filter: RetryFilter,
+  environments: readonly Environment[] = ENVIRONMENTS,
+): readonly RetryFilter[] {
+  return environments
+    .filter((environment) => (filter.environment ?? environment) === environment)
+    .map((environment) => ({ ...filter, environment }))
+}
+
+/** Makes due now, a stretch at a time, all that a filter means; each once, should it fail again meanwhile. */
+export async function retryAll(writeSync: WriteSync, filter: RetryFilter): Promise<void> {
+  let after: MembershipKey | null = null
+  do after = await writeSync('retryMemberships', { filter, after })
+  while (after !== null)
 }

@@ -1,8 +1,8 @@
 import type { Environment } from '../provider/event.js'
-import type { Failure, MembershipKey } from '../store/membership.js'
-import type { RetryFilter } from '../store/membership-writes.js'
+import type { Failure, Membership, MembershipKey, ShownState } from '../store/membership.js'
+import type { MembershipPageQuery, RetryFilter } from '../store/memberships.js'
 import type { CheckFinding, Platform } from './platform.js'
-import type { AdapterName, Target } from './target.js'
+import type { AdapterName, SyncedProduct, Target } from './target.js'
 
 export type { Failure, MembershipKey, RetryFilter }
 
@@ -46,33 +46,15 @@ export interface Sync {
   stop(): Promise<void>
 }
 
-export interface SyncedProduct {
-  readonly id: string
-  readonly targets: readonly Target[]
-}
-
 /**
  * `settled`: it is as it should be. `due`: to be done now. `retrying`: it failed, and is tried again by itself.
  * `waiting`: for the customer, such as to join. `parked`: for somebody to mend it. `unconfirmed`: a removal beyond the
  * bound, which waits for an operator.
  */
 export const MEMBERSHIP_STATES = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed'] as const
-export type MembershipState = (typeof MEMBERSHIP_STATES)[number]
+export type MembershipState = ShownState
 
-export interface MembershipFilter {
-  /** Left out: both. */
-  readonly environments?: readonly Environment[]
-  /** `targetKey` */
-  readonly target?: string
-  readonly customerId?: string
-  readonly state?: MembershipState
-}
-
-export interface MembershipQuery extends MembershipFilter {
-  /** The last one of the page before; left out: from the first. */
-  readonly after?: MembershipKey
-  readonly limit: number
-}
+export type MembershipQuery = MembershipPageQuery
 
 export interface MembershipPage {
   readonly items: readonly MembershipView[]
@@ -80,19 +62,10 @@ export interface MembershipPage {
   readonly next: MembershipKey | null
 }
 
-/** One account and one target. Instants are epoch milliseconds. */
-export interface MembershipView extends MembershipKey {
-  readonly customerId: string
+/** One account and one target, as users see it. */
+export interface MembershipView
+  extends Omit<Membership, 'state' | 'mayHeal' | 'confirmed' | 'error' | 'reason'> {
   readonly state: MembershipState
-  readonly desired: boolean
-  readonly desiredSince: number
-  /** What the platform was last known to say. */
-  readonly applied: 'unknown' | 'member' | 'absent'
-  readonly appliedAt: number | null
-  /** Whether Latchkey gave it: only then is it ever taken back. */
-  readonly given: boolean
-  readonly attempts: number
-  readonly nextAttemptAt: number | null
   /** Why it waits for somebody, and who must do what. */
   readonly parked: Failure | null
   /** The newest failure; null since it last succeeded. */

@@ -1,4 +1,5 @@
 import type { Environment } from '../provider/event.js'
+import type { TargetRef } from '../store/memberships.js'
 
 /** A community role that follows access to a product, in one environment. */
 export interface DiscordTarget {
@@ -48,4 +49,39 @@ export function parseTargetKey(key: string, environment: Environment): Target | 
   }
   if (adapter === 'telegram' && second === undefined) return { adapter, groupId: first, environment }
   return null
+}
+
+/** A product, and the roles and groups that follow access to it. */
+export interface SyncedProduct {
+  readonly id: string
+  readonly targets: readonly Target[]
+}
+
+/** A target that memberships are kept for. */
+export interface SyncTarget extends TargetRef {
+  readonly adapter: AdapterName
+  readonly of: Target
+}
+
+/**
+ * Every target that is configured, or was: what was given in one that no product is mapped to any more is to be taken
+ * back still.
+ */
+export function targetsOf(
+  products: readonly SyncedProduct[],
+  stored: readonly TargetRef[],
+): readonly SyncTarget[] {
+  const configured = products.flatMap(({ targets }) => targets)
+  const former = stored.flatMap(({ environment, target }) => parseTargetKey(target, environment) ?? [])
+  const found = new Map<string, SyncTarget>()
+  for (const of of [...configured, ...former]) {
+    const target = targetKey(of)
+    found.set(`${of.environment} ${target}`, {
+      environment: of.environment,
+      target,
+      adapter: of.adapter,
+      of,
+    })
+  }
+  return [...found.values()]
 }

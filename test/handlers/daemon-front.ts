@@ -9,7 +9,7 @@ import type { CustomerQuestions } from '../../src/handlers/customer-questions.js
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
-import type { SyncQuestions } from '../../src/handlers/sync-questions.js'
+import type { SyncQuestions } from '../../src/handlers/sync.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'

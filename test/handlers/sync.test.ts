@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
-import type { SyncQuestions } from '../../src/handlers/sync-questions.js'
+import type { SyncQuestions } from '../../src/handlers/sync.js'
 import type { MembershipQuery, MembershipView, RunOptions } from '../../src/sync/sync.js'
 import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront, SYNC_OFF } from './daemon-front.js'

@@ -18,7 +18,7 @@ import { appendChanges, changeLogEpoch } from '../../src/store/changes.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { backUp } from '../../src/store/sqlite/copy.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
-import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-settings.js'
+import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-state.js'
 import { cutInHalf, damage, filledStore, rowsIn } from '../store/filled-store.js'
 import { open, temporaryFile } from '../store/temporary-store.js'
 

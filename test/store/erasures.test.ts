@@ -24,8 +24,7 @@ it('forgets all that is kept of one person for itself, and of nobody else', asyn
   const all = async () => ({
     customers: await db.selectFrom('customers').selectAll().orderBy('customer_id').execute(),
     references: await db.selectFrom('customer_references').selectAll().orderBy('customer_id').execute(),
-    tokens: await db.selectFrom('link_tokens').selectAll().orderBy('customer_id').execute(),
-    invites: await db.selectFrom('invites').selectAll().orderBy('customer_id').execute(),
+    links: await db.selectFrom('join_links').selectAll().orderBy('sha256').execute(),
   })
   await db.transaction().execute(async (trx) => {
     await saveCustomerFacts(
@@ -33,16 +32,16 @@ it('forgets all that is kept of one person for itself, and of nobody else', asyn
       'live',
       told.map((event) => ({ event, isOfOwnSource: false })),
     )
-    for (const table of ['link_tokens', 'invites'] as const) {
-      const link = { environment: 'live', expires_at: 1, used_by: '2' } as const
-      await trx
-        .insertInto(table)
-        .values([
-          { ...link, sha256: 'aa', customer_id: 'cus_1' },
-          { ...link, sha256: 'bb', customer_id: 'cus_2' },
-        ])
-        .execute()
-    }
+    const link = { environment: 'live', expires_at: 1, used_by: '2' } as const
+    await trx
+      .insertInto('join_links')
+      .values([
+        { ...link, kind: 'token', sha256: 'aa', customer_id: 'cus_1' },
+        { ...link, kind: 'invite', sha256: 'bb', customer_id: 'cus_1' },
+        { ...link, kind: 'token', sha256: 'cc', customer_id: 'cus_2' },
+        { ...link, kind: 'invite', sha256: 'dd', customer_id: 'cus_2' },
+      ])
+      .execute()
   })
   const before = await all()
   await db.transaction().execute((trx) => forgetPerson(trx, 'live', 'cus_1'))
@@ -52,7 +51,6 @@ it('forgets all that is kept of one person for itself, and of nobody else', asyn
       before.customers[1],
     ],
     references: before.references.filter(({ customer_id: id }) => id === 'cus_2'),
-    tokens: [before.tokens[1]],
-    invites: [before.invites[1]],
+    links: before.links.filter(({ customer_id: id }) => id === 'cus_2'),
   })
 })

@@ -1,8 +1,12 @@
 import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { isInviteUsed, keepInvite, takeInvite } from '../../src/store/invites.js'
-import { forgetJoinLinks } from '../../src/store/join-links.js'
-import { keepLinkToken, takeLinkToken } from '../../src/store/link-tokens.js'
+import {
+  forgetJoinLinks,
+  isJoinLinkUsed,
+  keepJoinLink,
+  type NewJoinLink,
+  takeJoinLink,
+} from '../../src/store/join-links.js'
 import type { Database } from '../../src/store/schema.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -12,17 +16,13 @@ const HASH = 'a'.repeat(64)
 const OTHER_HASH = 'b'.repeat(64)
 const LINK = { sha256: HASH, environment: 'live', customerId: 'cus_1', expiresAt: NOON + DAY_MS } as const
 
-const KINDS = [
-  ['a token', keepLinkToken, takeLinkToken],
-  ['an invite', keepInvite, takeInvite],
-] as const
-
-describe.each(KINDS)('%s', (_, keep, take) => {
+describe.each(['token', 'invite'] as const)('a link of the kind %s', (kind) => {
   const taken = (db: Kysely<Database>, accountId: string, { sha256 = HASH, at = NOON } = {}) =>
-    db.transaction().execute((trx) => take(trx, { sha256, accountId, at }))
-  const kept = async (...links: readonly Parameters<typeof keep>[1][]) => {
+    db.transaction().execute((trx) => takeJoinLink(trx, { kind, sha256, accountId, at }))
+  const kept = async (...links: readonly Omit<NewJoinLink, 'kind'>[]) => {
     const db = await temporaryStore()
-    for (const link of links) await db.transaction().execute((trx) => keep(trx, link, NOON))
+    for (const link of links)
+      await db.transaction().execute((trx) => keepJoinLink(trx, { kind, ...link }, NOON))
     return db
   }
 
@@ -64,18 +64,28 @@ describe.each(KINDS)('%s', (_, keep, take) => {
     const db = await kept(LINK)
     const after = LINK.expiresAt + 7 * DAY_MS + 1
     const next = { ...LINK, sha256: OTHER_HASH, expiresAt: after + DAY_MS }
-    await db.transaction().execute((trx) => keep(trx, next, after))
+    await db.transaction().execute((trx) => keepJoinLink(trx, { kind, ...next }, after))
     expect(await taken(db, '1', { at: NOON })).toBeNull()
     expect(await taken(db, '1', { sha256: OTHER_HASH })).not.toBeNull()
   })
 })
 
 describe('an invite', () => {
+  const invite = { kind: 'invite', sha256: HASH } as const
+
   it('is known to be used only once somebody has', async () => {
     const db = await temporaryStore()
-    await db.transaction().execute((trx) => keepInvite(trx, LINK, NOON))
-    expect([await isInviteUsed(db, HASH), await isInviteUsed(db, OTHER_HASH)]).toEqual([false, false])
-    await db.transaction().execute((trx) => takeInvite(trx, { sha256: HASH, accountId: '1', at: NOON }))
-    expect(await isInviteUsed(db, HASH)).toBe(true)
+    await db.transaction().execute((trx) => keepJoinLink(trx, { ...LINK, ...invite }, NOON))
+    expect(await isJoinLinkUsed(db, invite)).toBe(false)
+    expect(await isJoinLinkUsed(db, { ...invite, sha256: OTHER_HASH })).toBe(false)
+    await db.transaction().execute((trx) => takeJoinLink(trx, { ...invite, accountId: '1', at: NOON }))
+    expect(await isJoinLinkUsed(db, invite)).toBe(true)
+  })
+
+  it('links nobody as a token', async () => {
+    const db = await temporaryStore()
+    await db.transaction().execute((trx) => keepJoinLink(trx, { ...LINK, ...invite }, NOON))
+    const use = { ...invite, kind: 'token', accountId: '1', at: NOON } as const
+    expect(await db.transaction().execute((trx) => takeJoinLink(trx, use))).toBeNull()
   })
 })

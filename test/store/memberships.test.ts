@@ -2,11 +2,10 @@ import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { CustomerFacts } from '../../src/store/customer-facts.js'
 import { saveCustomers } from '../../src/store/customers.js'
-import { loadMemberships, type MembershipKey, membershipKey } from '../../src/store/membership.js'
-import type { MembershipStep } from '../../src/store/membership-steps.js'
-import { absorb, takeSteps } from '../../src/store/membership-writes.js'
+import { type Happening, type MembershipKey, membershipKey } from '../../src/store/membership.js'
+import { loadMemberships, saveDesires, stepMemberships } from '../../src/store/memberships.js'
 import type { Database } from '../../src/store/schema.js'
-import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-marks.js'
+import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
 import { temporaryStore } from './temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -18,10 +17,14 @@ async function membership() {
     db
       .transaction()
       .execute((trx) =>
-        absorb(trx, { desires: [{ ...KEY, customerId: 'cus_1', desired }], cursor: '0.1', marks: [] }, now),
+        saveDesires(
+          trx,
+          { desires: [{ ...KEY, customerId: 'cus_1', desired, reason: null }], cursor: '0.1', marks: [] },
+          now,
+        ),
       )
-  const step = async (one: MembershipStep, now = NOON) =>
-    (await db.transaction().execute((trx) => takeSteps(trx, [{ key: KEY, step: one }], now)))[0]
+  const step = async (happening: Happening, now = NOON) =>
+    (await db.transaction().execute((trx) => stepMemberships(trx, [{ key: KEY, happening }], now)))[0]
   const stored = async () => (await loadMemberships(db, [KEY])).get(membershipKey(KEY))
   return { db, desire, step, stored }
 }
@@ -96,7 +99,14 @@ describe('a membership', () => {
     await desire(false)
     await step({ kind: 'begin', action: 'take' })
     await step({ kind: 'gone' })
-    const gone = { desired: false, applied: 'unknown', appliedAt: null, given: true, nextAttemptAt: null }
+    const gone = {
+      state: 'gone',
+      desired: false,
+      applied: 'unknown',
+      appliedAt: null,
+      given: true,
+      nextAttemptAt: null,
+    }
     expect(await stored()).toMatchObject(gone)
     await desire(false, NOON + 1)
     expect(await stored()).toMatchObject(gone)
@@ -129,7 +139,7 @@ describe('a membership', () => {
     const failure = { code: 'missing', message: 'Have them join.' }
     const failed = { kind: 'failed', desired: true, failure, undo: null, wasBegun: true } as const
     await step({ ...failed, next: { kind: 'park', mayHeal: true } }, NOON + 2)
-    expect(await stored()).toMatchObject({ parked: null, lastError: null, nextAttemptAt: NOON + 2 })
+    expect(await stored()).toMatchObject({ state: 'due', error: null, nextAttemptAt: NOON + 2 })
   })
 
   it('keeps a limit that the platform has set when access changes once more', async () => {
@@ -139,9 +149,14 @@ describe('a membership', () => {
     const failure = { code: 'limited', message: 'Later: much later.' }
     const failed = { kind: 'failed', desired: true, failure, undo: null, wasBegun: true } as const
     await step({ ...failed, next: { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } })
-    expect(await stored()).toMatchObject({ attempts: 0, lastError: failure, nextAttemptAt: NOON + 5_000 })
+    expect(await stored()).toMatchObject({
+      attempts: 0,
+      state: 'retrying',
+      error: failure,
+      nextAttemptAt: NOON + 5_000,
+    })
     await desire(false, NOON + 1)
-    expect(await stored()).toMatchObject({ lastError: null, nextAttemptAt: NOON + 5_000 })
+    expect(await stored()).toMatchObject({ state: 'due', error: null, nextAttemptAt: NOON + 5_000 })
   })
 
   it.each(['took', 'gone'] as const)(

@@ -8,7 +8,7 @@ import {
 import { describe, expect, it } from 'vitest'
 import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
-import { findRecentChange, latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
+import { latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
   findCustomersByReferences,
@@ -32,18 +32,23 @@ import {
   loadSourceRowsOf,
   moveEvents,
 } from '../../src/store/group-rows.js'
-import { loadAccountsOf, loadLinkedCustomers } from '../../src/store/linked-accounts.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
-import { loadMemberships } from '../../src/store/membership.js'
-import { countRemovals, loadDueMemberships, nextDueAt } from '../../src/store/membership-lists.js'
-import { loadGoneMembers } from '../../src/store/membership-sweeps.js'
-import { settleMessages } from '../../src/store/message-writes.js'
-import { loadDueMessages, nextMessageAfter } from '../../src/store/messages.js'
+import {
+  countRemovals,
+  countStates,
+  loadDueMemberships,
+  loadMemberships,
+  loadMembershipsOf,
+  loadMembershipsOfAccounts,
+  loadSwept,
+  nextDueAt,
+} from '../../src/store/memberships.js'
+import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
 import { loadLinks } from '../../src/store/payment-links.js'
 import { loadSeqsOfPerson, loadStoredBodies } from '../../src/store/redacted-bodies.js'
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
-import { loadActiveProducts, loadDesiresOf, loadMembershipKeysOf } from '../../src/store/stored-desires.js'
+import { loadAccountsOf, loadActiveProducts, loadLinkedCustomers } from '../../src/store/sync-state.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
@@ -113,32 +118,21 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadAllChanges(db, 5, 10)],
-    [
-      'the newest change of a product',
-      (db) =>
-        findRecentChange(db, {
-          environment: 'live',
-          customerId: 'cus_1',
-          productIds: ['pro_1', 'pro_2'],
-          active: true,
-          from: NOON - 1_000,
-          to: NOON,
-        }),
-    ],
     ['accounts of customers', (db) => loadAccountsOf(db, 'live', ['cus_1', 'cus_2'])],
     ['customers of community accounts', (db) => loadLinkedCustomers(db, 'live', 'communityId', ['1', '2'])],
     ['customers of messenger accounts', (db) => loadLinkedCustomers(db, 'live', 'messengerId', ['1', '2'])],
     ['products of customers', (db) => loadActiveProducts(db, 'live', ['cus_1', 'cus_2'])],
-    ['memberships of customers', (db) => loadMembershipKeysOf(db, 'live', ['cus_1', 'cus_2'])],
-    ['memberships of accounts', (db) => loadDesiresOf(db, 'live', ['1', '2'])],
+    ['memberships of customers', (db) => loadMembershipsOf(db, 'live', ['cus_1', 'cus_2'])],
+    ['memberships of accounts', (db) => loadMembershipsOfAccounts(db, 'live', ['1', '2'])],
     ['memberships', (db) => loadMemberships(db, [{ ...TARGET, accountId: '1' }])],
     ['memberships to give', (db) => loadDueMemberships(db, TARGET, 'give', NOON, 10)],
     ['memberships to take', (db) => loadDueMemberships(db, TARGET, 'take', NOON, 10)],
     ['memberships to take by agreement', (db) => loadDueMemberships(db, TARGET, 'agreedTake', NOON, 10)],
     ['memberships to ask about', (db) => loadDueMemberships(db, TARGET, 'recheck', NOON, 10)],
-    ['memberships that are gone', (db) => loadGoneMembers(db, TARGET, '', 10)],
+    ['memberships that are gone', (db) => loadSwept(db, TARGET, 'gone', '', 10)],
     ['when memberships come due', (db) => nextDueAt(db, TARGET, ['give', 'take', 'recheck'])],
     ['removals', (db) => countRemovals(db, TARGET, NOON)],
+    ['states of memberships', (db) => countStates(db, TARGET, true)],
     [
       'events of a person without a source',
       (db) => loadSeqsOfPerson(db, { environment: 'live', customerId: 'cus_1' }),

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CheckFinding } from '../../src/sync/platform.js'
-import { RetryableError } from '../../src/sync/platform-errors.js'
+import { type CheckFinding, RetryableError } from '../../src/sync/platform.js'
 import { targetKey } from '../../src/sync/target.js'
 import { eventually } from '../setup/eventually.js'
 import { createCommunity } from './community.js'

@@ -1,5 +1,4 @@
-import type { Platform } from '../../src/sync/platform.js'
-import type { ActionRequiredError, RetryableError } from '../../src/sync/platform-errors.js'
+import type { ActionRequiredError, Platform, RetryableError } from '../../src/sync/platform.js'
 import { type AdapterName, type Target, targetKey } from '../../src/sync/target.js'
 
 export type CallName = 'observe' | 'give' | 'take' | 'list'

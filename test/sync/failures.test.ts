@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ActionRequiredError, RetryableError } from '../../src/sync/platform-errors.js'
+import { ActionRequiredError, RetryableError } from '../../src/sync/platform.js'
 import { GOLD, HOUR, NOON, SILVER, type Syncing, syncing } from './syncing.js'
 
 const UNHEARD = new RetryableError('unreachable', 'No answer.')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { startChangeLogEpoch } from '../../src/store/changes.js'
 import { forgetPerson } from '../../src/store/erasures.js'
-import { RetryableError } from '../../src/sync/platform-errors.js'
+import { RetryableError } from '../../src/sync/platform.js'
 import { GOLD, HOUR, PRODUCTS, SILVER, syncing } from './syncing.js'
 
 const DOWN = { error: new RetryableError('unreachable', 'It did not answer.'), isMade: false }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { WriteSync } from '../../src/store/sync-writes.js'
-import { RetryableError } from '../../src/sync/platform-errors.js'
+import { RetryableError } from '../../src/sync/platform.js'
 import { createCommunity } from './community.js'
 import { type Access, GOLD, HOUR, NOON, syncing } from './syncing.js'
 
@@ -16,7 +16,7 @@ it('20,000 changes that arrive while a platform is down are taken in by small st
   const { access, link, start, pass, clock, db } = world
   const absorbed: number[] = []
   const writeSync: WriteSync = (name, change) => {
-    if (name === 'absorb') absorbed.push((change as { desires: readonly unknown[] }).desires.length)
+    if (name === 'saveDesires') absorbed.push((change as { desires: readonly unknown[] }).desires.length)
     return world.writeSync(name, change)
   }
   const sync = await start({ writeSync, removals: () => ({ atMost: CUSTOMERS, percent: 100 }) })

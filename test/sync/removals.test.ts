@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { RetryableError } from '../../src/sync/platform-errors.js'
+import { RetryableError } from '../../src/sync/platform.js'
 import { GOLD, HOUR, PRODUCTS, SILVER, type Syncing, syncing } from './syncing.js'
 
 const BOUND = { removals: () => ({ atMost: 2, percent: 10 }) }

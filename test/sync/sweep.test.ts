@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { RetryableError } from '../../src/sync/platform-errors.js'
+import { RetryableError } from '../../src/sync/platform.js'
 import { createCommunity } from './community.js'
 import { GOLD, GROUP, HOUR, PRODUCTS, type Syncing, syncing } from './syncing.js'
 

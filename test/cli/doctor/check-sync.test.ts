@@ -1,10 +1,10 @@
 import type { Insertable, Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { checkSync } from '../../../src/cli/doctor/check-sync.js'
-import { queueMessages, settleMessages } from '../../../src/store/message-writes.js'
+import { queueMessages, settleMessages } from '../../../src/store/messages.js'
 import type { Database } from '../../../src/store/schema.js'
 import type { MembershipsTable } from '../../../src/store/sync-schema.js'
-import { setSyncPaused } from '../../../src/store/sync-settings.js'
+import { setSyncPaused } from '../../../src/store/sync-state.js'
 import { load } from '../../config/config-file.js'
 import { temporaryFile, temporaryStore } from '../../store/temporary-store.js'
 
@@ -21,10 +21,8 @@ const MEMBER: Omit<Insertable<MembershipsTable>, 'account_id'> = {
   applied: 'member',
   applied_at: NOW - HOUR,
   given: 1,
+  state: 'settled',
   next_attempt_at: null,
-  parked: null,
-  may_heal: 0,
-  last_error: null,
 }
 
 /** A stopped store, whose product is followed by a role and told to a receiver. */
@@ -80,7 +78,7 @@ async function queue(db: Kysely<Database>, age: number, error?: string, parked =
 describe('the doctor, of what follows access,', () => {
   it('finds that memberships are as they should be', async () => {
     const { add, check } = await patient()
-    await add({}, {}, { applied: 'absent', next_attempt_at: NOW })
+    await add({}, {}, { state: 'due', applied: 'absent', next_attempt_at: NOW })
     expect(await check()).toEqual([
       { level: 'ok', what: 'sync', detail: '1 target, 2 as they should be, 1 under way', todo: null },
     ])
@@ -88,8 +86,7 @@ describe('the doctor, of what follows access,', () => {
 
   it('finds nothing amiss in customers who have still to join', async () => {
     const { add, check } = await patient()
-    const parked = JSON.stringify({ code: 'member_not_in_guild', message: 'It gets the role once it joins.' })
-    await add({ applied: 'absent', parked, may_heal: 1 })
+    await add({ state: 'waiting', applied: 'absent', error_code: 'member_not_in_guild' })
     expect(await check()).toEqual([
       {
         level: 'ok',
@@ -102,8 +99,7 @@ describe('the doctor, of what follows access,', () => {
 
   it('finds that somebody has to take out by hand whom no call can', async () => {
     const { add, check } = await patient()
-    const parked = JSON.stringify({ code: 'member_is_admin', message: 'Take their rights first.' })
-    await add({ desired: 0, parked, may_heal: 1 })
+    await add({ state: 'parked', desired: 0, error_code: 'member_is_admin', may_heal: 1 })
     expect(await check()).toMatchObject([
       { level: 'ok' },
       { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },
@@ -114,8 +110,8 @@ describe('the doctor, of what follows access,', () => {
     const { db, add, check } = await patient()
     await db.transaction().execute((trx) => setSyncPaused(trx, true, NOW))
     await add(
-      { applied: 'absent', parked: JSON.stringify({ code: 'member_missing', message: 'They left.' }) },
-      { desired: 0, next_attempt_at: NOW },
+      { state: 'parked', applied: 'absent', error_code: 'member_missing' },
+      { state: 'due', desired: 0, next_attempt_at: NOW },
     )
     expect(await check()).toMatchObject([
       { level: 'warn', what: 'sync', detail: 'paused, 1 target, 0 as they should be, 0 under way' },

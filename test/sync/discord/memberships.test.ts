@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ActionRequiredError } from '../../../src/sync/platform-errors.js'
+import { ActionRequiredError } from '../../../src/sync/platform.js'
 import { accountId, GOLD_ROLE_ID, GUILD_ID, SILVER_ROLE_ID } from '../../platforms/discord-ids.js'
 import { failure, GOLD, startSetting } from './setting.js'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createPauses } from '../../../src/sync/adapters/discord/pauses.js'
+import { createPauses } from '../../../src/sync/discord/calls.js'
 
 const NOW = Date.UTC(2026, 0, 5)
 const BUCKET = '/guilds/1100000000000000010/members/:id'

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { roleProblem } from '../../../src/sync/adapters/discord/role-problem.js'
-import { guildSchema } from '../../../src/sync/adapters/discord/shapes.js'
+import { guildSchema, roleProblem } from '../../../src/sync/discord/permissions.js'
 import { ADMINISTRATOR, createGuild, MANAGE_ROLES } from '../../platforms/discord-guild.js'
 import { accountId, BOT_ID, discordId, GUILD_ID, OWNER_ID } from '../../platforms/discord-ids.js'
 import { answerCall } from '../../platforms/discord-routes.js'

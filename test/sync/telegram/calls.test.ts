@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createCalls } from '../../../src/sync/adapters/telegram/calls.js'
+import { createCalls } from '../../../src/sync/telegram/calls.js'
 import { BOT_TOKEN, startTelegram } from '../../platforms/telegram-server.js'
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z')

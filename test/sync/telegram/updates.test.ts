@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LINKED, NOT_LINKED } from '../../../src/sync/adapters/telegram/start-message.js'
+import { LINKED, NOT_LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { BotApiError } from '../../platforms/telegram-errors.js'
 import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Messenger } from '../../../src/handlers/join-links.js'
-import { LINKED } from '../../../src/sync/adapters/telegram/start-message.js'
+import { LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { FREE_PORT, openFront } from '../../handlers/daemon-front.js'
 import { startTelegram } from '../../platforms/telegram-server.js'
 import { eventually } from '../../setup/eventually.js'

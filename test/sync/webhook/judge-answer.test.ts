@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { judgeAnswer } from '../../../src/sync/adapters/webhook/judge-answer.js'
-import type { Answer } from '../../../src/sync/adapters/webhook/post-message.js'
+import { type Answer, judgeAnswer } from '../../../src/sync/outbound/message.js'
 
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 const HOUR = 3_600_000

@@ -12,9 +12,9 @@ import {
 } from '../../../src/store/changes.js'
 import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
-import type { WebhookAddress } from '../../../src/sync/adapters/webhook/address.js'
 import { createOutages } from '../../../src/sync/outages.js'
-import { createOutbound, type Outbound } from '../../../src/sync/outbound.js'
+import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
+import { createOutbound, type Outbound } from '../../../src/sync/outbound/outbound.js'
 import { open, temporaryFile } from '../../store/temporary-store.js'
 import { SECRET } from './receiver.js'
 

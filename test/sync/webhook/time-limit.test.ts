@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { withTimeLimit } from '../../../src/sync/adapters/webhook/time-limit.js'
+import { withTimeLimit } from '../../../src/sync/outbound/message.js'
 
 const never = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {

@@ -1,0 +1,251 @@
+import { PermissionFlagsBits, RESTJSONErrorCodes, Routes } from 'discord-api-types/v10'
+import { z } from 'zod'
+import { ActionRequiredError, type CheckFinding, failedCheck } from '../platform.js'
+import { type DiscordTarget, targetKey } from '../target.js'
+import { type Calls, Refusal } from './calls.js'
+
+/** Discord's ids are numbers of 64 bits that begin with an instant; the earliest have 17 digits. */
+export const DISCORD_ID = /^\d{17,20}$/
+
+/**
+ * Refuses what is no id before any call is made with it: ids become parts of paths.
+ * @throws {ActionRequiredError} `account_invalid`, `target_invalid`
+ */
+export function requireIds(target: DiscordTarget, accountId: string): void {
+  requireTargetIds(target)
+  if (DISCORD_ID.test(accountId)) return
+  // What is linked instead may be an email address or the like, so it is not repeated.
+  throw new ActionRequiredError(
+    'account_invalid',
+    'The linked account is no Discord user id, which is a number of 17 to 20 digits: link the right one.',
+  )
+}
+
+/** @throws {ActionRequiredError} `target_invalid` */
+export function requireTargetIds({ guildId, roleId }: DiscordTarget): void {
+  if (DISCORD_ID.test(guildId) && DISCORD_ID.test(roleId)) return
+  throw new ActionRequiredError(
+    'target_invalid',
+    'The guildId or the roleId of the target is no Discord id, which is a number of 17 to 20 digits: correct it.',
+    { scope: 'target' },
+  )
+}
+
+const idSchema = z.string().regex(DISCORD_ID)
+
+export const userSchema = z.object({ id: idSchema, username: z.string() })
+
+export const memberSchema = z.object({ roles: z.array(z.string()) })
+
+export const memberPageSchema = z.array(memberSchema.extend({ user: z.object({ id: idSchema }) }))
+
+const roleSchema = z.object({
+  id: idSchema,
+  name: z.string(),
+  position: z.int(),
+  /** A bit field of up to 64 bits. */
+  permissions: z.string().regex(/^\d+$/).transform(BigInt),
+  /** Given and taken by an integration or by Discord alone. */
+  managed: z.boolean(),
+})
+export type Role = z.infer<typeof roleSchema>
+
+export const guildSchema = z.object({
+  id: idSchema,
+  name: z.string(),
+  owner_id: idSchema,
+  roles: z.array(roleSchema),
+})
+export type Guild = z.infer<typeof guildSchema>
+
+/** Turns a refusal into what somebody has to do; any other error stays as it is. */
+export function actionRequired(error: unknown, { guildId, roleId }: DiscordTarget): unknown {
+  if (!(error instanceof Refusal)) return error
+  switch (error.code) {
+    case RESTJSONErrorCodes.UnknownMember:
+      return new ActionRequiredError(
+        'member_not_in_guild',
+        `The linked account is not in the server ${guildId}: it gets the role once it joins.`,
+        { mayHeal: true },
+      )
+    case RESTJSONErrorCodes.UnknownUser:
+      return new ActionRequiredError(
+        'account_not_found',
+        'Discord knows no account by the linked id: link the right one.',
+      )
+    case RESTJSONErrorCodes.UnknownGuild:
+      return new ActionRequiredError(
+        'guild_not_found',
+        `The bot knows no server ${guildId}: see that the guildId is right, and invite the bot.`,
+        { scope: 'target' },
+      )
+    case RESTJSONErrorCodes.UnknownRole:
+      return new ActionRequiredError(
+        'role_not_found',
+        `The server ${guildId} has no role ${roleId}: correct the roleId.`,
+        { scope: 'target' },
+      )
+    case RESTJSONErrorCodes.MissingAccess:
+      return new ActionRequiredError(
+        'missing_access',
+        `The bot has no access to the server ${guildId}: invite it, with the permission Manage Roles.`,
+        { scope: 'target' },
+      )
+    case RESTJSONErrorCodes.MissingPermissions:
+      return new ActionRequiredError(
+        'missing_permission',
+        `The bot may not give the role ${roleId} in the server ${guildId}: give the bot the permission Manage ` +
+          'Roles, and put its own role above that one in the list of roles.',
+        { scope: 'target' },
+      )
+    default:
+      // Discord blocks who is forbidden too often: a 403 that is not known may stand in the way of all the target's
+      // calls, and one of them is enough to find out.
+      return new ActionRequiredError('refused', `Discord refused: ${error.message} (${error.code})`, {
+        scope: error.status === 403 ? 'target' : 'call',
+      })
+  }
+}
+
+/** @throws {ActionRequiredError} in place of a `Refusal` */
+export async function explained<Answer>(target: DiscordTarget, answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer
+  } catch (error) {
+    throw actionRequired(error, target)
+  }
+}
+
+export interface Bot {
+  readonly id: string
+  /** Beside that of everyone. */
+  readonly roleIds: readonly string[]
+}
+
+/** Why the bot can't give the target's role, and what to do about it; null: it can. */
+export function roleProblem(guild: Guild, bot: Bot, { roleId }: DiscordTarget): ActionRequiredError | null {
+  const role = guild.roles.find(({ id }) => id === roleId)
+  const server = JSON.stringify(guild.name)
+  if (role === undefined) {
+    return problem('role_not_found', `The server ${server} has no role ${roleId}: correct the roleId.`)
+  }
+  const name = JSON.stringify(role.name)
+  if (role.id === guild.id) {
+    return problem('role_not_assignable', `Everybody in ${server} has the role ${name}: choose another.`)
+  }
+  if (role.managed) {
+    return problem('role_not_assignable', `The role ${name} belongs to an integration: choose another.`)
+  }
+  // The owner needs no permission, and stands above every role.
+  if (guild.owner_id === bot.id) return null
+  const own = guild.roles.filter(({ id }) => id === guild.id || bot.roleIds.includes(id))
+  if (!own.some(mayManageRoles)) {
+    return problem('missing_permission', `Give the bot the permission Manage Roles in the server ${server}.`)
+  }
+  if (!own.some((one) => isAbove(one, role))) {
+    return problem(
+      'role_too_high',
+      `Put the bot's own role above the role ${name} in the list of roles of ${server}.`,
+    )
+  }
+  return null
+}
+
+function problem(code: string, message: string): ActionRequiredError {
+  return new ActionRequiredError(code, message, { scope: 'target' })
+}
+
+function mayManageRoles({ permissions }: Role): boolean {
+  return (permissions & (PermissionFlagsBits.Administrator | PermissionFlagsBits.ManageRoles)) !== 0n
+}
+
+/** Of roles with one position the older stands higher. */
+function isAbove(one: Role, other: Role): boolean {
+  if (one.position !== other.position) return one.position > other.position
+  return BigInt(one.id) < BigInt(other.id)
+}
+
+export interface Inspection {
+  /** For people. */
+  readonly guildName: string
+  readonly roleName: string
+  /** Null: the bot may give and take the role. */
+  readonly problem: ActionRequiredError | null
+}
+
+export interface Inspections {
+  /** Who the bot is. */
+  bot(): Promise<{ readonly id: string; readonly username: string }>
+  /**
+   * Tells whether the bot `botId` may give and take a target's role, worked out from what Discord tells of both. Of
+   * each guild it is asked once.
+   */
+  inspectAs(botId: string): (target: DiscordTarget) => Promise<Inspection>
+}
+
+export function createInspections(calls: Calls): Inspections {
+  async function readGuild(target: DiscordTarget, botId: string) {
+    const { guildId } = target
+    const guild = await explained(target, calls.read(Routes.guild(guildId), guildSchema))
+    const { roles } = await explained(target, calls.read(Routes.guildMember(guildId, botId), memberSchema))
+    return { guild, bot: { id: botId, roleIds: roles } }
+  }
+
+  return {
+    bot: () => calls.read(Routes.user('@me'), userSchema),
+    inspectAs(botId) {
+      const known = new Map<string, ReturnType<typeof readGuild>>()
+      return async (target) => {
+        requireTargetIds(target)
+        const { guildId, roleId } = target
+        const reading = known.get(guildId) ?? readGuild(target, botId)
+        known.set(guildId, reading)
+        const { guild, bot } = await reading
+        return {
+          guildName: guild.name,
+          roleName: guild.roles.find(({ id }) => id === roleId)?.name ?? roleId,
+          problem: roleProblem(guild, bot, target),
+        }
+      }
+    },
+  }
+}
+
+/** Asks Discord whether the bot is in each guild, with the permission and the place to give each role. */
+export function createCheck({ bot, inspectAs }: Inspections) {
+  async function checkTarget(
+    target: DiscordTarget,
+    inspect: ReturnType<Inspections['inspectAs']>,
+  ): Promise<CheckFinding> {
+    const about = targetKey(target)
+    try {
+      const { guildName, roleName, problem } = await inspect(target)
+      const fine = `The bot may give and take the role ${JSON.stringify(roleName)} in ${JSON.stringify(guildName)}.`
+      return { about, isFine: problem === null, message: problem?.message ?? fine }
+    } catch (error) {
+      return notFine(about, error)
+    }
+  }
+
+  return async (targets: readonly DiscordTarget[]): Promise<readonly CheckFinding[]> => {
+    try {
+      const { id, username } = await bot()
+      const findings = [
+        { about: 'discord', isFine: true, message: `The bot is ${JSON.stringify(username)} (${id}).` },
+      ]
+      const inspect = inspectAs(id)
+      for (const target of targets) findings.push(await checkTarget(target, inspect))
+      return findings
+    } catch (error) {
+      return [notFine('discord', error)]
+    }
+  }
+}
+
+function notFine(about: string, error: unknown): CheckFinding {
+  if (error instanceof Refusal) {
+    const message = `Discord refused: ${error.message} (${error.status}): see that sync.discord is right.`
+    return { about, isFine: false, message }
+  }
+  return failedCheck(about, error)
+}

@@ -1,0 +1,159 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { RequestMethod } from '@discordjs/rest'
+import { RESTJSONErrorCodes, Routes } from 'discord-api-types/v10'
+import { ActionRequiredError, type Platform, RetryableError } from '../platform.js'
+import type { DiscordTarget } from '../target.js'
+import { type Calls, type CallsDeps, createCalls, isRefusal } from './calls.js'
+import {
+  actionRequired,
+  createCheck,
+  createInspections,
+  explained,
+  memberPageSchema,
+  memberSchema,
+  requireIds,
+  requireTargetIds,
+} from './permissions.js'
+
+/** Calls of one kind to one guild are made one after another anyway: this many kinds and guilds go on side by side. */
+const CONCURRENCY = 4
+
+/**
+ * Roles of the community. Nobody outside a guild can be given one: `observe` and `give` reject with
+ * `member_not_in_guild` until the account joins. Who leaves has lost the role, but bots of others give roles back to
+ * whoever rejoins: for `take` such an account is gone.
+ */
+export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> {
+  const calls = createCalls(deps)
+  const inspections = createInspections(calls)
+
+  /** Discord doesn't tell which permission is missing: looks for what it is. */
+  async function inspected(error: unknown, target: DiscordTarget): Promise<unknown> {
+    if (!isRefusal(error, RESTJSONErrorCodes.MissingPermissions)) return error
+    try {
+      const { id } = await inspections.bot()
+      return (await inspections.inspectAs(id)(target)).problem ?? error
+    } catch (failure) {
+      // The refusal is known already; this only would have said more.
+      if (failure instanceof RetryableError || failure instanceof ActionRequiredError) return error
+      throw failure
+    }
+  }
+
+  async function change(
+    method: RequestMethod.Put | RequestMethod.Delete,
+    target: DiscordTarget,
+    accountId: string,
+    reason: string,
+  ) {
+    requireIds(target, accountId)
+    const route = Routes.guildMemberRole(target.guildId, accountId, target.roleId)
+    try {
+      await calls.change(method, route, reason)
+    } catch (error) {
+      throw await inspected(error, target)
+    }
+  }
+
+  return {
+    name: 'discord',
+    concurrency: CONCURRENCY,
+    async observe(target, accountId) {
+      requireIds(target, accountId)
+      const route = Routes.guildMember(target.guildId, accountId)
+      const { roles } = await explained(target, calls.read(route, memberSchema))
+      return roles.includes(target.roleId) ? 'member' : 'absent'
+    },
+    async give(target, accountId) {
+      await explained(target, change(RequestMethod.Put, target, accountId, 'Latchkey: access began'))
+    },
+    async take(target, accountId) {
+      const taking = change(RequestMethod.Delete, target, accountId, 'Latchkey: access ended')
+      return explained(
+        target,
+        taking.then(() => undefined, unlessGone),
+      )
+    },
+    listMembers: createRoleHolders({ calls, clock: deps.clock }),
+    check: createCheck(inspections),
+  }
+}
+
+/** A role that was deleted is held by nobody: it is taken. */
+function unlessGone(error: unknown): 'gone' | undefined {
+  const { UnknownMember, UnknownUser, UnknownRole } = RESTJSONErrorCodes
+  if (isRefusal(error, UnknownMember, UnknownUser)) return 'gone'
+  if (isRefusal(error, UnknownRole)) return undefined
+  throw error
+}
+
+/** The most that Discord hands out at once. */
+const PAGE_SIZE = 1_000
+/** Discord's windows for this call are shorter; who limits for longer is not waited for. */
+const LONGEST_WAIT_MS = 30_000
+
+export interface RoleHoldersDeps {
+  readonly calls: Calls
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+}
+
+/** Reads the whole guild, page by page, for the accounts that hold the target's role. */
+export function createRoleHolders({ calls, clock }: RoleHoldersDeps) {
+  async function readPage(target: DiscordTarget, after: bigint) {
+    try {
+      const query = { limit: String(PAGE_SIZE), after: String(after) }
+      return await calls.read(Routes.guildMembers(target.guildId), memberPageSchema, query)
+    } catch (error) {
+      if (isRefusal(error, RESTJSONErrorCodes.MissingAccess, RESTJSONErrorCodes.MissingPermissions)) {
+        throw notListable(target)
+      }
+      throw actionRequired(error, target)
+    }
+  }
+
+  /** Waits out limits: a listing begun anew would meet the same ones, and a large guild's never end. */
+  async function readPatiently(target: DiscordTarget, after: bigint) {
+    for (;;) {
+      try {
+        return await readPage(target, after)
+      } catch (error) {
+        const waitMs = limitOf(error, clock())
+        if (waitMs === null || waitMs > LONGEST_WAIT_MS) throw error
+        await wait(waitMs, undefined, { ref: false })
+      }
+    }
+  }
+
+  return async function* roleHolders(target: DiscordTarget): AsyncGenerator<string, void, undefined> {
+    requireTargetIds(target)
+    let after = 0n
+    for (;;) {
+      const page = await readPatiently(target, after)
+      for (const { user, roles } of page) if (roles.includes(target.roleId)) yield user.id
+      const highest = page.reduce(
+        (most, { user }) => (BigInt(user.id) > most ? BigInt(user.id) : most),
+        after,
+      )
+      // A page that leads no further ends the listing too, whatever its length: it would be read for ever.
+      if (page.length < PAGE_SIZE || highest === after) return
+      after = highest
+    }
+  }
+}
+
+/** How long a limit lasts from `now` on, in milliseconds; null: the error is none. */
+function limitOf(error: unknown, now: number): number | null {
+  if (!(error instanceof RetryableError) || error.code !== 'rate_limited') return null
+  return error.notBefore === null ? null : Math.max(error.notBefore - now, 0)
+}
+
+/** It concerns this call alone: members are looked up and given roles without it. */
+function notListable({ guildId }: DiscordTarget): ActionRequiredError {
+  return new ActionRequiredError(
+    'members_not_listable',
+    `The bot may not list the members of the server ${guildId}: turn on the Server Members Intent in Discord's ` +
+      'developer portal.',
+    { mayHeal: true },
+  )
+}

@@ -1,0 +1,202 @@
+import querystring from 'node:querystring'
+import { Webhook } from 'standardwebhooks'
+import type { Environment } from '../../provider/event.js'
+import type { AccessSnapshot } from '../../store/changes.js'
+import { formatCursor } from '../../store/changes.js'
+import type { Message, MessageOutcome } from '../../store/messages.js'
+import { type BackOff, backOffMs } from '../limits.js'
+
+/** Where changes of access are posted. It holds secrets: the address itself may be one, but for its origin. */
+export interface WebhookAddress {
+  readonly url: string
+  /** `whsec_` and base64; each signs, so that the receiver may change from one to the next. */
+  readonly secrets: readonly string[]
+  readonly environments: readonly Environment[]
+}
+
+/** What may be told of an address: neither its credentials nor its path nor its query. */
+export function originOf({ url }: WebhookAddress): string {
+  return new URL(url).origin
+}
+
+/** The same at every attempt: by it a receiver knows what it has had. It holds no full stop, as the scheme asks. */
+export function messageId({ epoch, change }: Pick<Message, 'epoch' | 'change'>): string {
+  return `msg_${epoch}_${change.cursor}`
+}
+
+/** The text that is signed and sent: the same at every attempt. */
+export function messageBody({ epoch, change }: Pick<Message, 'epoch' | 'change'>): string {
+  const { cursor, at, environment, customerId, productId, before, after, cause } = change
+  const timestamp = iso(at)
+  return JSON.stringify({
+    type: 'entitlement.changed',
+    timestamp,
+    data: {
+      cursor: formatCursor(epoch, cursor),
+      at: timestamp,
+      environment,
+      customerId,
+      productId,
+      before: snapshotJson(before),
+      after: snapshotJson(after),
+      cause: { kind: cause.kind, eventId: cause.eventId },
+    },
+  })
+}
+
+function snapshotJson({ active, status, since, until }: AccessSnapshot) {
+  return { active, status, since: isoOrNull(since), until: isoOrNull(until) }
+}
+
+function iso(instant: number): string {
+  return new Date(instant).toISOString()
+}
+
+function isoOrNull(instant: number | null): string | null {
+  return instant === null ? null : iso(instant)
+}
+
+const TIMEOUT_MS = 15_000
+
+/** What came of one attempt. `reason` is for people, and holds nothing of the address. */
+export type Answer =
+  | { readonly kind: 'answered'; readonly status: number; readonly retryAfter: string | null }
+  | { readonly kind: 'failed'; readonly reason: string }
+
+/**
+ * Posts a message once, signed by the Standard Webhooks scheme as of `now` (epoch milliseconds). Follows no redirect,
+ * and reads nothing of what is answered but the status and `Retry-After`. Rejects only where `signal` gave it up.
+ */
+export async function postMessage(
+  { url, secrets }: WebhookAddress,
+  { id, body }: { readonly id: string; readonly body: string },
+  now: number,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { address, authorization } = withoutCredentials(url)
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': 'Latchkey',
+    ...authorization,
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(now / 1000)),
+    'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, new Date(now), body)).join(' '),
+  }
+  try {
+    return await withTimeLimit(TIMEOUT_MS, signal, async (limited): Promise<Answer> => {
+      const response = await fetch(address, {
+        method: 'POST',
+        redirect: 'manual',
+        signal: limited,
+        headers,
+        body,
+      })
+      // Whatever it says, and however it ends, the status has said it.
+      await response.body?.cancel().catch(() => {})
+      return { kind: 'answered', status: response.status, retryAfter: response.headers.get('retry-after') }
+    })
+  } catch (error) {
+    signal.throwIfAborted()
+    return { kind: 'failed', reason: reasonOf(error) }
+  }
+}
+
+/** `fetch` takes none in the address; they are sent as a browser would send them. */
+function withoutCredentials(url: string): { address: URL; authorization: { authorization?: string } } {
+  const address = new URL(url)
+  const { username, password } = address
+  if (username === '' && password === '') return { address, authorization: {} }
+  address.username = ''
+  address.password = ''
+  const credentials = `${querystring.unescape(username)}:${querystring.unescape(password)}`
+  return {
+    address,
+    authorization: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
+  }
+}
+
+/** By the system's own short name: messages may hold the address. */
+function reasonOf(error: unknown): string {
+  if (error instanceof DOMException && error.name === 'TimeoutError') {
+    return `no answer within ${TIMEOUT_MS / 1000} s`
+  }
+  const cause = error instanceof Error ? error.cause : undefined
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'
+  return `no connection (${code})`
+}
+
+/**
+ * Does work that is called off after so many milliseconds, by a `TimeoutError`, or when `signal` is.
+ *
+ * By hand, since on Node 20 `AbortSignal.any` leaves two kilobytes behind at every call for as long as one of its
+ * signals lives.
+ */
+export async function withTimeLimit<T>(
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limited = new AbortController()
+  const callOff = () => limited.abort(signal.reason)
+  const timer = setTimeout(() => limited.abort(new DOMException('It took too long.', 'TimeoutError')), ms)
+  signal.addEventListener('abort', callOff)
+  try {
+    signal.throwIfAborted()
+    return await work(limited.signal)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', callOff)
+  }
+}
+
+const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }
+/** Long enough for a receiver that breaks on a Friday evening. */
+const GIVE_UP_AFTER_MS = 3 * 86_400_000
+
+/** The receiver's own word that it will never take anything again. */
+const GONE = 410
+
+export interface Verdict {
+  readonly result: MessageOutcome['result']
+  /** Until when the receiver asked to be sent nothing, in epoch milliseconds; null: it did not. */
+  readonly closedUntil: number | null
+}
+
+/**
+ * What follows from an answer, as of `now` (epoch milliseconds).
+ * @param random from 0 up to 1: spreads the waits of messages that failed together
+ */
+export function judgeAnswer(
+  answer: Answer,
+  { attempts, firstAttemptAt }: Pick<Message, 'attempts' | 'firstAttemptAt'>,
+  now: number,
+  random: number,
+): Verdict {
+  if (answer.kind === 'answered' && answer.status >= 200 && answer.status < 300) {
+    return { result: { kind: 'delivered' }, closedUntil: null }
+  }
+  const error = answer.kind === 'answered' ? `answered ${answer.status}` : answer.reason
+  if (answer.kind === 'answered' && answer.status === GONE) {
+    return { result: { kind: 'parked', error, reason: 'gone' }, closedUntil: null }
+  }
+  const closedUntil = answer.kind === 'answered' ? retryAfter(answer.retryAfter, now) : null
+  const begun = firstAttemptAt ?? now
+  if (now - begun >= GIVE_UP_AFTER_MS) {
+    return { result: { kind: 'parked', error, reason: 'given_up' }, closedUntil }
+  }
+  const nextAttemptAt = Math.max(now + backOffMs(attempts + 1, BACK_OFF, random), closedUntil ?? 0)
+  return { result: { kind: 'retry', error, firstAttemptAt: begun, nextAttemptAt }, closedUntil }
+}
+
+/** An answer that asks for more is taken for a mistake. */
+const MAX_WAIT_MS = 86_400_000
+
+/**
+ * Until when a `Retry-After` asks to wait, in epoch milliseconds; null where it says nothing that can be read,
+ * or that has passed. It is seconds, or a date (RFC 9110, 10.2.3).
+ */
+export function retryAfter(header: string | null, now: number): number | null {
+  if (header === null) return null
+  const asked = /^\d{1,10}$/.test(header) ? now + Number(header) * 1000 : Date.parse(header)
+  return asked > now ? Math.min(asked, now + MAX_WAIT_MS) : null
+}

@@ -1,0 +1,199 @@
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { Environment } from '../../provider/event.js'
+import { latestCursor } from '../../store/changes.js'
+import {
+  countMessages,
+  loadDueMessages,
+  type Message,
+  type MessageCount,
+  type MessageOutcome,
+  nextMessageAfter,
+  type QueuedMessages,
+} from '../../store/messages.js'
+import type { Database } from '../../store/schema.js'
+import type { WriteSync } from '../../store/sync-writes.js'
+import { createLoop, inBatches } from '../loop.js'
+import type { Reach } from '../outages.js'
+import type { RetryFilter } from '../sync.js'
+import { judgeAnswer, messageBody, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
+
+/** Stands among the targets of a retry for the outbound webhook. */
+const OUTBOUND_TARGET = 'webhook'
+
+/** How many are under way at once, each of another customer. */
+const CONCURRENCY = 8
+const AFTER_FAILURE_MS = 5_000
+/** Bounds how long one transaction keeps arriving deliveries waiting. */
+const MAX_PER_TRANSACTION = 500
+/** What is under way at the end is waited for; a receiver that hangs is not. */
+const STOP_WITHIN_MS = 3_000
+
+/** Tells the merchant's own address of every change of access, in order for each customer, at least once. */
+export interface Outbound {
+  /** Something may have changed: looks soon. Cheap, and never throws. */
+  wake(): void
+  /**
+   * Null: no address is configured.
+   * @param environments whose messages it counts; left out: of both
+   */
+  status(environments?: readonly Environment[]): Promise<OutboundStatus | null>
+  /** Makes due what is parked, and what waits for its time; answers how many that is. */
+  retry(filter: RetryFilter): Promise<number>
+  /** Begins nothing any more, and waits a few seconds for what is under way. */
+  stop(): Promise<void>
+}
+
+export interface OutboundStatus {
+  /** Of the address no more than this is told. */
+  readonly origin: string
+  readonly messages: readonly MessageCount[]
+}
+
+export interface OutboundDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
+  /** Asked each time, since a reload may change it; null: none is configured. */
+  readonly address: () => WebhookAddress | null
+  readonly isPaused: () => Promise<boolean>
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
+  readonly reach: Reach
+  readonly log: Logger
+}
+
+/** Resolves once its place in the change log is kept: what changes from then on is told. */
+export async function createOutbound({
+  db,
+  writeSync,
+  address,
+  isPaused,
+  clock,
+  random,
+  reach,
+  log,
+}: OutboundDeps): Promise<Outbound> {
+  const stopping = new AbortController()
+  const settle = inBatches<MessageOutcome>((outcomes) => writeSync('settleMessages', outcomes))
+  const underWay = new Map<number, Promise<void>>()
+  const loop = createLoop({ look: queue, work: sendDue, nextAt, clock, log })
+  let isStopping = false
+  /** Until when the receiver asked to be sent nothing. */
+  let closedUntil = 0
+  let queuedUpTo: number | null = null
+
+  /** Queues what was appended to the change log since; costs one small read where there is nothing. */
+  async function queue(): Promise<void> {
+    const to = address()
+    if (to === null) return
+    const { environments } = to
+    while (queuedUpTo === null || (await latestCursor(db)) > queuedUpTo) {
+      const { upTo, from } = await writeSync('queueMessages', { environments, limit: MAX_PER_TRANSACTION })
+      queuedUpTo = upTo
+      if (from !== 'kept') log.info({ origin: originOf(to) }, BEGUN[from])
+    }
+  }
+
+  /** Begins what may be begun now; the end of each looks for the next. */
+  async function sendDue(): Promise<void> {
+    const to = address()
+    const now = clock()
+    if (to === null || closedUntil > now || (await isPaused())) return
+    const due = await loadDueMessages(db, now, CONCURRENCY + underWay.size)
+    for (const message of due) {
+      const isFree = underWay.size < CONCURRENCY && !underWay.has(message.change.cursor)
+      if (isFree && !isStopping) begin(to, message)
+    }
+  }
+
+  function begin(to: WebhookAddress, message: Message): void {
+    const { cursor } = message.change
+    const sent = send(to, message)
+      .catch((error: unknown) => {
+        // It is sent again, under the same id.
+        closedUntil = clock() + AFTER_FAILURE_MS
+        log.error({ err: error }, 'could not write down what became of the outbound webhook')
+      })
+      .finally(() => {
+        underWay.delete(cursor)
+        loop.workNow()
+      })
+    underWay.set(cursor, sent)
+  }
+
+  /** Makes one attempt, and resolves once what became of it is written down. */
+  async function send(to: WebhookAddress, message: Message): Promise<void> {
+    const { cursor, environment, customerId } = message.change
+    const sent = { id: messageId(message), body: messageBody(message) }
+    const answer = await postMessage(to, sent, clock(), stopping.signal).catch((error: unknown) => {
+      // Nothing is known of it, and so it stays as it was.
+      if (stopping.signal.aborted) return null
+      throw error
+    })
+    if (answer === null) return
+    const verdict = judgeAnswer(answer, message, clock(), random())
+    await settle({ cursor, environment, customerId, result: verdict.result })
+    logAttempt(to, message, verdict.result)
+    closedUntil = Math.max(closedUntil, verdict.closedUntil ?? 0)
+  }
+
+  function logAttempt(to: WebhookAddress, message: Message, result: MessageOutcome['result']): void {
+    const { environment, customerId, productId, cause } = message.change
+    const fields = { origin: originOf(to), id: messageId(message), environment, customerId, productId, cause }
+    if (result.kind === 'delivered') log.debug(fields, 'webhook delivered')
+    else if (result.kind === 'parked') {
+      log.error(
+        { ...fields, reason: result.reason, why: result.error },
+        'webhook parked, and not sent again: see `latchkey sync status`',
+      )
+    } else log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
+    // Gone is an answer to this message; anything else may meet every message.
+    if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone'))
+      reach.answered()
+    else reach.failed(result.error)
+  }
+
+  /** What is due and not under way waits for the end of something that is. */
+  async function nextAt(): Promise<number | null> {
+    if (address() === null) return null
+    const now = clock()
+    return closedUntil > now ? closedUntil : nextMessageAfter(db, now)
+  }
+
+  await queue().catch((error: unknown) => {
+    log.error({ err: error }, 'could not look what the outbound webhook has to tell: it is tried again')
+  })
+  loop.wake()
+  return {
+    wake: loop.wake,
+    async status(environments) {
+      const to = address()
+      if (to === null) return null
+      return { origin: originOf(to), messages: await countMessages(db, environments) }
+    },
+    async retry({ target, state, ...which }) {
+      // No message waits for a customer.
+      if ((target !== undefined && target !== OUTBOUND_TARGET) || state === 'waiting') return 0
+      const count = await writeSync('retryMessages', { ...which, ...(state !== undefined && { state }) })
+      closedUntil = 0
+      loop.workNow()
+      return count
+    },
+    async stop() {
+      isStopping = true
+      const giveUp = setTimeout(() => stopping.abort(), STOP_WITHIN_MS)
+      await loop.stop(STOP_WITHIN_MS)
+      await Promise.all(underWay.values())
+      clearTimeout(giveUp)
+    },
+  }
+}
+
+const BEGUN: Readonly<Record<Exclude<QueuedMessages['from'], 'kept'>, string>> = {
+  begun: 'the outbound webhook tells what changes from now on',
+  restored:
+    'the change log is another one since a restore: the outbound webhook tells what changes from now on',
+}

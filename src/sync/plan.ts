@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import { compareText } from '../entitlements/order.js'
+import { type Membership, type MembershipKey, SHOWN_AS } from '../store/membership.js'
+import {
+  countRemovals,
+  countStates,
+  loadMembershipPage,
+  loadPlanned,
+  type TargetRef,
+} from '../store/memberships.js'
+import type { Database } from '../store/schema.js'
+import { loadSyncSettings } from '../store/sync-state.js'
+import type {
+  CallState,
+  MembershipPage,
+  MembershipQuery,
+  MembershipView,
+  PlannedCall,
+  PlatformStatus,
+  SyncPlan,
+  SyncStatus,
+} from './sync.js'
+import type { AdapterName } from './target.js'
+
+/** More removals from a target than both wait for an operator. */
+export interface RemovalBound {
+  readonly atMost: number
+  /** Of the target's members. */
+  readonly percent: number
+}
+
+/** What was removed within this time counts with what waits: an empty community may come by trickling, too. */
+const WINDOW_MS = 3_600_000
+
+/**
+ * Whether no removal from a target may be made that nobody has agreed to. All that waits counts, so that either all of
+ * it may be made or none.
+ */
+export async function isHeld(
+  db: Kysely<Database>,
+  target: TargetRef,
+  { atMost, percent }: RemovalBound,
+  now: number,
+): Promise<boolean> {
+  const { pending, made, members } = await countRemovals(db, target, now - WINDOW_MS)
+  const removals = pending + made
+  return pending > 0 && removals > atMost && removals > (members * percent) / 100
+}
+
+/** Stands for exactly these removals, in whatever order they are told; null: there are none. */
+export function planHash(removals: readonly MembershipKey[]): string | null {
+  if (removals.length === 0) return null
+  const lines = removals.map(({ environment, target, accountId }) =>
+    JSON.stringify([environment, target, accountId]),
+  )
+  return createHash('sha256').update(lines.sort(compareText).join('\n')).digest('hex')
+}
+
+/** How many memberships are read at once. */
+const CHUNK = 1_000
+
+export interface PlanQuestion {
+  readonly targets: readonly TargetRef[]
+  readonly bound: RemovalBound
+  readonly paused: boolean
+  /** Epoch milliseconds. */
+  readonly now: number
+}
+
+/** Every call that is to be made, now or after a failure; what is parked is not among them. */
+export async function readPlan(
+  db: Kysely<Database>,
+  { targets, bound, paused, now }: PlanQuestion,
+): Promise<SyncPlan> {
+  const calls: PlannedCall[] = []
+  for (const target of targets) {
+    const held = await isHeld(db, target, bound, now)
+    let after = ''
+    let planned: Awaited<ReturnType<typeof loadPlanned>>
+    do {
+      planned = await loadPlanned(db, target, after, CHUNK)
+      after = planned.at(-1)?.accountId ?? after
+      for (const { environment, target: key, accountId, customerId, desired, confirmed } of planned) {
+        calls.push({
+          environment,
+          target: key,
+          accountId,
+          customerId,
+          action: desired ? 'give' : 'take',
+          needsConfirmation: held && !desired && !confirmed,
+        })
+      }
+    } while (planned.length === CHUNK)
+  }
+  return { paused, hash: planHash(calls.filter(({ needsConfirmation }) => needsConfirmation)), calls }
+}
+
+export interface StatusQuestion {
+  readonly targets: readonly TargetRef[]
+  readonly platforms: readonly AdapterName[]
+  /** By the name of the platform, or the key of the target. */
+  readonly stateOf: (name: string) => CallState
+  readonly checked: SyncStatus['checked']
+  readonly bound: RemovalBound
+  /** Epoch milliseconds. */
+  readonly now: number
+}
+
+export async function readStatus(
+  db: Kysely<Database>,
+  { targets, platforms, stateOf, checked, bound, now }: StatusQuestion,
+): Promise<SyncStatus> {
+  const { paused, sweptAt } = await loadSyncSettings(db)
+  const statuses = []
+  for (const { environment, target } of targets) {
+    const ref = { environment, target }
+    const counts = await countStates(db, ref, await isHeld(db, ref, bound, now))
+    statuses.push({ ...ref, state: stateOf(target), counts })
+  }
+  const platformStatus = (platform: AdapterName): PlatformStatus => ({ platform, state: stateOf(platform) })
+  return {
+    paused,
+    platforms: platforms.map(platformStatus),
+    targets: statuses,
+    unconfirmed: statuses.reduce((sum, { counts }) => sum + counts.unconfirmed, 0),
+    sweptAt,
+    checked,
+  }
+}
+
+/** @param bound decides which removals wait for an operator */
+export async function readMemberships(
+  db: Kysely<Database>,
+  query: MembershipQuery,
+  { targets, bound, now }: Pick<StatusQuestion, 'targets' | 'bound' | 'now'>,
+): Promise<MembershipPage> {
+  const held: TargetRef[] = []
+  for (const ref of targets) if (await isHeld(db, ref, bound, now)) held.push(ref)
+  const isOfHeld = ({ environment, target }: TargetRef) =>
+    held.some((one) => one.environment === environment && one.target === target)
+  const found = await loadMembershipPage(db, { ...query, limit: query.limit + 1 }, held)
+  const items = found.slice(0, query.limit).map((one) => viewMembership(one, isOfHeld(one)))
+  const last = items.at(-1)
+  if (last === undefined || found.length <= query.limit) return { items, next: null }
+  const { environment, target, accountId } = last
+  return { items, next: { environment, target, accountId } }
+}
+
+/** @param isHeld whether removals from its target wait for an operator */
+function viewMembership(membership: Membership, isHeld: boolean): MembershipView {
+  const { mayHeal, confirmed, reason, error, ...shown } = membership
+  const isOpenRemoval = !shown.desired && !confirmed && (shown.state === 'due' || shown.state === 'retrying')
+  return {
+    ...shown,
+    state: isHeld && isOpenRemoval ? 'unconfirmed' : SHOWN_AS[shown.state],
+    parked: shown.state === 'waiting' || shown.state === 'parked' ? error : null,
+    lastError: error,
+  }
+}

@@ -1,0 +1,311 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import pLimit from 'p-limit'
+import type { Logger } from 'pino'
+import {
+  type Failed,
+  type Failure,
+  type Happening,
+  type Membership,
+  type MembershipKey,
+  membershipKey,
+} from '../store/membership.js'
+import { type DueKind, loadDueMemberships, nextDueAt } from '../store/memberships.js'
+import type { Database } from '../store/schema.js'
+import type { WriteSync } from '../store/sync-writes.js'
+import { type BackOff, backOffMs, type Gate, type Scope } from './limits.js'
+import { inBatches, oneAtATime } from './loop.js'
+import { isHeld, type RemovalBound } from './plan.js'
+import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
+import type { AdapterName, SyncTarget } from './target.js'
+
+/** How much of a platform's work is looked up at once: a slow call keeps no more than this waiting. */
+const ROUND = 64
+/** Removals that nobody has agreed to come last, after what waits for access. */
+const ORDER: readonly DueKind[] = ['give', 'agreedTake', 'take', 'recheck']
+/** Of one membership that fails while others do not. */
+const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
+/** A shorter wait is all in a day's work. */
+const LONG_WAIT_MS = 60_000
+
+/** `overtaken`: what was desired has changed since, and no call was made. */
+export type AttemptResult =
+  | 'given'
+  | 'taken'
+  | 'unchanged'
+  | 'failed'
+  | 'stopped'
+  | 'waiting'
+  | 'parked'
+  | 'overtaken'
+
+/** Writes what happened to one membership; false: it has nothing to do any more. */
+type WriteStep = (key: MembershipKey, happening: Happening) => Promise<boolean>
+
+/** What happens while some steps are being written goes together into the next transaction. */
+export function createStepWriter(writeSync: WriteSync): WriteStep {
+  interface Step {
+    readonly key: MembershipKey
+    readonly happening: Happening
+    readonly resolve: (hasChanged: boolean) => void
+  }
+  const write = inBatches<Step>(async (steps) => {
+    const changed = await writeSync(
+      'stepMemberships',
+      steps.map(({ key: { environment, target, accountId }, happening }) => ({
+        key: { environment, target, accountId },
+        happening,
+      })),
+    )
+    for (const [i, { resolve }] of steps.entries()) resolve(changed[i] ?? false)
+  })
+  return (key, happening) =>
+    new Promise((resolve, reject) => {
+      write({ key, happening, resolve }).catch(reject)
+    })
+}
+
+export interface ReconcilerDeps {
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeStep: WriteStep
+  readonly name: AdapterName
+  /** Asked at every round, since a reload may change it; null: none is configured. */
+  readonly platform: () => Platform | null
+  /** Those of the platform, configured or not. */
+  readonly targets: () => readonly SyncTarget[]
+  readonly bound: () => RemovalBound
+  /** Whether calls may be begun. */
+  readonly mayCall: () => boolean
+  readonly gate: Gate
+  /** Called after every attempt. */
+  readonly onAttempt: (target: SyncTarget, result: AttemptResult) => void
+  /** Called once what was given or taken is written down. @param isRepair it was given before, and got lost */
+  readonly onDone: (membership: Membership, action: 'given' | 'taken', isRepair: boolean) => Promise<void>
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
+  readonly log: Logger
+}
+
+/** Brings one platform to what its memberships desire. */
+export interface Reconciler {
+  /** Resolves when nothing is due any more that may be done. */
+  work(): Promise<void>
+  /** When something comes due, in epoch milliseconds; null: nothing does by itself. */
+  nextAt(): Promise<number | null>
+}
+
+interface Picked {
+  readonly membership: Membership
+  readonly target: SyncTarget
+}
+
+/** A platform's call has failed; the cause is its error. */
+class CallFailed extends Error {}
+
+export function createReconciler(deps: ReconcilerDeps): Reconciler {
+  const { db, writeStep, name, gate, targets, bound, mayCall, onAttempt, onDone, clock, random, log } = deps
+  const scopeOf = ({ target }: SyncTarget): Scope => ({ platform: name, target })
+  /** Targets whose removals wait for an operator, as far as the log says so. */
+  const toldHeld = new Set<string>()
+  /** Sweeps try again, and meet the same: the code that the log has, by membership. */
+  const toldParked = new Map<string, string>()
+
+  async function pick(target: SyncTarget, most: number): Promise<readonly Picked[]> {
+    const picked: Membership[] = []
+    for (const kind of ORDER) {
+      if (picked.length >= most) break
+      const due = await loadDueMemberships(db, target, kind, clock(), most - picked.length)
+      // After they were read: what has come to wait since is counted, too.
+      const isWaiting = kind === 'take' && due.length > 0 && (await isHeld(db, target, bound(), clock()))
+      if (kind === 'take') warnAboutBound(target, isWaiting)
+      const known = new Set(picked.map(({ accountId }) => accountId))
+      if (!isWaiting) picked.push(...due.filter(({ accountId }) => !known.has(accountId)))
+    }
+    return picked.map((membership) => ({ membership, target }))
+  }
+
+  function warnAboutBound({ environment, target }: SyncTarget, isWaiting: boolean): void {
+    const key = `${environment} ${target}`
+    if (!isWaiting) toldHeld.delete(key)
+    else if (!toldHeld.has(key)) {
+      toldHeld.add(key)
+      log.warn(
+        { environment, target },
+        'more removals than the bound allows wait for an operator: see `latchkey sync plan`',
+      )
+    }
+  }
+
+  /** @returns whether anything was done */
+  async function round(): Promise<boolean> {
+    const platform = deps.platform()
+    if (platform === null) return false
+    const limit = pLimit(platform.concurrency)
+    const passages = targets().map((target) => ({ target, passage: gate.passage(scopeOf(target), clock()) }))
+    const open = passages.filter(({ passage }) => passage === 'open')
+    const picked: Picked[] = []
+    for (const { target } of open) picked.push(...(await pick(target, Math.ceil(ROUND / open.length))))
+    // A platform that has limited us is asked by one call, and by no other beside it.
+    for (const { target } of passages.filter(({ passage }) => passage === 'probe')) {
+      const probe = await pick(target, 1)
+      picked.push(...probe)
+      if (probe.length > 0) break
+    }
+    const attempts = picked.map(({ membership, target }) =>
+      limit(async () => {
+        // What was found out since it was picked may forbid the call.
+        if (!mayCall() || gate.passage(scopeOf(target), clock()) === 'closed') return false
+        onAttempt(target, await attempt(platform, membership, target))
+        return true
+      }),
+    )
+    return (await Promise.all(attempts)).includes(true)
+  }
+
+  /**
+   * Brings the platform to what one membership desires. Before a call that changes something, it is on disk that the
+   * call may have been made: a crash at any moment is followed by another call, never by a wrong belief.
+   */
+  async function attempt(
+    platform: Platform,
+    membership: Membership,
+    target: SyncTarget,
+  ): Promise<AttemptResult> {
+    const { desired, applied, given, accountId } = membership
+    const scope = scopeOf(target)
+    let known: Failed['undo'] = null
+    let wasBegun = false
+    const step = (happening: Happening) => writeStep(membership, happening)
+    const begin = async (action: 'give' | 'take') => {
+      wasBegun = await step({ kind: 'begin', action })
+      return wasBegun
+    }
+    const call = async <Answer>(make: () => Promise<Answer>): Promise<Answer> => {
+      try {
+        const answer = await make()
+        gate.answered(scope, clock())
+        return answer
+      } catch (error) {
+        throw new CallFailed('', { cause: error })
+      }
+    }
+    try {
+      if (desired) {
+        // Begun, and no answer since: giving it once more does no harm, and then it is ours for certain.
+        if (!(applied === 'unknown' && given)) {
+          if ((await call(() => platform.observe(target.of, accountId))) === 'member') {
+            await step({ kind: 'found' })
+            return 'unchanged'
+          }
+          known = { applied: 'absent', given: false }
+        }
+        if (!(await begin('give'))) return 'overtaken'
+        await call(() => platform.give(target.of, accountId))
+        await step({ kind: 'gave' })
+      } else {
+        if (applied === 'member') known = { applied: 'member', given: true }
+        if (!(await begin('take'))) return 'overtaken'
+        const isGone = (await call(() => platform.take(target.of, accountId))) === 'gone'
+        await step({ kind: isGone ? 'gone' : 'took' })
+        if (isGone) {
+          toldParked.delete(membershipKey(membership))
+          return 'unchanged'
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof CallFailed)) throw error
+      const { isRefused, isStop, ...failed } = judge(error.cause, membership, scope)
+      await step({ kind: 'failed', desired, wasBegun, undo: isRefused ? known : null, ...failed })
+      if (isStop) return 'stopped'
+      return failed.next.kind === 'retry' ? 'failed' : parked(membership, failed.next, failed.failure)
+    }
+    const result = desired ? 'given' : 'taken'
+    toldParked.delete(membershipKey(membership))
+    await onDone(membership, result, desired && applied === 'member')
+    return result
+  }
+
+  function parked(
+    membership: Membership,
+    { mayHeal }: Extract<Failed['next'], { kind: 'park' }>,
+    { code, message }: Failure,
+  ): 'waiting' | 'parked' {
+    const { environment, customerId, desired, target } = membership
+    const result = mayHeal && desired ? 'waiting' : 'parked'
+    const key = membershipKey(membership)
+    if (toldParked.get(key) === code) return result
+    toldParked.set(key, code)
+    const action = desired ? 'give' : 'take'
+    const fields = { environment, customerId, platform: name, target, action, code, reason: message }
+    if (result === 'waiting') log.info(fields, 'membership waits for the customer')
+    else log.warn(fields, 'membership parked: action needed')
+    return result
+  }
+
+  /** What follows from a failed call; `isRefused`: it was certainly not made. */
+  function judge(
+    error: unknown,
+    { attempts }: Membership,
+    scope: Scope,
+  ): Pick<Failed, 'failure' | 'next'> & { readonly isRefused: boolean; readonly isStop: boolean } {
+    const now = clock()
+    const retry = (at: number, countsAsAttempt = false) => ({ kind: 'retry', at, countsAsAttempt }) as const
+    if (error instanceof ActionRequiredError) {
+      const { code, message, scope: width, mayHeal } = error
+      const failed = { failure: { code, message }, isRefused: true }
+      if (width === 'call') {
+        gate.answered(scope, now)
+        return { ...failed, isStop: false, next: { kind: 'park', mayHeal } }
+      }
+      if (gate.stopped(scope, width, failed.failure)) {
+        log.error(
+          { ...scope, code, width, reason: message },
+          'no more calls are made: somebody has to act, and then run `latchkey sync run`',
+        )
+      }
+      return { ...failed, isStop: true, next: retry(now) }
+    }
+    const { code, message, scope: width, notBefore, isRefused } = expected(error, scope)
+    const failed = { failure: { code, message }, isRefused, isStop: false }
+    const isNew = gate.limited(scope, width, notBefore, failed.failure, now)
+    if (isNew && notBefore !== null && notBefore - now >= LONG_WAIT_MS) {
+      log.warn(
+        { ...scope, width, until: new Date(notBefore).toISOString(), reason: message },
+        'rate limited by the platform; paused until the time given',
+      )
+    }
+    if (width !== 'call') return { ...failed, next: retry(gate.opensAt(scope) ?? now) }
+    const at = Math.max(notBefore ?? 0, now + backOffMs(attempts + 1, BACK_OFF, random()))
+    return { ...failed, next: retry(at, true) }
+  }
+
+  /** Anything else is an adapter's bug. Its message is shown to nobody, since nothing keeps a token out of it. */
+  function expected(error: unknown, scope: Scope): RetryableError {
+    if (error instanceof RetryableError) return error
+    const name = error instanceof Error ? error.name : typeof error
+    const at =
+      error instanceof Error ? (error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) ?? []) : []
+    log.error({ ...scope, name, at }, 'a call to a platform failed as none should')
+    return new RetryableError('unexpected', `The call failed unexpectedly (${name}): see the log.`)
+  }
+
+  return {
+    work: oneAtATime(async () => {
+      while (mayCall() && (await round())) await turn()
+    }),
+    async nextAt() {
+      const times: number[] = []
+      for (const target of targets()) {
+        const opensAt = deps.platform() === null ? null : gate.opensAt(scopeOf(target))
+        if (opensAt === null) continue
+        const held = await isHeld(db, target, bound(), clock())
+        const dueAt = await nextDueAt(db, target, held ? ORDER.filter((kind) => kind !== 'take') : ORDER)
+        if (dueAt !== null) times.push(Math.max(dueAt, opensAt))
+      }
+      return times.length === 0 ? null : Math.min(...times)
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import type { Api } from 'grammy'
+import { ActionRequiredError } from '../platform.js'
+import { actionRequired, type Call, Refusal } from './calls.js'
+
+const GROUP_ID = /^-\d{1,16}$/
+
+/** Where groups went that got another id, by the id that the config has. Outlives a restart. */
+export interface MovedGroups {
+  load(): Promise<ReadonlyMap<string, string>>
+  keep(moved: { readonly groupId: string; readonly movedTo: string }): Promise<void>
+}
+
+export interface Groups {
+  /**
+   * Makes a call about a group, under the id that it has now.
+   * @throws what `Call` does; a refusal as it is
+   */
+  within<Answer>(groupId: string, run: (api: Api, chatId: number) => Promise<Answer>): Promise<Answer>
+  /** The ids in the config, of those given, which stand for the chat that has this id now. */
+  configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]>
+  /** Takes note that the group goes on under another id. */
+  follow(chatId: number, movedTo: number, groupIds: readonly string[]): Promise<void>
+}
+
+/** Follows groups that become supergroups, and thereby get another id. */
+export function createGroups(call: Call, moved: MovedGroups): Groups {
+  async function configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]> {
+    const known = await moved.load()
+    return groupIds.filter((groupId) => (known.get(groupId) ?? groupId) === String(chatId))
+  }
+
+  return {
+    configuredAs,
+    async within(groupId, run) {
+      if (!GROUP_ID.test(groupId)) throw badGroupId(groupId)
+      const known = (await moved.load()).get(groupId) ?? groupId
+      try {
+        return await call((api) => run(api, Number(known)))
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.movedTo === null) throw error
+        const { movedTo } = error
+        await moved.keep({ groupId, movedTo })
+        return await call((api) => run(api, Number(movedTo)))
+      }
+    },
+    async follow(chatId, movedTo, groupIds) {
+      for (const groupId of await configuredAs(chatId, groupIds)) {
+        await moved.keep({ groupId, movedTo: String(movedTo) })
+      }
+    },
+  }
+}
+
+/** The same, with every refusal told as what somebody has to do. */
+export async function explained<Answer>(groupId: string, asked: Promise<Answer>): Promise<Answer> {
+  try {
+    return await asked
+  } catch (error) {
+    throw actionRequired(error, groupId)
+  }
+}
+
+function badGroupId(groupId: string): ActionRequiredError {
+  return new ActionRequiredError(
+    'group_id_invalid',
+    `${JSON.stringify(groupId)} is no group's id: groupId is a negative number, such as -1001234567890.`,
+    { scope: 'target' },
+  )
+}
+
+/** What administrators of the group see beside the link. It names nobody: it stays there when a person is erased. */
+const LINK_NAME = 'Latchkey'
+
+/** Makes a link by which one asks to join, until then. Telegram can't limit how often such a link is used. */
+export function createInviteLink(groups: Groups) {
+  return async (groupId: string, expiresAt: number): Promise<string> => {
+    const link = groups.within(groupId, (api, chatId) =>
+      api.createChatInviteLink(chatId, {
+        name: LINK_NAME,
+        creates_join_request: true,
+        expire_date: Math.floor(expiresAt / 1_000),
+      }),
+    )
+    return (await explained(groupId, link)).invite_link
+  }
+}
+
+export interface Bot {
+  readonly id: number
+  /** Without the @. */
+  readonly username: string
+}
+
+/** Who the bot is, asked once. */
+export function createBot(call: Call): () => Promise<Bot> {
+  let known: Bot | null = null
+  return async () => {
+    known ??= await call((api) => api.getMe())
+    return known
+  }
+}

@@ -1,0 +1,206 @@
+import type { Api } from 'grammy'
+import type { Chat, ChatMember } from 'grammy/types'
+import {
+  ActionRequiredError,
+  type CheckFinding,
+  failedCheck,
+  type Observation,
+  type Platform,
+} from '../platform.js'
+import { type TelegramTarget, targetKey } from '../target.js'
+import { type Call, isRefusal } from './calls.js'
+import { explained, type Groups } from './groups.js'
+import { type CheckUpdates, UPDATES } from './receive.js'
+
+/** One account in one group, by the id that the config has. */
+export interface GroupAccount {
+  readonly groupId: string
+  readonly accountId: string
+}
+
+/**
+ * Bans of Latchkey's own that may stand: a removal was interrupted before it lifted its ban. Outlives a restart, and
+ * tells such a ban from one that staff gave, which stays.
+ */
+export interface OwedUnbans {
+  isOwed(owed: GroupAccount): Promise<boolean>
+  owe(owed: GroupAccount): Promise<void>
+  settle(owed: GroupAccount): Promise<void>
+}
+
+/** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
+const CONCURRENCY = 3
+
+const USER_ID = /^[1-9]\d{0,15}$/
+
+export interface TelegramPlatformDeps extends CheckDeps {
+  readonly owedUnbans: OwedUnbans
+}
+
+/**
+ * Groups of the messenger. A bot can't add anybody: to give is to approve that somebody joins who has asked to. To
+ * take is to ban, which removes, and to lift the ban at once, so that they may come back.
+ */
+export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<TelegramTarget> {
+  const { groups, owedUnbans } = deps
+
+  async function liftBan(groupId: string, userId: number): Promise<void> {
+    await groups
+      .within(groupId, (api, chatId) => api.unbanChatMember(chatId, userId, { only_if_banned: true }))
+      .catch(unlessRefused('not_in_group', 'no_bans_here'))
+    await owedUnbans.settle({ groupId, accountId: String(userId) })
+  }
+
+  async function approve(groupId: string, userId: number): Promise<void> {
+    try {
+      await groups.within(groupId, (api, chatId) => api.approveChatJoinRequest(chatId, userId))
+    } catch (error) {
+      if (isRefusal(error, 'in_group_already')) return
+      if (isRefusal(error, 'no_request', 'not_in_group', 'not_recognised')) throw awaitingJoin()
+      throw error
+    }
+  }
+
+  async function ban(groupId: string, userId: number): Promise<void> {
+    const owed = { groupId, accountId: String(userId) }
+    // A ban of an earlier attempt may stand, whatever is said to this one.
+    const wasOwed = await owedUnbans.isOwed(owed)
+    // Written first: whatever happens after the ban, they must not stay banned.
+    await owedUnbans.owe(owed)
+    try {
+      await groups.within(groupId, (api, chatId) => api.banChatMember(chatId, userId))
+    } catch (error) {
+      if (isRefusal(error, 'not_in_group')) return
+      // Access is never thought to be taken back by a guess.
+      if (isRefusal(error, 'not_recognised') && (await standing(groups, groupId, userId)) === 'absent') return
+      if (error instanceof ActionRequiredError && !wasOwed) await owedUnbans.settle(owed)
+      throw error
+    }
+  }
+
+  return {
+    name: 'telegram',
+    concurrency: CONCURRENCY,
+    async observe({ groupId }, accountId) {
+      const userId = userIdOf(accountId)
+      const seen = await explained(groupId, standing(groups, groupId, userId))
+      // Whoever the bot has never met is not recognised, and can't be in a group that they were not let into.
+      return seen === 'not_recognised' ? 'absent' : seen
+    },
+    async give({ groupId }, accountId) {
+      const userId = userIdOf(accountId)
+      const isBanOwn = await owedUnbans.isOwed({ groupId, accountId })
+      if (isBanOwn) await explained(groupId, liftBan(groupId, userId))
+      await explained(groupId, approve(groupId, userId))
+    },
+    async take({ groupId }, accountId) {
+      const userId = userIdOf(accountId)
+      await explained(groupId, ban(groupId, userId))
+      await explained(groupId, liftBan(groupId, userId))
+    },
+    listMembers: null,
+    check: createCheck(deps),
+  }
+}
+
+async function standing(
+  groups: Groups,
+  groupId: string,
+  userId: number,
+): Promise<Observation | 'not_recognised'> {
+  try {
+    const member = await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, userId))
+    switch (member.status) {
+      case 'creator':
+      case 'administrator':
+      case 'member':
+        return 'member'
+      case 'restricted':
+        return member.is_member ? 'member' : 'absent'
+      case 'left':
+      case 'kicked':
+        return 'absent'
+      default:
+        return member satisfies never
+    }
+  } catch (error) {
+    if (isRefusal(error, 'not_in_group')) return 'absent'
+    if (isRefusal(error, 'not_recognised')) return 'not_recognised'
+    throw error
+  }
+}
+
+function userIdOf(accountId: string): number {
+  const userId = Number(accountId)
+  if (USER_ID.test(accountId) && Number.isSafeInteger(userId)) return userId
+  throw new ActionRequiredError(
+    'account_invalid',
+    'The linked account is no Telegram user id, which is a number: link the right one.',
+  )
+}
+
+function unlessRefused(...meanings: Parameters<typeof isRefusal>[1][]): (error: unknown) => void {
+  return (error) => {
+    if (!isRefusal(error, ...meanings)) throw error
+  }
+}
+
+function awaitingJoin(): ActionRequiredError {
+  return new ActionRequiredError(
+    'awaiting_join',
+    'The customer has not asked to join yet: send them an invite link (POST /customers/:id/invites).',
+    { mayHeal: true },
+  )
+}
+
+export interface CheckDeps {
+  readonly call: Call
+  readonly groups: Groups
+  readonly checkUpdates: CheckUpdates
+}
+
+/** Asks Telegram whether the bot is in each group, with the rights to let in and to remove, and tells it what happens. */
+export function createCheck({ call, groups, checkUpdates }: CheckDeps) {
+  async function checkTarget(target: TelegramTarget, botId: number): Promise<CheckFinding> {
+    const about = targetKey(target)
+    const ask = <Answer>(run: (api: Api, chatId: number) => Promise<Answer>) =>
+      explained(target.groupId, groups.within(target.groupId, run))
+    try {
+      const chat = await ask((api, chatId) => api.getChat(chatId))
+      const problem =
+        problemWith(chat) ?? problemOf(await ask((api, chatId) => api.getChatMember(chatId, botId)))
+      const fine = `The bot may let people into ${chat.title ?? about}, and remove them.`
+      return { about, isFine: problem === null, message: problem ?? fine }
+    } catch (error) {
+      return failedCheck(about, error)
+    }
+  }
+
+  return async (targets: readonly TelegramTarget[]): Promise<readonly CheckFinding[]> => {
+    try {
+      const bot = await call((api) => api.getMe())
+      const findings: CheckFinding[] = [
+        { about: 'telegram', isFine: true, message: `The bot is @${bot.username}.` },
+      ]
+      for (const target of targets) findings.push(await checkTarget(target, bot.id))
+      findings.push(await checkUpdates().catch((error: unknown) => failedCheck(UPDATES, error)))
+      return findings
+    } catch (error) {
+      return [failedCheck('telegram', error)]
+    }
+  }
+}
+
+function problemWith({ type }: Pick<Chat, 'type'>): string | null {
+  if (type === 'supergroup' || type === 'group') return null
+  return `This is no group but a ${type}: set a group's id as groupId.`
+}
+
+function problemOf(bot: ChatMember): string | null {
+  if (bot.status !== 'administrator') return 'The bot is no administrator of the group: make it one.'
+  const missing = [
+    ...(bot.can_invite_users ? [] : ['invite users']),
+    ...(bot.can_restrict_members ? [] : ['ban users']),
+  ]
+  return missing.length === 0 ? null : `Allow the bot, as an administrator, to ${missing.join(' and to ')}.`
+}
