@@ -16,7 +16,7 @@ export interface AccessSnapshot {
   readonly until: number | null
 }
 
-/** One change of one entitlement, by an event, by the clock alone, or by reading all events anew. */
+/** One change of one entitlement, by an event, by the clock alone, or by a recompute. */
 export interface NewChange {
   /** When it was written, in epoch milliseconds. */
   readonly at: number

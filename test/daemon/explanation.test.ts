@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { explanationJson } from '../../src/handlers/entitlement-json.js'
+import { act, runActingDaemon } from './acting.js'
 import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
 
@@ -83,6 +84,53 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     ])
     expect(sources).toEqual([])
     expect(summary).toBe('cus_1 has never had access to pro_gold. 2 events wait.')
+  })
+
+  it('shows what waits, every block and every coming end with the same fields', async () => {
+    const daemon = await runActingDaemon()
+    const ends = new Date(NOW + 86_400_000).toISOString()
+    const canceled = { cancel_at_period_end: true, expires_at: ends }
+    for (const body of [
+      wireEvent('subscription.created', { id: 'evt_1', subscription: 'sub_1', payment: null }),
+      wireEvent('subscription.canceled', { id: 'evt_2', subscription: 'sub_1', minutes: 1, data: canceled }),
+      wireEvent('payment.authorized', { id: 'evt_3', payment: 'pay_9', customer: null, minutes: 2 }),
+    ]) {
+      expect((await send(daemon, body)).status).toBe(200)
+    }
+    await act(daemon, 'PUT', '/customers/cus_1/blocks', { reason: 'fraud' })
+    await act(daemon, 'DELETE', '/customers/cus_1/blocks', {})
+    const at = new Date(NOW).toISOString()
+    const answer = await fetch(`${daemon.url}${PATH}`, { headers: { Authorization: 'Bearer lk_read_key' } })
+    const told = (await answer.json()) as ReturnType<typeof explanationJson>
+    expect(told.held).toEqual([
+      {
+        id: 'evt_3',
+        type: 'payment.authorized',
+        createdAt: new Date(timeOf(2)).toISOString(),
+        receivedAt: at,
+        source: { kind: 'payment', id: 'pay_9' },
+        reason: 'customer_unknown',
+        sentence: 'Authorization of pay_9: waits until an event tells whose it is.',
+      },
+    ])
+    expect(told.blocks).toEqual([
+      {
+        productId: null,
+        from: at,
+        until: expect.stringMatching(/^2026-03-01T12:00:00\.50\dZ$/),
+        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\.$/),
+      },
+    ])
+    expect(told.ends).toEqual([
+      {
+        source: { kind: 'subscription', id: 'sub_1' },
+        at: ends,
+        reason: 'canceled',
+        eventId: 'evt_2',
+        sentence: `Access by subscription sub_1 ends at ${ends}: the subscription was canceled.`,
+      },
+    ])
+    expect(told.erasures).toEqual([])
   })
 
   it('tells of a payment that only failed', async () => {
