@@ -21,13 +21,7 @@ import {
   type LinkToken,
 } from '../sync/telegram/join-links.js'
 import { createTelegramPlatform } from '../sync/telegram/platform.js'
-import {
-  createCheckUpdates,
-  createPolling,
-  createReception,
-  createWaitAfter,
-  createWebhook,
-} from '../sync/telegram/receive.js'
+import { createReceiver } from '../sync/telegram/receive.js'
 import { orPlatformFailure } from './platform-failures.js'
 
 /** Opens a chat with the bot in every Telegram client. */
@@ -107,22 +101,25 @@ export function createTelegram({
     log,
   })
   const { updates } = config
-  const reception = createReception({ clock, changed: receptionChanged })
-  const waitAfter = createWaitAfter(clock, random)
-  const loop =
-    updates === null
-      ? createPolling({ call, handleUpdate, reception, waitAfter, log })
-      : createWebhook({ call, updates, reception, waitAfter, log })
+  const receiver = createReceiver({
+    call,
+    handleUpdate,
+    updates,
+    changed: receptionChanged,
+    clock,
+    random,
+    log,
+  })
   return {
     platform: createTelegramPlatform({
       call,
       groups,
-      checkUpdates: createCheckUpdates({ call, reception, webhookUrl: updates?.url ?? null, clock }),
+      checkUpdates: receiver.check,
       db,
       writeSync,
     }),
-    start: loop.start,
-    stop: loop.stop,
+    start: receiver.start,
+    stop: receiver.stop,
     updates: updates && { secret: updates.secret, handle: orPlatformFailure(handleUpdate) },
     invite: orPlatformFailure(joinLinks.invite),
     linkToken: orPlatformFailure(async (customer: Customer) => {

@@ -14,7 +14,7 @@ import {
 import { type TelegramTarget, targetKey } from '../target.js'
 import { type Call, isRefusal } from './calls.js'
 import { explained, type Groups } from './groups.js'
-import { type CheckUpdates, UPDATES } from './receive.js'
+import { type Receiver, UPDATES } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
 const CONCURRENCY = 3
@@ -24,7 +24,7 @@ const USER_ID = /^[1-9]\d{0,15}$/
 export interface TelegramPlatformDeps {
   readonly call: Call
   readonly groups: Groups
-  readonly checkUpdates: CheckUpdates
+  readonly checkUpdates: Receiver['check']
   /** Reads. */
   readonly db: Kysely<Database>
   readonly writeSync: WriteSync
