@@ -1,12 +1,13 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { TelegramConfig } from '../config/types.js'
+import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../ingest/manual-acts.js'
 import type { Database } from '../store/schema.js'
 import { isSyncPaused } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { Reach } from '../sync/outages.js'
-import type { Platform } from '../sync/platform.js'
+import { ActionRequiredError, type Platform, RetryableError } from '../sync/platform.js'
 import type { Sync } from '../sync/sync.js'
 import type { SyncedProduct, TelegramTarget } from '../sync/target.js'
 import { createCalls } from '../sync/telegram/calls.js'
@@ -22,7 +23,7 @@ import {
 } from '../sync/telegram/join-links.js'
 import { createTelegramPlatform } from '../sync/telegram/platform.js'
 import { createReceiver } from '../sync/telegram/receive.js'
-import { orPlatformFailure } from './platform-failures.js'
+import type { Guard } from './guards.js'
 
 /** Opens a chat with the bot in every Telegram client. */
 const DEEP_LINKS = 'https://t.me'
@@ -142,3 +143,16 @@ function linkBy(performAct: PerformAct): JoinLinksDeps['linkAccount'] {
       idempotencyKey: `telegram ${key}`,
     })
 }
+
+/** Says why something that was asked of the platform could not be had. */
+export const orPlatformFailure: Guard =
+  (ask) =>
+  async (...args) => {
+    try {
+      return await ask(...args)
+    } catch (error) {
+      if (error instanceof RetryableError) throw new LatchkeyError('platform_unavailable', error.message)
+      if (error instanceof ActionRequiredError) throw new LatchkeyError('platform_refused', error.message)
+      throw error
+    }
+  }

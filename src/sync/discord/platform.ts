@@ -6,11 +6,12 @@ import type { DiscordTarget } from '../target.js'
 import { type Calls, type CallsDeps, createCalls, isRefusal } from './calls.js'
 import {
   actionRequired,
-  createCheck,
-  createInspections,
+  checkTargets,
   explained,
+  inspectionAs,
   memberPageSchema,
   memberSchema,
+  readBot,
   requireIds,
   requireTargetIds,
 } from './permissions.js'
@@ -25,14 +26,13 @@ const CONCURRENCY = 4
  */
 export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> {
   const calls = createCalls(deps)
-  const inspections = createInspections(calls)
 
   /** Discord doesn't tell which permission is missing: looks for what it is. */
   async function inspected(error: unknown, target: DiscordTarget): Promise<unknown> {
     if (!isRefusal(error, RESTJSONErrorCodes.MissingPermissions)) return error
     try {
-      const { id } = await inspections.bot()
-      return (await inspections.inspectAs(id)(target)).problem ?? error
+      const { id } = await readBot(calls)
+      return (await inspectionAs(calls, id)(target)).problem ?? error
     } catch (failure) {
       // The refusal is known already; this only would have said more.
       if (failure instanceof RetryableError || failure instanceof ActionRequiredError) return error
@@ -75,7 +75,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
       )
     },
     listMembers: createRoleHolders({ calls, clock: deps.clock }),
-    check: createCheck(inspections),
+    check: (targets) => checkTargets(calls, targets),
   }
 }
 
