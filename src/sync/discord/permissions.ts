@@ -5,7 +5,7 @@ import { type DiscordTarget, targetKey } from '../target.js'
 import { type Calls, Refusal } from './calls.js'
 
 /** Discord's ids are numbers of 64 bits that begin with an instant; the earliest have 17 digits. */
-export const DISCORD_ID = /^\d{17,20}$/
+const DISCORD_ID = /^\d{17,20}$/
 
 /**
  * Refuses what is no id before any call is made with it: ids become parts of paths.

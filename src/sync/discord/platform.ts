@@ -74,7 +74,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
         taking.then(() => undefined, unlessGone),
       )
     },
-    listMembers: createRoleHolders({ calls, clock: deps.clock }),
+    listMembers: createRoleHolders(calls, deps.clock),
     check: (targets) => checkTargets(calls, targets),
   }
 }
@@ -92,14 +92,8 @@ const PAGE_SIZE = 1_000
 /** Discord's windows for this call are shorter; who limits for longer is not waited for. */
 const LONGEST_WAIT_MS = 30_000
 
-export interface RoleHoldersDeps {
-  readonly calls: Calls
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-}
-
 /** Reads the whole guild, page by page, for the accounts that hold the target's role. */
-export function createRoleHolders({ calls, clock }: RoleHoldersDeps) {
+function createRoleHolders(calls: Calls, clock: () => number) {
   async function readPage(target: DiscordTarget, after: bigint) {
     try {
       const query = { limit: String(PAGE_SIZE), after: String(after) }

@@ -65,7 +65,8 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
     } catch (error) {
       if (isRefusal(error, 'not_in_group')) return
       // Access is never thought to be taken back by a guess.
-      if (isRefusal(error, 'not_recognised') && (await standing(groups, groupId, userId)) === 'absent') return
+      if (isRefusal(error, 'not_recognised') && (await memberStatus(groups, groupId, userId)) === 'absent')
+        return
       if (error instanceof ActionRequiredError && !wasOwed) await writeSync('settleUnban', owed)
       throw error
     }
@@ -76,7 +77,7 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
     concurrency: CONCURRENCY,
     async observe({ groupId }, accountId) {
       const userId = userIdOf(accountId)
-      const seen = await explained(groupId, standing(groups, groupId, userId))
+      const seen = await explained(groupId, memberStatus(groups, groupId, userId))
       // Whoever the bot has never met is not recognised, and can't be in a group that they were not let into.
       return seen === 'not_recognised' ? 'absent' : seen
     },
@@ -96,7 +97,7 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
   }
 }
 
-async function standing(
+async function memberStatus(
   groups: Groups,
   groupId: string,
   userId: number,
