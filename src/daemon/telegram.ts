@@ -1,36 +1,29 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { TelegramConfig } from '../config/types.js'
+import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../ingest/manual-acts.js'
 import type { Database } from '../store/schema.js'
-import { isUnbanOwed, loadMovedGroups, loadSyncSettings } from '../store/sync-state.js'
+import { isSyncPaused } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { Reach } from '../sync/outages.js'
-import type { Platform } from '../sync/platform.js'
+import { ActionRequiredError, type Platform, RetryableError } from '../sync/platform.js'
 import type { Sync } from '../sync/sync.js'
 import type { SyncedProduct, TelegramTarget } from '../sync/target.js'
 import { createCalls } from '../sync/telegram/calls.js'
-import { createBot, createGroups, createInviteLink } from '../sync/telegram/groups.js'
+import { createGroups, createInviteLink } from '../sync/telegram/groups.js'
 import { createHandleUpdate } from '../sync/telegram/handle-update.js'
 import {
   type Customer,
-  createInvites,
   createJoinLinks,
   type Invite,
   type InviteRequest,
-  type InvitesDeps,
-  type LinkAccount,
+  type JoinLinksDeps,
   type LinkToken,
 } from '../sync/telegram/join-links.js'
 import { createTelegramPlatform } from '../sync/telegram/platform.js'
-import {
-  createCheckUpdates,
-  createPolling,
-  createReception,
-  createWaitAfter,
-  createWebhook,
-} from '../sync/telegram/receive.js'
-import { orPlatformFailure } from './platform-failures.js'
+import { createReceiver } from '../sync/telegram/receive.js'
+import type { Guard } from './guards.js'
 
 /** Opens a chat with the bot in every Telegram client. */
 const DEEP_LINKS = 'https://t.me'
@@ -41,7 +34,7 @@ export interface TelegramDeps {
   readonly products: () => readonly SyncedProduct[]
   readonly db: Kysely<Database>
   readonly writeSync: WriteSync
-  readonly readAccess: InvitesDeps['readAccess']
+  readonly readAccess: JoinLinksDeps['readAccess']
   readonly performAct: PerformAct
   readonly accountAsked: Sync['accountAsked']
   /** Told when something begins to keep updates out that somebody has to mend, and when it does no more. */
@@ -87,52 +80,51 @@ export function createTelegram({
   log,
 }: TelegramDeps): Telegram {
   const call = createCalls({ ...config, clock, reach })
-  const groups = createGroups(call, {
-    load: () => loadMovedGroups(db),
-    keep: (moved) => writeSync('keepMovedGroup', moved),
+  const groups = createGroups(call, db, writeSync)
+  /** Without the @; asked once. */
+  let username: string | null = null
+  const joinLinks = createJoinLinks({
+    db,
+    writeSync,
+    linkAccount: linkBy(performAct),
+    products,
+    readAccess,
+    createInviteLink: (groupId, expiresAt) => createInviteLink(groups, groupId, expiresAt),
+    clock,
   })
-  const bot = createBot(call)
-  const joinLinks = createJoinLinks({ db, writeSync, linkAccount: linkBy(performAct), clock })
   const handleUpdate = createHandleUpdate({
     call,
     groups,
     targets: () => products().flatMap(({ targets }) => targets.filter((one) => one.adapter === 'telegram')),
-    ...joinLinks,
+    joinLinks,
     accountAsked,
-    isPaused: async () => (await loadSyncSettings(db)).paused,
+    isPaused: () => isSyncPaused(db),
     log,
   })
-  const invite = createInvites({
-    products,
-    readAccess,
-    createInviteLink: createInviteLink(groups),
-    keepInvite: joinLinks.keepInvite,
-    clock,
-  })
   const { updates } = config
-  const reception = createReception({ clock, changed: receptionChanged })
-  const waitAfter = createWaitAfter(clock, random)
-  const loop =
-    updates === null
-      ? createPolling({ call, handleUpdate, reception, waitAfter, log })
-      : createWebhook({ call, updates, reception, waitAfter, log })
+  const receiver = createReceiver({
+    call,
+    handleUpdate,
+    updates,
+    changed: receptionChanged,
+    clock,
+    random,
+    log,
+  })
   return {
     platform: createTelegramPlatform({
       call,
       groups,
-      checkUpdates: createCheckUpdates({ call, reception, webhookUrl: updates?.url ?? null, clock }),
-      owedUnbans: {
-        isOwed: (owed) => isUnbanOwed(db, owed),
-        owe: (owed) => writeSync('oweUnban', owed),
-        settle: (owed) => writeSync('settleUnban', owed),
-      },
+      checkUpdates: receiver.check,
+      db,
+      writeSync,
     }),
-    start: loop.start,
-    stop: loop.stop,
+    start: receiver.start,
+    stop: receiver.stop,
     updates: updates && { secret: updates.secret, handle: orPlatformFailure(handleUpdate) },
-    invite: orPlatformFailure(invite),
+    invite: orPlatformFailure(joinLinks.invite),
     linkToken: orPlatformFailure(async (customer: Customer) => {
-      const { username } = await bot()
+      username ??= (await call((api) => api.getMe())).username
       const made = await joinLinks.newLinkToken(customer)
       return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }
     }),
@@ -140,7 +132,7 @@ export function createTelegram({
 }
 
 /** Links by hand, as it were: an act like an operator's, under the messenger's name. */
-function linkBy(performAct: PerformAct): LinkAccount {
+function linkBy(performAct: PerformAct): JoinLinksDeps['linkAccount'] {
   return ({ environment, customerId, accountId, key, reason }) =>
     performAct({
       environment,
@@ -151,3 +143,16 @@ function linkBy(performAct: PerformAct): LinkAccount {
       idempotencyKey: `telegram ${key}`,
     })
 }
+
+/** Says why something that was asked of the platform could not be had. */
+export const orPlatformFailure: Guard =
+  (ask) =>
+  async (...args) => {
+    try {
+      return await ask(...args)
+    } catch (error) {
+      if (error instanceof RetryableError) throw new LatchkeyError('platform_unavailable', error.message)
+      if (error instanceof ActionRequiredError) throw new LatchkeyError('platform_refused', error.message)
+      throw error
+    }
+  }

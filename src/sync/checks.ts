@@ -25,7 +25,7 @@ export interface ChecksDeps {
 export interface Checks {
   /** As an operator asks for it: while sync is paused, and where a platform was stopped, too. */
   check(): Promise<readonly CheckFinding[]>
-  /** What the newest check found may be otherwise by now: checks again in the background, as soon as may be. */
+  /** What the newest check found may have changed: checks again in the background, as soon as may be. */
   renew(): void
   /** Checks in the background, where that is due and may be. Cheap, and never throws. */
   look(): void
@@ -69,7 +69,7 @@ export function createChecks({
     const notFine = findings.filter(({ isFine }) => !isFine)
     const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
     const found = notFine.filter(({ isUnknown }) => isUnknown !== true)
-    const problems = [...found, ...standing(report?.problems ?? [], unknown)]
+    const problems = [...found, ...stillKnown(report?.problems ?? [], unknown)]
 
     const isNew = ({ about, message }: CheckFinding) =>
       !known.some((one) => one.about === about && one.message === message)
@@ -113,7 +113,7 @@ export function createChecks({
 }
 
 /** What was found before about that of which nothing is known now. All that concerns a platform begins with its name. */
-function standing(
+function stillKnown(
   problems: readonly CheckFinding[],
   unknown: readonly CheckFinding[],
 ): readonly CheckFinding[] {
@@ -127,7 +127,7 @@ function standing(
  * Asks each platform about the configured targets. A platform that does not answer is a finding.
  * @param obstacle what is found without asking a platform, which is not to be asked now; null: it may be
  */
-export async function checkPlatforms(
+async function checkPlatforms(
   products: readonly SyncedProduct[],
   platforms: ReadonlyMap<AdapterName, Platform>,
   obstacle: (name: AdapterName) => CheckFinding | null,

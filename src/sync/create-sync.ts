@@ -17,7 +17,7 @@ import { type RemovalBound, readMemberships, readPlan, readStatus } from './plan
 import type { Platform } from './platform.js'
 import { type AttemptResult, createReconciler, createStepWriter } from './reconcile.js'
 import { createSweep, inEach, retryAll } from './sweep.js'
-import type { CallState, PlannedCall, RunOptions, Sync, SyncPlan, SyncRun } from './sync.js'
+import type { CallState, RunOptions, Sync } from './sync.js'
 import {
   ADAPTER_NAMES,
   type AdapterName,
@@ -29,6 +29,12 @@ import {
 
 /** Calls that are under way at the end are waited for; those that hang are not: they are written down as begun. */
 const STOP_WITHIN_MS = 3_000
+
+/** Bounds how long one transaction keeps arriving deliveries waiting. */
+const MAX_PER_TRANSACTION = 500
+
+/** What a run reports of its attempts. */
+const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
 
 const NOT_CONFIGURED: CallState = {
   kind: 'stopped',
@@ -65,10 +71,11 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   let isStopping = false
 
   const gate = createGate(random)
-  await waitAsTold()
+  await keepOpenWaits()
   const mayCall = (): boolean => !paused && !isStopping
   const platformOf = ({ adapter }: { readonly adapter: AdapterName }) => platforms.get(adapter) ?? null
-  const run = createRun()
+  /** By environment and result, what came of every attempt. */
+  const attempts = new Map<string, number>()
   const writeStep = createStepWriter(writeSync)
   const reconcilers = ADAPTER_NAMES.map((name) =>
     createReconciler({
@@ -79,7 +86,8 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       bound: removals,
       mayCall,
       onAttempt: (target, result) => {
-        run.count(target.environment, result)
+        const key = `${target.environment} ${result}`
+        attempts.set(key, (attempts.get(key) ?? 0) + 1)
         deps.onAttempt?.(target, result)
       },
       gate,
@@ -149,7 +157,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   }
 
   /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
-  async function waitAsTold(): Promise<void> {
+  async function keepOpenWaits(): Promise<void> {
     for (const { target, until, failure } of await loadOpenWaits(db, 'rate_limited', clock())) {
       const platform = targets.find((one) => one.target === target)?.adapter
       if (platform !== undefined) gate.limited({ platform, target }, 'platform', until, failure, clock())
@@ -166,6 +174,54 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     now: clock(),
   })
   const plan = (environments?: readonly Environment[]) => readPlan(db, { ...question(environments), paused })
+
+  async function run({ environments = ENVIRONMENTS, confirm, retry, sweep: isSweep }: RunOptions = {}) {
+    const count = (result: AttemptResult) =>
+      environments.reduce((sum, environment) => sum + (attempts.get(`${environment} ${result}`) ?? 0), 0)
+    const before = COUNTED.map(count)
+    await updateDesired()
+    if (confirm !== undefined) await confirmPlan(confirm, environments)
+    for (const filter of retry === undefined ? [] : inEach(retry, environments)) {
+      await retryAll(writeSync, filter)
+    }
+    reopen()
+    if (isSweep === true) await sweep()
+    await work()
+    const { calls } = await plan(environments)
+    const done = COUNTED.map((result, i) => [result, count(result) - (before[i] ?? 0)] as const)
+    const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation).length
+    const open = paused ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
+    const stopped = open.filter(({ target }) => {
+      const platform = targets.find((one) => one.target === target)?.adapter
+      return [platform, target].some((name) => name !== undefined && gate.stateOf(name).kind === 'stopped')
+    }).length
+    const counts = Object.fromEntries(done) as Record<(typeof COUNTED)[number], number>
+    return { paused, ...counts, unconfirmed, stopped, left: open.length - stopped }
+  }
+
+  /** @throws {LatchkeyError} `plan_changed` */
+  async function confirmPlan(confirm: string, environments: readonly Environment[]): Promise<void> {
+    // The operator may have looked at the plan of one environment alone.
+    const plans = [await plan(environments)]
+    for (const environment of environments) plans.push(await plan([environment]))
+    const confirmed = plans.find(({ hash }) => hash === confirm)
+    if (confirmed === undefined) {
+      throw new LatchkeyError(
+        'plan_changed',
+        'What waits for confirmation is not what was confirmed: look at the plan again.',
+      )
+    }
+    const steps = confirmed.calls
+      .filter(({ needsConfirmation }) => needsConfirmation)
+      .map(({ environment, target, accountId }) => ({
+        key: { environment, target, accountId },
+        happening: { kind: 'confirm' as const },
+      }))
+    for (let i = 0; i < steps.length; i += MAX_PER_TRANSACTION) {
+      await writeSync('stepMemberships', steps.slice(i, i + MAX_PER_TRANSACTION))
+    }
+  }
+
   loop.wake()
 
   return {
@@ -181,22 +237,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
       }),
     memberships: (query) => readMemberships(db, query, question()),
     plan,
-    run: (options = {}) =>
-      run.begin(options, {
-        updateDesired,
-        plan,
-        writeSync,
-        reopen,
-        sweep,
-        work,
-        isStopped: ({ target }) => {
-          const platform = targets.find((one) => one.target === target)?.adapter
-          return [platform, target].some(
-            (name) => name !== undefined && gate.stateOf(name).kind === 'stopped',
-          )
-        },
-        isPaused: () => paused,
-      }),
+    run,
     async sweep() {
       checks.renew()
       // A platform that hangs keeps nobody waiting at the end.
@@ -252,107 +293,4 @@ function byName(platforms: readonly Platform[]): ReadonlyMap<AdapterName, Platfo
 /** @param name a platform's, or a target's key, which begins with it */
 function isConfigured(name: string, platforms: ReadonlyMap<AdapterName, Platform>): boolean {
   return [...platforms.keys()].some((adapter) => name === adapter || name.startsWith(`${adapter}:`))
-}
-
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
-const MAX_PER_TRANSACTION = 500
-
-export interface RunDeps {
-  readonly updateDesired: () => Promise<void>
-  readonly plan: (environments: readonly Environment[]) => Promise<SyncPlan>
-  readonly writeSync: WriteSync
-  readonly reopen: () => void
-  readonly sweep: () => Promise<void>
-  readonly work: () => Promise<void>
-  /** Whether its platform, or its target, waits for somebody to act. */
-  readonly isStopped: (call: PlannedCall) => boolean
-  readonly isPaused: () => boolean
-}
-
-type Counts = Record<AttemptResult, number>
-
-const NONE: Readonly<Counts> = {
-  given: 0,
-  taken: 0,
-  unchanged: 0,
-  failed: 0,
-  stopped: 0,
-  waiting: 0,
-  parked: 0,
-  overtaken: 0,
-}
-const RESULTS = Object.keys(NONE) as readonly AttemptResult[]
-
-/** Runs that an operator asks for, and what came of everything that was driven meanwhile. */
-export function createRun() {
-  const counted: Record<Environment, Counts> = { live: { ...NONE }, sandbox: { ...NONE } }
-  const totalOf = (environments: readonly Environment[]): Counts => {
-    const total = { ...NONE }
-    for (const environment of environments) {
-      for (const result of RESULTS) total[result] += counted[environment][result]
-    }
-    return total
-  }
-
-  return {
-    count(environment: Environment, result: AttemptResult): void {
-      counted[environment][result] += 1
-    },
-    /** @throws {LatchkeyError} `plan_changed` */
-    async begin(options: RunOptions, deps: RunDeps): Promise<SyncRun> {
-      const { environments = ENVIRONMENTS, confirm, retry, sweep } = options
-      const before = totalOf(environments)
-      await deps.updateDesired()
-      if (confirm !== undefined) await confirmPlan(confirm, environments, deps)
-      for (const filter of retry === undefined ? [] : inEach(retry, environments)) {
-        await retryAll(deps.writeSync, filter)
-      }
-      deps.reopen()
-      if (sweep === true) await deps.sweep()
-      await deps.work()
-      const { calls } = await deps.plan(environments)
-      const total = totalOf(environments)
-      const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation)
-      const open = deps.isPaused() ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
-      const stopped = open.filter(deps.isStopped)
-      return {
-        paused: deps.isPaused(),
-        given: total.given - before.given,
-        taken: total.taken - before.taken,
-        unchanged: total.unchanged - before.unchanged,
-        failed: total.failed - before.failed,
-        waiting: total.waiting - before.waiting,
-        parked: total.parked - before.parked,
-        unconfirmed: unconfirmed.length,
-        stopped: stopped.length,
-        left: open.length - stopped.length,
-      }
-    },
-  }
-}
-
-/** What was looked at may have been the plan of one environment alone. */
-async function confirmPlan(
-  confirm: string,
-  environments: readonly Environment[],
-  { plan, writeSync }: RunDeps,
-): Promise<void> {
-  const plans = [await plan(environments)]
-  for (const environment of environments) plans.push(await plan([environment]))
-  const confirmed = plans.find(({ hash }) => hash === confirm)
-  if (confirmed === undefined) {
-    throw new LatchkeyError(
-      'plan_changed',
-      'What waits for confirmation is not what was confirmed: look at the plan again.',
-    )
-  }
-  const removals = confirmed.calls
-    .filter(({ needsConfirmation }) => needsConfirmation)
-    .map(({ environment, target, accountId }) => ({
-      key: { environment, target, accountId },
-      happening: { kind: 'confirm' as const },
-    }))
-  for (let i = 0; i < removals.length; i += MAX_PER_TRANSACTION) {
-    await writeSync('stepMemberships', removals.slice(i, i + MAX_PER_TRANSACTION))
-  }
 }

@@ -37,7 +37,7 @@ import {
 /** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
 const CHUNK = 250
 
-export interface UpdateDesiredDeps {
+interface UpdateDesiredDeps {
   /** Reads. */
   readonly db: Kysely<Database>
   readonly writeSync: WriteSync
@@ -269,7 +269,7 @@ export function accountOf({ environment, target, accountId }: MembershipKey): Ac
 }
 
 /** The same for the same mapping, whatever the order it is told in. */
-export function mappingText(products: readonly SyncedProduct[]): string {
+function mappingText(products: readonly SyncedProduct[]): string {
   const pairs = products.flatMap(({ id, targets }) =>
     targets.map((target: Target) => JSON.stringify([id, target.environment, targetKey(target)])),
   )

@@ -54,7 +54,7 @@ export function createGate(random: () => number): Gate {
   const limitAt = (name: string, now: number): Limit | undefined => {
     const begun = limits.get(name)
     if (begun === undefined) return undefined
-    const known = standingAt(begun, now)
+    const known = waitAsOf(begun, now)
     limits.set(name, known)
     return known
   }
@@ -148,9 +148,9 @@ export interface Wait {
 }
 
 /**
- * The wait as it stands at `now`. A clock that was set back to before it began must not make it last until the clock
- * has caught up: it begins anew then, and is never cut short.
+ * The wait, as of `now`. A clock that was set back to before it began must not make it last until the clock has caught
+ * up: then it begins again, and is never cut short.
  */
-export function standingAt<Of extends Wait>(wait: Of, now: number): Of {
+export function waitAsOf<Of extends Wait>(wait: Of, now: number): Of {
   return now < wait.since ? { ...wait, since: now, until: now + (wait.until - wait.since) } : wait
 }

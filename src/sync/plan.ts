@@ -48,8 +48,8 @@ export async function isHeld(
   return pending > 0 && removals > atMost && removals > (members * percent) / 100
 }
 
-/** Stands for exactly these removals, in whatever order they are told; null: there are none. */
-export function planHash(removals: readonly MembershipKey[]): string | null {
+/** Names exactly these removals, whatever their order; null: there are none. */
+function planHash(removals: readonly MembershipKey[]): string | null {
   if (removals.length === 0) return null
   const lines = removals.map(({ environment, target, accountId }) =>
     JSON.stringify([environment, target, accountId]),

@@ -9,7 +9,7 @@ import {
 } from '@discordjs/rest'
 import type { RESTJSONErrorCodes } from 'discord-api-types/v10'
 import { z } from 'zod'
-import { standingAt, type Wait } from '../limits.js'
+import { type Wait, waitAsOf } from '../limits.js'
 import type { Reach } from '../outages.js'
 import { ActionRequiredError, RetryableError } from '../platform.js'
 
@@ -17,7 +17,7 @@ import { ActionRequiredError, RetryableError } from '../platform.js'
  * The calls that share a limit, as far as it can be told before Discord does: those of one route in one guild. Takes a
  * route or a whole address.
  */
-export function bucketOf(address: string): string {
+function bucketOf(address: string): string {
   const path = /\/(guilds|users)\/[^?]*/.exec(address)?.[0] ?? address
   return path.replace(/(?<=\/(members|roles)\/)\d+/g, ':id')
 }
@@ -52,7 +52,7 @@ const LONGEST_PAUSE_MS = 15_000
  * longer for a clock that is set back.
  */
 export interface Pauses {
-  /** @throws {RetryableError} while a pause stands; called immediately before every call */
+  /** @throws {RetryableError} while a pause is in force; called immediately before every call */
   check(bucket: string | null): void
   /** Discord limits calls. @param notBefore epoch milliseconds */
   limited(bucket: string | null, notBefore: number): RetryableError
@@ -70,23 +70,16 @@ interface Pause extends Wait {
   readonly message: string
 }
 
-/** Whether the call that meets a pause has certainly not been made. */
-interface Call {
-  readonly isRefused: boolean
-}
-
-const MAYBE_DONE: Call = { isRefused: false }
-
 /** @param clock epoch milliseconds */
 export function createPauses(clock: () => number, reach?: Reach): Pauses {
   const pauses = new Map<string | null, Pause>()
   let failuresInRow = 0
 
-  function standing(bucket: string | null): Pause | null {
+  function inForce(bucket: string | null): Pause | null {
     const begun = pauses.get(bucket)
     if (begun === undefined) return null
     const now = clock()
-    const pause = standingAt(begun, now)
+    const pause = waitAsOf(begun, now)
     if (now >= pause.until) {
       pauses.delete(bucket)
       return null
@@ -96,18 +89,18 @@ export function createPauses(clock: () => number, reach?: Reach): Pauses {
   }
 
   /** A pause never becomes shorter. */
-  function begin(bucket: string | null, pause: Pause, call: Call = MAYBE_DONE): RetryableError {
-    const earlier = standing(bucket)
+  function begin(bucket: string | null, pause: Pause, isRefused: boolean): RetryableError {
+    const earlier = inForce(bucket)
     const longest = earlier !== null && earlier.until > pause.until ? earlier : pause
     pauses.set(bucket, longest)
-    return paused(bucket, longest, call)
+    return paused(bucket, longest, isRefused)
   }
 
   return {
     check(bucket) {
       for (const held of [null, bucket]) {
-        const pause = standing(held)
-        if (pause) throw paused(held, pause, { isRefused: true })
+        const pause = inForce(held)
+        if (pause) throw paused(held, pause, true)
       }
     },
     limited: (bucket, notBefore) =>
@@ -119,18 +112,18 @@ export function createPauses(clock: () => number, reach?: Reach): Pauses {
           since: clock(),
           until: notBefore,
         },
-        { isRefused: true },
+        true,
       ),
     failed(code, message) {
       reach?.failed(message)
-      const pause = standing(null)
+      const pause = inForce(null)
       // The call was under way when the pause began: the same failure, seen once more.
-      if (pause) return paused(null, pause, MAYBE_DONE)
+      if (pause) return paused(null, pause, false)
       failuresInRow += 1
       if (failuresInRow === 1) return new RetryableError(code, message)
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (failuresInRow - 2), LONGEST_PAUSE_MS)
       const since = clock()
-      return begin(null, { code, message, since, until: since + pauseMs })
+      return begin(null, { code, message, since, until: since + pauseMs }, false)
     },
     answered() {
       reach?.answered()
@@ -139,7 +132,8 @@ export function createPauses(clock: () => number, reach?: Reach): Pauses {
   }
 }
 
-function paused(bucket: string | null, { code, message, until }: Pause, { isRefused }: Call): RetryableError {
+/** @param isRefused whether the call that meets the pause has certainly not been made */
+function paused(bucket: string | null, { code, message, until }: Pause, isRefused: boolean): RetryableError {
   const scope = bucket === null ? 'platform' : 'target'
   return new RetryableError(code, message, { scope, notBefore: until, isRefused })
 }
@@ -186,19 +180,13 @@ const LONGEST_WAIT_SECONDS = 86_400
 const refusedSchema = z.object({ code: z.int(), message: z.string() })
 const limitedSchema = z.object({ retry_after: z.number().nonnegative(), global: z.boolean().default(false) })
 
-export interface ExchangeDeps {
-  readonly pauses: Pauses
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-}
-
 /**
- * Sends a request as the library does, unless a pause stands, and hands back nothing but an answer of Discord's API.
+ * Sends a request as the library does, unless a pause is in force, and hands back nothing but an answer of Discord's API.
  * Pauses begin here, before the library lets go the next call that waits behind this one. The body is read within the
  * library's time limit too. Redirects are not followed.
  * @throws {RetryableError} there was no answer, none of Discord's, or a 429
  */
-export function createExchange({ pauses, clock }: ExchangeDeps): RESTOptions['makeRequest'] {
+function createExchange(pauses: Pauses, clock: () => number): RESTOptions['makeRequest'] {
   return async (url, init) => {
     const bucket = bucketOf(url)
     pauses.check(bucket)
@@ -229,7 +217,7 @@ export function createExchange({ pauses, clock }: ExchangeDeps): RESTOptions['ma
   }
 }
 
-export function notDiscord(status: number): string {
+function notDiscord(status: number): string {
   return `What answered with status ${status} is not Discord's API: see the network, and sync.discord.apiUrl.`
 }
 
@@ -312,7 +300,7 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
     retries: 0,
     // Whoever calls must learn of every wait, also of one that the library would sit out.
     rejectOnRateLimit: () => true,
-    makeRequest: createExchange({ pauses, clock }),
+    makeRequest: createExchange(pauses, clock),
     // Nothing is left running when this is let go; there are few routes to remember.
     hashSweepInterval: 0,
     handlerSweepInterval: 0,

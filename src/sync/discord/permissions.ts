@@ -5,7 +5,7 @@ import { type DiscordTarget, targetKey } from '../target.js'
 import { type Calls, Refusal } from './calls.js'
 
 /** Discord's ids are numbers of 64 bits that begin with an instant; the earliest have 17 digits. */
-export const DISCORD_ID = /^\d{17,20}$/
+const DISCORD_ID = /^\d{17,20}$/
 
 /**
  * Refuses what is no id before any call is made with it: ids become parts of paths.
@@ -165,80 +165,61 @@ function isAbove(one: Role, other: Role): boolean {
   return BigInt(one.id) < BigInt(other.id)
 }
 
-export interface Inspection {
-  /** For people. */
-  readonly guildName: string
-  readonly roleName: string
-  /** Null: the bot may give and take the role. */
-  readonly problem: ActionRequiredError | null
+/** Who the bot is. */
+export function readBot(calls: Calls): Promise<z.infer<typeof userSchema>> {
+  return calls.read(Routes.user('@me'), userSchema)
 }
 
-export interface Inspections {
-  /** Who the bot is. */
-  bot(): Promise<{ readonly id: string; readonly username: string }>
-  /**
-   * Tells whether the bot `botId` may give and take a target's role, worked out from what Discord tells of both. Of
-   * each guild it is asked once.
-   */
-  inspectAs(botId: string): (target: DiscordTarget) => Promise<Inspection>
-}
+/**
+ * Finds out whether the bot `botId` may give and take a target's role, from what Discord says of both. `problem` null:
+ * it may. Of each guild Discord is asked once.
+ */
+export function inspectionAs(calls: Calls, botId: string) {
+  const known = new Map<string, ReturnType<typeof readGuild>>()
 
-export function createInspections(calls: Calls): Inspections {
-  async function readGuild(target: DiscordTarget, botId: string) {
+  async function readGuild(target: DiscordTarget) {
     const { guildId } = target
     const guild = await explained(target, calls.read(Routes.guild(guildId), guildSchema))
     const { roles } = await explained(target, calls.read(Routes.guildMember(guildId, botId), memberSchema))
     return { guild, bot: { id: botId, roleIds: roles } }
   }
 
-  return {
-    bot: () => calls.read(Routes.user('@me'), userSchema),
-    inspectAs(botId) {
-      const known = new Map<string, ReturnType<typeof readGuild>>()
-      return async (target) => {
-        requireTargetIds(target)
-        const { guildId, roleId } = target
-        const reading = known.get(guildId) ?? readGuild(target, botId)
-        known.set(guildId, reading)
-        const { guild, bot } = await reading
-        return {
-          guildName: guild.name,
-          roleName: guild.roles.find(({ id }) => id === roleId)?.name ?? roleId,
-          problem: roleProblem(guild, bot, target),
-        }
-      }
-    },
+  return async (target: DiscordTarget) => {
+    requireTargetIds(target)
+    const { guildId, roleId } = target
+    const reading = known.get(guildId) ?? readGuild(target)
+    known.set(guildId, reading)
+    const { guild, bot } = await reading
+    const roleName = guild.roles.find(({ id }) => id === roleId)?.name ?? roleId
+    return { guildName: guild.name, roleName, problem: roleProblem(guild, bot, target) }
   }
 }
 
 /** Asks Discord whether the bot is in each guild, with the permission and the place to give each role. */
-export function createCheck({ bot, inspectAs }: Inspections) {
-  async function checkTarget(
-    target: DiscordTarget,
-    inspect: ReturnType<Inspections['inspectAs']>,
-  ): Promise<CheckFinding> {
-    const about = targetKey(target)
-    try {
-      const { guildName, roleName, problem } = await inspect(target)
-      const fine = `The bot may give and take the role ${JSON.stringify(roleName)} in ${JSON.stringify(guildName)}.`
-      return { about, isFine: problem === null, message: problem?.message ?? fine }
-    } catch (error) {
-      return notFine(about, error)
+export async function checkTargets(
+  calls: Calls,
+  targets: readonly DiscordTarget[],
+): Promise<readonly CheckFinding[]> {
+  try {
+    const { id, username } = await readBot(calls)
+    const findings: CheckFinding[] = [
+      { about: 'discord', isFine: true, message: `The bot is ${JSON.stringify(username)} (${id}).` },
+    ]
+    const inspect = inspectionAs(calls, id)
+    for (const target of targets) {
+      const about = targetKey(target)
+      const finding = await inspect(target).then(
+        ({ guildName, roleName, problem }) => {
+          const fine = `The bot may give and take the role ${JSON.stringify(roleName)} in ${JSON.stringify(guildName)}.`
+          return { about, isFine: problem === null, message: problem?.message ?? fine }
+        },
+        (error: unknown) => notFine(about, error),
+      )
+      findings.push(finding)
     }
-  }
-
-  return async (targets: readonly DiscordTarget[]): Promise<readonly CheckFinding[]> => {
-    try {
-      const { id, username } = await bot()
-      const findings = [
-        { about: 'discord', isFine: true, message: `The bot is ${JSON.stringify(username)} (${id}).` },
-      ]
-      const inspect = inspectAs(id)
-      for (const target of targets) findings.push(await checkTarget(target, inspect))
-      return findings
-    } catch (error) {
-      return [notFine('discord', error)]
-    }
+    return findings
+  } catch (error) {
+    return [notFine('discord', error)]
   }
 }
 

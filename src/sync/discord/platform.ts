@@ -6,11 +6,12 @@ import type { DiscordTarget } from '../target.js'
 import { type Calls, type CallsDeps, createCalls, isRefusal } from './calls.js'
 import {
   actionRequired,
-  createCheck,
-  createInspections,
+  checkTargets,
   explained,
+  inspectionAs,
   memberPageSchema,
   memberSchema,
+  readBot,
   requireIds,
   requireTargetIds,
 } from './permissions.js'
@@ -25,14 +26,13 @@ const CONCURRENCY = 4
  */
 export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> {
   const calls = createCalls(deps)
-  const inspections = createInspections(calls)
 
   /** Discord doesn't tell which permission is missing: looks for what it is. */
   async function inspected(error: unknown, target: DiscordTarget): Promise<unknown> {
     if (!isRefusal(error, RESTJSONErrorCodes.MissingPermissions)) return error
     try {
-      const { id } = await inspections.bot()
-      return (await inspections.inspectAs(id)(target)).problem ?? error
+      const { id } = await readBot(calls)
+      return (await inspectionAs(calls, id)(target)).problem ?? error
     } catch (failure) {
       // The refusal is known already; this only would have said more.
       if (failure instanceof RetryableError || failure instanceof ActionRequiredError) return error
@@ -74,8 +74,8 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
         taking.then(() => undefined, unlessGone),
       )
     },
-    listMembers: createRoleHolders({ calls, clock: deps.clock }),
-    check: createCheck(inspections),
+    listMembers: createRoleHolders(calls, deps.clock),
+    check: (targets) => checkTargets(calls, targets),
   }
 }
 
@@ -92,14 +92,8 @@ const PAGE_SIZE = 1_000
 /** Discord's windows for this call are shorter; who limits for longer is not waited for. */
 const LONGEST_WAIT_MS = 30_000
 
-export interface RoleHoldersDeps {
-  readonly calls: Calls
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-}
-
 /** Reads the whole guild, page by page, for the accounts that hold the target's role. */
-export function createRoleHolders({ calls, clock }: RoleHoldersDeps) {
+function createRoleHolders(calls: Calls, clock: () => number) {
   async function readPage(target: DiscordTarget, after: bigint) {
     try {
       const query = { limit: String(PAGE_SIZE), after: String(after) }

@@ -21,7 +21,7 @@ const NOT_IN_GROUP = /member not found|USER_NOT_PARTICIPANT/i
  * Of whomever the bot has never met, and now and then of a member too: it does not prove that nobody by this id is in
  * the group.
  */
-export const NOT_RECOGNISED = /user not found|PARTICIPANT_ID_INVALID|USER_ID_INVALID|invalid user_id/i
+const NOT_RECOGNISED = /user not found|PARTICIPANT_ID_INVALID|USER_ID_INVALID|invalid user_id/i
 const NO_REQUEST = /HIDE_REQUESTER_MISSING/i
 const IN_GROUP_ALREADY = /USER_ALREADY_PARTICIPANT/i
 /** Banning removes from a basic group, and keeps nobody out of it: there is nothing to lift. */
@@ -158,7 +158,7 @@ function waitSeconds(told: unknown): number {
 }
 
 /** Telegram limits a bot as a whole and in each chat, and does not tell which it was. */
-export function rateLimited(notBefore: number): RetryableError {
+function rateLimited(notBefore: number): RetryableError {
   return new RetryableError('rate_limited', 'Telegram limits the rate of calls.', {
     scope: 'platform',
     notBefore,

@@ -1,14 +1,12 @@
 import type { Api } from 'grammy'
+import type { Kysely } from 'kysely'
+import type { Database } from '../../store/schema.js'
+import { loadMovedGroups } from '../../store/sync-state.js'
+import type { WriteSync } from '../../store/sync-writes.js'
 import { ActionRequiredError } from '../platform.js'
 import { actionRequired, type Call, Refusal } from './calls.js'
 
 const GROUP_ID = /^-\d{1,16}$/
-
-/** Where groups went that got another id, by the id that the config has. Outlives a restart. */
-export interface MovedGroups {
-  load(): Promise<ReadonlyMap<string, string>>
-  keep(moved: { readonly groupId: string; readonly movedTo: string }): Promise<void>
-}
 
 export interface Groups {
   /**
@@ -23,9 +21,9 @@ export interface Groups {
 }
 
 /** Follows groups that become supergroups, and thereby get another id. */
-export function createGroups(call: Call, moved: MovedGroups): Groups {
+export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteSync): Groups {
   async function configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]> {
-    const known = await moved.load()
+    const known = await loadMovedGroups(db)
     return groupIds.filter((groupId) => (known.get(groupId) ?? groupId) === String(chatId))
   }
 
@@ -33,19 +31,19 @@ export function createGroups(call: Call, moved: MovedGroups): Groups {
     configuredAs,
     async within(groupId, run) {
       if (!GROUP_ID.test(groupId)) throw badGroupId(groupId)
-      const known = (await moved.load()).get(groupId) ?? groupId
+      const known = (await loadMovedGroups(db)).get(groupId) ?? groupId
       try {
         return await call((api) => run(api, Number(known)))
       } catch (error) {
         if (!(error instanceof Refusal) || error.movedTo === null) throw error
         const { movedTo } = error
-        await moved.keep({ groupId, movedTo })
+        await writeSync('keepMovedGroup', { groupId, movedTo })
         return await call((api) => run(api, Number(movedTo)))
       }
     },
     async follow(chatId, movedTo, groupIds) {
       for (const groupId of await configuredAs(chatId, groupIds)) {
-        await moved.keep({ groupId, movedTo: String(movedTo) })
+        await writeSync('keepMovedGroup', { groupId, movedTo: String(movedTo) })
       }
     },
   }
@@ -72,30 +70,13 @@ function badGroupId(groupId: string): ActionRequiredError {
 const LINK_NAME = 'Latchkey'
 
 /** Makes a link by which one asks to join, until then. Telegram can't limit how often such a link is used. */
-export function createInviteLink(groups: Groups) {
-  return async (groupId: string, expiresAt: number): Promise<string> => {
-    const link = groups.within(groupId, (api, chatId) =>
-      api.createChatInviteLink(chatId, {
-        name: LINK_NAME,
-        creates_join_request: true,
-        expire_date: Math.floor(expiresAt / 1_000),
-      }),
-    )
-    return (await explained(groupId, link)).invite_link
-  }
-}
-
-export interface Bot {
-  readonly id: number
-  /** Without the @. */
-  readonly username: string
-}
-
-/** Who the bot is, asked once. */
-export function createBot(call: Call): () => Promise<Bot> {
-  let known: Bot | null = null
-  return async () => {
-    known ??= await call((api) => api.getMe())
-    return known
-  }
+export async function createInviteLink(groups: Groups, groupId: string, expiresAt: number): Promise<string> {
+  const link = groups.within(groupId, (api, chatId) =>
+    api.createChatInviteLink(chatId, {
+      name: LINK_NAME,
+      creates_join_request: true,
+      expire_date: Math.floor(expiresAt / 1_000),
+    }),
+  )
+  return (await explained(groupId, link)).invite_link
 }

@@ -1,5 +1,9 @@
 import type { Api } from 'grammy'
 import type { Chat, ChatMember } from 'grammy/types'
+import type { Kysely } from 'kysely'
+import type { Database } from '../../store/schema.js'
+import { isUnbanOwed } from '../../store/sync-state.js'
+import type { WriteSync } from '../../store/sync-writes.js'
 import {
   ActionRequiredError,
   type CheckFinding,
@@ -10,31 +14,20 @@ import {
 import { type TelegramTarget, targetKey } from '../target.js'
 import { type Call, isRefusal } from './calls.js'
 import { explained, type Groups } from './groups.js'
-import { type CheckUpdates, UPDATES } from './receive.js'
-
-/** One account in one group, by the id that the config has. */
-export interface GroupAccount {
-  readonly groupId: string
-  readonly accountId: string
-}
-
-/**
- * Bans of Latchkey's own that may stand: a removal was interrupted before it lifted its ban. Outlives a restart, and
- * tells such a ban from one that staff gave, which stays.
- */
-export interface OwedUnbans {
-  isOwed(owed: GroupAccount): Promise<boolean>
-  owe(owed: GroupAccount): Promise<void>
-  settle(owed: GroupAccount): Promise<void>
-}
+import { type Receiver, UPDATES } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
 const CONCURRENCY = 3
 
 const USER_ID = /^[1-9]\d{0,15}$/
 
-export interface TelegramPlatformDeps extends CheckDeps {
-  readonly owedUnbans: OwedUnbans
+export interface TelegramPlatformDeps {
+  readonly call: Call
+  readonly groups: Groups
+  readonly checkUpdates: Receiver['check']
+  /** Reads. */
+  readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
 }
 
 /**
@@ -42,13 +35,13 @@ export interface TelegramPlatformDeps extends CheckDeps {
  * take is to ban, which removes, and to lift the ban at once, so that they may come back.
  */
 export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<TelegramTarget> {
-  const { groups, owedUnbans } = deps
+  const { groups, db, writeSync } = deps
 
   async function liftBan(groupId: string, userId: number): Promise<void> {
     await groups
       .within(groupId, (api, chatId) => api.unbanChatMember(chatId, userId, { only_if_banned: true }))
       .catch(unlessRefused('not_in_group', 'no_bans_here'))
-    await owedUnbans.settle({ groupId, accountId: String(userId) })
+    await writeSync('settleUnban', { groupId, accountId: String(userId) })
   }
 
   async function approve(groupId: string, userId: number): Promise<void> {
@@ -64,16 +57,17 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
   async function ban(groupId: string, userId: number): Promise<void> {
     const owed = { groupId, accountId: String(userId) }
     // A ban of an earlier attempt may stand, whatever is said to this one.
-    const wasOwed = await owedUnbans.isOwed(owed)
-    // Written first: whatever happens after the ban, they must not stay banned.
-    await owedUnbans.owe(owed)
+    const wasOwed = await isUnbanOwed(db, owed)
+    // Written first: whatever happens after the ban, they must not stay banned. It tells our ban from one of staff's.
+    await writeSync('oweUnban', owed)
     try {
       await groups.within(groupId, (api, chatId) => api.banChatMember(chatId, userId))
     } catch (error) {
       if (isRefusal(error, 'not_in_group')) return
       // Access is never thought to be taken back by a guess.
-      if (isRefusal(error, 'not_recognised') && (await standing(groups, groupId, userId)) === 'absent') return
-      if (error instanceof ActionRequiredError && !wasOwed) await owedUnbans.settle(owed)
+      if (isRefusal(error, 'not_recognised') && (await memberStatus(groups, groupId, userId)) === 'absent')
+        return
+      if (error instanceof ActionRequiredError && !wasOwed) await writeSync('settleUnban', owed)
       throw error
     }
   }
@@ -83,13 +77,13 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
     concurrency: CONCURRENCY,
     async observe({ groupId }, accountId) {
       const userId = userIdOf(accountId)
-      const seen = await explained(groupId, standing(groups, groupId, userId))
+      const seen = await explained(groupId, memberStatus(groups, groupId, userId))
       // Whoever the bot has never met is not recognised, and can't be in a group that they were not let into.
       return seen === 'not_recognised' ? 'absent' : seen
     },
     async give({ groupId }, accountId) {
       const userId = userIdOf(accountId)
-      const isBanOwn = await owedUnbans.isOwed({ groupId, accountId })
+      const isBanOwn = await isUnbanOwed(db, { groupId, accountId })
       if (isBanOwn) await explained(groupId, liftBan(groupId, userId))
       await explained(groupId, approve(groupId, userId))
     },
@@ -103,7 +97,7 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
   }
 }
 
-async function standing(
+async function memberStatus(
   groups: Groups,
   groupId: string,
   userId: number,
@@ -153,14 +147,8 @@ function awaitingJoin(): ActionRequiredError {
   )
 }
 
-export interface CheckDeps {
-  readonly call: Call
-  readonly groups: Groups
-  readonly checkUpdates: CheckUpdates
-}
-
 /** Asks Telegram whether the bot is in each group, with the rights to let in and to remove, and tells it what happens. */
-export function createCheck({ call, groups, checkUpdates }: CheckDeps) {
+function createCheck({ call, groups, checkUpdates }: TelegramPlatformDeps) {
   async function checkTarget(target: TelegramTarget, botId: number): Promise<CheckFinding> {
     const about = targetKey(target)
     const ask = <Answer>(run: (api: Api, chatId: number) => Promise<Answer>) =>
