@@ -12,9 +12,11 @@ const MODES: Readonly<Record<Access, number>> = {
 
 /** @throws {LatchkeyError} `store_missing`; `store_unavailable` where the system lets nobody tell, or not this user in */
 export function assertDatabase(file: string, access: Access): void {
-  if (!isDatabaseThere(file, access)) {
-    throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
-  }
+  if (!isDatabaseThere(file, access)) throw missingDatabase(file)
+}
+
+export function missingDatabase(file: string): LatchkeyError {
+  return new LatchkeyError('store_missing', `There is no database at ${file}.`)
 }
 
 /**

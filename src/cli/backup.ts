@@ -2,8 +2,9 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { LatchkeyError } from '../errors.js'
 import { megabytes, withByteProgress } from './byte-progress.js'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 interface BackupOptions extends SharedOptions {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 
 /** `latchkey compact`: rewrites the database without what is not in use; no daemon may be serving it. */
 export function compactCommand(program: Command, context: CliContext): void {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
-import { commandGroup } from './command-groups.js'
+import { commandGroup, jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 import { issueLine } from './failure.js'
 
 /** `latchkey config check`: whether the daemon would start with this config. */

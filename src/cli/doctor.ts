@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import { LatchkeyError } from '../errors.js'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 import { counted } from './doctor/amounts.js'
 import { type Finding, findingLine } from './doctor/finding.js'
 

@@ -44,6 +44,11 @@ export function openImportInput(file: string, stdin: () => Readable): ImportInpu
   return { bytes: bytes(), size: isFile ? sizeOf(file) : null, reached: () => reached }
 }
 
+/** @throws {LatchkeyError} `input_failed` where the file, if it is not standard input, is not there */
+export function assertInput(file: string): void {
+  if (file !== '-') sizeOf(file)
+}
+
 function sizeOf(file: string): number {
   try {
     return statSync(file).size

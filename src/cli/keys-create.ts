@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander'
 import { API_SCOPES } from '../handlers/api-key.js'
-import { withSharedOptions } from './command.js'
-import { commandGroup } from './command-groups.js'
+import { commandGroup, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import type { KeysCreateOptions } from './create-key.js'
 

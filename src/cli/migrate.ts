@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import type { BroughtUpToDate } from '../store/migrate.js'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 
 /** `latchkey migrate`: what the daemon's start does to the schema, without the daemon. */
 export function migrateCommand(program: Command, context: CliContext): void {

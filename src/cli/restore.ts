@@ -2,8 +2,9 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import { withByteProgress } from './byte-progress.js'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
+import { jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 
 /** `latchkey restore`: puts a backup in the place of the database, which no daemon may be serving. */
 export function restoreCommand(program: Command, context: CliContext): void {

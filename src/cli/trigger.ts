@@ -3,15 +3,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import type { Generation, ProvenRail } from '../provider/event.js'
 import { buildSampleEvent } from '../provider/sample-event.js'
-import {
-  jsonLine,
-  loadNamedConfig,
-  parseId,
-  parseInstant,
-  type SharedOptions,
-  withSharedOptions,
-} from './command.js'
+import { jsonLine, parseId, parseInstant, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 import { sendDelivery } from './send-delivery.js'
 import { chooseEndpoint, currentSecret, type EndpointChoice, webhooksUrl } from './trigger-endpoint.js'
 import { chooseIds, type IdOptions, numbered, type SampleIds } from './trigger-ids.js'

@@ -6,18 +6,17 @@ import { ENVIRONMENTS } from '../store/environments.js'
 import { clearJob } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
 import { erasuresMark } from '../store/tellings.js'
-import type { StateDifference } from './compare.js'
 import { nothingTold, type Told } from './people.js'
-import { changesSince, type RecomputeReport, summarise } from './report.js'
+import { changesSince, type RecomputeReport, type StateDifference, summarise } from './report.js'
 import { beginRun, isDone, noteAsked, type RecomputePlan, type Run, saveRun } from './run.js'
 import { createSettling, type Settling } from './settle.js'
 import { findUnlisted, type InTurn, isList, type Pace, sweep, type Walk, walkEvents } from './walk.js'
 
 export interface RecomputeOptions extends WorkOptions {
-  /** Called with everything that is not stored as its events say; where that is corrected, with nothing. */
-  readonly onDifference?: (difference: StateDifference) => void
   /** How many differences of access are named. */
-  readonly sampleSize?: number
+  readonly sampleSize?: number | undefined
+  /** How many of the things that are not stored as their events say are named; left out: those are not looked for. */
+  readonly namesAtMost?: number | undefined
 }
 
 const PACE: Pace = { seeds: 256, eventsPerTurn: 400, eventsPerSave: 20_000 }
@@ -47,10 +46,16 @@ export interface RecomputeDeps {
 export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Recompute {
   return async (
     plan,
-    { onProgress = () => {}, isStopping = neverStopping, onDifference, sampleSize = SAMPLE_SIZE } = {},
+    { onProgress = () => {}, isStopping = neverStopping, namesAtMost, sampleSize = SAMPLE_SIZE } = {},
   ) => {
     const run = await beginRun(db, plan)
-    const settling = createSettling(run, clock, onDifference)
+    const named: StateDifference[] = []
+    let different = 0
+    const onDifference = (difference: StateDifference): void => {
+      different += 1
+      if (namesAtMost !== undefined && named.length < namesAtMost) named.push(difference)
+    }
+    const settling = createSettling(run, clock, namesAtMost === undefined ? undefined : onDifference)
     const once: InTurn = async (work) => {
       const result = await db.transaction().execute(work)
       onProgress(run.job.reached, run.job.newest)
@@ -87,7 +92,12 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
     onProgress(run.job.newest, run.job.newest)
     settling.assertReadable()
     const { counts } = run.job
-    return { counts, access: summarise(found, sampleSize), customers: trial.customersAhead() }
+    return {
+      counts,
+      access: summarise(found, sampleSize),
+      customers: trial.customersAhead(),
+      differences: { count: different, named },
+    }
   }
 }
 

@@ -5,7 +5,7 @@ import type { RebuildJson } from '../../handlers/rebuild-json.js'
 import { isSamePolicy, loadPolicy } from '../../store/policy.js'
 import { loadJob } from '../../store/recompute-job.js'
 import type { Database } from '../../store/schema.js'
-import { localDaemon } from '../daemon-client.js'
+import { localApi } from '../api.js'
 import { type Finding, ok, warn } from './finding.js'
 
 /** Whether what stands was folded under the configured policy, and whether a rebuild has been left unfinished. */
@@ -42,7 +42,7 @@ async function checkRebuild(db: Kysely<Database>, config: Config): Promise<reado
 
 async function isRebuilding(config: Config): Promise<boolean> {
   try {
-    const status = (await localDaemon(config)({ method: 'GET', path: '/rebuild' })) as RebuildJson
+    const status = await localApi(config).get<RebuildJson>('/rebuild')
     return status.state === 'running'
   } catch (error) {
     if (isLatchkeyError(error)) return false

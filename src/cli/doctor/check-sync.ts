@@ -1,11 +1,11 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../../config/types.js'
+import { readSyncState } from '../../daemon/resting-sync.js'
 import { isLatchkeyError } from '../../errors.js'
 import type { SyncStatusJson } from '../../handlers/sync-json.js'
 import { syncStateJson } from '../../handlers/sync-status.js'
 import type { Database } from '../../store/schema.js'
-import { localDaemon } from '../daemon-client.js'
-import { readSyncState } from '../read-sync.js'
+import { localApi } from '../api.js'
 import { counted, durationText } from './amounts.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
@@ -31,7 +31,7 @@ export async function checkSync(
 /** The running daemon knows what the platforms said last; without one, the database tells the rest. */
 async function statusOf(db: Kysely<Database>, config: Config, now: number): Promise<SyncStatusJson> {
   try {
-    return (await localDaemon(config)({ method: 'GET', path: '/sync' })) as SyncStatusJson
+    return await localApi(config).get<SyncStatusJson>('/sync')
   } catch (error) {
     if (isLatchkeyError(error)) return syncStateJson(await readSyncState(db, config, now))
     throw error

@@ -1,8 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
-import { planJson, type SyncPlanJson, type SyncStatusJson } from '../handlers/sync-json.js'
-import { requireTargets, type SyncState } from '../handlers/sync-questions.js'
-import { syncStateJson } from '../handlers/sync-status.js'
+import type { SyncState } from '../handlers/sync-questions.js'
 import type { Environment } from '../provider/event.js'
 import { findOpenFailure, loadTargetRefs } from '../store/membership-lists.js'
 import { countMessages, findOpenMessageFailure } from '../store/messages.js'
@@ -13,19 +11,38 @@ import type { Outage } from '../sync/outages.js'
 import { OUTAGE_CODES } from '../sync/platform-errors.js'
 import { readPlan } from '../sync/read-plan.js'
 import { readMemberships, readStatus } from '../sync/read-status.js'
-import type { MembershipPage, MembershipQuery } from '../sync/sync.js'
 import { ADAPTER_NAMES } from '../sync/target.js'
 import { targetsOf } from '../sync/targets.js'
-import type { CliContext } from './context.js'
-import { readStore } from './read-store.js'
+import type { Following, FollowingDeps } from './sync.js'
 
-/** What a daemon would tell of the configured database, but for what the platforms last said. */
-export function readSyncStatus(
-  config: Config,
-  { now }: CliContext,
-  environment?: Environment,
-): Promise<SyncStatusJson> {
-  return readStore(config, async (db) => syncStateJson(await readSyncState(db, config, now(), environment)))
+/** Answers by the database alone, where a command that finds no daemon asks: nothing is given, taken or sent. */
+export function createResting({
+  config,
+  db,
+  writeSync,
+  clock,
+}: Pick<FollowingDeps, 'config' | 'db' | 'writeSync' | 'clock'>): Following {
+  const needsDaemon = () => Promise.reject(new Error('only a running daemon calls the platforms'))
+  return {
+    questions: {
+      memberships: async (query) => readMemberships(db, query, await questionOf(db, config, clock())),
+      async plan(environments) {
+        const { paused } = await loadSyncSettings(db)
+        return readPlan(db, { ...(await questionOf(db, config, clock(), environments)), paused })
+      },
+      status: (environments) => readSyncState(db, config, clock(), environments),
+      hasTargets: async () => (await questionOf(db, config, clock())).targets.length > 0,
+      pause: () => writeSync('setSyncPaused', true),
+      resume: () => writeSync('setSyncPaused', false),
+      check: needsDaemon,
+      run: needsDaemon,
+    },
+    outages: () => storedOutages(db, config, clock()),
+    messenger: () => null,
+    wake() {},
+    async reload() {},
+    async stop() {},
+  }
 }
 
 /** How it stands by the database alone: what the platforms last said, only a running daemon knows. */
@@ -33,7 +50,7 @@ export async function readSyncState(
   db: Kysely<Database>,
   config: Config,
   now: number,
-  environment?: Environment,
+  environments?: readonly Environment[],
 ): Promise<SyncState> {
   const { discord, telegram, webhook } = config.sync
   const platforms = [
@@ -42,7 +59,7 @@ export async function readSyncState(
   ]
   return {
     sync: await readStatus(db, {
-      ...(await context(db, config, now, environment)),
+      ...(await questionOf(db, config, now, environments)),
       platforms,
       stateOf: () => ({ kind: 'ok' }),
       checked: null,
@@ -75,44 +92,15 @@ async function storedOutages(
   return outages
 }
 
-/** The calls that a daemon would make. */
-export function readSyncPlan(
-  config: Config,
-  { now }: CliContext,
-  environment?: Environment,
-): Promise<SyncPlanJson> {
-  return readStore(config, async (db) => {
-    const { paused } = await loadSyncSettings(db)
-    return planJson(
-      await readPlan(db, { ...(await requiredContext(db, config, now(), environment)), paused }),
-    )
-  })
-}
-
-export function readSyncMemberships(
-  config: Config,
-  query: MembershipQuery,
-  { now }: CliContext,
-): Promise<MembershipPage> {
-  return readStore(config, async (db) => readMemberships(db, query, await requiredContext(db, config, now())))
-}
-
-/** @throws LatchkeyError `sync_off` */
-async function requiredContext(db: Kysely<Database>, config: Config, now: number, environment?: Environment) {
-  const targets = targetsOf(config.products, await loadTargetRefs(db))
-  await requireTargets({ hasTargets: async () => targets.length > 0 })
-  return context(db, config, now, environment)
-}
-
-async function context(
+async function questionOf(
   db: Kysely<Database>,
   { products, sync }: Config,
   now: number,
-  environment?: Environment,
+  environments?: readonly Environment[],
 ) {
   const targets = targetsOf(products, await loadTargetRefs(db))
   return {
-    targets: targets.filter((one) => environment === undefined || one.environment === environment),
+    targets: targets.filter(({ environment }) => environments?.includes(environment) ?? true),
     bound: sync.removals,
     now,
   }
