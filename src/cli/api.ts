@@ -325,9 +325,8 @@ async function useWithin<T>(
 function withCause(error: unknown, logged: string | null): unknown {
   if (logged === null || !isLatchkeyError(error)) return error
   const { code, message, issues } = error
-  if (message.endsWith('The cause is in the log.')) return new LatchkeyError(code, logged, { issues })
   const isOfStore = code === 'store_unavailable' || code === 'not_stored'
-  return isOfStore && !message.includes(logged)
-    ? new LatchkeyError(code, `${message} (${logged})`, { issues })
+  return isOfStore || message.endsWith('The cause is in the log.')
+    ? new LatchkeyError(code, logged, { issues })
     : error
 }

@@ -8,16 +8,12 @@ import {
   revokeCommand,
   unblockCommand,
 } from './acts.js'
-import { backupCommand } from './backup.js'
 import type { RegisterCommand } from './command.js'
-import { compactCommand } from './compact.js'
-import { configCheckCommand } from './config-check.js'
+import { configCheckCommand, keysCreateCommand, keysListCommand } from './config.js'
+import { backupCommand, compactCommand, migrateCommand, restoreCommand } from './database.js'
 import { doctorCommand } from './doctor.js'
 import { eventsBodyCommand, eventsExportCommand, eventsListCommand, eventsShowCommand } from './events.js'
 import { importCommand } from './import.js'
-import { keysCreateCommand } from './keys-create.js'
-import { keysListCommand } from './keys-list.js'
-import { migrateCommand } from './migrate.js'
 import {
   policyApplyCommand,
   policyDiffCommand,
@@ -25,7 +21,6 @@ import {
   rebuildCommand,
   replayCommand,
 } from './recompute.js'
-import { restoreCommand } from './restore.js'
 import { serveCommand } from './serve.js'
 import {
   syncCheckCommand,

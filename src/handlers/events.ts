@@ -75,9 +75,9 @@ const FILTER_PARAMETERS = [
   'endpoint',
   'from',
   'to',
-  'cursor',
 ] as const
-const LIST_PARAMETERS = [...FILTER_PARAMETERS, 'limit']
+const LIST_PARAMETERS = [...FILTER_PARAMETERS, 'limit', 'cursor']
+const EXPORT_PARAMETERS = [...FILTER_PARAMETERS, 'cursor']
 const PLACE = /^\d{1,15}$/
 
 /**
@@ -110,7 +110,7 @@ const EXPORT_PLACE = /^(\d{1,15}) (\d{1,15})$/
 function getExport(deps: StoredEventDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, FILTER_PARAMETERS)
+    const { environment, query } = readQuestion(req, deps, EXPORT_PARAMETERS)
     const filter = readFilter(query, environment)
     const { after } = readPage(query)
     const [, reachedBefore, newestThen] = EXPORT_PLACE.exec(after) ?? []

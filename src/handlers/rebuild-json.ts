@@ -15,8 +15,8 @@ export function rebuildJson(status: RebuildStatus, only?: Environment) {
 /** The state of a comparison. Only one that verifies looks for `differences`. */
 export function comparisonJson(status: ComparisonStatus) {
   if (status.state !== 'done') return status
-  const { count, named } = status.differences
-  return { state: status.state, ...summaryJson(status.access.all), differences: { count, named } }
+  const { access, differences } = status
+  return { state: status.state, ...summaryJson(access.all), differences }
 }
 
 export type ComparisonJson = ReturnType<typeof comparisonJson>

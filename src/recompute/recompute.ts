@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/environments.js'
@@ -90,13 +90,20 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
     const found = run.writes ? await changesSince(db, run.job.changesAfter) : trial.differences()
     if (run.writes) await db.transaction().execute(clearJob)
     onProgress(run.job.newest, run.job.newest)
-    settling.assertReadable()
+    let problem: string | null = null
+    try {
+      settling.assertReadable()
+    } catch (error) {
+      // Beside what was named, it is one thing more.
+      if (namesAtMost === undefined || !isLatchkeyError(error)) throw error
+      problem = error.message
+    }
     const { counts } = run.job
     return {
       counts,
       access: summarise(found, sampleSize),
       customers: trial.customersAhead(),
-      differences: { count: different, named },
+      differences: { count: different, named, problem },
     }
   }
 }

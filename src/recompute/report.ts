@@ -14,7 +14,12 @@ export interface RecomputeReport {
   /** Of a replay that writes nothing: everybody whose access or accounts would be others. */
   readonly customers: readonly CustomerAhead[]
   /** What is not stored as its events say, where that was looked for; where it is corrected, nothing. */
-  readonly differences: { readonly count: number; readonly named: readonly StateDifference[] }
+  readonly differences: {
+    readonly count: number
+    readonly named: readonly StateDifference[]
+    /** Why not all could be compared; null: all was. */
+    readonly problem: string | null
+  }
 }
 
 /** Something that is not stored as the events say. */

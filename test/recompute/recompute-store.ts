@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import type { EventFilter } from '../../src/entitlements/stored-event.js'
+import { LatchkeyError } from '../../src/errors.js'
 import { createBatchWriter, type WriteBatch } from '../../src/ingest/commit.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { createRecompute, type Recompute, type RecomputeOptions } from '../../src/recompute/recompute.js'
@@ -61,6 +62,7 @@ export async function differencesIn(
   options: RecomputeOptions = {},
 ): Promise<StateDifference[]> {
   const { differences } = await recompute(VERIFY, { ...options, namesAtMost: Number.POSITIVE_INFINITY })
+  if (differences.problem !== null) throw new LatchkeyError('store_unavailable', differences.problem)
   return [...differences.named]
 }
 
