@@ -14,11 +14,14 @@ import { tellOfStore } from './daemon/tell-of-store.js'
 import { usableSocket } from './daemon/usable-socket.js'
 import { watchStore } from './daemon/watch-store.js'
 import { openWriter } from './daemon/writer.js'
+import { examineApart } from './doctor/examine.js'
+import { ok } from './doctor/finding.js'
 import { entitlementFor } from './entitlements/entitlement.js'
 import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
-import { createMetrics } from './handlers/metrics.js'
+import { createMetrics, readRefusals } from './handlers/metrics.js'
+import { syncStateJson } from './handlers/sync-status.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { createPerformAct } from './ingest/manual-acts.js'
@@ -82,6 +85,7 @@ export async function startDaemon(
   { clock, random = Math.random, log, serves = 'everybody' }: DaemonDeps,
 ): Promise<Daemon> {
   const isPrivate = serves === 'this process'
+  const startedAt = clock()
   let current = config
   let configNote: string | null = null
   let fail: (error: unknown) => void = () => {}
@@ -200,6 +204,19 @@ export async function startDaemon(
         policyIn: policyFrom,
         isUnfinished: async () => (await loadJob(store.reader))?.endpoints === null,
       },
+      examine: async (thorough) =>
+        examineApart({
+          config: current,
+          thorough,
+          now: clock(),
+          daemon: {
+            finding: ok('daemon', `running since ${new Date(startedAt).toISOString()}`),
+            facts: await readRefusals(metrics.registry),
+            isServed: true,
+            isRebuilding: (await recomputing.rebuildStatus()).state === 'running',
+          },
+          sync: syncStateJson(await following.questions.status()),
+        }),
       importLines: (lines, { dryRun, ...rules }) =>
         importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),
       replays: recomputing,

@@ -11,10 +11,10 @@ import type { Config } from '../config/types.js'
 import type { Daemon } from '../daemon.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
 import { socketFileOf } from '../handlers/local-access.js'
+import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
 import type { Environment } from '../provider/event.js'
-import { isDatabaseThere, missingDatabase } from './assert-database.js'
+import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
 import { type CliContext, defaultEnvironment, loadNamedConfig, type SharedOptions } from './context.js'
-import { AS_ITS_USER, isOfAnotherUser, refusalText } from './system-refusal.js'
 
 /** How a command finds the API. */
 export interface ApiOptions extends SharedOptions {

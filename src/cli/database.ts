@@ -3,11 +3,11 @@ import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
 import type { BroughtUpToDate } from '../store/migrate.js'
+import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import { jsonLine, withSharedOptions } from './command.js'
 import type { CliContext } from './context.js'
 import { loadNamedConfig, type SharedOptions } from './context.js'
 import { createProgress } from './follow.js'
-import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 interface BackupOptions extends SharedOptions {
   readonly force?: true
@@ -23,7 +23,7 @@ export function backupCommand(program: Command, context: CliContext): void {
 }
 
 async function backup(to: string, options: BackupOptions, context: CliContext): Promise<void> {
-  const { assertDatabase } = await import('./assert-database.js')
+  const { assertDatabase } = await import('../operations/assert-database.js')
   const { backUp } = await import('../store/sqlite/copy.js')
   const { database } = (await loadNamedConfig(options, context)).config
   const target = resolve(context.folder, to)
@@ -104,7 +104,7 @@ export function compactCommand(program: Command, context: CliContext): void {
   withSharedOptions(program.command('compact'), 'compact')
     .description('rewrite the database without unused space and what may be left in it; no daemon may run')
     .action(async (options: SharedOptions) => {
-      const { assertDatabase } = await import('./assert-database.js')
+      const { assertDatabase } = await import('../operations/assert-database.js')
       const { compactFile } = await import('../store/sqlite/compact.js')
       const { database } = (await loadNamedConfig(options, context)).config
       assertDatabase(database.file, 'write')
@@ -120,7 +120,7 @@ export function migrateCommand(program: Command, context: CliContext): void {
   withSharedOptions(program.command('migrate'), 'migrate')
     .description('bring the schema of the stopped database up to date; every start of the daemon does so too')
     .action(async (options: SharedOptions) => {
-      const { assertDatabase } = await import('./assert-database.js')
+      const { assertDatabase } = await import('../operations/assert-database.js')
       const { bringFileUpToDate } = await import('../store/migrate.js')
       const { config } = await loadNamedConfig(options, context)
       assertDatabase(config.database.file, 'write')

@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { createGunzip } from 'node:zlib'
 import { LatchkeyError } from '../errors.js'
 import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../handlers/imports.js'
-import { refusalText } from './system-refusal.js'
+import { refusalText } from '../system-refusal.js'
 
 /** A body of a mebibyte takes four thirds of that in base64; the headers beside it have room to spare. */
 export const MAX_LINE_BYTES = 1.5 * 1024 * 1024

@@ -13,7 +13,7 @@ import {
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
 import { assertNotOwnFile, leadsTo } from '../store/sqlite/file.js'
-import { refusalText } from './system-refusal.js'
+import { refusalText } from '../system-refusal.js'
 
 const OWNER_ONLY = 0o600
 

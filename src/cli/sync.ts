@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import { counted, durationText, findingLine } from '../doctor/finding.js'
 import { LatchkeyError } from '../errors.js'
 import type { membershipJson, SyncPlanJson, SyncStatusJson } from '../handlers/sync-json.js'
 import type { SyncCheckJson } from '../handlers/sync-plan.js'
@@ -7,8 +8,6 @@ import { MEMBERSHIP_STATES, type MembershipState } from '../sync/sync.js'
 import type { Api, ApiOptions } from './api.js'
 import { alignColumns } from './columns.js'
 import { apiCommand, parseId } from './command.js'
-import { counted, durationText } from './doctor/amounts.js'
-import { findingLine } from './doctor/finding.js'
 
 const BOTH = 'only this environment (default: both)'
 

@@ -11,6 +11,7 @@ import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customer-routes.js'
+import { type DoctorDeps, getDoctor } from './doctor.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes, type StoredEventQuestions } from './events.js'
 import { createFailureLimit } from './failure-limit.js'
@@ -72,6 +73,7 @@ export interface ListenersDeps {
   readonly erase: EraseDeps['erase']
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
+  readonly examine: DoctorDeps['examine']
   readonly replays: ReplaysDeps['replays']
   readonly importLines: ImportsDeps['importLines']
   readonly messenger: JoinLinksDeps['messenger']
@@ -161,6 +163,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
       ...syncRoutes({ ...deps, authenticate }, log),
       createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
       createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
+      createRoute('/doctor', getDoctor({ ...deps, authenticate }), log),
       createRoute('/imports', postImport({ ...deps, authenticate }), log),
       createRoute('/healthz', healthz(deps), log),
       createRoute('/readyz', readyz(deps), log),

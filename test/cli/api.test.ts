@@ -69,6 +69,19 @@ function urlWords(args: readonly string[]): number {
   return args.length + (isAboutOne ? 4 : 2)
 }
 
+it('the doctor tells at --url what the daemon finds', async () => {
+  const { config } = loadConfig({ path: configOf(temporaryFile()), env: {} })
+  const daemon = await startDaemon(config, { clock: () => NOW, log: createLogger('silent') })
+  onTestFinished(daemon.stop)
+  const { out } = await cli(['doctor', '--thorough', '--json', '--url', daemon.url], {
+    LATCHKEY_API_KEY: KEY,
+  })
+  const { findings } = JSON.parse(out) as { findings: readonly { what: string; level: string }[] }
+  const levels = new Map(findings.map(({ what, level }) => [what, level]))
+  for (const what of ['daemon', 'refused live', 'integrity', 'readings', 'policy', 'sync'])
+    expect([what, levels.get(what)]).toEqual([what, 'ok'])
+})
+
 describe('a daemon within a command', () => {
   it('waits for another command that works on the same database', async () => {
     const path = configOf(temporaryFile())

@@ -77,6 +77,7 @@ const CASES: Readonly<Record<string, () => RouteCase>> = {
   'GET /policy/diff': () => ({ path: '/policy/diff', status: 403, covers: 'all' }),
   'POST /policy/diff': () => ({ path: '/policy/diff', status: 403 }),
   'POST /policy/apply': () => ({ path: '/policy/apply', status: 403, covers: 'all' }),
+  'GET /doctor': () => ({ path: '/doctor', status: 403, covers: 'all' }),
   'GET /exports': () => ({ path: '/exports', status: 200 }),
   'GET /replays': () => ({ path: '/replays', status: 200 }),
   'GET /replays/:replayId': () => ({ path: `/replays/${liveReplay}`, status: 404 }),

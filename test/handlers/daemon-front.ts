@@ -212,6 +212,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },
+    examine: async () => [],
     importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
     replays: {
       startReplay: () => {

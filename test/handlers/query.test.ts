@@ -32,6 +32,7 @@ const ROUTES = [
   ['GET', '/events', `${FILTER}, limit, cursor`],
   ['GET', '/events/:eventId', ENVIRONMENT],
   ['GET', '/events/:eventId/body', 'environment, sha256'],
+  ['GET', '/doctor', 'thorough'],
   ['GET', '/exports', `${FILTER}, cursor`],
   ['GET', '/policy', 'none'],
   ['GET', '/policy/diff', 'none'],

@@ -1,17 +1,54 @@
 import { realpathSync } from 'node:fs'
 import type { Kysely } from 'kysely'
-import type { Config } from '../../config/types.js'
-import { erasureListOf, readErasureList } from '../../people/erasure-list.js'
-import { loadErasedIds, loadUnfinishedErasures } from '../../store/erasures.js'
+import type { Config } from '../config/types.js'
+import { erasureListOf, readErasureList } from '../people/erasure-list.js'
+import { loadErasedIds, loadUnfinishedErasures } from '../store/erasures.js'
 import {
   nextAgingBodyAt,
   oldestBodyAt,
   readWaitingBodies,
   type WaitingBodies,
-} from '../../store/expire-bodies.js'
-import type { Database } from '../../store/schema.js'
-import { counted, durationText } from './amounts.js'
-import { type Finding, ok, warn } from './finding.js'
+} from '../store/expire-bodies.js'
+import { isSamePolicy, loadPolicy } from '../store/policy.js'
+import { loadJob } from '../store/recompute-job.js'
+import type { Database } from '../store/schema.js'
+import { counted, durationText, type Finding, ok, warn } from './finding.js'
+
+/** Whether what stands was folded under the configured policy, and whether a rebuild has been left unfinished. */
+export async function checkPolicy(
+  db: Kysely<Database>,
+  config: Config,
+  isRebuilding: boolean,
+): Promise<readonly Finding[]> {
+  const inForce = await loadPolicy(db)
+  const isInForce = inForce === null || isSamePolicy(inForce, config.policy)
+  return [
+    isInForce
+      ? ok('policy', 'the configured one is in force')
+      : warn(
+          'policy',
+          'the configured one is not in force',
+          'see whom it would concern: `latchkey policy diff`',
+        ),
+    ...(await checkRebuild(db, isRebuilding)),
+  ]
+}
+
+async function checkRebuild(db: Kysely<Database>, isRebuilding: boolean): Promise<readonly Finding[]> {
+  const job = await loadJob(db)
+  if (job === null || job.endpoints !== null) return []
+  const done = `${job.reached} of ${job.newest} events done`
+  if (isRebuilding) return [ok('rebuild', `under way, ${done}`)]
+  return [
+    job.isMoving
+      ? warn(
+          'rebuild',
+          `interrupted while sources moved to the policy in force, ${done}`,
+          'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
+        )
+      : warn('rebuild', `interrupted, ${done}`, 'go on with it: `latchkey rebuild`'),
+  ]
+}
 
 /** The daemon removes what is due every minute. */
 const RETENTION_LATE_MS = 86_400_000

@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
-import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from './system-refusal.js'
+import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 
 /** What is to be done with the database. */
 type Access = 'read' | 'write'

@@ -1,24 +1,11 @@
-import type { Kysely } from 'kysely'
-import type { Config } from '../../config/types.js'
-import { readSyncState } from '../../daemon/resting-sync.js'
-import { isLatchkeyError } from '../../errors.js'
-import type { SyncStatusJson } from '../../handlers/sync-json.js'
-import { syncStateJson } from '../../handlers/sync-status.js'
-import type { Database } from '../../store/schema.js'
-import { localApi } from '../api.js'
-import { counted, durationText } from './amounts.js'
-import { type Finding, fail, ok, warn } from './finding.js'
+import type { SyncStatusJson } from '../handlers/sync-json.js'
+import { counted, durationText, type Finding, fail, ok, warn } from './finding.js'
 
 /** A receiver that is deployed anew is back sooner. */
 const LONG_MS = 3_600_000
 
 /** Whether roles, groups and the outbound webhook follow access; nothing where none is configured. */
-export async function checkSync(
-  db: Kysely<Database>,
-  config: Config,
-  now: number,
-): Promise<readonly Finding[]> {
-  const status = await statusOf(db, config, now)
+export function checkSync(status: SyncStatusJson, now: number): readonly Finding[] {
   return [
     ...(status.targets.length === 0 ? [] : checkMemberships(status)),
     ...checkStops(status),
@@ -26,16 +13,6 @@ export async function checkSync(
     ...checkOutages(status, now),
     ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status, now)]),
   ]
-}
-
-/** The running daemon knows what the platforms said last; without one, the database tells the rest. */
-async function statusOf(db: Kysely<Database>, config: Config, now: number): Promise<SyncStatusJson> {
-  try {
-    return await localApi(config).get<SyncStatusJson>('/sync')
-  } catch (error) {
-    if (isLatchkeyError(error)) return syncStateJson(await readSyncState(db, config, now))
-    throw error
-  }
 }
 
 function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): readonly Finding[] {

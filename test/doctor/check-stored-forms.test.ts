@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { checkStoredForms } from '../../../src/cli/doctor/check-stored-forms.js'
-import { packHistory } from '../../../src/entitlements/history.js'
-import { insertEvents } from '../../../src/store/events.js'
-import { newEvent, paymentEvent } from '../../store/sample-events.js'
-import { temporaryStore } from '../../store/temporary-store.js'
+import { checkStoredForms } from '../../src/doctor/stored.js'
+import { packHistory } from '../../src/entitlements/history.js'
+import { insertEvents } from '../../src/store/events.js'
+import { newEvent, paymentEvent } from '../store/sample-events.js'
+import { temporaryStore } from '../store/temporary-store.js'
 
 /** More than are read at once. */
 const EVENTS = 501

@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { checkFiles } from '../../../src/cli/doctor/check-files.js'
-import { loadConfig } from '../../../src/config/load.js'
-import { endpoint, fromFile, temporaryFolder, writeConfig } from '../../config/config-file.js'
+import { loadConfig } from '../../src/config/load.js'
+import { checkFiles } from '../../src/doctor/machine.js'
+import { endpoint, fromFile, temporaryFolder, writeConfig } from '../config/config-file.js'
 
 const FINE = [{ level: 'ok', what: 'files', detail: 'nobody else may read or write them', todo: null }]
 

@@ -1,12 +1,14 @@
 import type { Insertable, Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { checkSync } from '../../../src/cli/doctor/check-sync.js'
-import { queueMessages, settleMessages } from '../../../src/store/message-writes.js'
-import type { Database } from '../../../src/store/schema.js'
-import type { MembershipsTable } from '../../../src/store/sync-schema.js'
-import { setSyncPaused } from '../../../src/store/sync-settings.js'
-import { load } from '../../config/config-file.js'
-import { temporaryFile, temporaryStore } from '../../store/temporary-store.js'
+import { readSyncState } from '../../src/daemon/resting-sync.js'
+import { checkSync } from '../../src/doctor/sync.js'
+import { syncStateJson } from '../../src/handlers/sync-status.js'
+import { queueMessages, settleMessages } from '../../src/store/message-writes.js'
+import type { Database } from '../../src/store/schema.js'
+import type { MembershipsTable } from '../../src/store/sync-schema.js'
+import { setSyncPaused } from '../../src/store/sync-settings.js'
+import { load } from '../config/config-file.js'
+import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
 
 const NOW = Date.parse('2026-03-20T12:00:00Z')
 const HOUR = 3_600_000
@@ -41,7 +43,7 @@ async function patient(sync: object = {}) {
       .insertInto('memberships')
       .values(rows.map((row, n) => ({ ...MEMBER, account_id: String(n), ...row })))
       .execute()
-  return { db, add, check: () => checkSync(db, config, NOW) }
+  return { db, add, check: async () => checkSync(syncStateJson(await readSyncState(db, config, NOW)), NOW) }
 }
 
 const WEBHOOK = {
@@ -146,6 +148,6 @@ describe('the doctor, of what follows access,', () => {
 
   it('has nothing to say where nothing is configured', async () => {
     const db = await temporaryStore()
-    expect(await checkSync(db, load({}).config, NOW)).toEqual([])
+    expect(checkSync(syncStateJson(await readSyncState(db, load({}).config, NOW)), NOW)).toEqual([])
   })
 })

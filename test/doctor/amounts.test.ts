@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { bytesText, counted, durationText } from '../../../src/cli/doctor/amounts.js'
+import { bytesText, counted, durationText } from '../../src/doctor/finding.js'
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND

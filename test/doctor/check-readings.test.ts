@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { checkReadings } from '../../../src/cli/doctor/check-readings.js'
-import type { Config } from '../../../src/config/types.js'
-import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
-import { grantOf } from '../../ingest/wire.js'
-import { deliveries } from '../../recompute/histories.js'
-import { storeUnder } from '../../recompute/recompute-store.js'
+import type { Config } from '../../src/config/types.js'
+import { checkReadings } from '../../src/doctor/stored.js'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { grantOf } from '../ingest/wire.js'
+import { deliveries } from '../recompute/histories.js'
+import { storeUnder } from '../recompute/recompute-store.js'
 
 const CONFIG: Pick<Config, 'endpoints'> = {
   endpoints: [{ name: 'v3', environment: 'live', secrets: [], toleranceSeconds: 300 }],
