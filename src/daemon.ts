@@ -1,19 +1,27 @@
+import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
+import { policyFrom } from './config/to-config.js'
 import type { Config } from './config/types.js'
 import { forgetting } from './daemon/forgetting.js'
 import { checkedBy, failingWith, type Guard, orUnavailable } from './daemon/guards.js'
 import { readinessOf } from './daemon/readiness.js'
+import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
-import { createFollowing } from './daemon/sync.js'
+import { createFollowing, type FollowingDeps } from './daemon/sync.js'
 import { tellOfStore } from './daemon/tell-of-store.js'
 import { usableSocket } from './daemon/usable-socket.js'
 import { watchStore } from './daemon/watch-store.js'
+import { openWriter } from './daemon/writer.js'
+import { examineApart } from './doctor/examine.js'
+import { ok } from './doctor/finding.js'
 import { entitlementFor } from './entitlements/entitlement.js'
 import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
 import { socketFileOf } from './handlers/local-access.js'
-import { createMetrics } from './handlers/metrics.js'
+import { createMetrics, readRefusals } from './handlers/metrics.js'
+import { syncStateJson } from './handlers/sync-json.js'
+import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { createPerformAct } from './ingest/manual-acts.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
@@ -48,12 +56,20 @@ export interface DaemonDeps {
   /** From 0 up to 1; spreads what is tried again. */
   readonly random?: () => number
   readonly log: Logger
+  /**
+   * `this process`: for a command that finds no daemon. It opens no address, does nothing by the clock, calls no platform
+   * and sends nothing.
+   */
+  readonly serves?: 'everybody' | 'this process'
 }
 
 export interface Daemon {
+  /** Empty, as the next two, where it serves this process alone. */
   readonly url: string
   readonly webhooksUrl: string
   readonly metricsUrl: string
+  /** A connection from within this process to its API, with all rights. */
+  connect(): Duplex
   /** Takes over endpoints, API keys, products and sync from a config that was read again; the rest needs a restart. */
   reload(config: Config): Promise<void>
   /** Has `/readyz` say how the config file differs from what runs; null: it does not. */
@@ -70,8 +86,10 @@ export interface Daemon {
  */
 export async function startDaemon(
   config: Config,
-  { clock, random = Math.random, log }: DaemonDeps,
+  { clock, random = Math.random, log, serves = 'everybody' }: DaemonDeps,
 ): Promise<Daemon> {
+  const isPrivate = serves === 'this process'
+  const startedAt = clock()
   let current = config
   let configNote: string | null = null
   let fail: (error: unknown) => void = () => {}
@@ -79,7 +97,8 @@ export async function startDaemon(
     fail = resolve
   })
   const store = await openStore(config.database.file, config.policy, (file) =>
-    startWriter({ file, clock, onEnded: (error) => fail(error) }),
+    // A thread takes longer to start than most commands do.
+    isPrivate ? openWriter(file, clock) : startWriter({ file, clock, onEnded: (error) => fail(error) }),
   )
   const started = createStartedParts()
   started.add('store', store.close)
@@ -141,7 +160,7 @@ export async function startDaemon(
       isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
       clock,
     })
-    const following = await createFollowing({
+    const syncDeps = {
       config,
       db: store.reader,
       writeSync: (name, change) => trusted(inPlace(() => writer.writeSync(name, change)))(),
@@ -151,13 +170,15 @@ export async function startDaemon(
       clock,
       random,
       log,
-    })
+    } satisfies FollowingDeps
+    const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
     wakeFollowing = following.wake
     started.add('following', following.stop)
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const listeners = await startListeners({
       addresses: config.server,
+      isPrivate,
       socketFile: usableSocket(socketFileOf(config.database.file), log),
       endpointNamed,
       endpointNames: () => [...endpointNames(), MANUAL_ENDPOINT],
@@ -188,6 +209,7 @@ export async function startDaemon(
         readEventPage: answered((query) => readEventPage(store.reader, query)),
         readEvent: answered((query) => readEvent(store.reader, query)),
         readEventBody: answered((query) => readEventBody(store.reader, query)),
+        readExportPage: answered((filter, place) => readExportPage(store.reader, filter, place)),
       },
       readExplanation: answered((query) => readExplanation(store.reader, clock, config.policy, query)),
       rebuilds: {
@@ -197,7 +219,22 @@ export async function startDaemon(
           fingerprint: policyFingerprint(current.policy),
         }),
         policyInForce: () => policyInForce(store.reader),
+        policyIn: policyFrom,
+        isUnfinished: async () => (await loadJob(store.reader))?.endpoints === null,
       },
+      examine: async (thorough) =>
+        examineApart({
+          config: current,
+          thorough,
+          now: clock(),
+          daemon: {
+            finding: ok('daemon', `running since ${new Date(startedAt).toISOString()}`),
+            facts: await readRefusals(metrics.registry),
+            isServed: true,
+            isRebuilding: (await recomputing.rebuildStatus()).state === 'running',
+          },
+          sync: syncStateJson(await following.questions.status()),
+        }),
       importLines: (lines, { dryRun, ...rules }) =>
         importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),
       replays: recomputing,
@@ -215,6 +252,25 @@ export async function startDaemon(
       log,
     })
     started.add('listeners', listeners.stop)
+    const daemon: Daemon = {
+      url: listeners.url,
+      webhooksUrl: listeners.webhooksUrl,
+      metricsUrl: listeners.metricsUrl,
+      connect: listeners.connect,
+      reload: async (next) => {
+        current = next
+        await following.reload(next)
+        void warnIfPolicyDiffers().catch((error: unknown) => {
+          log.error({ err: error }, 'the policy in force could not be read')
+        })
+      },
+      noteConfig: (note) => {
+        configNote = note
+      },
+      stop: started.stop,
+      failure,
+    }
+    if (isPrivate) return daemon
     if (config.backup !== null) {
       const backups = startScheduledBackups({
         ...config.backup,
@@ -245,23 +301,7 @@ export async function startDaemon(
     })
     started.add('privacySchedule', privacySchedule.stop)
     await recomputing.resume()
-    return {
-      url: listeners.url,
-      webhooksUrl: listeners.webhooksUrl,
-      metricsUrl: listeners.metricsUrl,
-      reload: async (next) => {
-        current = next
-        await following.reload(next)
-        void warnIfPolicyDiffers().catch((error: unknown) => {
-          log.error({ err: error }, 'the policy in force could not be read')
-        })
-      },
-      noteConfig: (note) => {
-        configNote = note
-      },
-      stop: started.stop,
-      failure,
-    }
+    return daemon
   } catch (error) {
     await started.stop().catch((failed: unknown) => {
       log.error({ err: failed }, 'not all could be stopped that had been started')

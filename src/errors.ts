@@ -70,6 +70,11 @@ export interface Issue {
   readonly message: string
 }
 
+/** `endpoints.v3.secrets[0]: is empty`. */
+export function issueLine({ path, message }: Issue): string {
+  return path === '' ? message : `${path}: ${message}`
+}
+
 /**
  * The one class of expected failure. Anything else that is thrown is a bug and is shown to nobody.
  * `message` is for people, and may be shown to a caller: it never holds a secret.

@@ -12,6 +12,7 @@ const MAY_IMPORT: Readonly<
   Record<string, { readonly code: readonly string[]; readonly typesOf?: readonly string[] }>
 > = {
   errors: { code: [] },
+  'system-refusal': { code: [] },
   provider: { code: ['errors'] },
   entitlements: { code: [], typesOf: ['provider'] },
   migrations: { code: [] },
@@ -23,15 +24,30 @@ const MAY_IMPORT: Readonly<
   sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
   handlers: {
     code: ['errors', 'provider'],
-    typesOf: ['entitlements', 'ingest', 'history', 'operations', 'people', 'recompute', 'store', 'sync'],
+    typesOf: [
+      'doctor',
+      'entitlements',
+      'ingest',
+      'history',
+      'operations',
+      'people',
+      'recompute',
+      'store',
+      'sync',
+    ],
   },
-  operations: { code: ['errors', 'store'] },
+  operations: { code: ['errors', 'store', 'system-refusal'] },
+  doctor: {
+    code: ['errors', 'system-refusal', 'config', 'store', 'operations', 'people', 'recompute'],
+    typesOf: ['handlers', 'provider'],
+  },
   jobs: { code: ['errors', 'ingest', 'operations', 'sync'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
     code: [
       'errors',
+      'doctor',
       'config',
       'handlers',
       'ingest',
@@ -50,6 +66,8 @@ const MAY_IMPORT: Readonly<
   cli: {
     code: [
       'errors',
+      'system-refusal',
+      'doctor',
       'config',
       'daemon',
       'handlers',

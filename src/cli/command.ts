@@ -1,9 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { LoadConfigOptions, LoadedConfig } from '../config/load.js'
-import { locateConfig } from '../config/locate.js'
-import type { Endpoint } from '../provider/endpoint.js'
-import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
+import type { Api, ApiOptions, WhereNone } from './api.js'
 import type { CliContext } from './context.js'
 
 /**
@@ -13,17 +10,6 @@ import type { CliContext } from './context.js'
  * there is and how answers read, and its action what the work needs, at the moment when it is run.
  */
 export type RegisterCommand = (program: Command, context: CliContext) => void
-
-/** The options that every command has. */
-export interface SharedOptions {
-  readonly config?: string
-  readonly json?: true
-}
-
-/** How a command that may go through a daemon finds it. */
-export interface DaemonOptions extends SharedOptions {
-  readonly url?: string
-}
 
 /** Gives a command the options that all share, and ends its help with examples. */
 export function withSharedOptions(command: Command, ...examples: readonly string[]): Command {
@@ -41,10 +27,75 @@ export function withExamples(command: Command, ...examples: readonly string[]): 
   return command.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
 }
 
-/** Adds `--url`, for the commands that may go through a daemon. */
-export function withDaemonOption(command: Command): Command {
-  const text = 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'
-  return command.option('--url <url>', text)
+/** A command that asks the API. */
+export interface ApiCommand<Options> {
+  readonly about: string
+  readonly examples: readonly string[]
+  /** What else its arguments are, by their names. */
+  readonly arguments?: Readonly<Record<string, string>>
+  /** What `--environment` is for; null: there is none. */
+  readonly environment?: string | null
+  /** Its own arguments and options. */
+  readonly options?: (command: Command, context: CliContext) => Command
+  /** Refuses wrong use, before anything is read or asked. */
+  readonly check?: (given: Pick<GivenCommand<Options>, 'options' | 'args' | 'context'>) => unknown
+  readonly whereNone?: WhereNone | ((options: Options) => WhereNone)
+  readonly run: (given: GivenCommand<Options>) => Promise<void>
+}
+
+/** What a command was given, and what it asks. */
+export interface GivenCommand<Options> {
+  readonly api: Api
+  readonly options: Options
+  readonly args: readonly string[]
+  readonly context: CliContext
+  /** Answers in the form that was asked for. */
+  readonly show: (json: unknown, text: () => string) => void
+}
+
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  customer: 'the customer id',
+  product: 'the product id',
+  event: 'the event id',
+}
+
+/**
+ * Declares a command by its words, such as `grant <customer> <product>` or `policy show`. What its work needs is loaded
+ * when it is run.
+ */
+export function apiCommand<Options extends ApiOptions>(
+  words: string,
+  declared: ApiCommand<Options>,
+): RegisterCommand {
+  const { about, examples, environment, options: addOptions, check, whereNone, run } = declared
+  const [first = '', ...rest] = words.split(' ')
+  const name = isGroup(first) ? rest.shift() : first
+  return (program, context) => {
+    const command = (isGroup(first) ? commandGroup(program, first) : program).command(name ?? '')
+    withSharedOptions(command, ...examples)
+      .description(about)
+      .option('--url <url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)')
+    for (const argument of rest) {
+      const known = argument.slice(1, -1)
+      command.argument(argument, declared.arguments?.[known] ?? ARGUMENTS[known], parseId)
+    }
+    addOptions?.(command, context)
+    if (environment !== null) command.addOption(environmentOption(environment))
+    command.action(async () => {
+      const options = command.opts<Options>()
+      const args = command.processedArgs as readonly string[]
+      await check?.({ options, args, context })
+      const { withApi } = await import('./api.js')
+      const show = (json: unknown, text: () => string): void =>
+        context.out(options.json ? jsonLine(json) : text())
+      await withApi(
+        options,
+        context,
+        (api) => run({ api, options, args, context, show }),
+        typeof whereNone === 'function' ? whereNone(options) : whereNone,
+      )
+    })
+  }
 }
 
 /** `--environment`, for the commands that it applies to. */
@@ -52,27 +103,6 @@ export function environmentOption(
   text = 'which environment (default: the only one of the key or the config, else live)',
 ): Option {
   return new Option('--environment <name>', text).choices(['live', 'sandbox'])
-}
-
-/** Loads the config that the options and the environment name. A secret that is not there fails what reads it. */
-export async function loadNamedConfig(
-  { config }: SharedOptions,
-  { env, folder }: CliContext,
-  secrets: LoadConfigOptions['secrets'] = 'when read',
-): Promise<LoadedConfig> {
-  const { loadConfig } = await import('../config/load.js')
-  return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
-}
-
-/** The environment that a question is about if nobody says: the only one configured, or live. */
-export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment {
-  const isSandboxOnly =
-    endpoints.length > 0 && endpoints.every(({ environment }) => environment === 'sandbox')
-  return isSandboxOnly ? 'sandbox' : 'live'
-}
-
-export function otherThan(environment: Environment): Environment {
-  return environment === 'live' ? 'sandbox' : 'live'
 }
 
 // With an offset, since a time without one means something else on every machine.
@@ -98,7 +128,39 @@ export function parseId(text: string): string {
   throw new InvalidArgumentError('It is not an id: 1 to 255 characters, none a control character.')
 }
 
+/** `/customers/cus_1/grants`, each part percent-encoded. */
+export function pathOf(...parts: readonly string[]): string {
+  return parts.map((part) => `/${encodeURIComponent(part)}`).join('')
+}
+
 /** One line of JSON. */
 export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value)}\n`
+}
+
+/** The commands that hold others, each with one of those as an example. */
+const GROUPS = {
+  events: { description: 'the stored events', example: 'events list --disposition held' },
+  keys: {
+    description: 'the API keys in the config file',
+    example: 'keys create --name app --scope read --environment live',
+  },
+  config: { description: 'the config file', example: 'config check' },
+  policy: { description: 'what grants and takes back access', example: 'policy diff' },
+  sync: {
+    description: 'roles and groups that follow access, and the outbound webhook',
+    example: 'sync status --state parked',
+  },
+} as const
+
+function isGroup(word: string): word is keyof typeof GROUPS {
+  return word in GROUPS
+}
+
+/** A command that holds others; made by whichever of them comes first. */
+export function commandGroup(program: Command, name: keyof typeof GROUPS): Command {
+  const existing = program.commands.find((command) => command.name() === name)
+  if (existing !== undefined) return existing
+  const { description, example } = GROUPS[name]
+  return withExamples(program.command(name).description(description), example)
 }

@@ -1,35 +1,36 @@
 import type { Readable } from 'node:stream'
-import { backupCommand } from './backup.js'
-import { blockCommand } from './block.js'
-import { checkCommand } from './check.js'
+import { checkCommand, explainCommand } from './access.js'
+import {
+  blockCommand,
+  eraseCommand,
+  grantCommand,
+  linkCommand,
+  revokeCommand,
+  unblockCommand,
+} from './acts.js'
 import type { RegisterCommand } from './command.js'
-import { compactCommand } from './compact.js'
-import { configCheckCommand } from './config-check.js'
+import { configCheckCommand, keysCreateCommand, keysListCommand } from './config.js'
+import { backupCommand, compactCommand, migrateCommand, restoreCommand } from './database.js'
 import { doctorCommand } from './doctor.js'
-import { eraseCommand } from './erase.js'
 import { eventsBodyCommand, eventsExportCommand, eventsListCommand, eventsShowCommand } from './events.js'
-import { explainCommand } from './explain.js'
-import { grantCommand } from './grant.js'
 import { importCommand } from './import.js'
-import { keysCreateCommand } from './keys-create.js'
-import { keysListCommand } from './keys-list.js'
-import { linkCommand } from './link.js'
-import { migrateCommand } from './migrate.js'
-import { policyApplyCommand } from './policy-apply.js'
-import { policyDiffCommand } from './policy-diff.js'
-import { policyShowCommand } from './policy-show.js'
-import { rebuildCommand } from './rebuild.js'
-import { replayCommand } from './replay.js'
-import { restoreCommand } from './restore.js'
-import { revokeCommand } from './revoke.js'
+import {
+  policyApplyCommand,
+  policyDiffCommand,
+  policyShowCommand,
+  rebuildCommand,
+  replayCommand,
+} from './recompute.js'
 import { serveCommand } from './serve.js'
-import { syncCheckCommand } from './sync-check.js'
-import { syncPauseCommand, syncResumeCommand } from './sync-pause.js'
-import { syncPlanCommand } from './sync-plan.js'
-import { syncRunCommand } from './sync-run.js'
-import { syncStatusCommand } from './sync-status.js'
+import {
+  syncCheckCommand,
+  syncPauseCommand,
+  syncPlanCommand,
+  syncResumeCommand,
+  syncRunCommand,
+  syncStatusCommand,
+} from './sync.js'
 import { triggerCommand } from './trigger.js'
-import { unblockCommand } from './unblock.js'
 
 export interface CommandsDeps {
   /** What is piped in, if a command is told to read it. */

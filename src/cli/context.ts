@@ -1,3 +1,8 @@
+import type { LoadConfigOptions, LoadedConfig } from '../config/load.js'
+import { locateConfig } from '../config/locate.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
+
 /** What a command knows of the world: given by the entry point, so that a command can be run by a test. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -23,4 +28,31 @@ export function processContext(): CliContext {
     out: (content) => void process.stdout.write(content),
     err: (text) => void process.stderr.write(text),
   }
+}
+
+/** The options that every command has. */
+export interface SharedOptions {
+  readonly config?: string
+  readonly json?: true
+}
+
+/** Loads the config that the options and the environment name. A secret that is not there fails what reads it. */
+export async function loadNamedConfig(
+  { config }: SharedOptions,
+  { env, folder }: CliContext,
+  secrets: LoadConfigOptions['secrets'] = 'when read',
+): Promise<LoadedConfig> {
+  const { loadConfig } = await import('../config/load.js')
+  return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
+}
+
+/** The environment that a question is about if nobody says: the only one configured, or live. */
+export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment {
+  const isSandboxOnly =
+    endpoints.length > 0 && endpoints.every(({ environment }) => environment === 'sandbox')
+  return isSandboxOnly ? 'sandbox' : 'live'
+}
+
+export function otherThan(environment: Environment): Environment {
+  return environment === 'live' ? 'sandbox' : 'live'
 }

@@ -10,9 +10,9 @@ import { replaceFile } from '../config/write-file.js'
 import { LatchkeyError } from '../errors.js'
 import type { ApiScope } from '../handlers/api-key.js'
 import type { Environment } from '../provider/event.js'
-import { jsonLine, type SharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import { isSystemRefusal, refusalText } from './system-refusal.js'
+import { isSystemRefusal, refusalText } from '../system-refusal.js'
+import { jsonLine } from './command.js'
+import type { CliContext, SharedOptions } from './context.js'
 
 export interface KeysCreateOptions extends SharedOptions {
   readonly name: string

@@ -1,11 +1,16 @@
 import type { Command } from 'commander'
-import { LatchkeyError } from '../errors.js'
-import { jsonLine, loadNamedConfig, type SharedOptions, withSharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import { counted } from './doctor/amounts.js'
-import { type Finding, findingLine } from './doctor/finding.js'
+import type { Config } from '../config/types.js'
+import type { ExaminedDaemon } from '../doctor/examine.js'
+import { counted, type Finding, fail, findingLine, warn } from '../doctor/finding.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { DoctorJson } from '../handlers/doctor.js'
+import { socketFileOf } from '../handlers/local-access.js'
+import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
+import type { ApiOptions } from './api.js'
+import { jsonLine, withSharedOptions } from './command.js'
+import { type CliContext, loadNamedConfig } from './context.js'
 
-interface DoctorOptions extends SharedOptions {
+interface DoctorOptions extends ApiOptions {
   readonly thorough?: true
 }
 
@@ -13,16 +18,14 @@ interface DoctorOptions extends SharedOptions {
 export function doctorCommand(program: Command, context: CliContext): void {
   withSharedOptions(program.command('doctor'), 'doctor', 'doctor --thorough --json')
     .description('look at everything, and say what to do; beside a running daemon or with none')
+    .option('--url <url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)')
     .option(
       '--thorough',
       'compare every index with its table too, and every body with its hash and with what is stored of it, which takes longer',
     )
     .action(async (options: DoctorOptions) => {
-      const { examine } = await import('./doctor/examine.js')
-      const loaded = await loadNamedConfig(options, context)
-      const thorough = options.thorough ?? false
       const findings: Finding[] = []
-      for await (const finding of examine({ ...loaded, thorough, clock: context.now })) {
+      for await (const finding of findingsOf(options, context)) {
         findings.push(finding)
         if (!options.json) context.out(findingLine(finding))
       }
@@ -30,4 +33,62 @@ export function doctorCommand(program: Command, context: CliContext): void {
       if (options.json) context.out(jsonLine({ ok: failed === 0, findings }))
       if (failed > 0) throw new LatchkeyError('checks_failed', `${counted(failed, 'check')} failed`)
     })
+}
+
+/** What the daemon finds; where none answers, what is found here, without opening the database to write. */
+async function* findingsOf(options: DoctorOptions, context: CliContext): AsyncGenerator<Finding> {
+  const { isListening, localApi, withApi } = await import('./api.js')
+  const thorough = options.thorough ?? false
+  if (options.url !== undefined) {
+    yield* (await withApi(options, context, (api) => api.get<DoctorJson>('/doctor', { thorough }))).findings
+    return
+  }
+  const loaded = await loadNamedConfig(options, context)
+  const { config } = loaded
+  const { checkConfig, examine } = await import('../doctor/examine.js')
+  let daemon: ExaminedDaemon
+  try {
+    if (await isListening(socketFileOf(config.database.file))) {
+      const { findings } = await localApi(config).get<DoctorJson>('/doctor', { thorough })
+      // The daemon may have read the config before the file was changed, and its variables are its own.
+      yield* checkConfig(loaded)
+      yield* findings.filter(({ what }) => what !== 'config')
+      return
+    }
+    daemon = await withoutAnswer(config)
+  } catch (error) {
+    daemon = { finding: unansweredBy(error, config), facts: null, isServed: true, isRebuilding: false }
+  }
+  const { readSyncState } = await import('../daemon/resting-sync.js')
+  const { syncStateJson } = await import('../handlers/sync-json.js')
+  yield* examine({
+    ...loaded,
+    thorough,
+    clock: context.now,
+    daemon,
+    syncOf: async (db) => syncStateJson(await readSyncState(db, config, context.now())),
+  })
+}
+
+/** @throws what is no answer of a daemon's */
+function unansweredBy(error: unknown, { database }: Config): Finding {
+  if (!isLatchkeyError(error)) throw error
+  if (isOfAnotherUser(error.cause)) {
+    const detail = `whether one runs can’t be told at ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
+    return fail('daemon', detail, AS_ITS_USER)
+  }
+  return fail('daemon', error.message, 'look into its log, and start it again')
+}
+
+async function withoutAnswer({ database: { file } }: Config): Promise<ExaminedDaemon> {
+  const { isStoreServed } = await import('../store/sqlite/file.js')
+  const unknown = 'refused deliveries and the sender’s clock are not known'
+  const known = { facts: null, isRebuilding: false }
+  if (!isStoreServed(file)) {
+    const finding = warn('daemon', `not running, so that ${unknown}`, 'start it: `latchkey serve`')
+    return { ...known, finding, isServed: false }
+  }
+  const detail = `a process has the database, and none answers at ${socketFileOf(file)}, so that ${unknown}`
+  const todo = 'wait for the command that works on it, or look into the daemon’s log'
+  return { ...known, finding: warn('daemon', detail, todo), isServed: true }
 }

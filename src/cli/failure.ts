@@ -1,8 +1,8 @@
 import { CommanderError } from 'commander'
-import { type ErrorCode, failureText, type Issue, isLatchkeyError } from '../errors.js'
+import { type ErrorCode, failureText, type Issue, isLatchkeyError, issueLine } from '../errors.js'
+import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import { jsonLine } from './command.js'
 import type { CliContext } from './context.js'
-import { isSystemRefusal, refusalText } from './system-refusal.js'
 
 const WORK_FAILED = 1
 const WRONG_USE = 2
@@ -26,11 +26,6 @@ export function reportFailure(error: unknown, { err }: CliContext, json: boolean
     err(`error: ${failure.message}\n${failure.issues.map((issue) => `  ${issueLine(issue)}\n`).join('')}`)
   }
   return exitCode
-}
-
-/** `endpoints.v3.secrets[0]: is empty`. */
-export function issueLine({ path, message }: Issue): string {
-  return path === '' ? message : `${path}: ${message}`
 }
 
 function describeFailure(error: unknown): Failure {

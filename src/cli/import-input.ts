@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { createGunzip } from 'node:zlib'
 import { LatchkeyError } from '../errors.js'
 import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../handlers/imports.js'
-import { refusalText } from './system-refusal.js'
+import { refusalText } from '../system-refusal.js'
 
 /** A body of a mebibyte takes four thirds of that in base64; the headers beside it have room to spare. */
 export const MAX_LINE_BYTES = 1.5 * 1024 * 1024
@@ -42,6 +42,11 @@ export function openImportInput(file: string, stdin: () => Readable): ImportInpu
     }
   }
   return { bytes: bytes(), size: isFile ? sizeOf(file) : null, reached: () => reached }
+}
+
+/** @throws {LatchkeyError} `input_failed` where the file, if it is not standard input, is not there */
+export function assertInput(file: string): void {
+  if (file !== '-') sizeOf(file)
 }
 
 function sizeOf(file: string): number {

@@ -1,29 +1,161 @@
+import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import type { Command } from 'commander'
-import { environmentOption, type RegisterCommand, withDaemonOption, withSharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import type { ImportOptions } from './run-import.js'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { ImportJson } from '../handlers/imports.js'
+import type { LineOutcome } from '../history/import.js'
+import type { RefusedLine } from '../history/line.js'
+import type { Api, ApiOptions } from './api.js'
+import { apiCommand, type RegisterCommand } from './command.js'
+import { createProgress } from './follow.js'
+import type { NumberedLine } from './import-input.js'
 
-/** `latchkey import`: takes exported events in, as if they were delivered now. */
+/** A store that can't take lines now is tried again this often: long enough for a checkpoint, or a start. */
+const ATTEMPTS = 10
+const WAIT_MS = 1_000
+
+/** Enough to see what is wrong with a file: there could be as many as it has lines. */
+const REFUSALS_SHOWN = 20
+
+const LINES_TYPE = 'application/x-ndjson' satisfies typeof import('../handlers/imports.js').LINES_TYPE
+
+interface ImportOptions extends ApiOptions {
+  readonly withManual?: true
+  readonly dryRun?: true
+}
+
+/**
+ * `latchkey import`: takes exported events in, as if they were delivered now, and says what became of each line, also of
+ * those before a failure.
+ */
 export function importCommand(stdin: () => Readable): RegisterCommand {
-  return (program: Command, context: CliContext) => {
-    withDaemonOption(
-      withSharedOptions(
-        program.command('import'),
-        'import events.jsonl --dry-run',
-        'import events.jsonl.gz --with-manual',
-      ),
-    )
-      .description(
-        'take in what "events export" wrote: signatures are checked, what is stored already is recognised',
+  return apiCommand<ImportOptions>('import', {
+    about: 'take in what "events export" wrote: signatures are checked, what is stored already is recognised',
+    examples: ['import events.jsonl --dry-run', 'import events.jsonl.gz --with-manual'],
+    environment: 'refuse events of the other environment (default: take both)',
+    options: (command) =>
+      command
+        .argument('<file>', 'lines of JSON, gzip or not; "-" reads standard input')
+        .option('--with-manual', 'take also what nobody signed: done by hand, or told as it was read')
+        .option('--dry-run', 'only check every line'),
+    // Before a database is made for it.
+    async check({ args: [file = ''], context }) {
+      const { assertInput } = await import('./import-input.js')
+      assertInput(pathTo(file, context))
+    },
+    whereNone: ({ dryRun }) => (dryRun ? 'any database' : 'new database'),
+    async run({ api, options, args: [file = ''], context, show }) {
+      const { importBatches, MAX_LINE_BYTES, openImportInput } = await import('./import-input.js')
+      const input = openImportInput(pathTo(file, context), stdin)
+      const progress = createProgress(context)
+      const tally = createTally()
+      const tooLong: RefusedLine = {
+        outcome: 'refused',
+        reason: 'line_too_long',
+        detail: `it has more than ${MAX_LINE_BYTES} bytes`,
+      }
+      try {
+        for await (const batch of importBatches(input.bytes)) {
+          const texts = batch.flatMap(({ text }) => (text === null ? [] : [text]))
+          const outcomes = (await patiently(() => sendLines(texts, api, options))).values()
+          for (const line of batch) {
+            const outcome = line.text === null ? tooLong : outcomes.next().value
+            if (outcome !== undefined) tally.add(line, outcome)
+          }
+          const read = input.size ? Math.floor((100 * input.reached()) / input.size) : null
+          progress.show(`${tally.lines()} lines${read === null ? '' : `, ${read} % of the file read`}`)
+        }
+      } catch (error) {
+        progress.clear()
+        if (tally.lines() === 0) throw error
+        if (options.json) show(tally.json(), tally.text)
+        else context.err(`stopped after ${tally.text()}`)
+        if (!isLatchkeyError(error, 'input_failed')) throw error
+        // What is wrong with the input undoes nothing of what was read before.
+        const done = options.dryRun ? 'checked' : 'taken in'
+        const { cause } = error
+        throw new LatchkeyError('input_failed', `${error.message}; the lines before that are ${done}`, {
+          cause,
+        })
+      }
+      progress.clear()
+      show(tally.json(), tally.text)
+      tally.assertNoneRefused()
+    },
+  })
+}
+
+const pathTo = (file: string, { folder }: { readonly folder: string }) =>
+  file === '-' ? file : resolve(folder, file)
+
+async function sendLines(
+  lines: readonly string[],
+  api: Api,
+  { environment, withManual, dryRun }: ImportOptions,
+): Promise<ImportJson['results']> {
+  const query = { withManual: withManual === true, dryRun: dryRun === true, environment }
+  const content = { type: LINES_TYPE, text: lines.join('\n') }
+  return (await api.send<ImportJson>('POST', '/imports', { query, content })).results
+}
+
+/** Sending lines again is safe: what is stored already is recognised. */
+async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
+  for (let left = ATTEMPTS - 1; ; left -= 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (left === 0 || !isLatchkeyError(error, 'not_stored')) throw error
+      await wait(WAIT_MS)
+    }
+  }
+}
+
+const LEFT_OUT =
+  'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n'
+
+/** What became of all lines so far. */
+function createTally() {
+  const counts = {
+    applied: 0,
+    ignored: 0,
+    held: 0,
+    quarantined: 0,
+    duplicate: 0,
+    left_out: 0,
+    checked: 0,
+    refused: 0,
+  } satisfies Record<LineOutcome['outcome'], number>
+  const refusals: (Pick<RefusedLine, 'reason' | 'detail'> & { readonly line: number })[] = []
+  const lines = () => Object.values(counts).reduce((sum, count) => sum + count, 0)
+
+  return {
+    lines,
+    add({ number: line }: NumberedLine, result: LineOutcome): void {
+      counts[result.outcome] += 1
+      if (result.outcome !== 'refused' || refusals.length >= REFUSALS_SHOWN) return
+      refusals.push({ line, reason: result.reason, detail: result.detail })
+    },
+    json(): object {
+      const { duplicate: duplicates, left_out: leftOut, ...others } = counts
+      return { lines: lines(), ...others, duplicates, leftOut, refusals }
+    },
+    text(): string {
+      const parts = Object.entries(counts)
+        .filter(([, count]) => count > 0)
+        .map(([outcome, count]) => `${count} ${outcome.replace('_', ' ')}`)
+      const all = `${lines()} ${lines() === 1 ? 'line' : 'lines'}`
+      return `${[all, ...parts].join(', ')}\n${counts.left_out > 0 ? LEFT_OUT : ''}`
+    },
+    /** @throws {LatchkeyError} `lines_refused`, with the first refused lines */
+    assertNoneRefused(): void {
+      if (counts.refused === 0) return
+      const refused = counts.refused === 1 ? 'one line was' : `${counts.refused} lines were`
+      const issues = refusals.map(
+        ({ line, reason, detail }): Issue => ({ path: `line ${line}`, message: `${reason}: ${detail}` }),
       )
-      .argument('<file>', 'lines of JSON, gzip or not; "-" reads standard input')
-      .option('--with-manual', 'take also what nobody signed: done by hand, or told as it was read')
-      .option('--dry-run', 'only check every line')
-      .addOption(environmentOption('refuse events of the other environment (default: take both)'))
-      .action(async (file: string, options: ImportOptions) => {
-        const { runImport } = await import('./run-import.js')
-        await runImport(file, stdin, options, context)
+      throw new LatchkeyError('lines_refused', `${refused} refused; all others were gone through`, {
+        issues,
       })
+    },
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
 import { assertNotOwnFile, leadsTo } from '../store/sqlite/file.js'
-import { refusalText } from './system-refusal.js'
+import { refusalText } from '../system-refusal.js'
 
 const OWNER_ONLY = 0o600
 
@@ -34,10 +34,10 @@ export interface Output {
  */
 export function openOutputFile(
   path: string,
-  { replace, config }: { readonly replace: boolean; readonly config: Pick<Config, 'path' | 'database'> },
+  { replace, config }: { readonly replace: boolean; readonly config: Config | null },
 ): Output {
-  assertNotOwnFile(config.database.file, path)
-  if (leadsTo(config.path, path)) {
+  if (config !== null) assertNotOwnFile(config.database.file, path)
+  if (config !== null && leadsTo(config.path, path)) {
     throw new LatchkeyError('usage', `${path} is the config that is in use: name another file.`)
   }
   if (existsSync(path)) assertReplaceable(path, replace)

@@ -1,8 +1,10 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import type { RegisterCommand } from './command.js'
 import type { CliContext } from './context.js'
 import { reportFailure } from './failure.js'
-import { packageVersion } from './package-version.js'
 
 /** Runs one command line (without the program's own name) and resolves to its exit code; never rejects. */
 export async function runCli(
@@ -23,4 +25,19 @@ export async function runCli(
   } catch (error) {
     return reportFailure(error, context, args.includes('--json'))
   }
+}
+
+/** The version of the package that this program is part of. */
+function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(packageFile(fileURLToPath(import.meta.url)), 'utf8'))
+  return String(version)
+}
+
+/** The nearest one above, since the built program stands one folder deeper than its source. */
+function packageFile(below: string): string {
+  const folder = dirname(below)
+  const file = join(folder, 'package.json')
+  if (existsSync(file)) return file
+  if (folder === below) throw new Error('there is no package.json above the program')
+  return packageFile(folder)
 }

@@ -8,12 +8,10 @@ import { locateConfig } from '../config/locate.js'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server-schema.js'
 import type { Config } from '../config/types.js'
 import { type Daemon, startDaemon } from '../daemon.js'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { isLatchkeyError, issueLine, LatchkeyError } from '../errors.js'
 import { createLogger } from '../log.js'
-import type { SharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import { issueLine } from './failure.js'
-import { isSystemRefusal, refusalText } from './system-refusal.js'
+import { isSystemRefusal, refusalText } from '../system-refusal.js'
+import type { CliContext, SharedOptions } from './context.js'
 
 /** Whatever the daemon creates is its user's alone. */
 const PRIVATE = 0o077

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { type SharedOptions, withSharedOptions } from './command.js'
-import type { CliContext } from './context.js'
+import { withSharedOptions } from './command.js'
+import type { CliContext, SharedOptions } from './context.js'
 
 /** `latchkey serve`: runs the daemon until it is told to stop. Makes a config where nobody named one. */
 export function serveCommand(program: Command, context: CliContext): void {

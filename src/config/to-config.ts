@@ -1,12 +1,14 @@
 import { dirname, resolve } from 'node:path'
 import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
+import { LatchkeyError } from '../errors.js'
 import type { ApiKey } from '../handlers/api-key.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Target } from '../sync/target.js'
 import type { ApiKeyFile, EndpointFile } from './access-schema.js'
 import { parseDuration } from './duration.js'
+import { describeIssue, toIssues } from './issues.js'
 import type { Overrides } from './overrides.js'
-import type { PolicyFile } from './policy-schema.js'
+import { type PolicyFile, policySchema } from './policy-schema.js'
 import type { ConfigFile } from './schema.js'
 import { sqlitePath } from './server-schema.js'
 import type { BackupConfig, BotConfig, Config, OutboundConfig, ProductConfig, SyncConfig } from './types.js'
@@ -56,6 +58,17 @@ function toEndpoint(name: string, { environment, secrets, toleranceSeconds }: En
 
 function toApiKey({ name, hash, scopes, environments }: ApiKeyFile): ApiKey {
   return { name, sha256: hash.slice('sha256:'.length).toLowerCase(), scopes, environments }
+}
+
+/**
+ * A policy that is written as in the config file.
+ * @throws {LatchkeyError} `invalid_request` with every problem, named as in a body that holds it as `policy`
+ */
+export function policyFrom(given: unknown): Policy {
+  const parsed = policySchema.safeParse(given, { error: describeIssue })
+  if (parsed.success) return toPolicy(parsed.data)
+  const issues = toIssues(parsed.error).map(({ path, message }) => ({ path: `policy.${path}`, message }))
+  throw new LatchkeyError('invalid_request', 'The policy is not valid.', { issues })
 }
 
 function toPolicy({ grantOn, revokeOn, ...switches }: PolicyFile): Policy {

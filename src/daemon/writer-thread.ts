@@ -50,10 +50,8 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
       case 'canWrite':
         return writer.canWrite()
       case 'recompute': {
-        const { plan, sampleSize } = request
-        return underWay(request.id, (options) =>
-          writer.recompute(plan, sampleSize === undefined ? options : { ...options, sampleSize }),
-        )
+        const { plan, sizes } = request
+        return underWay(request.id, (options) => writer.recompute(plan, { ...options, ...sizes }))
       }
       case 'writeSync':
         return writer.writeSync(request.name, request.change as never)

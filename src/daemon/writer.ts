@@ -25,7 +25,7 @@ export interface Writer {
   /** Whether a delivery could be stored now, by storing something small: a full or read-only disk can't. */
   canWrite(): Promise<boolean>
   /** @throws {LatchkeyError} as `Recompute` does */
-  recompute(plan: RecomputePlan, options?: Omit<RecomputeOptions, 'onDifference'>): Promise<RecomputeReport>
+  recompute(plan: RecomputePlan, options?: RecomputeOptions): Promise<RecomputeReport>
   /** Erases whom the list beside the database has and it does not, and finishes what was interrupted; how many. */
   applyErasureList(): Promise<number>
   /** Removes what is stored of everybody who is erased. */

@@ -10,6 +10,7 @@ import type {
   StoredEventDetail,
 } from '../entitlements/stored-event.js'
 import { LatchkeyError } from '../errors.js'
+import type { ExportPage, ExportPlace } from '../history/export.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
@@ -30,6 +31,8 @@ export interface StoredEventQuestions {
   readonly readEvent: (query: EventQuery) => Promise<StoredEventDetail | null>
   /** Null if no such event is stored, or no such body came under its id. */
   readonly readEventBody: (query: EventBodyQuery) => Promise<EventBody | null>
+  /** @param place null: from the first event */
+  readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
 }
 
 export interface StoredEventDeps {
@@ -48,6 +51,7 @@ export function eventRoutes(deps: StoredEventDeps, log: Logger): readonly Route[
     createRoute('/events', getEvents(deps), log),
     createRoute('/events/:eventId', getEvent(deps), log),
     createRoute('/events/:eventId/body', getEventBody(deps), log),
+    createRoute('/exports', getExport(deps), log),
   ]
 }
 
@@ -63,7 +67,7 @@ function readQuestion(
 
 const NOT_STORED = { 'Cache-Control': 'no-store' }
 
-const LIST_PARAMETERS = [
+const FILTER_PARAMETERS = [
   'environment',
   'disposition',
   'type',
@@ -71,9 +75,9 @@ const LIST_PARAMETERS = [
   'endpoint',
   'from',
   'to',
-  'limit',
-  'cursor',
 ] as const
+const LIST_PARAMETERS = [...FILTER_PARAMETERS, 'limit', 'cursor']
+const EXPORT_PARAMETERS = [...FILTER_PARAMETERS, 'cursor']
 const PLACE = /^\d{1,15}$/
 
 /**
@@ -95,6 +99,37 @@ function getEvents(deps: StoredEventDeps): RawHandler {
     const pagination = { nextCursor, hasMore: next !== null }
     sendJson(res, 200, { items: items.map(storedEventJson), pagination }, NOT_STORED)
   }
+}
+
+const EXPORT_PLACE = /^(\d{1,15}) (\d{1,15})$/
+
+/**
+ * GET /exports: the next lines of an export, which POST /imports takes, with how much of the store is read for it.
+ * A page may have no lines, and still have a next one.
+ */
+function getExport(deps: StoredEventDeps): RawHandler {
+  return async (req, res) => {
+    requireMethod(req, res, 'GET', 'HEAD')
+    const { environment, query } = readQuestion(req, deps, EXPORT_PARAMETERS)
+    const filter = readFilter(query, environment)
+    const { after } = readPage(query)
+    const [, reachedBefore, newestThen] = EXPORT_PLACE.exec(after) ?? []
+    if (after !== '' && newestThen === undefined)
+      throw invalidParameter('cursor', 'is none that was given out')
+    const place = after === '' ? null : { reached: Number(reachedBefore), newest: Number(newestThen) }
+    const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
+    const problem = place === null && lines.length === 0 ? await unknownEndpoint(filter, deps) : null
+    if (problem !== null) throw invalidParameter('endpoint', problem)
+    const hasMore = reached < newest
+    const pagination = { nextCursor: hasMore ? cursorAt(`${reached} ${newest}`) : null, hasMore }
+    sendJson(res, 200, { lines, counts, progress: { reached, total: newest }, pagination }, NOT_STORED)
+  }
+}
+
+/** One answer of `GET /exports`. */
+export interface ExportJson extends Pick<ExportPage, 'lines' | 'counts'> {
+  readonly progress: { readonly reached: number; readonly total: number }
+  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
 }
 
 /** GET /events/:eventId: everything that is known of one stored event but its bytes. */

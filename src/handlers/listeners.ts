@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { performance } from 'node:perf_hooks'
+import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
@@ -10,6 +11,7 @@ import { type Authenticate, createAuthenticate } from './authenticate.js'
 import { createClientAddress } from './client-address.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customers.js'
+import { type DoctorDeps, getDoctor } from './doctor.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes, type StoredEventQuestions } from './events.js'
 import { createFailureLimit } from './failure-limit.js'
@@ -50,6 +52,8 @@ export interface ListenersDeps {
     readonly webhooks: Address | null
     readonly metrics: Address | null
   }
+  /** Opens none of the addresses and no socket: only `connect` leads here. */
+  readonly isPrivate?: boolean
   /** Where the same API is served to this machine's own user, without a key; null: nowhere. */
   readonly socketFile: string | null
   /** Asked at every request, since a reload may change them. */
@@ -67,6 +71,7 @@ export interface ListenersDeps {
   readonly erase: EraseDeps['erase']
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
+  readonly examine: DoctorDeps['examine']
   readonly replays: ReplaysDeps['replays']
   readonly importLines: ImportsDeps['importLines']
   readonly messenger: JoinLinksDeps['messenger']
@@ -79,10 +84,13 @@ export interface ListenersDeps {
 }
 
 export interface Listeners {
+  /** Empty, as those that follow, where nothing is open. */
   readonly url: string
   /** The main listener's where they have none of their own. */
   readonly webhooksUrl: string
   readonly metricsUrl: string
+  /** A connection from within this process to the same API, with all rights. */
+  connect(): Duplex
   stop(): Promise<void>
 }
 
@@ -92,6 +100,8 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const clientAddress = createClientAddress(addresses.trustProxy)
   const api = createApi(deps, createAuthenticate({ ...deps, clientAddress, failures: createFailureLimit() }))
   const local = createApi(deps, createLocalAuthenticate())
+  const { connect, stop: stopPrivate } = createServer({ handle: local.all })
+  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
   const openMetrics = getMetrics({ ...deps, registry: metrics.registry, authenticate: null })
 
   // One line in a minute: anybody can open connections.
@@ -119,6 +129,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
       metricsUrl: addresses.metrics
         ? await listen(addresses.metrics, createListener([createRoute('/metrics', openMetrics, log)], log))
         : url,
+      connect,
       stop,
     }
   } catch (error) {
@@ -150,6 +161,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
       ...syncRoutes({ ...deps, authenticate }, log),
       createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
       createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
+      createRoute('/doctor', getDoctor({ ...deps, authenticate }), log),
       createRoute('/imports', postImport({ ...deps, authenticate }), log),
       createRoute('/healthz', healthz(deps), log),
       createRoute('/readyz', readyz(deps), log),

@@ -120,3 +120,20 @@ export function createMetrics(): RequestMetrics {
     observeDuration: (route, seconds) => durationOf[route].observe(seconds),
   }
 }
+
+/** What the running daemon has refused since its start, and how far off the clocks of senders were. */
+export async function readRefusals(registry: Registry) {
+  const metrics = await registry.getMetricsAsJSON()
+  const valuesOf = (name: string) => metrics.find((metric) => metric.name === name)?.values ?? []
+  return {
+    rejected: valuesOf('latchkey_signatures_rejected_total').map(({ labels, value }) => ({
+      endpoint: String(labels.endpoint),
+      code: String(labels.code),
+      count: value,
+    })),
+    skews: valuesOf('latchkey_clock_skew_seconds').map(({ labels, value }) => ({
+      endpoint: String(labels.endpoint),
+      seconds: value,
+    })),
+  }
+}

@@ -38,7 +38,7 @@ const KIND_OF_CODE: Readonly<Record<ErrorCode, ProblemKind | null>> = {
   customer_not_found: { status: 404, title: 'Customer not found' },
   event_not_found: { status: 404, title: 'Event not found' },
   body_removed: { status: 410, title: 'Body removed' },
-  config_invalid: null,
+  config_invalid: { status: 500, title: 'A secret is missing' },
   config_missing: null,
   store_in_use: null,
   store_missing: null,
@@ -99,7 +99,8 @@ export function problemOf(error: unknown): Problem {
       false,
     )
   }
-  const issues = error.code === 'invalid_request' ? { errors: error.issues } : {}
+  const hasIssues = error.code === 'invalid_request' || error.code === 'config_invalid'
+  const issues = hasIssues ? { errors: error.issues } : {}
   const { code, message, retryAfterSeconds } = error
   const headers = retryAfterSeconds === null ? {} : { 'Retry-After': String(retryAfterSeconds) }
   return problem({ ...kind, headers: { ...kind.headers, ...headers } }, code, message, true, issues)

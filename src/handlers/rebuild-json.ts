@@ -1,5 +1,5 @@
 import type { Environment } from '../provider/event.js'
-import type { RebuildStatus } from '../recompute/jobs.js'
+import type { ComparisonStatus, RebuildStatus } from '../recompute/jobs.js'
 import type { AccessDifference, DifferenceSummary } from '../recompute/report.js'
 import { isoOrNull } from './entitlement-json.js'
 
@@ -11,6 +11,15 @@ export function rebuildJson(status: RebuildStatus, only?: Environment) {
   if (status.state !== 'done') return status
   return { state: status.state, ...summaryJson(status.access[only ?? 'all']) }
 }
+
+/** The state of a comparison. Only one that verifies looks for `differences`. */
+export function comparisonJson(status: ComparisonStatus) {
+  if (status.state !== 'done') return status
+  const { access, differences } = status
+  return { state: status.state, ...summaryJson(access.all), differences }
+}
+
+export type ComparisonJson = ReturnType<typeof comparisonJson>
 
 export type RebuildJson = ReturnType<typeof rebuildJson>
 

@@ -7,6 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import { createAnswerMalformed } from './malformed.js'
 
 /** A sender has this long for its headers, and this long for the whole request. */
@@ -54,6 +55,9 @@ export interface HttpServer {
    * whoever serves a database holds its lock, so that such a file is left from a process that is gone.
    */
   listen(at: ListenAt): Promise<RunningServer>
+  /** A connection from within this process: there is no address by which anybody else could get one. */
+  connect(): Duplex
+  stop(): Promise<void>
 }
 
 /** Connections by which somebody has proved to know a secret or a key. */
@@ -110,7 +114,38 @@ export function createServer({
           resolve({ url, stop })
         })
       }),
+    connect() {
+      const [inner, outer] = connectionPair()
+      server.emit('connection', inner)
+      return outer
+    },
+    stop,
   }
+}
+
+/** The two ends of a connection. (`duplexPair` of node:stream came only with Node 22.6.) */
+function connectionPair(): readonly [Duplex, Duplex] {
+  const waiting = new Map<Duplex, () => void>()
+  const endOf = (other: () => Duplex): Duplex =>
+    new Duplex({
+      read() {
+        const written = waiting.get(this)
+        waiting.delete(this)
+        written?.()
+      },
+      write(chunk: Buffer, _encoding, done) {
+        if (chunk.length === 0) return done()
+        waiting.set(other(), done)
+        other().push(chunk)
+      },
+      final(done) {
+        other().push(null)
+        done()
+      },
+    })
+  const inner: Duplex = endOf(() => outer)
+  const outer: Duplex = endOf(() => inner)
+  return [inner, outer]
 }
 
 /** The oldest connection whose sender has proved nothing, so that idle ones keep nobody out; without one, the newcomer. */

@@ -8,32 +8,58 @@ import { exportLine } from './line.js'
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-/** What an export makes of a delivery: a line, or nothing. `reading`: a line that holds no signature to check. */
-export type Exported =
-  | { readonly kind: 'delivery' | 'reading'; readonly line: string }
-  | { readonly kind: MissingDelivery }
+/** A page ends once it has so many characters, or so many events were looked at for it. */
+const MAX_CHARACTERS = 2_000_000
+const MAX_LOOKED_AT = 20_000
+
+/** Where an export is, by `seq`. */
+export interface ExportPlace {
+  readonly reached: number
+  /** The newest event when it began, with which it ends. */
+  readonly newest: number
+}
+
+/** What was exported, by what became of it: nothing of what is counted as missing. `reading`: without a signature. */
+export type ExportCounts = Readonly<Record<'delivery' | 'reading' | MissingDelivery, number>>
+
+export interface ExportPage extends ExportPlace {
+  readonly lines: readonly string[]
+  readonly counts: ExportCounts
+}
 
 /**
- * All stored events that match a filter, oldest first, each followed by the other bodies that came under its id:
- * imported in this order, the same body counts. It ends at the event that was the newest when it began.
- * @param onProgress the `seq` that was reached, and the one to reach
+ * The next stored events that match a filter, oldest first, each followed by the other bodies that came under its id:
+ * imported in this order, the same body counts. The last page has reached the newest.
  */
-export async function* exportEvents(
+export async function readExportPage(
   db: Kysely<Database>,
   filter: EventFilter,
-  onProgress: (reached: number, newest: number) => void,
-): AsyncGenerator<Exported> {
-  const newest = await newestSeq(db)
-  for await (const { matching, last } of walkEvents(db, filter, { order: 'oldest first', beyond: null })) {
-    const seqs = matching.filter((seq) => seq <= newest)
+  place: ExportPlace | null,
+): Promise<ExportPage> {
+  const newest = place?.newest ?? (await newestSeq(db))
+  const lines: string[] = []
+  const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }
+  let characters = 0
+  let lookedAt = 0
+  const at = (reached: number): ExportPage => ({ lines, counts, reached, newest })
+
+  const beyond = place?.reached ?? null
+  for await (const step of walkEvents(db, filter, { order: 'oldest first', beyond })) {
+    const seqs = step.matching.filter((seq) => seq <= newest)
     for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
-      for await (const delivery of loadDeliveries(db, seqs.slice(i, i + BODIES_AT_ONCE))) {
-        yield typeof delivery === 'string'
-          ? { kind: delivery }
-          : { kind: delivery.reading ? 'reading' : 'delivery', line: exportLine(delivery) }
+      const some = seqs.slice(i, i + BODIES_AT_ONCE)
+      for await (const delivery of loadDeliveries(db, some)) {
+        counts[typeof delivery === 'string' ? delivery : delivery.reading ? 'reading' : 'delivery'] += 1
+        if (typeof delivery === 'string') continue
+        const line = exportLine(delivery)
+        characters += line.length
+        lines.push(line)
       }
+      if (characters >= MAX_CHARACTERS) return at(some.at(-1) ?? newest)
     }
-    onProgress(Math.min(last, newest), newest)
-    if (last >= newest) return
+    lookedAt += step.lookedAt
+    if (step.last >= newest) break
+    if (lookedAt >= MAX_LOOKED_AT) return at(step.last)
   }
+  return at(newest)
 }

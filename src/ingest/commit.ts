@@ -12,7 +12,7 @@ import { loadForms } from '../store/tellings-of-customer.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
-import { erasuresAmong, redactErased } from './redact-erased.js'
+import { erasuresAmong, redactErased, redactOwned } from './redact-erased.js'
 import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
 /** One delivery, committed: what it was, and what became of it. */
@@ -66,7 +66,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
       const inForce = await policy(trx)
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
-        const { deliveries, customerIds } = await write(trx, environment, own, inForce)
+        const { deliveries, customerIds } = await write(trx, environment, own, inForce, known)
         for (const result of deliveries) written.set(result.prepared, result)
         touched.push({ environment, customerIds })
       }
@@ -81,6 +81,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     environment: Environment,
     prepared: readonly PreparedDelivery[],
     inForce: Policy,
+    known: ErasedIds,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
     const { fresh, repeated } = await separate(trx, environment, prepared)
     const first = await nextSeq(trx)
@@ -89,8 +90,10 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     )
     const folded = await foldBatch(trx, environment, numbered, inForce)
     const now = clock()
-    const events = eventsOf(fresh)
-    const rows = fresh.map((one) => toNewEvent(one, folded))
+    const kept =
+      known.size === 0 ? fresh : fresh.map((one) => redactOwned(one, ownerOf(one, folded), known, now))
+    const events = eventsOf(kept)
+    const rows = kept.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
     await recordArrivals(trx, fresh)
     // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
@@ -106,6 +109,14 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     ]
     return { deliveries, customerIds: answersOf }
   }
+}
+
+/** Whose source a delivery belongs to; null where that is not known, or it names a customer itself. */
+function ownerOf({ normalized }: PreparedDelivery, { sources, changes }: FoldedBatch): string | null {
+  if (!normalized.ok || normalized.event.customerId !== null) return null
+  const key = sources.get(normalized.event.id) ?? null
+  const change = key && changes.find((one) => one.key.kind === key.kind && one.key.id === key.id)
+  return change?.after?.customerId ?? null
 }
 
 /** What the new events tell of customers, and stored ones whose source has come to be another customer's. */

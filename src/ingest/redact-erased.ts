@@ -30,16 +30,29 @@ export function redactErased(
   return deliveries.map((one) => withoutErased(one, ids.get(one.environment) ?? NOBODY, now))
 }
 
+/** The same of a delivery that names nobody, once it is known whose source it belongs to. */
+export function redactOwned(
+  delivery: PreparedDelivery,
+  owner: string | null,
+  erased: ErasedIds,
+  now: number,
+): PreparedDelivery {
+  const ids = erased.get(delivery.environment)
+  if (owner === null || ids?.has(owner) !== true) return delivery
+  return withoutErased(delivery, ids, now, owner)
+}
+
 const NOBODY: ReadonlySet<string> = new Set()
 
 function withoutErased(
   delivery: PreparedDelivery,
   erased: ReadonlySet<string>,
   now: number,
+  owner: string | null = null,
 ): PreparedDelivery {
   const { normalized, body, removed } = delivery
   const event = normalized.ok ? normalized.event : null
-  const left = redact({ event, owner: null, body }, erased)
+  const left = redact({ event, owner, body }, erased)
   if (left === null) return delivery
   return {
     ...delivery,

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { startChangeLogEpoch } from '../store/changes.js'
 import { forgetMessages } from '../store/messages.js'
-import { isLatchkeySchema, migrate } from '../store/migrate.js'
+import { hasTriggers, isLatchkeySchema, migrate } from '../store/migrate.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
 import {
   assertIntact,
@@ -116,6 +116,13 @@ async function makeReady(part: string, backup: string, now: number): Promise<rea
   try {
     if (!(await isLatchkeySchema(db))) {
       throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
+    }
+    // Latchkey makes none: in a backup that somebody changed they would act on what is stored.
+    if (await hasTriggers(db)) {
+      throw new LatchkeyError(
+        'not_a_backup',
+        `${backup} has triggers or views: take a backup that nobody changed.`,
+      )
     }
     const migrated = await migrate(db)
     await db.transaction().execute(async (trx) => {

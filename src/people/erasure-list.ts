@@ -1,12 +1,14 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Kysely } from 'kysely'
+import { isLatchkeyError } from '../errors.js'
 import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { undatedAct } from '../ingest/undated-act.js'
 import type { Environment } from '../provider/event.js'
 import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
 
 /*
@@ -100,6 +102,32 @@ export async function applyErasureList(
   if (missing.length > 0) await write(missing.map(deliveryOf))
   listErasures(file, await loadErasureActs(db))
   return missing.length
+}
+
+/**
+ * Writes down whom a database has erased that is about to be replaced: its list may be missing, or damaged. One that
+ * can't be read must not keep a backup from taking its place.
+ */
+export async function listErasuresOf(database: string, file: string): Promise<void> {
+  if (!existsSync(database)) return
+  try {
+    const db = openDatabase(database, { readOnly: true })
+    try {
+      listErasures(file, await loadErasureActs(db))
+    } finally {
+      await db.destroy()
+    }
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+  }
+}
+
+/** Whether it is the database that failed, and not the list. */
+function isUnreadable(error: unknown): boolean {
+  return (
+    isLatchkeyError(error) ||
+    (error instanceof Error && 'code' in error && /^SQLITE_/.test(String(error.code)))
+  )
 }
 
 function deliveryOf({ environment, eventId: id, customerId, actor, reason, at }: ListedErasure) {

@@ -15,15 +15,7 @@ import type { Database } from '../store/schema.js'
 import { type StateRow, sourceColumns, stateOf } from '../store/sources.js'
 import { type Group, type GroupEvent, isSameLink, keyIn } from './group.js'
 import type { EventReadAgain } from './read-again.js'
-import type { AccessDifference } from './report.js'
-
-/** Something that is not stored as the events say. */
-export interface StateDifference {
-  readonly environment: Environment
-  readonly kind: 'source' | 'link' | 'place' | 'disposition' | 'entitlement'
-  /** `subscription sub_1`, the payment's id of a `link`, an event's id, or `cus_1 pro_1`. */
-  readonly id: string
-}
+import type { AccessDifference, StateDifference } from './report.js'
 
 /** Where what is stored of a group is not what its events say. */
 export interface GroupDifferences {

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Policy } from '../entitlements/policy.js'
 import type { EventFilter } from '../entitlements/stored-event.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import { isSamePolicy } from '../store/policy.js'
 import type { JobMeaning, StoredJob } from '../store/recompute-job.js'
@@ -27,6 +29,23 @@ export type RebuildStatus =
   | { readonly state: 'done'; readonly access: RecomputeReport['access'] }
   | { readonly state: 'failed'; readonly reason: string }
 
+/** `verification`: whether all is stored as its events say. `policy diff`: whose access another policy would change. */
+export type ComparisonName = 'verification' | 'policy diff'
+
+/** The state of the last comparison of a name, which writes nothing. */
+export type ComparisonStatus =
+  | Extract<RebuildStatus, { readonly state: 'none' | 'running' | 'failed' }>
+  | ({ readonly state: 'done' } & Pick<RecomputeReport, 'access' | 'differences'>)
+
+export interface AskedComparison {
+  readonly name: ComparisonName
+  readonly environments: readonly Environment[]
+  /** Null: the one in force. */
+  readonly policy: Policy | null
+  /** How many differences are named; all are counted. */
+  readonly named: number
+}
+
 /** What a replay has done, in all of its runs. */
 export interface ReplayReport extends Pick<RecomputeReport, 'counts' | 'access'> {
   /** What roles and groups would have to follow; null where it was written, since they follow by themselves. */
@@ -47,7 +66,7 @@ export interface ReplayStatus {
     | { readonly state: 'stopped' | 'failed'; readonly endedAt: number; readonly reason: string }
 }
 
-/** Runs one rebuild or replay at a time, beside everything else. */
+/** Runs one rebuild, comparison or replay at a time, beside everything else. */
 export interface RecomputeJobs {
   /**
    * Starts a rebuild of everything under a policy, which is in force from then on, or joins the one that is running.
@@ -55,6 +74,12 @@ export interface RecomputeJobs {
    */
   startRebuild(policy: Policy): RebuildStatus
   rebuildStatus(): Promise<RebuildStatus>
+  /**
+   * Starts a comparison, or joins the one that is running if it is the same.
+   * @throws {LatchkeyError} `rebuild_running`, `replay_running`: something else is
+   */
+  startComparison(asked: AskedComparison): ComparisonStatus
+  comparisonStatus(name: ComparisonName): ComparisonStatus
   /** Goes on moving all sources to the policy in force, if that was interrupted. */
   resume(): Promise<void>
   /**
@@ -83,8 +108,8 @@ export interface RecomputeJobsDeps {
 
 interface Running {
   readonly plan: RecomputePlan
-  /** Null: a rebuild. */
-  readonly replayId: string | null
+  /** A replay's id, or what else it is. */
+  readonly job: 'rebuild' | ComparisonName | (string & {})
   readonly ended: Promise<void>
   isStopping: boolean
 }
@@ -92,18 +117,19 @@ interface Running {
 export function createRecomputeJobs(deps: RecomputeJobsDeps): RecomputeJobs {
   const { recompute, loadJob, endpoints, callsThatFollow, clock, log } = deps
   let rebuild: RebuildStatus = { state: 'none' }
+  const comparisons = new Map<ComparisonName, ComparisonStatus>()
   /** In the order in which they were started. */
   const replays = new Map<string, ReplayStatus>()
   let running: Running | null = null
   const isStopping = (): boolean => running?.isStopping ?? false
 
-  function begin(plan: RecomputePlan, replayId: string | null, work: () => Promise<void>): void {
+  function begin(plan: RecomputePlan, job: Running['job'], work: () => Promise<void>): void {
     const ended = Promise.resolve()
       .then(work)
       .finally(() => {
         running = null
       })
-    running = { plan, replayId, ended, isStopping: false }
+    running = { plan, job, ended, isStopping: false }
   }
 
   async function runRebuild(plan: RecomputePlan): Promise<void> {
@@ -122,6 +148,20 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps): RecomputeJobs {
       if (isLatchkeyError(error, 'rebuild_interrupted'))
         log.info('the rebuild was stopped: it goes on when it is run again')
       else log.error({ err: error }, 'the rebuild failed')
+    }
+  }
+
+  async function runComparison(name: ComparisonName, plan: RecomputePlan, named: number): Promise<void> {
+    try {
+      const { access, differences } = await recompute(plan, {
+        onProgress: (folded, total) => comparisons.set(name, { state: 'running', folded, total }),
+        isStopping,
+        ...(name === 'verification' ? { namesAtMost: named } : { sampleSize: named }),
+      })
+      comparisons.set(name, { state: 'done', access, differences })
+    } catch (error) {
+      comparisons.set(name, { state: 'failed', reason: reasonOf(error) })
+      if (!isLatchkeyError(error)) log.error({ err: error }, `the ${name} failed`)
     }
   }
 
@@ -164,13 +204,13 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps): RecomputeJobs {
 
   function startRebuild(policy: Policy): RebuildStatus {
     const plan: RecomputePlan = { scope: ENVIRONMENTS, endpoints: null, policy, mode: 'apply' }
-    if (running?.replayId != null) throw replayRunning()
+    if (running !== null && running.job !== 'rebuild') throw busyWith(running.job)
     if (running !== null && !isSamePolicy(running.plan.policy ?? policy, policy)) {
       throw new LatchkeyError('rebuild_running', 'A rebuild under another policy is running: wait for it.')
     }
     if (running === null) {
       rebuild = { state: 'running', folded: 0, total: 0 }
-      begin(plan, null, () => runRebuild(plan))
+      begin(plan, 'rebuild', () => runRebuild(plan))
     }
     return rebuild
   }
@@ -182,6 +222,18 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps): RecomputeJobs {
       if (rebuild.state !== 'none' || stored === null || stored.endpoints !== null) return rebuild
       return { state: 'interrupted', folded: stored.reached }
     },
+    startComparison({ name, environments, policy, named }) {
+      const plan: RecomputePlan = { scope: environments, endpoints: null, policy, mode: 'compare' }
+      if (running !== null && (running.job !== name || !isDeepStrictEqual(running.plan, plan))) {
+        throw busyWith(running.job)
+      }
+      if (running === null) {
+        comparisons.set(name, { state: 'running', folded: 0, total: 0 })
+        begin(plan, name, () => runComparison(name, plan, named))
+      }
+      return comparisons.get(name) ?? { state: 'none' }
+    },
+    comparisonStatus: (name) => comparisons.get(name) ?? { state: 'none' },
     async resume() {
       const stored = await loadJob()
       if (stored?.isMoving !== true) return
@@ -196,11 +248,10 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps): RecomputeJobs {
         mode: dryRun ? 'compare' : 'apply',
       }
       if (running !== null) {
-        if (running.replayId === null) {
-          throw new LatchkeyError('rebuild_running', 'A rebuild is running: wait for it.')
-        }
-        if (running.plan.mode !== plan.mode || !isSameMeaning(running.plan, plan)) throw replayRunning()
-        return replays.get(running.replayId) as ReplayStatus
+        const known = replays.get(running.job)
+        const isSame = running.plan.mode === plan.mode && isSameMeaning(running.plan, plan)
+        if (known === undefined || !isSame) throw busyWith(running.job)
+        return known
       }
       const id = `rep_${randomUUID()}`
       const progress = createWorkRate(clock).measure(0, 0)
@@ -221,15 +272,22 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps): RecomputeJobs {
     replays: () => [...replays.values()].reverse(),
     findReplay: (id) => replays.get(id) ?? null,
     async stopReplay(id) {
-      if (running?.replayId === id) await stop()
+      if (running?.job === id) await stop()
       return replays.get(id) ?? null
     },
     close: stop,
   }
 }
 
-function replayRunning(): LatchkeyError {
-  return new LatchkeyError('replay_running', 'Another replay is running: wait for it, or stop it.')
+function busyWith(job: Running['job']): LatchkeyError {
+  switch (job) {
+    case 'rebuild':
+    case 'verification':
+    case 'policy diff':
+      return new LatchkeyError('rebuild_running', `A ${job} is running: wait for it.`)
+    default:
+      return new LatchkeyError('replay_running', 'Another replay is running: wait for it, or stop it.')
+  }
 }
 
 function reasonOf(error: unknown): string {

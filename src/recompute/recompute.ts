@@ -1,23 +1,22 @@
 import type { Kysely, Transaction } from 'kysely'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import { clearJob } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
 import { erasuresMark } from '../store/tellings.js'
-import type { StateDifference } from './compare.js'
 import { nothingTold, type Told } from './people.js'
-import { changesSince, type RecomputeReport, summarise } from './report.js'
+import { changesSince, type RecomputeReport, type StateDifference, summarise } from './report.js'
 import { beginRun, isDone, noteAsked, type RecomputePlan, type Run, saveRun } from './run.js'
 import { createSettling, type Settling } from './settle.js'
 import { findUnlisted, type InTurn, isList, type Pace, sweep, type Walk, walkEvents } from './walk.js'
 
 export interface RecomputeOptions extends WorkOptions {
-  /** Called with everything that is not stored as its events say; where that is corrected, with nothing. */
-  readonly onDifference?: (difference: StateDifference) => void
   /** How many differences of access are named. */
-  readonly sampleSize?: number
+  readonly sampleSize?: number | undefined
+  /** How many of the things that are not stored as their events say are named; left out: those are not looked for. */
+  readonly namesAtMost?: number | undefined
 }
 
 const PACE: Pace = { seeds: 256, eventsPerTurn: 400, eventsPerSave: 20_000 }
@@ -49,10 +48,16 @@ export interface RecomputeDeps {
 export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Recompute {
   return async (
     plan,
-    { onProgress = () => {}, isStopping = neverStopping, onDifference, sampleSize = SAMPLE_SIZE } = {},
+    { onProgress = () => {}, isStopping = neverStopping, namesAtMost, sampleSize = SAMPLE_SIZE } = {},
   ) => {
     const run = await beginRun(db, plan)
-    const settling = createSettling(run, clock, onDifference)
+    const named: StateDifference[] = []
+    let different = 0
+    const onDifference = (difference: StateDifference): void => {
+      different += 1
+      if (namesAtMost !== undefined && named.length < namesAtMost) named.push(difference)
+    }
+    const settling = createSettling(run, clock, namesAtMost === undefined ? undefined : onDifference)
     const once: InTurn = async (work) => {
       const result = await db.transaction().execute(work)
       onProgress(run.job.reached, run.job.newest)
@@ -87,9 +92,21 @@ export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Reco
     const found = run.writes ? await changesSince(db, run.job.changesAfter) : trial.differences()
     if (run.writes) await db.transaction().execute(clearJob)
     onProgress(run.job.newest, run.job.newest)
-    settling.assertReadable()
+    let problem: string | null = null
+    try {
+      settling.assertReadable()
+    } catch (error) {
+      // Beside what was named, it is one thing more.
+      if (namesAtMost === undefined || !isLatchkeyError(error)) throw error
+      problem = error.message
+    }
     const { counts } = run.job
-    return { counts, access: summarise(found, sampleSize), customers: trial.customersAhead() }
+    return {
+      counts,
+      access: summarise(found, sampleSize),
+      customers: trial.customersAhead(),
+      differences: { count: different, named, problem },
+    }
   }
 }
 

@@ -13,6 +13,21 @@ export interface RecomputeReport {
   readonly access: Readonly<Record<Environment | 'all', DifferenceSummary>>
   /** Of a replay that writes nothing: everybody whose access or accounts would be others. */
   readonly customers: readonly CustomerAhead[]
+  /** What is not stored as its events say, where that was looked for; where it is corrected, nothing. */
+  readonly differences: {
+    readonly count: number
+    readonly named: readonly StateDifference[]
+    /** Why not all could be compared; null: all was. */
+    readonly problem: string | null
+  }
+}
+
+/** Something that is not stored as the events say. */
+export interface StateDifference {
+  readonly environment: Environment
+  readonly kind: 'source' | 'link' | 'place' | 'disposition' | 'entitlement'
+  /** `subscription sub_1`, the payment's id of a `link`, an event's id, or `cus_1 pro_1`. */
+  readonly id: string
 }
 
 /** How many entitlements differ, and some of them. */

@@ -3,14 +3,9 @@ import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { GroupRow } from '../store/group-rows.js'
 import type { ToldPerson } from '../store/tellings.js'
-import {
-  accessDifferences,
-  type GroupDifferences,
-  type StateDifference,
-  stateDifferences,
-} from './compare.js'
+import { accessDifferences, type GroupDifferences, stateDifferences } from './compare.js'
 import { customerNode, type Group, keyIn, paymentNode, sourceNode } from './group.js'
-import type { AccessDifference, CustomerAhead } from './report.js'
+import type { AccessDifference, CustomerAhead, StateDifference } from './report.js'
 
 /** What is known of a store beside what is written in it: of one that is only compared, how it would be. */
 export interface Trial {

@@ -113,6 +113,13 @@ export async function isLatchkeySchema(db: Kysely<Database>): Promise<boolean> {
   return (await executedMigrations(db)).length > 0
 }
 
+/** Whether there is anything in it that acts, or answers, in the place of tables. */
+export async function hasTriggers(db: Kysely<Database>): Promise<boolean> {
+  const { rows } =
+    await sql<object>`select 1 from sqlite_master where type in ('trigger', 'view') limit 1`.execute(db)
+  return rows.length > 0
+}
+
 /** When the first step of the schema ran here, in epoch milliseconds: nothing was stored before. Null: none ever did. */
 export async function schemaBegunAt(db: Kysely<Database>): Promise<number | null> {
   const row = await db

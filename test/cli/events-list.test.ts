@@ -61,7 +61,7 @@ describe('latchkey events list', () => {
     const config = await configWith()
     const { exitCode, out, err } = await events(config, 'list', '--endpoint', 'liv')
     expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
-    expect(err).toBe('error: there is no endpoint "liv", and nothing came through it; did you mean live?\n')
+    expect(err).toBe('error: the endpoint "liv" is none of live, manual, and nothing came through it\n')
     const manual = await events(config, 'list', '--endpoint', 'manual')
     expect(manual).toMatchObject({ exitCode: 0, out: 'no such event is stored\n' })
     // It is in the config no more.

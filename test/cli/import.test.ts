@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { eventsExportCommand } from '../../src/cli/events.js'
 import { importCommand } from '../../src/cli/import.js'
 import { runCli } from '../../src/cli/program.js'
@@ -222,9 +222,9 @@ describe('latchkey import', () => {
     const { file, run, write } = importing()
     await run(['import', write(linesOf(PAID))])
     const lock = lockStore(file)
-    onTestFinished(() => lock.release())
     const { exitCode, err } = await run(['import', write(linesOf(BEGUN)), '--json'])
     expect({ exitCode, code: JSON.parse(err).error.code }).toEqual({ exitCode: 1, code: 'store_in_use' })
+    lock.release()
     expect((await run(['events', 'export'])).out).toBe(linesOf(PAID))
   })
 })

@@ -8,7 +8,7 @@ it('replay says where its filter can not have been meant so', async () => {
   expect(refused).toEqual({
     exitCode: 2,
     out: '',
-    err: 'error: there is no endpoint "liv", and nothing came through it; did you mean live?\n',
+    err: 'error: the endpoint "liv" is none of live, manual, and nothing came through it\n',
   })
   const noted = await cli(['replay', '--dry-run', '--type', 'payment.refundd', '--config', config])
   expect(noted.exitCode).toBe(0)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { statusText } from '../../src/cli/sync-status-text.js'
+import { statusText } from '../../src/cli/sync.js'
 import type { SyncStatusJson } from '../../src/handlers/sync-json.js'
 
 const NOW = Date.parse('2026-03-02T12:00:00Z')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chooseIds, numbered } from '../../src/cli/trigger-ids.js'
+import { chooseIds, numbered } from '../../src/cli/trigger.js'
 
 describe('what a sample is about', () => {
   it('is the test customer, product and payment if nothing is said', () => {

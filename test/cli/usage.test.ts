@@ -86,10 +86,7 @@ describe('the command line', () => {
       ['sync', 'status', '--state', 'odd'],
       'Allowed choices are settled, due, retrying, waiting, parked, unconfirmed.\n',
     ],
-    [
-      ['rebuild', '--verify', '--url', 'http://127.0.0.1:1'],
-      '--verify reads the database that is configured here',
-    ],
+    [['check', 'cus_1', '--url', 'http://127.0.0.1:1'], '--url needs an API key'],
     [['replay', '--from', '2026-02-01', '--to', '2026-01-31'], '--from is later than --to'],
     [['sync', 'run', '--target', ''], 'It is not an id'],
     [['link', 'cus_1', '--community', 'ada'], '--community is not the id of a Discord account'],

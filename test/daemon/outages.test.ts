@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { checkSync } from '../../src/cli/doctor/check-sync.js'
 import { loadConfig } from '../../src/config/load.js'
+import { readSyncState } from '../../src/daemon/resting-sync.js'
+import { checkSync } from '../../src/doctor/sync.js'
+import { syncStateJson } from '../../src/handlers/sync-json.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import * as telegramServer from '../platforms/telegram-server.js'
@@ -68,7 +70,9 @@ async function doctor(daemon: RunningDaemon, config: Record<string, unknown>, no
     ...config,
   }
   const loaded = loadConfig({ path: '/nowhere/config.json', env: {}, readFile: () => JSON.stringify(all) })
-  return daemon.stored((db) => checkSync(db, loaded.config, now))
+  return daemon.stored(async (db) =>
+    checkSync(syncStateJson(await readSyncState(db, loaded.config, now)), now),
+  )
 }
 
 const lines = (daemon: RunningDaemon, words: string) =>

@@ -179,6 +179,12 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       readEventPage: async () => ({ items: [], next: null }),
       readEvent: async () => null,
       readEventBody: async () => null,
+      readExportPage: async () => ({
+        lines: [],
+        counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
+        reached: 0,
+        newest: 0,
+      }),
     },
     readExplanation: async ({ customerId, productId, environment, at }) => ({
       customerId,
@@ -194,10 +200,18 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
       ends: [],
     }),
     rebuilds: {
-      rebuilds: { startRebuild: () => ({ state: 'none' }), rebuildStatus: async () => ({ state: 'none' }) },
+      rebuilds: {
+        startRebuild: () => ({ state: 'none' }),
+        rebuildStatus: async () => ({ state: 'none' }),
+        startComparison: () => ({ state: 'none' }),
+        comparisonStatus: () => ({ state: 'none' }),
+      },
+      policyIn: () => DOCUMENTED_POLICY,
+      isUnfinished: async () => false,
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },
+    examine: async () => [],
     importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
     replays: {
       startReplay: () => {

@@ -57,6 +57,12 @@ describe('the endpoint of stored events', () => {
       storedEvents: {
         readEventPage: async (question) => ({ items: isOfEvent(question) ? [EVENT] : [], next }),
         readEvent: async () => null,
+        readExportPage: async () => ({
+          lines: [],
+          counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
+          reached: 0,
+          newest: 0,
+        }),
         readEventBody: async () => null,
       },
     })

@@ -23,6 +23,7 @@ const REPORT: RecomputeReport = {
   },
   access: { all: NO_DIFFERENCE, live: NO_DIFFERENCE, sandbox: NO_DIFFERENCE },
   customers: [],
+  differences: { count: 0, named: [], problem: null },
 }
 
 const jobsOn = (recompute: Recompute, clock = () => NOW) => {

@@ -1,32 +1,40 @@
+import type { Kysely } from 'kysely'
 import { expect, it } from 'vitest'
-import { exportEvents } from '../../src/history/export.js'
+import { type ExportPage, readExportPage } from '../../src/history/export.js'
 import { insertEvents } from '../../src/store/events.js'
-import { newEvent, subscriptionEvent } from '../store/sample-events.js'
+import type { Database } from '../../src/store/schema.js'
+import { newEvent, paymentEvent, subscriptionEvent } from '../store/sample-events.js'
 import { everyEvent, numberedEvents, storeOf } from '../store/stored-events.js'
 
 const LATE = newEvent(subscriptionEvent({ id: 'evt_late' }))
 
+/** All pages of an export; `between`: what happens after each. */
+async function pagesOf(db: Kysely<Database>, between = async () => {}): Promise<readonly ExportPage[]> {
+  const pages: ExportPage[] = []
+  do {
+    pages.push(await readExportPage(db, everyEvent(), pages.at(-1) ?? null))
+    await between()
+  } while (Number(pages.at(-1)?.reached) < Number(pages.at(-1)?.newest))
+  return pages
+}
+
 it('an export goes through more events than one step, all of them once', async () => {
-  const db = await storeOf(numberedEvents(1_203))
-  const progress: (readonly [number, number])[] = []
-  const bodies: string[] = []
-  for await (const exported of exportEvents(db, everyEvent(), (...at) => progress.push(at))) {
-    if ('line' in exported) bodies.push(JSON.parse(exported.line).bodyBase64)
-  }
+  const pages = await pagesOf(await storeOf(numberedEvents(1_203)))
+  const bodies = pages.flatMap(({ lines }) => lines.map((line) => JSON.parse(line).bodyBase64))
   expect(bodies).toEqual(numberedEvents(1_203).map(({ body }) => body?.toString('base64')))
-  expect(progress).toEqual([
-    [500, 1_203],
-    [1_000, 1_203],
-    [1_203, 1_203],
-  ])
+  expect(pages.at(-1)).toMatchObject({ reached: 1_203, newest: 1_203 })
 })
 
-it('an export ends at the event that was the newest when it began', async () => {
-  const db = await storeOf(numberedEvents(700))
-  let lines = 0
-  for await (const _ of exportEvents(db, everyEvent(), () => {})) {
-    if (lines === 0) await db.transaction().execute((trx) => insertEvents(trx, [LATE]))
-    lines += 1
-  }
-  expect(lines).toBe(700)
+it('an export goes on where a page ended because it was large, and ends at the event that was the newest when it began', async () => {
+  const large = Array.from({ length: 200 }, (_, n) =>
+    newEvent(paymentEvent({ id: `evt_${n}`, paymentId: `pay_${n}` }), { body: 'x'.repeat(40_000) }),
+  )
+  const db = await storeOf(large)
+  let isLate = false
+  const pages = await pagesOf(db, async () => {
+    if (!isLate) await db.transaction().execute((trx) => insertEvents(trx, [LATE]))
+    isLate = true
+  })
+  expect(pages.length).toBeGreaterThan(2)
+  expect(pages.flatMap(({ lines }) => lines)).toHaveLength(200)
 })

@@ -98,7 +98,7 @@ it('is named by the commands that need it, and mended by a replay, with no daemo
 it('is named by a daemon’s rebuild, in its status and its log, without a stack', async () => {
   const { folder, reason } = await damagedStore()
   const daemon = await serve(folder)
-  expectReason(await runHere(folder, ['rebuild']), `the rebuild has not ended: ${reason}`)
+  expectReason(await runHere(folder, ['rebuild']), reason)
   const status = { state: 'failed', reason: expect.stringMatching(`^${reason}`) }
   expect(await (await ask(daemon, '/rebuild')).json()).toEqual(status)
   const failed = daemon.logged().find(({ msg }) => msg === 'the rebuild failed')

@@ -99,7 +99,7 @@ describe('wrong use', () => {
     ['check cus_1 --at noon', 'no ISO 8601 time'],
     ['trigger payment.exploded --live', 'payment.exploded'],
     ['trigger payment.authorized --endpoint live', 'say --live too'],
-    ['rebuild --verify --url http://127.0.0.1:1', '--verify reads the database that is configured here'],
+    ['rebuild --verify --url http://127.0.0.1:1', '--url needs an API key'],
     ['keys create --name app --scope all --environment live', 'Allowed choices are'],
   ])('%j exits 2 and says in words what is wrong', async (words, message) => {
     const { code, stdout, stderr } = await here(words, configuredFolder())

@@ -81,7 +81,7 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
   const would = [
     '2 read again, 2 would say something else',
     '2 could not be used before',
-    '1 would gain access, 0 would lose it, 0 would stand otherwise',
+    '1 would gain access, 0 would lose it, 0 would change in another way',
     'live  cus_0  pro_1  none -> active',
     'no role or group would follow',
     '',
@@ -94,12 +94,12 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
   expect(await command(folder, 'replay', '--endpoint', 'liv')).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'error: there is no endpoint "liv", and nothing came through it; did you mean live?\n',
+    stderr: 'error: the endpoint "liv" is none of live, manual, and nothing came through it\n',
   })
   const env = { LATCHKEY_API_KEY: API_KEY }
   const there = await runHere(folder, ['replay', '--endpoint', 'liv', '--url', daemon.url], env)
-  expect(there).toMatchObject({ code: 1, stdout: '' })
-  expect(there.stderr).toContain('filter.endpoint: is none of live, manual, and nothing came through it\n')
+  expect(there).toMatchObject({ code: 2, stdout: '' })
+  expect(there.stderr).toContain('is none of live, manual, and nothing came through it\n')
 
   // Once it is done they follow by themselves.
   const [calls = ''] = would.match(/no role.*\n/) ?? []

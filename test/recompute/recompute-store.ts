@@ -2,10 +2,11 @@ import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import type { EventFilter } from '../../src/entitlements/stored-event.js'
+import { LatchkeyError } from '../../src/errors.js'
 import { createBatchWriter, type WriteBatch } from '../../src/ingest/commit.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import type { StateDifference } from '../../src/recompute/compare.js'
 import { createRecompute, type Recompute, type RecomputeOptions } from '../../src/recompute/recompute.js'
+import type { StateDifference } from '../../src/recompute/report.js'
 import type { RecomputePlan } from '../../src/recompute/run.js'
 import { EPOCH_SETTING } from '../../src/store/changes.js'
 import { migrate } from '../../src/store/migrate.js'
@@ -60,9 +61,9 @@ export async function differencesIn(
   { recompute }: Pick<RecomputeStore, 'recompute'>,
   options: RecomputeOptions = {},
 ): Promise<StateDifference[]> {
-  const found: StateDifference[] = []
-  await recompute(VERIFY, { ...options, onDifference: (difference) => found.push(difference) })
-  return found
+  const { differences } = await recompute(VERIFY, { ...options, namesAtMost: Number.POSITIVE_INFINITY })
+  if (differences.problem !== null) throw new LatchkeyError('store_unavailable', differences.problem)
+  return [...differences.named]
 }
 
 /**

@@ -1,0 +1,332 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { request as overHttp, type RequestOptions } from 'node:http'
+import { request as overHttps } from 'node:https'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import { urlToHttpOptions } from 'node:url'
+import type { Config } from '../config/types.js'
+import type { Daemon } from '../daemon.js'
+import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
+import { socketFileOf } from '../handlers/local-access.js'
+import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
+import type { Environment } from '../provider/event.js'
+import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
+import { type CliContext, defaultEnvironment, loadNamedConfig, type SharedOptions } from './context.js'
+
+/** How a command finds the API. */
+export interface ApiOptions extends SharedOptions {
+  readonly url?: string
+  readonly environment?: Environment
+}
+
+/** What is undefined or null is not sent. */
+type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+export interface ApiRequest {
+  readonly query?: Query
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Sent as it is, in place of a body. */
+  readonly content?: Content
+}
+
+interface Content {
+  readonly type: string
+  readonly text: string
+}
+
+/**
+ * The HTTP API of a daemon. Every request may reject with `daemon_unreachable` where nobody answers any more, with
+ * `daemon_failed` where an answer did not come to its end, and with the code and issues of a refusal.
+ */
+export interface Api {
+  /** The config of the daemon that serves the configured database; null: `--url` names another one. */
+  readonly config: Config | null
+  /** No daemon runs: one within this command answers. */
+  readonly isWithin: boolean
+  /** The one that was named, else the one that the config implies; undefined: the API chooses. */
+  readonly environment: Environment | undefined
+  get<Answer>(path: string, query?: Query): Promise<Answer>
+  getBytes(path: string, query?: Query): Promise<Buffer>
+  send<Answer>(method: Exclude<Method, 'GET'>, path: string, request?: ApiRequest): Promise<Answer>
+}
+
+/**
+ * What happens where no daemon runs. `database`: the command works on the database, which must exist. `new database`: it
+ * makes one where there is none. `any database`: where there is none, it works on an empty one that it throws away.
+ */
+export type WhereNone = 'database' | 'new database' | 'any database' | { readonly needsDaemon: string }
+
+/**
+ * Lets `use` ask the API: of the daemon that `--url` names; of the one that serves the configured database, at its local
+ * socket; or, where none does, of one that is started within this command and ends with it.
+ * @throws {LatchkeyError} `usage` for an address that is none, or without a key; `store_missing`, `store_in_use`
+ */
+export async function withApi<T>(
+  options: ApiOptions,
+  context: CliContext,
+  use: (api: Api) => Promise<T>,
+  whereNone: WhereNone = 'database',
+): Promise<T> {
+  const { url, environment } = options
+  if (url !== undefined) {
+    return use(createApi(wayToUrl(url, context), { config: null, isWithin: false, environment }))
+  }
+  const { config } = await loadNamedConfig(options, context)
+  const known = { config, environment: environment ?? defaultEnvironment(config.endpoints) }
+  const found = await findDaemon(config, context, whereNone)
+  return typeof found === 'string'
+    ? use(createApi(wayToSocket(found), { ...known, isWithin: false }))
+    : found.use((way) => use(createApi(way, { ...known, isWithin: true })))
+}
+
+/** The API of the daemon that serves the configured database. */
+export function localApi(config: Config): Api {
+  const way = wayToSocket(socketFileOf(config.database.file))
+  return createApi(way, { config, isWithin: false, environment: undefined })
+}
+
+/** Where requests go, and what it means that one failed. */
+interface Way {
+  readonly request: typeof overHttp
+  readonly options: RequestOptions
+  /** What begins every path. */
+  readonly prefix: string
+  /** Before what the daemon says. */
+  readonly told: (status: number) => string
+  readonly failed: (error: NodeJS.ErrnoException) => unknown
+}
+
+function createApi(
+  way: Way,
+  { environment, ...known }: Pick<Api, 'config' | 'isWithin' | 'environment'>,
+): Api {
+  async function exchange(method: Method, path: string, request: ApiRequest): Promise<Buffer> {
+    const { status, body } = await ask(way, method, `${path}${queryText(request.query)}`, contentOf(request))
+    if (status < 200 || status >= 300) throw refusal(way, status, parsed(body))
+    return body
+  }
+  async function answer<Answer>(method: Method, path: string, request: ApiRequest): Promise<Answer> {
+    const body = parsed(await exchange(method, path, request))
+    if (body === undefined) throw refusal(way, 200, body)
+    return body as Answer
+  }
+  return {
+    ...known,
+    environment,
+    get: (path, query = {}) => answer('GET', path, { query }),
+    getBytes: (path, query = {}) => exchange('GET', path, { query }),
+    send: (method, path, request = {}) => answer(method, path, request),
+  }
+}
+
+function ask(
+  { request, options, prefix, failed }: Way,
+  method: Method,
+  path: string,
+  { type, text }: Content,
+): Promise<{ readonly status: number; readonly body: Buffer }> {
+  return new Promise((resolve, reject) => {
+    // Said outright, since Node announces no body of a DELETE by itself.
+    const headers = { ...options.headers, 'content-type': type, 'content-length': Buffer.byteLength(text) }
+    const req = request({ ...options, method, path: `${prefix}${path}`, headers }, (res) => {
+      buffer(res).then(
+        (body) => resolve({ status: res.statusCode ?? 0, body }),
+        (error: Error) => reject(brokenOff(error)),
+      )
+    })
+    req.on('error', (error) => reject(failed(error)))
+    req.end(text)
+  })
+}
+
+function contentOf({ body, content }: ApiRequest): Content {
+  return content ?? { type: 'application/json', text: body === undefined ? '' : JSON.stringify(body) }
+}
+
+/** `?environment=live&state=parked`, of what is given. */
+function queryText(query: Query = {}): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null) given.set(name, String(value))
+  }
+  return given.size === 0 ? '' : `?${given}`
+}
+
+function refusal({ told }: Way, status: number, answer: unknown): LatchkeyError {
+  const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
+  const known = ERROR_CODES.find((one) => one === code)
+  const said = typeof detail === 'string' ? detail : 'that is not what a daemon answers'
+  return new LatchkeyError(known ?? 'daemon_failed', `${told(status)}${said}`, { issues: errors ?? [] })
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+const answered = (status: number) => `the daemon answered ${status}: `
+
+function wayToUrl(url: string, { env }: CliContext): Way {
+  const key = env.LATCHKEY_API_KEY
+  if (!key) throw new LatchkeyError('usage', '--url needs an API key, in the variable LATCHKEY_API_KEY')
+  if (!URL.canParse(url) || !/^https?:/.test(url)) {
+    throw new LatchkeyError('usage', '--url must be an http address, such as http://127.0.0.1:4680')
+  }
+  const base = new URL(url)
+  return {
+    request: base.protocol === 'https:' ? overHttps : overHttp,
+    options: { ...urlToHttpOptions(base), headers: { authorization: `Bearer ${key}` } },
+    prefix: base.pathname.replace(/\/$/, ''),
+    told: answered,
+    failed: (error) => (hasBegun(error) ? brokenOff(error) : unreachable(url, error)),
+  }
+}
+
+function wayToSocket(socketPath: string): Way {
+  return {
+    request: overHttp,
+    options: { socketPath },
+    prefix: '',
+    told: answered,
+    failed: (error) => (isNobody(error) ? unreachable(socketPath, error) : brokenOff(error)),
+  }
+}
+
+/** Only a socket at which nobody listens is proof that nobody serves. */
+function isNobody({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'ENOENT' || code === 'ECONNREFUSED'
+}
+
+/** Whether the exchange ended after it had begun. */
+function hasBegun({ code = '' }: NodeJS.ErrnoException): boolean {
+  return code === 'ECONNRESET' || code === 'EPIPE' || code.startsWith('HPE_')
+}
+
+function brokenOff(cause: Error): LatchkeyError {
+  const todo = 'what was asked of it may have been done all the same; run it again to be sure'
+  return new LatchkeyError('daemon_failed', `the daemon did not answer: ${cause.message}: ${todo}`, { cause })
+}
+
+function unreachable(where: string, cause: unknown): LatchkeyError {
+  return new LatchkeyError('daemon_unreachable', `no daemon answers at ${where}`, { cause })
+}
+
+/** Two commands may meet on the database of no daemon, and a daemon may be about to serve it: one waits this often. */
+const ATTEMPTS = 10
+const WAIT_MS = 200
+
+/** The socket of the daemon that serves the configured database, or one that is started here. */
+async function findDaemon(
+  config: Config,
+  context: CliContext,
+  whereNone: WhereNone,
+): Promise<string | Within> {
+  const socketPath = socketFileOf(config.database.file)
+  for (let left = ATTEMPTS; ; left -= 1) {
+    if (await isListening(socketPath)) return socketPath
+    try {
+      return await startWithin(config, context, whereNone)
+    } catch (error) {
+      if (left === 1 || !isLatchkeyError(error, 'store_in_use')) throw error
+      await wait(WAIT_MS)
+    }
+  }
+}
+
+/** What is said of a socket that there can't be, as its path is too long or leads through a file. */
+const IMPOSSIBLE: readonly unknown[] = ['ENAMETOOLONG', 'EINVAL', 'ENOTDIR']
+
+/** @throws {LatchkeyError} `daemon_failed` where that can't be told */
+export function isListening(socketPath: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(socketPath, () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (isNobody(error) || IMPOSSIBLE.includes(error.code)) return resolve(false)
+      const todo = isOfAnotherUser(error) ? `: ${AS_ITS_USER}, or name the daemon with --url` : ''
+      const message = `the daemon's socket ${socketPath} can't be used, ${refusalText(error)}${todo}`
+      reject(new LatchkeyError('daemon_failed', message, { cause: error }))
+    })
+  })
+}
+
+/** A daemon within this command. */
+interface Within {
+  use<T>(work: (way: Way) => Promise<T>): Promise<T>
+}
+
+async function startWithin(
+  config: Config,
+  { now: clock }: CliContext,
+  whereNone: WhereNone,
+): Promise<Within> {
+  if (typeof whereNone === 'object') throw new LatchkeyError('daemon_unreachable', whereNone.needsDaemon)
+  const { file } = config.database
+  const isThere = isDatabaseThere(file, 'write')
+  if (!isThere && whereNone === 'database') throw missingDatabase(file)
+  const scratch = isThere || whereNone !== 'any database' ? null : mkdtempSync(join(tmpdir(), 'latchkey-'))
+  const database = { ...config.database, file: scratch === null ? file : join(scratch, 'latchkey.db') }
+  const remove = (): void => {
+    if (scratch !== null) rmSync(scratch, { recursive: true, force: true })
+  }
+  const { createLogger } = await import('../log.js')
+  const { startDaemon } = await import('../daemon.js')
+  /** What a daemon would have written to its log last. */
+  let logged: string | null = null
+  const log = createLogger('error', {
+    write(line) {
+      logged = (JSON.parse(line) as { err?: { message?: string } }).err?.message ?? logged
+    },
+  })
+  try {
+    const daemon = await startDaemon({ ...config, database }, { clock, log, serves: 'this process' })
+    return { use: (work) => useWithin(daemon, work, () => logged).finally(remove) }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+async function useWithin<T>(
+  { connect: connectWithin, failure, stop }: Daemon,
+  work: (way: Way) => Promise<T>,
+  logged: () => string | null,
+): Promise<T> {
+  const way: Way = {
+    request: overHttp,
+    options: { createConnection: connectWithin },
+    prefix: '',
+    told: () => '',
+    failed: (error) => error,
+  }
+  const failed = failure.then((error) => {
+    throw error
+  })
+  try {
+    return await Promise.race([work(way), failed])
+  } catch (error) {
+    throw withCause(error, logged())
+  } finally {
+    await stop()
+  }
+}
+
+/** Nobody reads the log of a daemon within a command: what it refers to is told with it. */
+function withCause(error: unknown, logged: string | null): unknown {
+  if (logged === null || !isLatchkeyError(error)) return error
+  const { code, message, issues } = error
+  const isOfStore = code === 'store_unavailable' || code === 'not_stored'
+  return isOfStore || message.endsWith('The cause is in the log.')
+    ? new LatchkeyError(code, logged, { issues })
+    : error
+}

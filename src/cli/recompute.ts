@@ -1,0 +1,283 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Policy } from '../entitlements/policy.js'
+import { LatchkeyError } from '../errors.js'
+import type { ComparisonJson, RebuildJson, SummaryJson } from '../handlers/rebuild-json.js'
+import type { PolicyJson } from '../handlers/rebuilds.js'
+import type { ReplayJson, ReplaySummaryJson } from '../handlers/replay-json.js'
+import type { Environment } from '../provider/event.js'
+import type { Api, ApiOptions } from './api.js'
+import { apiCommand, jsonLine, pathOf } from './command.js'
+import type { CliContext } from './context.js'
+import {
+  checkEventFilter,
+  type EventFilterOptions,
+  filterOf,
+  knowingEndpoint,
+  noteNothingFound,
+  withEventFilter,
+} from './event-options.js'
+import { follow } from './follow.js'
+
+interface RebuildOptions extends ApiOptions {
+  readonly verify?: true
+}
+
+/** `latchkey rebuild`: works out everything again from the stored events, under the policy in force. */
+export const rebuildCommand = apiCommand<RebuildOptions>('rebuild', {
+  about: 'work out all access again from the stored events, and correct what differs',
+  examples: ['rebuild', 'rebuild --verify'],
+  environment: 'compare or report only this environment; a rebuild always covers both (default: both)',
+  options: (command) =>
+    command.option(
+      '--verify',
+      'only compare: names what differs, changes nothing, and exits 1 if anything does',
+    ),
+  async run({ api, options, context, show }) {
+    const { verify, environment } = options
+    if (verify) return verifyStore(api, options, context)
+    const summary = await followRebuild('/rebuild', {}, api, context, environment)
+    show(summary, () => differenceText(summary, { conditional: false, environment }))
+  },
+})
+
+/** Has the state rebuilt; `only`: the environment whose changes are reported. */
+async function followRebuild(
+  path: string,
+  query: { readonly expect?: string },
+  api: Api,
+  context: CliContext,
+  only?: Environment,
+): Promise<SummaryJson> {
+  const started = await api.send<RebuildJson>('POST', path, { query })
+  const ask = () => api.get<RebuildJson>('/rebuild', { environment: only })
+  const watched = { ask, textOf: eventsText, name: 'rebuild', code: 'rebuild_failed' } as const
+  const ended = await follow(started, watched, context)
+  if (ended.state === 'done') return summaryOf(ended)
+  const reason =
+    ended.state === 'failed' ? ended.reason : 'The daemon was started again meanwhile: run it again.'
+  throw new LatchkeyError('rebuild_failed', reason)
+}
+
+function summaryOf({ gains, losses, otherwise, sample }: SummaryJson): SummaryJson {
+  return { gains, losses, otherwise, sample }
+}
+
+function eventsText(status: RebuildJson | ComparisonJson): string {
+  if (status.state !== 'running') return ''
+  return `${status.folded} of ${Math.max(status.folded, status.total)} events`
+}
+
+/** Has two states compared, of which nothing is written. */
+async function followComparison(
+  path: string,
+  body: { readonly policy?: object; readonly named?: number },
+  api: Api,
+  { environment, context }: { readonly environment: Environment | undefined; readonly context: CliContext },
+): Promise<Extract<ComparisonJson, { state: 'done' }>> {
+  const started = await api.send<ComparisonJson>('POST', path, { query: { environment }, body })
+  const ask = () => api.get<ComparisonJson>(path)
+  const watched = { ask, textOf: eventsText, name: 'comparison', code: 'rebuild_failed' } as const
+  const status = await follow(started, watched, context)
+  if (status.state === 'done') return status
+  throw new LatchkeyError('rebuild_failed', status.state === 'failed' ? status.reason : 'It was interrupted.')
+}
+
+/** @throws {LatchkeyError} `rebuild_differs`; `store_unavailable` where something can't be compared */
+async function verifyStore(api: Api, options: RebuildOptions, context: CliContext): Promise<void> {
+  const { environment, json } = options
+  const { differences } = await followComparison('/rebuild/verification', {}, api, { environment, context })
+  const { count, named, problem } = differences
+  if (json) context.out(jsonLine({ differences: named }))
+  for (const one of json ? [] : named) context.out(`${one.environment}  ${one.kind}  ${one.id}\n`)
+  if (count > named.length) context.err(`note: there are ${count - named.length} more\n`)
+  if (problem !== null) throw new LatchkeyError('store_unavailable', problem)
+  if (count > 0) {
+    const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
+    const message = `${counted} differently from what the stored events say: latchkey rebuild corrects that`
+    throw new LatchkeyError('rebuild_differs', message)
+  }
+  const where = environment === undefined ? '' : ` in ${environment}`
+  if (!json) context.out(`everything${where} is stored as the events say\n`)
+}
+
+interface ReplayOptions extends EventFilterOptions {
+  readonly dryRun?: true
+}
+
+/** `latchkey replay`: reads stored events again with the program of today. */
+export const replayCommand = apiCommand<ReplayOptions>('replay', {
+  about: 'read stored events again, and fold what they touch',
+  examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
+  options: (command) =>
+    withEventFilter(command).option('--dry-run', 'say what would change, and change nothing'),
+  check: checkEventFilter,
+  async run({ api, options, context, show }) {
+    const { dryRun = false } = options
+    const sent = { query: { environment: api.environment }, body: { filter: filterOf(options), dryRun } }
+    const started = await knowingEndpoint(options, api.send<ReplayJson>('POST', '/replays', sent))
+    const ask = () => api.get<ReplayJson>(pathOf('replays', started.id))
+    const watched = { ask, textOf: rateText, name: 'replay', code: 'replay_failed' } as const
+    const { summary, reason } = await follow(started, watched, context)
+    if (summary === null) throw new LatchkeyError('replay_failed', reason ?? 'The replay was interrupted.')
+    if (summary.read === 0) await noteNothingFound(options, api, context)
+    show(summary, () => replayText(summary, dryRun))
+  },
+})
+
+function rateText({ progress: { reached, total, perSecond, remainingSeconds } }: ReplayJson): string {
+  const place = `${reached} of ${total}`
+  if (perSecond === null || !remainingSeconds) return place
+  return `${place}, ${Math.round(perSecond)} a second, ${remainingSeconds} s to go`
+}
+
+function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
+  const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable, altered } = summary
+  const counted: readonly (readonly [number, string])[] = [
+    [recovered, 'could not be used before'],
+    [quarantined, 'can not be used'],
+    [duplicates, 'left alone: another event has their id'],
+    [skipped, 'left alone: their endpoint is for another environment now'],
+    [notReplayable, 'taken as they stand: their bodies were removed'],
+    [altered, 'taken as they stand: their bodies were altered in the database (latchkey doctor --thorough)'],
+  ]
+  const lines = [
+    `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
+    ...counted.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
+  ]
+  return `${lines.join('\n')}\n${differenceText(summary, { conditional })}${callsText(summary)}`
+}
+
+/** What roles and groups would have to follow, where that is told. */
+function callsText({ calls }: ReplaySummaryJson): string {
+  if (calls === null) return ''
+  const { gives, takes, sample } = calls
+  if (gives + takes === 0) return 'no role or group would follow\n'
+  const lines = sample.map(
+    ({ environment, action, target, accountId, customerId }) =>
+      `${environment}  ${action}  ${target}  ${accountId}  (${customerId})\n`,
+  )
+  const more = gives + takes - sample.length
+  const rest = more > 0 ? [`and ${more} more\n`] : []
+  return [`${gives} would be given a role or group, ${takes} would lose one\n`, ...lines, ...rest].join('')
+}
+
+const SAMPLE_SIZE = 10
+/** As many as the API names. */
+const ALL = 100_000
+
+interface PolicyDiffOptions extends ApiOptions {
+  readonly all?: true
+}
+
+/** `latchkey policy diff`: who would gain and who would lose access under the configured policy. */
+export const policyDiffCommand = apiCommand<PolicyDiffOptions>('policy diff', {
+  about: 'show whose access would change under the configured policy; changes nothing',
+  examples: ['policy diff', 'policy diff --all --json'],
+  environment: 'which environment (default: both)',
+  options: (command) => command.option('--all', `name all of them (default: the first ${SAMPLE_SIZE})`),
+  async run({ api, options: { all, environment }, context, show }) {
+    // As it is in the file now: the daemon may have read it before that was changed.
+    const policy = api.config === null ? {} : { policy: asConfigured(api.config.policy) }
+    const body = { ...policy, named: all ? ALL : SAMPLE_SIZE }
+    const summary = summaryOf(await followComparison('/policy/diff', body, api, { environment, context }))
+    show(summary, () => differenceText(summary, { conditional: true }))
+  },
+})
+
+/** The policy as the config file writes it. */
+function asConfigured({ lapseAfter, ...policy }: Policy): object {
+  return { ...policy, lapseAfter: lapseAfter === null ? null : `${lapseAfter / 1000}s` }
+}
+
+/** `latchkey policy apply`: puts the configured policy in force, and moves all sources to it. */
+export const policyApplyCommand = apiCommand('policy apply', {
+  about: 'put the configured policy in force, and move all sources to it, one after the other',
+  examples: ['policy apply'],
+  environment: null,
+  async run({ api, context, show }) {
+    const query: { expect?: string } = {}
+    if (api.config !== null) {
+      const { policyFingerprint } = await import('../store/policy.js')
+      query.expect = policyFingerprint(api.config.policy)
+    }
+    const summary = await followRebuild('/policy/apply', query, api, context)
+    const text = () => `the configured policy is in force\n${differenceText(summary, { conditional: false })}`
+    show(summary, text)
+  },
+})
+
+/** What differs, for a person: how many, and some of them, a line each. `environment`: the only one that it is about. */
+function differenceText(
+  { gains, losses, otherwise, sample }: SummaryJson,
+  { conditional, environment }: { conditional: boolean; environment?: Environment | undefined },
+): string {
+  const total = gains + losses + otherwise
+  const where = environment === undefined ? '' : ` in ${environment}`
+  if (total === 0) return `nobody’s access ${conditional ? 'would change' : 'has changed'}${where}\n`
+  const would = conditional ? 'would ' : ''
+  const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${otherwise} ${would}change in another way\n`
+  const state = ({ status, until }: SummaryJson['sample'][number]['before']) =>
+    until === null ? status : `${status} (${until})`
+  const lines = sample.map(
+    ({ environment, customerId, productId, before, after }) =>
+      `${environment}  ${customerId}  ${productId}  ${state(before)} -> ${state(after)}\n`,
+  )
+  const more = total > sample.length ? [`and ${total - sample.length} more\n`] : []
+  return [counts, ...lines, ...more].join('')
+}
+
+/** `latchkey policy show`: the policy in force, and where the configured one is another. */
+export const policyShowCommand = apiCommand('policy show', {
+  about: 'show the policy in force, and where the configured one differs',
+  examples: ['policy show'],
+  environment: null,
+  async run({ api, show }) {
+    const { inForce, configured: known, unfinishedRebuild } = await api.get<PolicyJson>('/policy')
+    const configured = api.config?.policy ?? known
+    const differs = differingRows(inForce, configured)
+    show({ inForce, configured, differs, unfinishedRebuild }, () =>
+      policyText({ inForce, configured, unfinishedRebuild }, differs),
+    )
+  },
+})
+
+function policyText(
+  { inForce, configured, unfinishedRebuild }: PolicyJson,
+  differs: readonly string[],
+): string {
+  const configuredRows = rowsOf(configured)
+  const lines = [...rowsOf(inForce)].map(([name, value]) => `${name}: ${valueText(value)}`)
+  const others = differs.map((name) => `  ${name}: ${valueText(configuredRows.get(name))}`)
+  return [
+    ...lines,
+    ...(others.length === 0
+      ? ['the configured policy is the same']
+      : ['the configured policy differs, and is not in force: see `latchkey policy diff`', ...others]),
+    ...(unfinishedRebuild
+      ? ['a rebuild has not ended: `latchkey policy apply` or `latchkey rebuild` goes on']
+      : []),
+    '',
+  ].join('\n')
+}
+
+function differingRows(inForce: Policy, configured: Policy): string[] {
+  const others = rowsOf(configured)
+  return [...rowsOf(inForce)].flatMap(([name, value]) =>
+    isDeepStrictEqual(value, others.get(name)) ? [] : [name],
+  )
+}
+
+/** `grantOn.card`, `failedRenewal`, and so on, as the config names them. */
+function rowsOf({ grantOn, revokeOn, ...switches }: Policy): ReadonlyMap<string, unknown> {
+  return new Map<string, unknown>([
+    ...Object.entries(grantOn).map(([rail, types]) => [`grantOn.${rail}`, types] as const),
+    ...Object.entries(revokeOn).map(([rail, types]) => [`revokeOn.${rail}`, types] as const),
+    ...Object.entries(switches),
+  ])
+}
+
+function valueText(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? 'nothing' : value.join(', ')
+  if (typeof value === 'number') return `${value / 1000}s`
+  return value === null ? 'never' : String(value)
+}

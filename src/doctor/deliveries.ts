@@ -1,0 +1,160 @@
+import type { Kysely } from 'kysely'
+import type { DeliveryGap, DeliveryGaps } from '../operations/delivery-gaps.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import { loadNewestTimes } from '../store/deliveries.js'
+import { countConflicts, countWaitingByReason, type WaitingReason } from '../store/event-questions.js'
+import type { Database } from '../store/schema.js'
+import type { DaemonFacts } from './finding.js'
+import { counted, durationText, type Finding, fail, instantText, ok, warn } from './finding.js'
+
+/** Long enough to have a secret changed by hand, weekends and all. */
+const SOON_MS = 14 * 86_400_000
+
+/** The daemon's log names the failed check; bots that know no secret fail an earlier one. */
+const WORTH_A_LOOK: readonly string[] = ['signature_invalid', 'timestamp_out_of_tolerance']
+
+/** Of each endpoint: its secrets. */
+export function checkSecrets(endpoints: readonly Endpoint[], now: number): readonly Finding[] {
+  return endpoints.map((endpoint) => checkSecretsOf(endpoint, now))
+}
+
+function checkSecretsOf({ name, environment, secrets }: Endpoint, now: number): Finding {
+  const what = `endpoint ${name}`
+  const ends = secrets.map(({ notAfter }) => notAfter ?? Number.POSITIVE_INFINITY)
+  const last = Math.max(...ends)
+  if (last <= now) {
+    const detail = `${environment}, no secret counts since ${instantText(last)}, every delivery is refused`
+    return fail(what, detail, `add the current secret to endpoints.${name}.secrets, and send SIGHUP`)
+  }
+  if (last - now < SOON_MS) {
+    const detail = `${environment}, the last secret ends at ${instantText(last)}`
+    return warn(what, detail, `add its successor to endpoints.${name}.secrets before`)
+  }
+  return ok(what, `${environment}, ${endedText(ends, now)}`)
+}
+
+/** One that has ended is kept for what it signed, which may be to be imported still. */
+function endedText(ends: readonly number[], now: number): string {
+  const all = counted(ends.length, 'secret')
+  const ended = ends.filter((end) => end <= now).length
+  if (ended === 0) return all
+  return `${ended} of ${all} ${ended === 1 ? 'has ended, and still proves' : 'have ended, and still prove'} imports`
+}
+
+/** Of each endpoint: when the last event came, and whether it is time for the next. */
+export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGaps): readonly Finding[] {
+  return endpoints.map(({ name }) => {
+    const what = `deliveries ${name}`
+    const gap = gaps.get(name)
+    if (gap === undefined) return ok(what, 'none yet')
+    if (!gap.isUnusual) return ok(what, gapText(gap))
+    const todo = 'ask the sender what it delivered, and try its way here: proxy, certificate, firewall'
+    return warn(what, `${gapText(gap)}, unusually long`, todo)
+  })
+}
+
+function gapText({ lastAt, current, usualInterval }: DeliveryGap): string {
+  const usual = usualInterval === null ? '' : `, usually every ${durationText(usualInterval)}`
+  return `last at ${instantText(lastAt)}${usual}, now ${durationText(current)} ago`
+}
+
+/** Of each endpoint: what the running daemon has refused since its start. */
+export function checkRefusals(endpoints: readonly Endpoint[], { rejected }: DaemonFacts): readonly Finding[] {
+  return endpoints.map(({ name }) => {
+    const what = `refused ${name}`
+    const own = rejected.filter(({ endpoint, count }) => endpoint === name && count > 0)
+    if (own.length === 0) return ok(what, 'none')
+    const detail = own.map(({ code, count }) => `${count} ${code}`).join(', ')
+    const isSuspicious = own.some(({ code }) => WORTH_A_LOOK.includes(code))
+    const todo = 'the daemon’s log says what was wrong with each: a secret, or a clock'
+    return isSuspicious ? warn(what, detail, todo) : ok(what, detail)
+  })
+}
+
+const SANE_FROM = Date.UTC(2025, 0, 1)
+const SANE_UNTIL = Date.UTC(2100, 0, 1)
+
+/** Clocks are set by steps of less than this all the time. */
+const STEP_MS = 60_000
+
+/** As far as the sender lets two clocks be apart. */
+const AHEAD_MS = 300_000
+
+const SET_CLOCK = 'set this machine’s clock, and keep it set (NTP)'
+
+/** Whether the clock can be right: signatures are checked by it, and access ends by it. */
+export async function checkClock(
+  db: Kysely<Database>,
+  facts: DaemonFacts | null,
+  now: number,
+): Promise<readonly Finding[]> {
+  const skews = (facts?.skews ?? []).map(({ endpoint, seconds }) => {
+    const offset = `${durationText(Math.abs(seconds) * 1000)} ${seconds > 0 ? 'ahead of' : 'behind'}`
+    return warn('clock', `a delivery to ${endpoint} was refused: its clock was ${offset} ours`, SET_CLOCK)
+  })
+  return [await checkNow(db, now), ...skews]
+}
+
+async function checkNow(db: Kysely<Database>, now: number): Promise<Finding> {
+  const shown = instantText(now)
+  if (now < SANE_FROM || now > SANE_UNTIL) return fail('clock', `it shows ${shown}`, SET_CLOCK)
+  const newest = await loadNewestTimes(db)
+  if (newest === null) return ok('clock', shown)
+  const { receivedAt, createdAt } = newest
+  if (receivedAt > now + STEP_MS) {
+    return fail('clock', `it shows ${shown}, and an event arrived at ${instantText(receivedAt)}`, SET_CLOCK)
+  }
+  if (createdAt !== null && createdAt > now + AHEAD_MS) {
+    return warn('clock', `it shows ${shown}, and an event is of ${instantText(createdAt)}`, SET_CLOCK)
+  }
+  return ok('clock', shown)
+}
+
+/** What is missing in an event mostly comes within moments, with the next one. */
+const HELD_LONG_MS = 86_400_000
+
+/** Events that are stored and count nowhere, and bodies that contradict stored ones. */
+export async function checkEvents(db: Kysely<Database>, now: number): Promise<readonly Finding[]> {
+  const waiting = await countWaitingByReason(db)
+  const held = waiting.filter(({ disposition }) => disposition === 'held')
+  const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
+  return [checkHeld(held, now), checkQuarantined(quarantined), checkConflicts(await countConflicts(db))]
+}
+
+function checkHeld(held: readonly WaitingReason[], now: number): Finding {
+  const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
+  if (!isLong) return ok('held', countsText(held))
+  return warn('held', `${countsText(held)}, some for more than a day`, showing(held))
+}
+
+function checkQuarantined(quarantined: readonly WaitingReason[]): Finding {
+  if (quarantined.length === 0) return ok('quarantined', countsText(quarantined))
+  return warn('quarantined', countsText(quarantined), showing(quarantined))
+}
+
+/** No filter finds them: what is listed counts them. */
+const FIND_CONFLICTS =
+  'ask the sender which is right; the daemon’s log names the ids, and in `latchkey events list --json`, of either ' +
+  'environment, they are the items whose `conflicts` is over 0'
+
+function checkConflicts(count: number): Finding {
+  if (count === 0) return ok('conflicts', 'none')
+  const detail = `${count} other ${count === 1 ? 'body' : 'bodies'} came under ids of stored events, which stand`
+  return warn('conflicts', detail, FIND_CONFLICTS)
+}
+
+/** `live 2 customer_unknown, sandbox 1 not_json`. */
+function countsText(waiting: readonly WaitingReason[]): string {
+  if (waiting.length === 0) return 'none'
+  const parts = waiting.map(({ environment, reason, count }) => `${environment} ${count} ${reason}`)
+  const total = waiting.reduce((sum, { count }) => sum + count, 0)
+  return `${counted(total, 'event')}: ${parts.join(', ')}`
+}
+
+function showing(waiting: readonly WaitingReason[]): string {
+  const commands = waiting.map(
+    ({ environment, disposition }) =>
+      `\`latchkey events list --disposition ${disposition} --environment ${environment}\``,
+  )
+  return `see ${[...new Set(commands)].join(' and ')}`
+}

@@ -1,0 +1,130 @@
+import { Worker } from 'node:worker_threads'
+import type { Kysely } from 'kysely'
+import type { LoadedConfig } from '../config/load.js'
+import { issueLine } from '../errors.js'
+import type { SyncStatusJson } from '../handlers/sync-json.js'
+import { readGaps } from '../operations/delivery-gaps.js'
+import type { Database } from '../store/schema.js'
+import { threadFile } from '../store/sqlite/thread-file.js'
+import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
+import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
+import { checkBackup, checkDisk, checkFiles, checkLog } from './machine.js'
+import {
+  checkBodyHashes,
+  checkIntegrity,
+  checkReadings,
+  checkSchema,
+  checkStoredForms,
+  openStored,
+  unreadable,
+} from './stored.js'
+import { checkSync } from './sync.js'
+import { checkPolicy, checkPrivacy } from './upkeep.js'
+
+/** What is known of the daemon. */
+export interface ExaminedDaemon {
+  readonly finding: Finding
+  /** Null where none answers. */
+  readonly facts: DaemonFacts | null
+  /** Whether some process works on the database; also where that can't be told. */
+  readonly isServed: boolean
+  readonly isRebuilding: boolean
+}
+
+export interface Examination extends LoadedConfig {
+  /** Compares the indexes with their tables too, and every body with its hash and with what is stored of it. */
+  readonly thorough: boolean
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  readonly daemon: ExaminedDaemon
+  /** How it stands with what follows access. */
+  readonly syncOf: (db: Kysely<Database>) => Promise<SyncStatusJson>
+}
+
+/** What is allowed in the config, and seldom meant; one with a problem is not examined. */
+export function checkConfig({ config, warnings }: LoadedConfig): readonly Finding[] {
+  return [ok('config', config.path), ...warnings.map((issue) => warn('config', issueLine(issue), null))]
+}
+
+/** Looks at everything in turn, and tells of each as soon as it is known. Changes nothing. */
+export async function* examine(examination: Examination): AsyncGenerator<Finding> {
+  const { config, warnings, clock, daemon } = examination
+  yield* checkConfig({ config, warnings })
+  yield* checkFiles(config)
+  yield daemon.finding
+  yield* checkSecrets(config.endpoints, clock())
+  if (daemon.facts !== null) yield* checkRefusals(config.endpoints, daemon.facts)
+  yield* examineStore(examination)
+  yield* checkBackup(config, clock())
+  if (config.products.every(({ targets }) => targets.length === 0)) yield ok('sync', 'no targets configured')
+}
+
+async function* examineStore(examination: Examination): AsyncGenerator<Finding> {
+  const { config, thorough, clock } = examination
+  const db = openStored(config, clock())
+  if ('level' in db) return yield db
+  try {
+    const [schema] = await attempt('schema', async () => [await checkSchema(db)])
+    if (schema !== undefined) yield schema
+    yield* await attempt('integrity', () => checkIntegrity(db, thorough))
+    yield* checkLog(config.database.file)
+    // What its tables mean is known for the current schema alone.
+    if (schema?.level !== 'ok') return
+    for (const [what, check] of storeChecks(db, examination)) yield* await attempt(what, check)
+  } finally {
+    await db.destroy()
+  }
+}
+
+type Check = () => Promise<readonly Finding[]>
+type NamedCheck = readonly [what: string, check: Check]
+
+function storeChecks(
+  db: Kysely<Database>,
+  { config, thorough, clock, daemon, syncOf }: Examination,
+): readonly NamedCheck[] {
+  const { facts, isServed, isRebuilding } = daemon
+  return [
+    ['disk', () => checkDisk(db, config.database.file, clock())],
+    ['clock', () => checkClock(db, facts, clock())],
+    ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps(db, clock()))],
+    ['events', () => checkEvents(db, clock())],
+    ...(thorough ? thoroughChecks(db, config) : []),
+    ['policy', () => checkPolicy(db, config, isRebuilding)],
+    ['privacy', () => checkPrivacy(db, config, isServed, clock())],
+    ['sync', async () => checkSync(await syncOf(db), clock())],
+  ]
+}
+
+function thoroughChecks(db: Kysely<Database>, config: Examination['config']): readonly NamedCheck[] {
+  return [
+    ['body hashes', () => checkBodyHashes(db)],
+    ['stored forms', () => checkStoredForms(db)],
+    ['readings', () => checkReadings(db, config)],
+  ]
+}
+
+async function attempt(what: string, check: Check): Promise<readonly Finding[]> {
+  try {
+    return await check()
+  } catch (error) {
+    return [unreadable(what, error)]
+  }
+}
+
+/** What an examination beside a running daemon needs, as plain data. */
+export interface Examined extends Pick<Examination, 'config' | 'thorough' | 'daemon'> {
+  /** Epoch milliseconds. */
+  readonly now: number
+  readonly sync: SyncStatusJson
+}
+
+/** The same in a thread of its own. */
+export function examineApart(examined: Examined): Promise<readonly Finding[]> {
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(threadFile(import.meta.url, 'examine-thread'), { workerData: examined })
+    thread.on('message', resolve)
+    thread.on('error', reject)
+    thread.on('exit', () => reject(new Error('the examination ended without a result')))
+  })
+}

@@ -1,0 +1,80 @@
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** `3d 4h`, `12m`, `0s`: the two largest units. */
+export function durationText(ms: number): string {
+  const first = UNITS.findIndex(([, size]) => ms >= size)
+  if (first === -1) return '0s'
+  let left = ms
+  const parts = UNITS.slice(first, first + 2).map(([name, size]) => {
+    const count = Math.floor(left / size)
+    left -= count * size
+    return [count, name] as const
+  })
+  return parts.flatMap(([count, name]) => (count === 0 ? [] : [`${count}${name}`])).join(' ')
+}
+
+/** `1.5 GB`, in powers of 1024. */
+export function bytesText(bytes: number): string {
+  const names = ['B', 'kB', 'MB', 'GB', 'TB']
+  const power = bytes < 1 ? 0 : Math.min(names.length - 1, Math.floor(Math.log2(bytes) / 10))
+  const amount = bytes / 1024 ** power
+  return `${amount < 10 && power > 0 ? amount.toFixed(1) : Math.round(amount)} ${names[power]}`
+}
+
+/** `1 event`, `2 events`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+export function instantText(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** `fail`: something is wrong now. `warn`: it works, and somebody should look. */
+export type Level = 'ok' | 'warn' | 'fail'
+
+/** What one check found. */
+export interface Finding {
+  readonly level: Level
+  /** What was looked at, in a word or two. */
+  readonly what: string
+  readonly detail: string
+  /** What to do about it; null where there is nothing to do. */
+  readonly todo: string | null
+}
+
+/** Enough for most names of endpoints. */
+const WHAT_WIDTH = 18
+
+const LABELS: Readonly<Record<Level, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' }
+
+export function ok(what: string, detail: string): Finding {
+  return { level: 'ok', what, detail, todo: null }
+}
+
+export function warn(what: string, detail: string, todo: string | null): Finding {
+  return { level: 'warn', what, detail, todo }
+}
+
+export function fail(what: string, detail: string, todo: string): Finding {
+  return { level: 'fail', what, detail, todo }
+}
+
+/** `FAIL  schema              written by a newer Latchkey: install that one`. */
+export function findingLine({ level, what, detail, todo }: Finding): string {
+  // A sentence of a platform's goes on with what to do.
+  const told = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
+  return `${LABELS[level]}  ${what.padEnd(WHAT_WIDTH)}  ${told}\n`
+}
+
+/** What only the running daemon knows: it counts since its start, and keeps none of it. */
+export interface DaemonFacts {
+  readonly rejected: readonly { readonly endpoint: string; readonly code: string; readonly count: number }[]
+  /** Of the last delivery out of tolerance: how far its clock was ahead of ours; negative: behind. */
+  readonly skews: readonly { readonly endpoint: string; readonly seconds: number }[]
+}

@@ -1,0 +1,124 @@
+import type { SyncStatusJson } from '../handlers/sync-json.js'
+import { counted, durationText, type Finding, fail, ok, warn } from './finding.js'
+
+/** A receiver that is deployed anew is back sooner. */
+const LONG_MS = 3_600_000
+
+/** Whether roles, groups and the outbound webhook follow access; nothing where none is configured. */
+export function checkSync(status: SyncStatusJson, now: number): readonly Finding[] {
+  return [
+    ...(status.targets.length === 0 ? [] : checkMemberships(status)),
+    ...checkStops(status),
+    ...checkProblems(status),
+    ...checkOutages(status, now),
+    ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status, now)]),
+  ]
+}
+
+function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): readonly Finding[] {
+  const total = (of: keyof SyncStatusJson['targets'][number]['memberships']) =>
+    targets.reduce((sum, { memberships }) => sum + memberships[of], 0)
+  const waiting = total('waiting')
+  const detail = [
+    counted(targets.length, 'target'),
+    `${total('settled')} as they should be`,
+    `${total('due') + total('retrying')} under way`,
+    ...(waiting === 0 ? [] : [`${waiting} until the customer joins`]),
+  ].join(', ')
+  const parked = total('parked')
+  return [
+    paused ? warn('sync', `paused, ${detail}`, 'go on: `latchkey sync resume`') : ok('sync', detail),
+    ...(parked === 0
+      ? []
+      : [
+          warn(
+            'sync parked',
+            `${counted(parked, 'membership')} waiting for somebody`,
+            'see why: `latchkey sync status --state parked`',
+          ),
+        ]),
+    ...(unconfirmed === 0
+      ? []
+      : [
+          warn(
+            'sync bound',
+            `${counted(unconfirmed, 'removal')} beyond the bound, which are not made`,
+            'see whether they are right: `latchkey sync plan`',
+          ),
+        ]),
+  ]
+}
+
+function checkStops({ platforms, targets }: SyncStatusJson): readonly Finding[] {
+  const named = [
+    ...platforms.map(({ platform, ...one }) => ({ name: platform, ...one })),
+    ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
+  ]
+  return named.flatMap(({ name, state, reason }) =>
+    state === 'stopped' && reason !== null
+      ? [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then `latchkey sync run`')]
+      : [],
+  )
+}
+
+/** What the daemon has found, where nothing is stopped for it yet. */
+function checkProblems({ checked, platforms, targets }: SyncStatusJson): readonly Finding[] {
+  const stopped = [
+    ...platforms.flatMap(({ platform, state }) => (state === 'stopped' ? [platform as string] : [])),
+    ...targets.flatMap(({ target, state }) => (state === 'stopped' ? [target] : [])),
+  ]
+  return (checked?.problems ?? [])
+    .filter(({ about }) => !stopped.includes(about))
+    .map(({ about, message }) => fail(`sync ${about}`, message, 'then `latchkey sync check`'))
+}
+
+const PLATFORM_NAMES = { discord: 'Discord', telegram: 'Telegram' } as const
+
+/** The webhook's is told beside what waits for it. */
+function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): readonly Finding[] {
+  return unreachable.flatMap(({ platform, since, reason }) => {
+    if (platform === 'webhook') return []
+    const waiting = targets
+      .filter(({ target }) => target.startsWith(`${platform}:`))
+      .reduce((sum, { memberships }) => sum + memberships.due + memberships.retrying, 0)
+    const name = PLATFORM_NAMES[platform]
+    // Without a running daemon nothing tells since when, or whether it still is.
+    const state =
+      since === null
+        ? `${name} was unreachable when last tried`
+        : `${name} has been unreachable for ${durationText(Math.max(0, now - Date.parse(since)))}`
+    const detail = `${state}, ${counted(waiting, 'membership')} waiting: ${reason}`
+    return [
+      warn(
+        `sync ${platform}`,
+        detail,
+        `check the network, and whether ${name} is down; retried automatically`,
+      ),
+    ]
+  })
+}
+
+function checkWebhook(
+  { messages }: NonNullable<SyncStatusJson['webhook']>,
+  { paused, unreachable }: SyncStatusJson,
+  now: number,
+): Finding {
+  const parts = messages.map(({ state, count, oldestAt, lastError }) => {
+    const age = durationText(Math.max(0, now - Date.parse(oldestAt)))
+    return `${count} ${state} for ${age}${lastError === null ? '' : ` (${lastError})`}`
+  })
+  const detail = parts.length === 0 ? 'nothing to send' : parts.join(', ')
+  if (messages.some(({ state }) => state === 'parked')) {
+    return warn(
+      'sync webhook',
+      detail,
+      'mend the receiver, then `latchkey sync run --retry --target webhook`',
+    )
+  }
+  if (paused) return warn('sync webhook', `paused, ${detail}`, 'go on: `latchkey sync resume`')
+  const isFailing = unreachable.some(({ platform }) => platform === 'webhook')
+  const isLate = messages.some(({ oldestAt }) => now - Date.parse(oldestAt) > LONG_MS)
+  return isFailing || isLate
+    ? warn('sync webhook', detail, 'look at the receiver')
+    : ok('sync webhook', detail)
+}

@@ -1,0 +1,135 @@
+import { realpathSync } from 'node:fs'
+import type { Kysely } from 'kysely'
+import type { Config } from '../config/types.js'
+import { erasureListOf, readErasureList } from '../people/erasure-list.js'
+import { loadErasedIds, loadUnfinishedErasures } from '../store/erasures.js'
+import {
+  nextAgingBodyAt,
+  oldestBodyAt,
+  readWaitingBodies,
+  type WaitingBodies,
+} from '../store/expire-bodies.js'
+import { isSamePolicy, loadPolicy } from '../store/policy.js'
+import { loadJob } from '../store/recompute-job.js'
+import type { Database } from '../store/schema.js'
+import { counted, durationText, type Finding, ok, warn } from './finding.js'
+
+/** Whether what stands was folded under the configured policy, and whether a rebuild has been left unfinished. */
+export async function checkPolicy(
+  db: Kysely<Database>,
+  config: Config,
+  isRebuilding: boolean,
+): Promise<readonly Finding[]> {
+  const inForce = await loadPolicy(db)
+  const isInForce = inForce === null || isSamePolicy(inForce, config.policy)
+  return [
+    isInForce
+      ? ok('policy', 'the configured one is in force')
+      : warn(
+          'policy',
+          'the configured one is not in force',
+          'see whom it would concern: `latchkey policy diff`',
+        ),
+    ...(await checkRebuild(db, isRebuilding)),
+  ]
+}
+
+async function checkRebuild(db: Kysely<Database>, isRebuilding: boolean): Promise<readonly Finding[]> {
+  const job = await loadJob(db)
+  if (job === null || job.endpoints !== null) return []
+  const done = `${job.reached} of ${job.newest} events done`
+  if (isRebuilding) return [ok('rebuild', `under way, ${done}`)]
+  return [
+    job.isMoving
+      ? warn(
+          'rebuild',
+          `interrupted while sources moved to the policy in force, ${done}`,
+          'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
+        )
+      : warn('rebuild', `interrupted, ${done}`, 'go on with it: `latchkey rebuild`'),
+  ]
+}
+
+/** The daemon removes what is due every minute. */
+const RETENTION_LATE_MS = 86_400_000
+
+/**
+ * Whether those who are to be erased are, and whether bytes go when they are old enough.
+ * @param isServed whether some process works on the database
+ */
+export async function checkPrivacy(
+  db: Kysely<Database>,
+  { retention, database }: Pick<Config, 'retention' | 'database'>,
+  isServed: boolean,
+  now: number,
+): Promise<readonly Finding[]> {
+  const ages = { oldestAt: await oldestBodyAt(db), nextAt: await nextAgingBodyAt(db) }
+  const waiting = retention === null ? [] : checkWaiting(await readWaitingBodies(db), now)
+  return [await checkErasures(db, database.file, isServed), checkBodies(ages, retention, now), ...waiting]
+}
+
+/** Whether all erasures are finished, and on the list beside the database, which outlasts it. */
+async function checkErasures(
+  db: Kysely<Database>,
+  databaseFile: string,
+  isServed: boolean,
+): Promise<Finding> {
+  const start = isServed ? 'restart the daemon' : 'start the daemon'
+  const list = erasureListOf(realpathSync(databaseFile))
+  const listed = readErasureList(list)
+  const erased = [...(await loadErasedIds(db))].flatMap(([environment, ids]) =>
+    [...ids].map((id) => `${environment} ${id}`),
+  )
+  const onList = new Set(
+    listed?.erasures.map(({ environment, customerId }) => `${environment} ${customerId}`),
+  )
+  if (listed === null && erased.length > 0) {
+    return warn('erasures', `the list of erasures is missing: ${list}`, `${start}, which writes it again`)
+  }
+  if (listed !== null && listed.unreadable > 0) {
+    const detail = `${counted(listed.unreadable, 'line')} of ${list} can’t be read`
+    return warn('erasures', detail, 'put a copy of the list in its place, or remove those lines')
+  }
+  if (erased.length !== onList.size || !erased.every((key) => onList.has(key))) {
+    return warn(
+      'erasures',
+      `${list} and the database have different erasures`,
+      `${start}, which makes both the same`,
+    )
+  }
+  const unfinished = (await loadUnfinishedErasures(db)).length
+  if (unfinished > 0 && !isServed) {
+    const detail = `${counted(unfinished, 'erasure')} not finished`
+    return warn('erasures', detail, 'start the daemon, or run `latchkey erase` again')
+  }
+  return ok(
+    'erasures',
+    erased.length === 0 ? 'none' : `${erased.length}, all on the list beside the database`,
+  )
+}
+
+/** Bodies go in the order of storing: an import may have brought older ones than the one whose turn is next. */
+function checkBodies(
+  { oldestAt, nextAt }: { readonly oldestAt: number | null; readonly nextAt: number | null },
+  retention: Config['retention'],
+  now: number,
+): Finding {
+  if (oldestAt === null) return ok('bodies', 'none')
+  const age = (at: number): string => durationText(Math.max(0, now - at))
+  const oldest = `the oldest came ${age(oldestAt)} ago`
+  if (retention === null) return ok('bodies', `${oldest}; they are kept for ever`)
+  const hasOlder = nextAt !== null && nextAt > oldestAt
+  const detail = hasOlder ? `${oldest}, the next to go ${age(nextAt)} ago` : oldest
+  const isLate = nextAt !== null && now - nextAt > retention.bodiesAfterMs + RETENTION_LATE_MS
+  if (!isLate) return ok('bodies', `${detail}; they go after ${durationText(retention.bodiesAfterMs)}`)
+  const todo = 'let the daemon run, and look into its log'
+  return warn('bodies', `${detail}, and should be gone after ${durationText(retention.bodiesAfterMs)}`, todo)
+}
+
+/** Told only where there are any: retention passes them over until they count. */
+function checkWaiting({ count, oldestAt }: WaitingBodies, now: number): readonly Finding[] {
+  if (oldestAt === null) return []
+  const age = durationText(Math.max(0, now - oldestAt))
+  const detail = `${counted(count, 'event')} older than that held or quarantined, the oldest for ${age}`
+  return [warn('kept bodies', detail, 'see which: latchkey events list --disposition held, or quarantined')]
+}

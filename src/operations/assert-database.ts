@@ -1,0 +1,39 @@
+import { accessSync, constants } from 'node:fs'
+import { LatchkeyError } from '../errors.js'
+import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
+
+/** What is to be done with the database. */
+type Access = 'read' | 'write'
+
+const MODES: Readonly<Record<Access, number>> = {
+  read: constants.R_OK,
+  write: constants.R_OK | constants.W_OK,
+}
+
+/** @throws {LatchkeyError} `store_missing`; `store_unavailable` where the system lets nobody tell, or not this user in */
+export function assertDatabase(file: string, access: Access): void {
+  if (!isDatabaseThere(file, access)) throw missingDatabase(file)
+}
+
+export function missingDatabase(file: string): LatchkeyError {
+  return new LatchkeyError('store_missing', `There is no database at ${file}.`)
+}
+
+/**
+ * Whether there is a database. A folder that may not be entered looks to whoever only asks whether a file is there as
+ * if it were not.
+ * @throws {LatchkeyError} `store_unavailable` where the system lets nobody tell, or not this user in
+ */
+export function isDatabaseThere(file: string, access: Access): boolean {
+  try {
+    accessSync(file, MODES[access])
+    return true
+  } catch (error) {
+    if (!isSystemRefusal(error)) throw error
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false
+    const todo = isOfAnotherUser(error) ? `: ${AS_ITS_USER}` : ''
+    const what = access === 'read' ? 'read' : 'read and written'
+    const message = `the database ${file} can't be ${what}, ${refusalText(error)}${todo}`
+    throw new LatchkeyError('store_unavailable', message, { cause: error })
+  }
+}

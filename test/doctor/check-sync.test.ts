@@ -1,0 +1,149 @@
+import type { Insertable, Kysely } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { readSyncState } from '../../src/daemon/resting-sync.js'
+import { checkSync } from '../../src/doctor/sync.js'
+import { syncStateJson } from '../../src/handlers/sync-json.js'
+import { queueMessages, settleMessages } from '../../src/store/messages.js'
+import type { Database } from '../../src/store/schema.js'
+import type { MembershipsTable } from '../../src/store/sync-schema.js'
+import { setSyncPaused } from '../../src/store/sync-state.js'
+import { load } from '../config/config-file.js'
+import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
+
+const NOW = Date.parse('2026-03-20T12:00:00Z')
+const HOUR = 3_600_000
+const TARGET = 'discord:1:2'
+
+const MEMBER: Omit<Insertable<MembershipsTable>, 'account_id'> = {
+  environment: 'live',
+  target: TARGET,
+  customer_id: 'cus_1',
+  desired: 1,
+  desired_since: NOW - HOUR,
+  applied: 'member',
+  applied_at: NOW - HOUR,
+  given: 1,
+  state: 'settled',
+  next_attempt_at: null,
+}
+
+/** A stopped store, whose product is followed by a role and told to a receiver. */
+async function patient(sync: object = {}) {
+  const file = temporaryFile()
+  const db = await temporaryStore(file)
+  const { config } = load({
+    database: { url: `sqlite:${file}` },
+    products: { pro_1: { targets: [{ adapter: 'discord', guildId: '1', roleId: '2' }] } },
+    sync: { discord: { botToken: 'd' }, removals: { atMost: 0, percent: 0 }, ...sync },
+  })
+  const add = (...rows: readonly Partial<typeof MEMBER>[]) =>
+    db
+      .insertInto('memberships')
+      .values(rows.map((row, n) => ({ ...MEMBER, account_id: String(n), ...row })))
+      .execute()
+  return { db, add, check: async () => checkSync(syncStateJson(await readSyncState(db, config, NOW)), NOW) }
+}
+
+const WEBHOOK = {
+  webhook: { url: 'https://app.example/hooks?key=hidden', secret: `whsec_${'A'.repeat(32)}` },
+}
+
+/** Queues a change of access, as it happened so long ago; with what was answered since, if anything. */
+async function queue(db: Kysely<Database>, age: number, error?: string, parked = false): Promise<void> {
+  const snapshot = JSON.stringify({ active: true, status: 'active', since: null, until: null })
+  await db.transaction().execute(async (trx) => {
+    const all = { environments: ['live' as const], limit: 10 }
+    await queueMessages(trx, all, NOW - age)
+    const { cursor } = await trx
+      .insertInto('changes')
+      .values({
+        at: NOW - age,
+        environment: 'live',
+        customer_id: `cus_${age}`,
+        product_id: 'pro_1',
+        before: snapshot,
+        after: snapshot,
+        cause_kind: 'clock',
+        cause_event_id: null,
+      })
+      .returning('cursor')
+      .executeTakeFirstOrThrow()
+    await queueMessages(trx, all, NOW - age)
+    if (error === undefined) return
+    const result = parked
+      ? ({ kind: 'parked', reason: 'gone', error } as const)
+      : ({ kind: 'retry', error, firstAttemptAt: NOW - age, nextAttemptAt: NOW + HOUR } as const)
+    await settleMessages(trx, [{ cursor, environment: 'live', customerId: `cus_${age}`, result }])
+  })
+}
+
+describe('the doctor, of what follows access,', () => {
+  it('finds that memberships are as they should be', async () => {
+    const { add, check } = await patient()
+    await add({}, {}, { state: 'due', applied: 'absent', next_attempt_at: NOW })
+    expect(await check()).toEqual([
+      { level: 'ok', what: 'sync', detail: '1 target, 2 as they should be, 1 under way', todo: null },
+    ])
+  })
+
+  it('finds nothing amiss in customers who have still to join', async () => {
+    const { add, check } = await patient()
+    await add({ state: 'waiting', applied: 'absent', error_code: 'member_not_in_guild' })
+    expect(await check()).toEqual([
+      {
+        level: 'ok',
+        what: 'sync',
+        detail: '1 target, 0 as they should be, 0 under way, 1 until the customer joins',
+        todo: null,
+      },
+    ])
+  })
+
+  it('finds that somebody has to take out by hand whom no call can', async () => {
+    const { add, check } = await patient()
+    await add({ state: 'parked', desired: 0, error_code: 'member_is_admin', may_heal: 1 })
+    expect(await check()).toMatchObject([
+      { level: 'ok' },
+      { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },
+    ])
+  })
+
+  it('finds that it is paused, what is parked, and what waits beyond the bound', async () => {
+    const { db, add, check } = await patient()
+    await db.transaction().execute((trx) => setSyncPaused(trx, true, NOW))
+    await add(
+      { state: 'parked', applied: 'absent', error_code: 'member_missing' },
+      { state: 'due', desired: 0, next_attempt_at: NOW },
+    )
+    expect(await check()).toMatchObject([
+      { level: 'warn', what: 'sync', detail: 'paused, 1 target, 0 as they should be, 0 under way' },
+      { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },
+      { level: 'warn', what: 'sync bound', detail: '1 removal beyond the bound, which are not made' },
+    ])
+  })
+
+  it('finds how the outbound webhook stands', async () => {
+    const { db, check } = await patient(WEBHOOK)
+    const webhook = async () => (await check()).filter(({ what }) => what === 'sync webhook')
+    expect(await webhook()).toMatchObject([{ level: 'ok', detail: 'nothing to send' }])
+    await queue(db, HOUR / 2)
+    expect(await webhook()).toMatchObject([{ level: 'ok', detail: '1 pending for 30m' }])
+    await queue(db, 2 * HOUR, 'answered 500')
+    expect(await webhook()).toMatchObject([
+      { level: 'warn', detail: '2 pending for 2h (answered 500)', todo: 'look at the receiver' },
+    ])
+    await queue(db, 3 * HOUR, 'answered 410', true)
+    const [found] = await webhook()
+    expect(found).toMatchObject({
+      level: 'warn',
+      todo: 'mend the receiver, then `latchkey sync run --retry --target webhook`',
+    })
+    expect(found?.detail).toContain('1 parked for 3h (answered 410)')
+    expect(JSON.stringify(await check())).not.toContain('hidden')
+  })
+
+  it('has nothing to say where nothing is configured', async () => {
+    const db = await temporaryStore()
+    expect(checkSync(syncStateJson(await readSyncState(db, load({}).config, NOW)), NOW)).toEqual([])
+  })
+})
