@@ -2,8 +2,7 @@ import { type Command, Option } from 'commander'
 import { issueLine } from '../errors.js'
 import { API_SCOPES } from '../handlers/api-key.js'
 import { commandGroup, jsonLine, withSharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import { loadNamedConfig, type SharedOptions } from './context.js'
+import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
 import type { KeysCreateOptions } from './create-key.js'
 
 /** `latchkey config check`: whether the daemon would start with this config. */

@@ -5,8 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { BroughtUpToDate } from '../store/migrate.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import { jsonLine, withSharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import { loadNamedConfig, type SharedOptions } from './context.js'
+import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
 import { createProgress } from './follow.js'
 
 interface BackupOptions extends SharedOptions {

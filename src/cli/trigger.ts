@@ -9,8 +9,7 @@ import type { Generation, ProvenRail } from '../provider/event.js'
 import { buildSampleEvent, findSampleType, SAMPLE_TYPES, sampleTypes } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
 import { jsonLine, parseId, parseInstant, withSharedOptions } from './command.js'
-import type { CliContext } from './context.js'
-import { loadNamedConfig, type SharedOptions } from './context.js'
+import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
 
 interface TriggerOptions extends SharedOptions, EndpointChoice, IdOptions {
   readonly generation?: Generation
