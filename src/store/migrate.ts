@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
