@@ -113,6 +113,19 @@ describe('restoring', () => {
     expect(readdirSync(dirname(file)).filter((name) => name.includes('.part'))).toEqual([])
   })
 
+  it('takes no backup that somebody gave a trigger or a view', async () => {
+    const file = await killedStore(7)
+    for (const change of [
+      'create trigger swallow after insert on events begin delete from events; end',
+      'create view everything as select * from events',
+    ]) {
+      const backup = await backupOf(3)
+      new Sqlite(backup).exec(change).close()
+      await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'not_a_backup' })
+    }
+    expect(rowsIn(file)).toBe(7)
+  })
+
   it('can be undone with what it kept', async () => {
     const file = await killedStore(7)
     const { keptAs } = await restore(file, await backupOf(3), AT)

@@ -310,7 +310,7 @@ describe('an erasure', () => {
     expect(json).toMatchObject({ bodyRemoved: null, otherBodies: [{ removed: { why: 'erased' } }] })
   })
 
-  it('takes in events that name nobody in what they bought, and those that name them in what another bought', async () => {
+  it('takes in events that name nobody in what they bought, later ones too, and those that name them in what another bought', async () => {
     const daemon = await runErasingDaemon()
     await sendAll(
       daemon,
@@ -325,7 +325,16 @@ describe('an erasure', () => {
       event('evt_bob', 'payment.succeeded', { customer: BOB, payment: 'pay_bob', at: 4 }),
     )
     await erase(daemon, 'cus_ada')
-    for (const id of ['evt_nameless', 'evt_given']) {
+    await sendAll(
+      daemon,
+      JSON.stringify({
+        id: 'evt_nameless_later',
+        type: 'payment.refunded',
+        created_at: time(5),
+        data: { id: 'pay_ada', customer_email: ADA.email, metadata: { seat: ADA.metadata } },
+      }),
+    )
+    for (const id of ['evt_nameless', 'evt_given', 'evt_nameless_later']) {
       expect(await storedUnder(daemon, id)).toMatchObject([{ body: null, body_removed: 'erased' }])
     }
     expect(await storedUnder(daemon, 'evt_bob')).toMatchObject([{ body_removed: null }])

@@ -255,6 +255,17 @@ describe('what comes back after an erasure', () => {
     await expectErased(folder, ADA)
   })
 
+  it('is known to the database that a backup replaces where the list is lost', async () => {
+    const { folder, daemon } = await served()
+    expect(await run(folder, 'backup', 'before.db')).toMatchObject({ code: 0 })
+    await answerOf(folder, 'erase', ADA.customerId, '--yes')
+    daemon.signal('SIGTERM')
+    await daemon.exit
+    rmSync(`${databaseIn(folder)}.erasures`)
+    expect(await answerOf(folder, 'restore', 'before.db')).toMatchObject({ erasedAgain: 1 })
+    await expectErased(folder, ADA)
+  })
+
   it('where somebody put an older database in the place by hand is erased at the next start', async () => {
     const { folder, daemon } = await served()
     expect(await run(folder, 'backup', 'before.db')).toMatchObject({ code: 0 })
