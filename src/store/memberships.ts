@@ -1,24 +1,18 @@
-import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkStatement } from './bulk.js'
 import {
   type Failure,
-  type Happening,
   type Membership,
   type MembershipKey,
   type MembershipReason,
   membershipKey,
-  type NewDesire,
-  neverDesired,
-  next,
   SHOWN_AS,
   type ShownState,
   type StoredState,
 } from './membership.js'
 import type { Database } from './schema.js'
-import { setSetting } from './settings.js'
 import type { MembershipsTable } from './sync-schema.js'
-import { CURSOR_SETTING, type ReadSyncMark, unmarkForSync } from './sync-state.js'
 
 /** A target as its memberships name it. */
 export interface TargetRef {
@@ -26,15 +20,13 @@ export interface TargetRef {
   readonly target: string
 }
 
-const isOf = ({ environment, target }: TargetRef) => sql`environment = ${environment} and target = ${target}`
+export const isOf = ({ environment, target }: TargetRef) =>
+  sql`environment = ${environment} and target = ${target}`
 
 /** A call is to be made, now or after a failure. */
 const IS_OPEN = sql`state in ('due', 'retrying')`
 /** A removal that is to be made, and that nobody has agreed to. */
 const IS_OPEN_REMOVAL = sql`state in ('due', 'retrying') and desired = 0 and confirmed = 0`
-
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
-const MAX_PER_TRANSACTION = 500
 
 /** Every target that has memberships, configured or not. */
 export async function loadTargetRefs(db: Kysely<Database>): Promise<readonly TargetRef[]> {
@@ -96,7 +88,10 @@ export async function loadDueMemberships(
   now: number,
   limit: number,
 ): Promise<readonly Membership[]> {
-  return select(db, sql`${isOf(target)} and ${IS_DUE[kind]} and next_attempt_at <= ${now} limit ${limit}`)
+  return membershipsWhere(
+    db,
+    sql`${isOf(target)} and ${IS_DUE[kind]} and next_attempt_at <= ${now} limit ${limit}`,
+  )
 }
 
 /** When the next membership of a target comes due, in epoch milliseconds; null: none does. */
@@ -138,7 +133,7 @@ export async function findOpenFailure(
   platform: string,
   codes: readonly string[],
 ): Promise<Failure | null> {
-  const [found] = await select(
+  const [found] = await membershipsWhere(
     db,
     sql`next_attempt_at is not null and error_code in (${sql.join(codes)}) and ${PLATFORM} = ${platform}
       order by next_attempt_at desc limit 1`,
@@ -186,7 +181,7 @@ export async function loadSwept(
   after: string,
   limit: number,
 ): Promise<readonly MembershipKey[]> {
-  return select(
+  return membershipsWhere(
     db,
     sql`${isOf(target)} and account_id > ${after} and ${IS_SWEPT[which]} order by account_id limit ${limit}`,
   )
@@ -199,7 +194,7 @@ export async function loadPlanned(
   after: string,
   limit: number,
 ): Promise<readonly Membership[]> {
-  return select(
+  return membershipsWhere(
     db,
     sql`${isOf(target)} and account_id > ${after} and ${IS_OPEN} order by account_id limit ${limit}`,
   )
@@ -231,7 +226,7 @@ export async function loadMembershipPage(
     keys.length === 0
       ? sql`1 = 0`
       : sql`(${IS_OPEN_REMOVAL} and (environment, target) in (values ${sql.join(keys)}))`
-  return select(
+  return membershipsWhere(
     db,
     sql`${allOf([
       environments && sql`environment in (${sql.join(environments)})`,
@@ -264,125 +259,11 @@ export async function countStates(
   return counts
 }
 
-export interface Desired {
-  /** Each membership at most once. */
-  readonly desires: readonly NewDesire[]
-  /** Up to here the change log is in them, as `formatCursor` writes it. */
-  readonly cursor: string
-  readonly marks: readonly ReadSyncMark[]
-}
-
-/** Writes down what is desired, and that what said so has been taken in. */
-export async function saveDesires(
-  trx: Transaction<Database>,
-  { desires, cursor, marks }: Desired,
-  now: number,
-): Promise<void> {
-  const stored = await loadMemberships(trx, desires)
-  const after = desires.map((desire) => {
-    const before = stored.get(membershipKey(desire)) ?? neverDesired(desire, now)
-    return next(before, { kind: 'desired', ...desire }, now)
-  })
-  await keep(trx, after)
-  await unmarkForSync(trx, marks)
-  await setSetting(trx, CURSOR_SETTING, cursor)
-}
-
-export interface MembershipStep {
-  readonly key: MembershipKey
-  readonly happening: Happening
-}
-
-/**
- * Writes down what happened to memberships, to each one thing.
- * @returns in their order, whether it changed anything: a call must not begin that has nothing to do any more
- */
-export async function stepMemberships(
-  trx: Transaction<Database>,
-  steps: readonly MembershipStep[],
-  now: number,
-): Promise<readonly boolean[]> {
-  const stored = await loadMemberships(
-    trx,
-    steps.map(({ key }) => key),
-  )
-  const after = steps.map(({ key, happening }) => {
-    const membership = stored.get(membershipKey(key))
-    return membership === undefined ? null : next(membership, happening, now)
-  })
-  await keep(trx, after)
-  return after.map((one) => one !== null)
-}
-
-/** Which of those that are parked or have failed. */
-export interface RetryFilter {
-  readonly state?: 'waiting' | 'parked' | 'retrying'
-  /** The code of what it is parked for, or failed with last. */
-  readonly code?: string
-  readonly environment?: Environment
-  readonly target?: string
-  readonly customerId?: string
-  readonly mayHeal?: boolean
-}
-
-const IS_RETRIED = {
-  retrying: sql`state in ('retrying', 'recheck')`,
-  waiting: sql`state = 'waiting'`,
-  parked: sql`state = 'parked'`,
-} as const
-
-/**
- * Makes the next of them due now, in the order of their keys.
- * @returns the last of them, after which it goes on; null: those were all
- */
-export async function retryMemberships(
-  trx: Transaction<Database>,
-  { filter, after }: { readonly filter: RetryFilter; readonly after: MembershipKey | null },
-  now: number,
-): Promise<MembershipKey | null> {
-  const { state, code, environment, target, customerId, mayHeal } = filter
-  const found = await select(
-    trx,
-    sql`${allOf([
-      sql`error_code is not null`,
-      state && IS_RETRIED[state],
-      code && sql`error_code = ${code}`,
-      environment && sql`environment = ${environment}`,
-      target && sql`target = ${target}`,
-      customerId && sql`customer_id = ${customerId}`,
-      mayHeal && sql`may_heal = 1`,
-      after && isAfter(after),
-    ])} order by environment, target, account_id limit ${MAX_PER_TRANSACTION}`,
-  )
-  await keep(
-    trx,
-    found.map((one) => next(one, { kind: 'retry' }, now)),
-  )
-  const last = found.at(-1)
-  if (last === undefined || found.length < MAX_PER_TRANSACTION) return null
-  return { environment: last.environment, target: last.target, accountId: last.accountId }
-}
-
-/**
- * Forgets memberships of a target that are over since `before`, and those who are gone since `goneBefore` (epoch
- * milliseconds).
- * @returns whether there may be more
- */
-export async function forgetMemberships(
-  trx: Transaction<Database>,
-  { before, goneBefore, ...target }: TargetRef & Readonly<Record<'before' | 'goneBefore', number>>,
-): Promise<boolean> {
-  const over = await select(
-    trx,
-    sql`${isOf(target)} and state in ('settled', 'gone') and desired = 0 and coalesce(applied_at, 0) < ${before}
-      and desired_since < case state when 'gone' then ${goneBefore} else ${before} end limit ${MAX_PER_TRANSACTION}`,
-  )
-  await remove(trx, over.map(keyRow))
-  return over.length === MAX_PER_TRANSACTION
-}
-
 /** @param where may end with an order and a limit */
-async function select(db: Kysely<Database>, where: RawBuilder<unknown>): Promise<readonly Membership[]> {
+export async function membershipsWhere(
+  db: Kysely<Database>,
+  where: RawBuilder<unknown>,
+): Promise<readonly Membership[]> {
   const { rows } = await sql<Selectable<MembershipsTable>>`select * from memberships where ${where}`.execute(
     db,
   )
@@ -394,64 +275,19 @@ async function count(db: Kysely<Database>, where: RawBuilder<unknown>): Promise<
   return Number(rows[0]?.n)
 }
 
-function allOf(conditions: readonly (RawBuilder<unknown> | '' | false | null | undefined)[]) {
+export function allOf(conditions: readonly (RawBuilder<unknown> | '' | false | null | undefined)[]) {
   return sql.join(
     [sql`1 = 1`, ...conditions.filter((one) => typeof one === 'object' && one !== null)],
     sql` and `,
   )
 }
 
-function isAfter({ environment, target, accountId }: MembershipKey): RawBuilder<unknown> {
+export function isAfter({ environment, target, accountId }: MembershipKey): RawBuilder<unknown> {
   return sql`(environment, target, account_id) > (${environment}, ${target}, ${accountId})`
 }
 
-function keyRow({ environment, target, accountId }: MembershipKey) {
+export function keyRow({ environment, target, accountId }: MembershipKey) {
   return [environment, target, accountId] as const
-}
-
-const upsert = bulkUpsert(
-  'memberships',
-  ['environment', 'target', 'account_id'],
-  [
-    'customer_id',
-    'state',
-    'desired',
-    'desired_since',
-    'reason',
-    'applied',
-    'applied_at',
-    'given',
-    'confirmed',
-    'attempts',
-    'next_attempt_at',
-    'may_heal',
-    'error_code',
-    'error',
-  ],
-)
-
-const remove = bulkStatement(
-  (keys) => sql`delete from memberships where (environment, target, account_id) in (${keys})`,
-)
-
-const selectErased = bulkStatement(
-  (keys) => sql<{ environment: Environment; customer_id: string }>`
-    select environment, customer_id from erasures where (environment, customer_id) in (${keys})`,
-)
-
-/** Saves memberships, each at most once; of somebody who was erased nothing stays once there is nothing left to do. */
-async function keep(trx: Transaction<Database>, changed: readonly (Membership | null)[]): Promise<void> {
-  const memberships = changed.filter((one) => one !== null)
-  const isOver = ({ desired, state }: Membership) => !desired && (state === 'settled' || state === 'gone')
-  const rows = await selectErased(
-    trx,
-    memberships.filter(isOver).map(({ environment, customerId }) => [environment, customerId]),
-  )
-  const erased = new Set(rows.map((row) => JSON.stringify([row.environment, row.customer_id])))
-  const isForgotten = (one: Membership) =>
-    isOver(one) && erased.has(JSON.stringify([one.environment, one.customerId]))
-  await upsert(trx, memberships.filter((one) => !isForgotten(one)).map(toRow))
-  await remove(trx, memberships.filter(isForgotten).map(keyRow))
 }
 
 function membershipOf(row: Selectable<MembershipsTable>): Membership {
@@ -472,27 +308,5 @@ function membershipOf(row: Selectable<MembershipsTable>): Membership {
     nextAttemptAt: row.next_attempt_at,
     mayHeal: row.may_heal === 1,
     error: row.error_code === null ? null : { code: row.error_code, message: row.error ?? '' },
-  }
-}
-
-function toRow(membership: Membership): Selectable<MembershipsTable> {
-  return {
-    environment: membership.environment,
-    target: membership.target,
-    account_id: membership.accountId,
-    customer_id: membership.customerId,
-    state: membership.state,
-    desired: membership.desired ? 1 : 0,
-    desired_since: membership.desiredSince,
-    reason: membership.reason && JSON.stringify(membership.reason),
-    applied: membership.applied,
-    applied_at: membership.appliedAt,
-    given: membership.given ? 1 : 0,
-    confirmed: membership.confirmed ? 1 : 0,
-    attempts: membership.attempts,
-    next_attempt_at: membership.nextAttemptAt,
-    may_heal: membership.mayHeal ? 1 : 0,
-    error_code: membership.error?.code ?? null,
-    error: membership.error?.message ?? null,
   }
 }

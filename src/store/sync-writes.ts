@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely'
 import { keepJoinLink, takeJoinLink } from './join-links.js'
-import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
+import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './membership-changes.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Database } from './schema.js'
 import {

@@ -1,6 +1,7 @@
 import type { Environment } from '../provider/event.js'
 import type { Failure, Membership, MembershipKey, ShownState } from '../store/membership.js'
-import type { MembershipPageQuery, RetryFilter } from '../store/memberships.js'
+import type { RetryFilter } from '../store/membership-changes.js'
+import type { MembershipPageQuery } from '../store/memberships.js'
 import type { CheckFinding, Platform } from './platform.js'
 import type { AdapterName, SyncedProduct, Target } from './target.js'
 
