@@ -41,7 +41,6 @@ const MAY_IMPORT: Readonly<
     code: ['errors', 'system-refusal', 'config', 'store', 'operations', 'people', 'recompute'],
     typesOf: ['handlers', 'provider'],
   },
-  jobs: { code: ['errors', 'ingest', 'operations', 'sync'] },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
@@ -54,7 +53,6 @@ const MAY_IMPORT: Readonly<
       'history',
       'recompute',
       'people',
-      'jobs',
       'operations',
       'sync',
       'store',
@@ -230,9 +228,7 @@ describe('the architecture', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(loaded.length).toBeGreaterThan(30)
     expect(
-      loaded.filter((file) =>
-        /^src\/(store|ingest|history|people|recompute|operations|jobs|daemon)\b/.test(file),
-      ),
+      loaded.filter((file) => /^src\/(store|ingest|history|people|recompute|operations|daemon)\b/.test(file)),
     ).toEqual([])
     expect(packagesOf(loaded)).toEqual(['commander'])
   })

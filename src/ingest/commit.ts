@@ -90,8 +90,8 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     )
     const folded = await foldBatch(trx, environment, numbered, inForce)
     const now = clock()
-    const kept =
-      known.size === 0 ? fresh : fresh.map((one) => redactOwned(one, ownerOf(one, folded), known, now))
+    const ownerOf = ownersIn(folded)
+    const kept = redactOwned(fresh, ownerOf, known, now)
     const events = eventsOf(kept)
     const rows = kept.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
@@ -100,7 +100,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
 
-    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, folded))
+    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, ownerOf, folded.changes))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     const deliveries = [
@@ -111,26 +111,23 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
   }
 }
 
-/** Whose source a delivery belongs to; null where that is not known, or it names a customer itself. */
-function ownerOf({ normalized }: PreparedDelivery, { sources, changes }: FoldedBatch): string | null {
-  if (!normalized.ok || normalized.event.customerId !== null) return null
-  const key = sources.get(normalized.event.id) ?? null
-  const change = key && changes.find((one) => one.key.kind === key.kind && one.key.id === key.id)
-  return change?.after?.customerId ?? null
+/** By event id, whose source it belongs to; null where that is nobody's, undefined where it belongs to none. */
+function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => string | null | undefined {
+  const owners = new Map(changes.map(({ key, after }) => [sourceKey(key), after?.customerId ?? null]))
+  return (eventId) => {
+    const source = sources.get(eventId) ?? null
+    return source === null ? undefined : owners.get(sourceKey(source))
+  }
 }
 
 /** What the new events tell of customers, and stored ones whose source has come to be another customer's. */
 async function tellingsIn(
   trx: Transaction<Database>,
   events: readonly NormalizedEvent[],
-  { sources, changes }: FoldedBatch,
+  ownerOf: (eventId: string) => string | null | undefined,
+  changes: FoldedBatch['changes'],
 ): Promise<readonly Telling[]> {
-  const owners = new Map(changes.map(({ key, after }) => [sourceKey(key), after?.customerId ?? null]))
-  const tellings = events.map((event): Telling => {
-    const source = sources.get(event.id) ?? null
-    const owner = source === null ? null : owners.get(sourceKey(source))
-    return { event, isOfOwnSource: owner === event.customerId }
-  })
+  const tellings = events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId }))
   const strangers = await loadForms(
     trx,
     changes.flatMap((change) => change.strangers),

@@ -30,16 +30,19 @@ export function redactErased(
   return deliveries.map((one) => withoutErased(one, ids.get(one.environment) ?? NOBODY, now))
 }
 
-/** The same of a delivery that names nobody, once it is known whose source it belongs to. */
+/** The same of new deliveries that name nobody, once it is known to whose sources they belong. */
 export function redactOwned(
-  delivery: PreparedDelivery,
-  owner: string | null,
+  deliveries: readonly PreparedDelivery[],
+  ownerOf: (eventId: string) => string | null | undefined,
   erased: ErasedIds,
   now: number,
-): PreparedDelivery {
-  const ids = erased.get(delivery.environment)
-  if (owner === null || ids?.has(owner) !== true) return delivery
-  return withoutErased(delivery, ids, now, owner)
+): readonly PreparedDelivery[] {
+  if (erased.size === 0) return deliveries
+  return deliveries.map((one) => {
+    if (!one.normalized.ok || one.normalized.event.customerId !== null) return one
+    const owner = ownerOf(one.normalized.event.id) ?? null
+    return owner === null ? one : withoutErased(one, erased.get(one.environment) ?? NOBODY, now, owner)
+  })
 }
 
 const NOBODY: ReadonlySet<string> = new Set()

@@ -103,7 +103,7 @@ export async function saveCustomerFacts(
     const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
     let { facts, deletedAt } = known
     for (const { event, isOfOwnSource } of own) {
-      if (isOfOwnSource && isKnown(event, known.facts) && isKnown(event, facts)) continue
+      if (isOfOwnSource && isKnown(event, facts)) continue
       facts = addFacts(facts, event, !isOfOwnSource)
       if (event.type === 'customer.deleted')
         deletedAt = Math.max(deletedAt ?? event.createdAt, event.createdAt)

@@ -1,5 +1,4 @@
-import type { Kysely } from 'kysely'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Database } from '../schema.js'
 
 /** Whom Latchkey let in where, where groups have gone, and bans that it still has to lift. */
