@@ -1,4 +1,4 @@
-import { anyStoredCustomer, anyStoredSubscriber, newCustomer } from '../sample/customers.js'
+import { anyStoredCustomer, anyStoredSubscriber, newCustomer, storedCustomer } from '../sample/customers.js'
 import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
 import { deliveryOf, ENDPOINT } from '../sample/signing.js'
 
@@ -6,6 +6,10 @@ import { deliveryOf, ENDPOINT } from '../sample/signing.js'
 export type Workload =
   /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
   | { readonly kind: 'deliveries'; readonly returning: number | null }
+  /** The beginning of so many subscriptions, each once: sent before renewals of the same ones. */
+  | { readonly kind: 'subscriptions'; readonly subscriptions: number }
+  /** Renewals, each of a random one of so many subscriptions. */
+  | { readonly kind: 'renewals'; readonly subscriptions: number }
   /** Who has access to what, asked about a random one of so many customers in a generated store. */
   | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
 
@@ -22,6 +26,10 @@ export function buildRequests(workload: Workload, count: number, now: number): B
   switch (workload.kind) {
     case 'deliveries':
       return buildDeliveries(workload.returning, count, now)
+    case 'subscriptions':
+      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now))
+    case 'renewals':
+      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now))
     case 'questions':
       return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
     default:
@@ -48,6 +56,16 @@ function firstMonths(index: number, now: number): DatedEvent[] {
 function renewal(customers: number, number: number, now: number): DatedEvent[] {
   const name = `${now.toString(36)}-${number}`
   return cycleEvents(anyStoredSubscriber(customers), { name, isFirst: false, paidAt: now })
+}
+
+function subscribed(index: number, subscriptions: number, now: number): Buffer {
+  const customer = storedCustomer(2 * (index % subscriptions) + 1, 2 * subscriptions)
+  const cycle = { name: `first-${index}`, isFirst: true, paidAt: now - MONTH_MS }
+  return delivery(cycleEvents(customer, cycle).at(-1) as DatedEvent, now)
+}
+
+function renewed(number: number, subscriptions: number, now: number): Buffer {
+  return delivery(renewal(2 * subscriptions, number, now).at(-1) as DatedEvent, now)
 }
 
 function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<DatedEvent> {

@@ -100,7 +100,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
 
-    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, ownerOf, folded.changes))
+    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, ownerOf, folded))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     const deliveries = [
@@ -125,9 +125,11 @@ async function tellingsIn(
   trx: Transaction<Database>,
   events: readonly NormalizedEvent[],
   ownerOf: (eventId: string) => string | null | undefined,
-  changes: FoldedBatch['changes'],
+  { changes, repeats }: FoldedBatch,
 ): Promise<readonly Telling[]> {
-  const tellings = events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId }))
+  const tellings = events
+    .filter(({ id }) => !repeats.has(id))
+    .map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId }))
   const strangers = await loadForms(
     trx,
     changes.flatMap((change) => change.strangers),

@@ -6,10 +6,18 @@ import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.j
 import type { Policy } from '../entitlements/policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { tellingKey } from '../store/customer-facts.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import { loadLinks, saveLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
-import { deleteSources, loadSources, readHistory, type StoredSource, saveSources } from '../store/sources.js'
+import {
+  deleteSources,
+  type FoldedSource,
+  loadSources,
+  readHistory,
+  type StoredSource,
+  saveSources,
+} from '../store/sources.js'
 
 /** A source before and after: null where it did not exist, or has no events any more. */
 export interface SourceChange {
@@ -27,6 +35,8 @@ export interface FoldedBatch {
   readonly sources: ReadonlyMap<string, SourceKey | null>
   readonly outcomes: ReadonlyMap<string, Outcome>
   readonly changes: readonly SourceChange[]
+  /** The ids of new events that tell of their customer what their source has told already. */
+  readonly repeats: ReadonlySet<string>
 }
 
 /** An event that is not stored yet, and the number that it will be stored under. */
@@ -53,6 +63,7 @@ interface TouchedSource {
   /** Whether stored events came to it, or left it. */
   isMoved: boolean
   readonly fresh: HistoryEvent[]
+  readonly events: NormalizedEvent[]
   causedBy: string
 }
 
@@ -73,7 +84,11 @@ export async function foldBatch(
   const saved = await loadSources(trx, environment, keysIn(sources, moves))
   const touched = touchSources(fresh, sources, moves, saved)
 
-  const folded = [...touched.values()].map((source) => ({ source, after: foldTouched(source, policy) }))
+  const repeats = new Set<string>()
+  const folded = [...touched.values()].map((source) => {
+    const after = foldTouched(source, policy)
+    return { source, after: after && { ...after, told: toldBy(source, after.state, repeats) } }
+  })
   await saveSources(
     trx,
     environment,
@@ -107,7 +122,7 @@ export async function foldBatch(
       outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy),
     ]),
   )
-  return { sources, outcomes, changes }
+  return { sources, outcomes, changes, repeats }
 }
 
 /** Learns which subscription each payment belongs to: of events that disagree, the newest says. */
@@ -176,6 +191,7 @@ function touchSources(
       stored: stored === undefined ? [] : readHistory(stored),
       isMoved: false,
       fresh: [],
+      events: [],
       causedBy,
     }
     touched.set(name, source)
@@ -195,7 +211,10 @@ function touchSources(
   for (const { seq, event } of fresh) {
     const key = sources.get(event.id) ?? null
     const read = key === null ? null : historyEvent(seq, event)
-    if (key !== null && read !== null) touch(key, event.id).fresh.push(read)
+    if (key === null || read === null) continue
+    const source = touch(key, event.id)
+    source.fresh.push(read)
+    source.events.push(event)
   }
   for (const [name, source] of touched) {
     if (!source.isMoved && source.fresh.length === 0) touched.delete(name)
@@ -212,13 +231,31 @@ function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
 function foldTouched(
   { key, saved, stored, isMoved, fresh }: TouchedSource,
   policy: Policy,
-): Omit<StoredSource, 'seq'> | null {
+): FoldedSource | null {
   const events = [...stored, ...fresh]
   if (events.length === 0) return null
   if (isMoved) events.sort((a, b) => a.seq - b.seq)
   const isLonger = saved !== undefined && !isMoved
   const history = isLonger ? extendHistory(saved.history, stored, fresh) : packHistory(events)
   return { state: foldSource(key, events, policy).state, history }
+}
+
+/** What a source is to remember of what its events tell; adds those to `repeats` that tell nothing else. */
+function toldBy(
+  { saved, events, isMoved }: TouchedSource,
+  { customerId }: SourceState,
+  repeats: Set<string>,
+): string | null {
+  if (isMoved || customerId === null) return null
+  const known = saved?.state.customerId === customerId ? saved.told : null
+  let told = known
+  for (const event of events) {
+    if (event.customerId !== customerId) continue
+    told = tellingKey(event)
+    // Not what another new event told: that may turn out to be older than what is known.
+    if (told === known) repeats.add(event.id)
+  }
+  return told
 }
 
 /** The stored events that came to a source. */

@@ -13,6 +13,7 @@ import {
 import { referencesIn, saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './keys.js'
 import type { CustomerReferencesTable, CustomersTable, Database } from './schema.js'
+import { forgetTold } from './sources.js'
 import { markAccountHolders } from './sync-state.js'
 import { loadTellings } from './tellings-of-customer.js'
 
@@ -98,6 +99,7 @@ export async function saveCustomerFacts(
   }
   const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
   const records: CustomerRecord[] = []
+  const toldOlder: string[] = []
   const references: CustomerReferencesTable[] = []
   for (const [customerId, own] of byCustomer) {
     const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
@@ -118,10 +120,12 @@ export async function saveCustomerFacts(
       for (const event of await loadTellings(trx, environment, customerId, since))
         facts = addFacts(facts, event)
     }
+    if (own.some(({ event }) => !isKnown(event, facts))) toldOlder.push(customerId)
     const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
     if (isNews) records.push({ customerId, facts, deletedAt })
   }
   await saveCustomers(trx, environment, stored, records)
+  await forgetTold(trx, environment, toldOlder)
   await saveReferences(trx, references)
 }
 
@@ -172,6 +176,14 @@ export async function saveCustomers(
     trx,
     environment,
     relinked.map(({ customerId }) => customerId),
+  )
+  const knownOf = ({ customerId }: CustomerRecord) =>
+    Object.keys(stored.get(customerId)?.facts ?? {}) as FactName[]
+  const replaced = records.filter((record) => !isAsBefore(knownOf(record), record))
+  await forgetTold(
+    trx,
+    environment,
+    replaced.map(({ customerId }) => customerId),
   )
   const row = (record: CustomerRecord) => toRow(environment, record)
   await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))

@@ -3,6 +3,7 @@ import type { Environment, ManualEvent } from '../provider/event.js'
 import { loadCustomers } from './customers.js'
 import { forgetJoinLinks } from './join-links.js'
 import type { Database, ErasuresTable } from './schema.js'
+import { forgetTold } from './sources.js'
 import { eventInForm } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
 
@@ -118,6 +119,7 @@ export async function forgetPerson(
 ): Promise<void> {
   // What was given to their platform accounts is to be taken back, or stays another customer's.
   await markAccountHolders(trx, environment, [customerId])
+  await forgetTold(trx, environment, [customerId])
   await trx
     .updateTable('customers')
     .set({ facts: '{}', email: null, community_id: null, messenger_id: null })

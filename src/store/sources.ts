@@ -15,12 +15,17 @@ export interface StoredSource {
   readonly state: SourceState
   /** As `packHistory` writes it. */
   readonly history: string
+  /** What is known of its customer already, as `tellingKey`; null: that is not known. */
+  readonly told: string | null
 }
+
+/** A source as it is folded from its events. */
+export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history'>>`
-    select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`,
+  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history' | 'told'>>`
+    select seq, kind, source_id, customer_id, newest_at, state, history, told from sources where ${isTold}`,
 )
 
 /**
@@ -36,7 +41,12 @@ export async function loadSources(
     db,
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
-  const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
+  const sources = rows.map((row) => ({
+    seq: row.seq,
+    state: stateOf(row),
+    history: row.history,
+    told: row.told,
+  }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
@@ -74,18 +84,20 @@ const insert = bulkInsert('sources', [
   'customer_id',
   'state',
   'history',
+  'told',
   'newest_at',
 ])
 
 /** Setting the customer again, even to the same, would write the index by customer as well: a page for each. */
 const updateOfSameCustomer = rowStatement(
-  ([state, history, newestAt, seq]) =>
-    sql`update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
+  ([state, history, told, newestAt, seq]) => sql`
+    update sources set state = ${state}, history = ${history}, told = ${told}, newest_at = ${newestAt}
+    where seq = ${seq}`,
 )
 const update = rowStatement(
   ([customerId, state, history, newestAt, seq]) => sql`
-    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
-    where seq = ${seq}`,
+    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, told = null,
+      newest_at = ${newestAt} where seq = ${seq}`,
 )
 
 /** A source as it is to be, and as it is saved; undefined: it is new. */
@@ -103,50 +115,67 @@ export async function saveSources(
   const same: Row[] = []
   const handedOver: Row[] = []
   for (const source of sources) {
-    const { state, history, saved } = source
+    const { state, history, told, saved } = source
     if (saved === undefined) created.push(source)
     else if (saved.state.customerId === state.customerId) {
-      same.push([packState(state), history, state.newestAt, saved.seq])
+      same.push([packState(state), history, told, state.newestAt, saved.seq])
     } else handedOver.push([state.customerId, packState(state), history, state.newestAt, saved.seq])
   }
   await updateOfSameCustomer(trx, same)
   await update(trx, handedOver)
   await insert(
     trx,
-    created.map((source) => toRow(environment, source)),
+    created.map((source) => toRow(environment, source, source.told)),
   )
 }
 
 const upsert = bulkUpsert(
   'sources',
   ['environment', 'kind', 'source_id'],
-  ['customer_id', 'state', 'history', 'newest_at'],
+  ['customer_id', 'state', 'history', 'told', 'newest_at'],
 )
 
 /** Saves sources in the place of whatever is saved of them, each at most once. */
 export function replaceSources(
   trx: Transaction<Database>,
   environment: Environment,
-  sources: readonly Omit<StoredSource, 'seq'>[],
+  sources: readonly FoldedSource[],
 ): Promise<void> {
   return upsert(
     trx,
-    sources.map((source) => toRow(environment, source)),
+    sources.map((source) => toRow(environment, source, null)),
   )
 }
 
-function toRow(environment: Environment, source: Omit<StoredSource, 'seq'>) {
-  return { environment, kind: source.state.kind, source_id: source.state.id, ...sourceColumns(source) }
+function toRow(environment: Environment, source: FoldedSource, told: string | null) {
+  return { environment, kind: source.state.kind, source_id: source.state.id, told, ...sourceColumns(source) }
 }
 
-/** What is stored of a source, beside its key. */
-export function sourceColumns({ state, history }: Omit<StoredSource, 'seq'>) {
+/** What a source's events come to, as it is stored beside its key. */
+export function sourceColumns({ state, history }: FoldedSource) {
   return {
     customer_id: state.customerId,
     state: packState(state),
     history,
     newest_at: state.newestAt,
   }
+}
+
+const clearTold = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTheirs) => sql`update sources set told = null where ${isTheirs} and told is not null`,
+)
+
+/** To be called where facts of these customers change: what their sources told before is no longer what is known. */
+export async function forgetTold(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<void> {
+  await clearTold(
+    trx,
+    customerIds.map((id) => [environment, id]),
+  )
 }
 
 const remove = bulkLookup(
