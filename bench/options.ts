@@ -6,17 +6,22 @@ export const ROUND_DEFAULTS = { rounds: 3, requests: 20_000, 'warm-up': 3_000, c
 export interface Options<Name extends string> {
   /** A folder on a disk; left out, the system's for temporary files. */
   readonly folder: string | undefined
+  /** The folder of another build of the program, to compare with. */
+  readonly against: string | undefined
   readonly numbers: Readonly<Record<Name, number>>
 }
 
-/** Reads `--folder`, and whole numbers over zero by their names. Throws at anything else. */
+/** Reads `--folder` and `--against`, and whole numbers over zero by their names. Throws at anything else. */
 export function readOptions<Name extends string>(defaults: Readonly<Record<Name, number>>): Options<Name> {
   const names = Object.keys(defaults) as Name[]
-  const flags = Object.fromEntries(['folder', ...names].map((name) => [name, { type: 'string' as const }]))
+  const flags = Object.fromEntries(
+    ['folder', 'against', ...names].map((name) => [name, { type: 'string' as const }]),
+  )
   const { values } = parseArgs({ options: flags })
   const numbers = names.map((name) => [name, wholeNumber(name, values[name], defaults[name])])
   return {
     folder: values.folder === undefined ? undefined : String(values.folder),
+    against: values.against === undefined ? undefined : String(values.against),
     numbers: Object.fromEntries(numbers) as Record<Name, number>,
   }
 }

@@ -6,7 +6,7 @@ import { deliveryOf, ENDPOINT } from '../sample/signing.js'
 export type Workload =
   /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
   | { readonly kind: 'deliveries'; readonly returning: number | null }
-  /** The beginning of so many subscriptions, each once: sent before renewals of the same ones. */
+  /** The first event of each of so many subscriptions, then the second of each, and so on. */
   | { readonly kind: 'subscriptions'; readonly subscriptions: number }
   /** Renewals, each of a random one of so many subscriptions. */
   | { readonly kind: 'renewals'; readonly subscriptions: number }
@@ -60,7 +60,8 @@ function renewal(customers: number, number: number, now: number): DatedEvent[] {
 
 function subscribed(index: number, subscriptions: number, now: number): Buffer {
   const customer = storedCustomer(2 * (index % subscriptions) + 1, 2 * subscriptions)
-  const cycle = { name: `first-${index}`, isFirst: true, paidAt: now - MONTH_MS }
+  const paidAt = now - MONTH_MS + Math.floor(index / subscriptions) * MINUTE_MS
+  const cycle = { name: `early-${index}`, isFirst: index < subscriptions, paidAt }
   return delivery(cycleEvents(customer, cycle).at(-1) as DatedEvent, now)
 }
 

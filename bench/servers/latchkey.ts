@@ -13,10 +13,13 @@ export interface RunningDaemon extends RunningServer {
   readonly readyAfterMs: number
 }
 
-/** The built daemon, as a user runs it. Its environment is empty: nothing of the caller's may steer it. */
-export async function startLatchkey(configFile: string): Promise<RunningDaemon> {
+/**
+ * The built daemon, as a user runs it. Its environment is empty: nothing of the caller's may steer it.
+ * @param project where it is built: here, or in the folder of another version
+ */
+export async function startLatchkey(configFile: string, project = PROJECT_FOLDER): Promise<RunningDaemon> {
   const startedAt = performance.now()
-  const program = join(PROJECT_FOLDER, 'bin', 'latchkey.js')
+  const program = join(project, 'bin', 'latchkey.js')
   const child = spawn(process.execPath, [program, 'serve', '--config', configFile], {
     env: {},
     stdio: ['ignore', 'pipe', 'inherit'],
