@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
-import type { Act, ActResult, PerformAct } from '../ingest/manual-acts.js'
+import type { Act, ActResult, PerformAct } from '../people/acts.js'
 import type { Environment } from '../provider/event.js'
 import { isPlainText, isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import { ERASED_AFTER_DELETION } from '../ingest/remarks.js'
-import { undatedAct } from '../ingest/undated-act.js'
 import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
 import { type ErasureRecord, loadDeletedUnerased, loadErasure, type PersonKey } from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
+import { undatedAct } from './acts.js'
 
 export interface EraseRequest extends PersonKey {
   /** Who does it: an API key's name, or the system user. */

@@ -4,12 +4,12 @@ import type { Kysely } from 'kysely'
 import { isLatchkeyError } from '../errors.js'
 import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
-import { undatedAct } from '../ingest/undated-act.js'
 import type { Environment } from '../provider/event.js'
 import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
+import { undatedAct } from './acts.js'
 
 /*
  * The list of erasures, a file beside the database with a line of JSON for each. It stays when a backup takes the

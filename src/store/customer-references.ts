@@ -104,19 +104,6 @@ const remove = bulkLookup(
     delete from customer_references where ${isTold}`,
 )
 
-/** Forgets the references that these events carry, whoever else carries them too. */
-export async function deleteReferences(
-  trx: Transaction<Database>,
-  environment: Environment,
-  tellings: readonly CustomerTelling[],
-): Promise<void> {
-  const references = tellings.flatMap((telling) => referencesOf(environment, telling))
-  await remove(
-    trx,
-    references.map(({ name, value, customer_id: customerId }) => [environment, name, value, customerId]),
-  )
-}
-
 export async function removeReferences(
   trx: Transaction<Database>,
   environment: Environment,
@@ -146,15 +133,6 @@ export function referencesIn(telling: CustomerTelling): readonly Reference[] {
   return toldFacts(telling).flatMap(([name, value]) =>
     isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
   )
-}
-
-function referencesOf(
-  environment: Environment,
-  telling: CustomerTelling,
-): readonly CustomerReferencesTable[] {
-  const { customerId } = telling
-  if (customerId === null) return []
-  return referencesIn(telling).map((reference) => ({ environment, ...reference, customer_id: customerId }))
 }
 
 function isReferenceName(name: FactName): name is ReferenceName {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
 import type { Incoming, ManualAct, Receipt, RecordedDelivery } from '../../src/ingest/delivery.js'
 import { createIngestQueue } from '../../src/ingest/queue.js'
-import { undatedAct } from '../../src/ingest/undated-act.js'
+import { undatedAct } from '../../src/people/acts.js'
 
 const MIB = 1024 * 1024
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { undatedAct } from '../../src/ingest/undated-act.js'
+import { undatedAct } from '../../src/people/acts.js'
 import { readAccess } from '../../src/store/access.js'
 import { readExplanation } from '../../src/store/account.js'
 import { readEvent } from '../../src/store/event-questions.js'

@@ -2,10 +2,9 @@ import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { AccessAnswer } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
-import type { Environment, ManualEvent } from '../provider/event.js'
+import type { ManualAct, Receipt } from '../ingest/delivery.js'
+import type { CustomerDetails, Environment, ManualEvent } from '../provider/event.js'
 import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
-import type { ManualAct, Receipt } from './delivery.js'
-import { undatedAct } from './undated-act.js'
 
 /** What can be done by hand. Block and unblock: `productId` null means every product. */
 export type Act =
@@ -119,4 +118,36 @@ function idOf({ environment, idempotencyKey }: ActRequest): string {
   if (idempotencyKey === null) return `${MANUAL_ID_PREFIX}${randomUUID().replaceAll('-', '')}`
   const hash = createHash('sha256').update(`${environment} ${idempotencyKey}`).digest('hex')
   return `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
+}
+
+type ToldByAct = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &
+  Partial<Pick<ManualEvent, 'productId' | 'until'>> & {
+    readonly identities?: Partial<Pick<CustomerDetails, 'communityId' | 'messengerId'>>
+  }
+
+/** The event of an act by hand, but for its time: what nobody tells is null. */
+export function undatedAct(told: ToldByAct): ManualAct['undated'] {
+  const { id, type, customerId, actor, reason, productId = null, until = null, identities = {} } = told
+  return {
+    id,
+    generation: null,
+    apiVersion: null,
+    subject: 'manual',
+    type,
+    customerId,
+    productId,
+    until,
+    customer: {
+      email: null,
+      name: null,
+      communityId: identities.communityId ?? null,
+      communityUsername: null,
+      messengerId: identities.messengerId ?? null,
+      messengerUsername: null,
+    },
+    externalRef: null,
+    metadata: {},
+    actor,
+    reason,
+  }
 }
