@@ -180,8 +180,11 @@ export function next(membership: Membership, happening: Happening, now: number):
       return desired
         ? restarted({ ...membership, given: true, applied: 'unknown', appliedAt: now }, now)
         : null
-    case 'retry':
-      return restarted(membership, now)
+    case 'retry': {
+      const later = restarted(membership, now)
+      // Nothing is known to be left to do, so what failed was the question whether it is still a member.
+      return later.state === 'settled' && desired ? { ...later, state: 'recheck', nextAttemptAt: now } : later
+    }
     case 'recheck': {
       if (state === 'gone') return { ...membership, state: 'due', nextAttemptAt: now }
       const isUnseen = desired && applied === 'member' && (membership.appliedAt ?? 0) < happening.before

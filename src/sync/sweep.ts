@@ -48,7 +48,8 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
       await forget(target)
       const platform = platformOf(target)
       const scope = { platform: target.adapter, target: target.target }
-      if (platform === null || !mayCall() || gate.passage(scope, clock()) !== 'open') continue
+      // Where nothing else is due, the sweep itself finds out whether a limit is over.
+      if (platform === null || !mayCall() || gate.passage(scope, clock()) === 'closed') continue
       // What waits for something that may come by itself, such as somebody joining.
       await retryAll(writeSync, { environment: target.environment, target: target.target, mayHeal: true })
       try {
@@ -97,6 +98,7 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
     if (platform.listMembers === null) return null
     const listed = new Set<string>()
     for await (const accountId of platform.listMembers(target.of)) listed.add(accountId)
+    gate.answered({ platform: target.adapter, target: target.target }, clock())
     return listed
   }
 

@@ -7,7 +7,10 @@ import { eventually } from '../setup/eventually.js'
 import { warnings } from './observed.js'
 import { ask, type RunningDaemon, send } from './running-daemon.js'
 
-/** Writes to the daemon's database beside it, as another process would. */
+/**
+ * Writes to the daemon's database beside it, as another process would: again from the start while the daemon itself
+ * holds the database.
+ */
 export async function writeBeside<T>(
   daemon: RunningDaemon,
   write: (db: Kysely<Database>) => Promise<T>,
@@ -17,7 +20,14 @@ export async function writeBeside<T>(
   await ask(daemon, '/readyz')
   const db = openDatabase(daemon.databaseFile, { readOnly: false })
   try {
-    return await write(db)
+    for (;;) {
+      try {
+        return await write(db)
+      } catch (error) {
+        if ((error as { readonly code?: unknown }).code !== 'SQLITE_BUSY') throw error
+        await new Promise(setImmediate)
+      }
+    }
   } finally {
     await db.destroy()
   }

@@ -53,8 +53,8 @@ export interface RunningDaemon extends Daemon {
 export interface DaemonOptions {
   readonly config?: Record<string, unknown>
   readonly folder?: string
-  /** What the clock shows at first, in epoch milliseconds. */
-  readonly now?: number
+  /** What the clock shows at first, in epoch milliseconds; `running`: it is the machine's own. */
+  readonly now?: number | 'running'
   /** Takes what is to be done once nobody needs the daemon any more; by default the end of the test is that. */
   readonly atEnd?: (end: () => unknown) => void
 }
@@ -66,7 +66,7 @@ export async function runDaemon({
   folder = temporaryFolder(atEnd),
   now: start = NOW,
 }: DaemonOptions = {}): Promise<RunningDaemon> {
-  let now = start
+  let now = start === 'running' ? null : start
   const lines: string[] = []
   const path = join(folder, 'config.json')
   const load = (from: Record<string, unknown>) =>
@@ -81,7 +81,7 @@ export async function runDaemon({
       },
     }),
   )
-  const daemon = await startDaemon(loaded, { clock: () => now, log })
+  const daemon = await startDaemon(loaded, { clock: () => now ?? Date.now(), log })
   atEnd(() => daemon.stop())
   const databaseFile = loaded.database.file
   return {

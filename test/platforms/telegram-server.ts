@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { BotApiError } from './telegram-errors.js'
 import { createGroup, type LocalGroup } from './telegram-group.js'
@@ -8,16 +8,16 @@ import { createUpdatesQueue, type UpdatesQueue } from './telegram-updates.js'
 
 export const BOT_TOKEN = '7000001:AAE-Local_Secret_Which_Nobody_May_Ever_See'
 
-/** Calls of a client that makes several at once may have been sent when the answer to one of them comes. */
-const CROSSING_MS = 100
-
 export interface ReceivedCall {
   readonly method: string
   readonly payload: Readonly<Record<string, unknown>>
   /** Epoch milliseconds, by this server's clock. */
   readonly at: number
   readonly status: number
-  /** It came before a wait was over that an earlier answer had asked for, and did not cross that answer. */
+  /**
+   * It came before a wait was over that an earlier answer on its connection had asked for. A call on another connection
+   * may have been sent before that answer came.
+   */
   readonly isEarly: boolean
 }
 
@@ -60,8 +60,9 @@ export async function startTelegram(): Promise<LocalTelegram> {
   let faults: Fault[] = []
   let token = BOT_TOKEN
   let waitSeconds: number | null = null
-  let limitedFrom = 0
   let limitedUntil = 0
+  /** Until when the newest answer on a connection asked to wait. */
+  const askedToWait = new WeakMap<Socket, number>()
 
   function nextFault(method: string): Fault | undefined {
     const found = faults.find((fault) => fault.method === undefined || fault.method === method)
@@ -76,10 +77,7 @@ export async function startTelegram(): Promise<LocalTelegram> {
 
   async function resultOf(sentToken: string, method: string, payload: Record<string, unknown>, at: number) {
     if (sentToken !== token) throw new BotApiError(401, 'Unauthorized')
-    if (waitSeconds !== null) {
-      limitedFrom = at + CROSSING_MS
-      limitedUntil = at + waitSeconds * 1_000
-    }
+    if (waitSeconds !== null) limitedUntil = at + waitSeconds * 1_000
     waitSeconds = null
     if (at < limitedUntil) {
       const left = Math.ceil((limitedUntil - at) / 1_000)
@@ -93,7 +91,7 @@ export async function startTelegram(): Promise<LocalTelegram> {
     const body = await bodyOf(req)
     const [, sentToken = '', method = ''] = /^\/bot([^/]+)\/(\w+)$/.exec(req.url ?? '') ?? []
     const payload = body === '' ? {} : (JSON.parse(body) as Record<string, unknown>)
-    const isEarly = limitedFrom <= at && at < limitedUntil
+    const isEarly = at < (askedToWait.get(req.socket) ?? 0)
     const note = (status: number) => calls.push({ method, payload, at, status, isEarly })
     const fault = server.isDown ? ({ answer: 'close' } as const) : nextFault(method)
     if (fault !== undefined && !(fault.answer instanceof BotApiError)) {
@@ -114,6 +112,7 @@ export async function startTelegram(): Promise<LocalTelegram> {
         error instanceof BotApiError ? error : new BotApiError(500, `Internal: ${String(error)}`)
       const { status, message: description, parameters } = failure
       note(status)
+      if (status === 429) askedToWait.set(req.socket, limitedUntil)
       const told = Object.keys(parameters).length === 0 ? {} : { parameters }
       send(res, status, { ok: false, error_code: status, description, ...told })
     }

@@ -160,6 +160,25 @@ describe('a membership', () => {
     expect(await stored()).toMatchObject({ state: 'due', error: null, nextAttemptAt: NOON + 5_000 })
   })
 
+  it('that could not be asked about is asked about again when somebody has it retried', async () => {
+    const { desire, step, stored } = await membership()
+    await desire(true)
+    await step({ kind: 'begin', action: 'give' })
+    await step({ kind: 'gave' })
+    await step({ kind: 'recheck', before: NOON + 1 }, NOON + 1)
+    const failure = { code: 'limited', message: 'Later.' }
+    const failed = { kind: 'failed', desired: true, failure, undo: null, wasBegun: false } as const
+    for (const next of [
+      { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } as const,
+      { kind: 'park', mayHeal: true } as const,
+    ]) {
+      await step({ ...failed, next }, NOON + 1)
+      expect(await stored()).toMatchObject({ error: failure })
+      await step({ kind: 'retry' }, NOON + 2)
+      expect(await stored()).toMatchObject({ state: 'recheck', error: null, nextAttemptAt: NOON + 2 })
+    }
+  })
+
   it.each(['took', 'gone'] as const)(
     'of somebody who was erased goes with a step that says %s',
     async (kind) => {

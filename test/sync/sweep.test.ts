@@ -96,6 +96,37 @@ describe('a sweep', () => {
     expect(community.membersOf(GROUP)).toEqual(['a', 'b'])
   })
 
+  it('finds out by itself that a limit is over, where nothing else is due', async () => {
+    const { sync, community, pass, clock } = await withMembers(await syncing())
+    const limited = new RetryableError('rate_limited', 'Slower.', {
+      scope: 'platform',
+      notBefore: clock() + 500,
+    })
+    community.meet(({ call }) => (call === 'list' ? { error: limited, isMade: false } : null))
+    await sync.run({ sweep: true })
+    community.staffTakes(GOLD, 'a')
+    community.meet(() => null)
+    expect(await sync.run({ sweep: true })).toMatchObject({ given: 0 })
+    pass(HOUR)
+    expect(await sync.run({ sweep: true })).toMatchObject({ given: 1 })
+    expect((await sync.status()).platforms).toEqual([{ platform: 'discord', state: { kind: 'ok' } }])
+  })
+
+  it('gives what was lost again after a retry, though it could not be asked about at first', async () => {
+    const { sync, community, pass, clock } = await withMembers(await syncing())
+    community.staffTakes(GOLD, 'a')
+    const limited = new RetryableError('rate_limited', 'Slower.', {
+      scope: 'platform',
+      notBefore: clock() + 500,
+    })
+    community.meet(({ call }) => (call === 'observe' ? { error: limited, isMade: false } : null))
+    expect(await sync.run({ sweep: true })).toMatchObject({ failed: 1 })
+    community.meet(() => null)
+    pass(HOUR)
+    expect(await sync.run({ retry: {} })).toMatchObject({ given: 1 })
+    expect(community.membersOf(GOLD)).toEqual(['a', 'b'])
+  })
+
   it('is told with its time, and none is made while sync is paused', async () => {
     const { sync, community, clock } = await withMembers(await syncing())
     await sync.sweep()

@@ -135,9 +135,10 @@ export async function createOutbound({
     })
     if (answer === null) return
     const verdict = judgeAnswer(answer, message, clock(), random())
+    // First, so that nothing else is sent while this is being written.
+    closedUntil = Math.max(closedUntil, verdict.closedUntil ?? 0)
     await settle({ cursor, environment, customerId, result: verdict.result })
     logAttempt(to, message, verdict.result)
-    closedUntil = Math.max(closedUntil, verdict.closedUntil ?? 0)
   }
 
   function logAttempt(to: WebhookAddress, message: Message, result: MessageOutcome['result']): void {

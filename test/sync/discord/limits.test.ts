@@ -1,6 +1,6 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { accountId, discordId, GOLD_ROLE_ID } from '../../platforms/discord-ids.js'
-import { failure, GOLD, persist, startSetting } from './setting.js'
+import { failure, GOLD, startClockedSetting, startSetting } from './setting.js'
 
 const ADA = accountId(1)
 const DAY = 86_400_000
@@ -8,7 +8,7 @@ const ELSEWHERE = { ...GOLD, guildId: discordId(20) }
 
 describe('a limit', () => {
   it.each(['user', 'shared'] as const)('of scope %s holds that kind of call in that guild', async (scope) => {
-    const { discord, platform } = await startSetting()
+    const { discord, platform, persist } = await startClockedSetting()
     discord.guild.join(ADA)
     discord.addGuild(ELSEWHERE.guildId).join(ADA)
     discord.limit({ scope, seconds: 0.4, route: 'role' })
@@ -30,7 +30,7 @@ describe('a limit', () => {
   })
 
   it('on all calls holds the whole platform', async () => {
-    const { discord, platform } = await startSetting()
+    const { discord, platform, persist } = await startClockedSetting()
     discord.guild.join(ADA)
     discord.addGuild(ELSEWHERE.guildId).join(ADA)
     discord.limit({ scope: 'global', seconds: 0.25 })
@@ -49,7 +49,7 @@ describe('a limit', () => {
   })
 
   it('holds calls too that were waiting their turn when it was told', async () => {
-    const { discord, platform } = await startSetting()
+    const { discord, platform, persist } = await startClockedSetting()
     const accounts = Array.from({ length: 8 }, (_, n) => accountId(n))
     discord.guild.join(...accounts)
     discord.limit({ scope: 'shared', seconds: 0.3, route: 'role' })
@@ -62,7 +62,9 @@ describe('a limit', () => {
   })
 
   it('that the headers announce is told before it is met', async () => {
-    const { discord, platform } = await startSetting({ buckets: { role: { limit: 2, perMs: 400 } } })
+    const { discord, platform, persist } = await startClockedSetting({
+      buckets: { role: { limit: 2, perMs: 400 } },
+    })
     const accounts = [accountId(1), accountId(2), accountId(3)]
     discord.guild.join(...accounts)
     const [first = '', second = '', third = ''] = accounts
@@ -81,7 +83,9 @@ describe('a limit', () => {
   })
 
   it('is kept by many calls at once, none of them early', async () => {
-    const { discord, platform } = await startSetting({ buckets: { role: { limit: 5, perMs: 200 } } })
+    const { discord, platform, persist } = await startClockedSetting({
+      buckets: { role: { limit: 5, perMs: 200 } },
+    })
     const accounts = Array.from({ length: 20 }, (_, n) => accountId(n))
     discord.guild.join(...accounts)
 
@@ -93,7 +97,9 @@ describe('a limit', () => {
   })
 
   it('that the very first answer announces is told as well', async () => {
-    const { discord, platform } = await startSetting({ buckets: { role: { limit: 1, perMs: 200 } } })
+    const { discord, platform, persist } = await startClockedSetting({
+      buckets: { role: { limit: 1, perMs: 200 } },
+    })
     const accounts = [accountId(1), accountId(2), accountId(3)]
     discord.guild.join(...accounts)
 
@@ -103,7 +109,7 @@ describe('a limit', () => {
   })
 
   it('of fifty calls a second is kept without being told', async () => {
-    const { discord, platform } = await startSetting({ globalPerSecond: 10_000 })
+    const { discord, platform } = await startClockedSetting({ globalPerSecond: 10_000 })
     discord.guild.join(ADA)
 
     const answers = await Promise.allSettled(Array.from({ length: 300 }, () => platform.observe(GOLD, ADA)))
@@ -189,20 +195,10 @@ describe('a clock that is set back', () => {
     'x-ratelimit-bucket': 'b',
   }
 
-  /** The library reads the same clock. */
   async function clocked() {
-    let now = Date.UTC(2026, 0, 5)
-    const wall = vi.spyOn(Date, 'now').mockImplementation(() => now)
-    onTestFinished(() => wall.mockRestore())
-    const setting = await startSetting({ clock: () => now, globalPerSecond: 10_000 })
+    const setting = await startClockedSetting({ globalPerSecond: 10_000 })
     setting.discord.guild.join(ADA)
-    return {
-      ...setting,
-      clock: () => now,
-      pass: (ms: number) => {
-        now += ms
-      },
-    }
+    return setting
   }
 
   it.each([

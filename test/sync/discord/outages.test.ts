@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { accountId, discordId, GOLD_ROLE_ID } from '../../platforms/discord-ids.js'
 import type { DiscordState } from '../../platforms/discord-server.js'
+import { eventually } from '../../setup/eventually.js'
 import { failure, GOLD, startSetting } from './setting.js'
 
 const ADA = accountId(1)
@@ -25,7 +26,11 @@ const OUTAGES: readonly [string, DiscordState, string][] = [
 describe('an outage', () => {
   it.each(OUTAGES)('where %s is no answer about a member, and ends', async (_, state, code) => {
     let now = NOW
-    const { discord, platform } = await startSetting({ timeoutMs: 200, clock: () => now })
+    const isHanging = state === 'hang' || state === 'hang-in-body'
+    const { discord, platform } = await startSetting({
+      ...(isHanging && { timeoutMs: 200 }),
+      clock: () => now,
+    })
     discord.guild.join(ADA)
     await discord.setState(state)
 
@@ -43,7 +48,11 @@ describe('an outage', () => {
 
     await discord.setState('up')
     now = NOW + 1_000
-    await platform.give(GOLD, ADA)
+    await eventually(async () => {
+      // On a busy machine an answer may come too late once more.
+      if (isHanging) now += 60_000
+      await platform.give(GOLD, ADA)
+    })
     expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([ADA])
   })
 

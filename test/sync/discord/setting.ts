@@ -1,6 +1,5 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { inspect } from 'node:util'
-import { expect } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { createDiscordPlatform } from '../../../src/sync/discord/platform.js'
 import { ActionRequiredError, type Platform, RetryableError } from '../../../src/sync/platform.js'
 import type { DiscordTarget } from '../../../src/sync/target.js'
@@ -27,7 +26,7 @@ export interface SettingOptions extends DiscordOptions {
 /** The platform, and a Discord of its own behind it. */
 export async function startSetting({
   clock = Date.now,
-  timeoutMs = 5_000,
+  timeoutMs = 60_000,
   ...options
 }: SettingOptions = {}): Promise<Setting> {
   const discord = await startDiscord(options)
@@ -50,16 +49,35 @@ export async function failure(call: Promise<unknown>): Promise<RetryableError | 
   return error
 }
 
-/** Makes a call as often as it takes, and never before the instant that its failure named. */
-export async function persist(call: () => Promise<unknown>): Promise<void> {
-  for (;;) {
-    try {
-      await call()
-      return
-    } catch (error) {
-      if (!(error instanceof RetryableError) || error.notBefore === null) throw error
-      await wait(Math.max(error.notBefore - Date.now(), 0))
-    }
+export interface ClockedSetting extends Setting {
+  readonly clock: () => number
+  pass(ms: number): void
+  /** Makes a call as often as it takes; each time the clock goes on to the instant that its failure named. */
+  persist(call: () => Promise<unknown>): Promise<void>
+}
+
+/** The same, at a clock that moves when it is told to: the platform's, the server's and the library's. */
+export async function startClockedSetting(options: DiscordOptions = {}): Promise<ClockedSetting> {
+  let now = Date.UTC(2026, 0, 5)
+  const wall = vi.spyOn(Date, 'now').mockImplementation(() => now)
+  onTestFinished(() => wall.mockRestore())
+  return {
+    ...(await startSetting({ ...options, clock: () => now })),
+    clock: () => now,
+    pass: (ms) => {
+      now += ms
+    },
+    async persist(call) {
+      for (;;) {
+        try {
+          await call()
+          return
+        } catch (error) {
+          if (!(error instanceof RetryableError) || error.notBefore === null) throw error
+          now = Math.max(now, error.notBefore)
+        }
+      }
+    },
   }
 }
 

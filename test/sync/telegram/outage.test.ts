@@ -1,6 +1,5 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { act, runActingDaemon } from '../../daemon/acting.js'
-import type { RunningDaemon } from '../../daemon/running-daemon.js'
 import { BOT_TOKEN, startTelegram } from '../../platforms/telegram-server.js'
 import { eventually } from '../../setup/eventually.js'
 import { GROUP_ID } from './connected.js'
@@ -9,17 +8,13 @@ const FIRST_USER = 4_200_000
 const users = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => FIRST_USER + from + n)
 const customerOf = (userId: number) => `cus_${userId}`
 
-/** The daemon's clock runs, since waits are to end. */
-function runClock(daemon: RunningDaemon): void {
-  const running = setInterval(() => daemon.setNow(Date.now()), 20)
-  onTestFinished(() => clearInterval(running))
-}
-
 it('ends with exactly the right members after an outage and a limit in which access changed', async () => {
   const server = await startTelegram()
   const group = server.addGroup(GROUP_ID)
   const targets = [{ adapter: 'telegram', groupId: String(GROUP_ID) }]
   const daemon = await runActingDaemon({
+    // Waits are to end.
+    now: 'running',
     config: {
       products: { pro_gold: { targets } },
       sync: {
@@ -28,7 +23,6 @@ it('ends with exactly the right members after an outage and a limit in which acc
       },
     },
   })
-  runClock(daemon)
   const grant = (userId: number) =>
     act(daemon, 'POST', `/customers/${customerOf(userId)}/grants`, { productId: 'pro_gold', reason: 'paid' })
   const revoke = (userId: number) => act(daemon, 'DELETE', `/customers/${customerOf(userId)}/grants/pro_gold`)
