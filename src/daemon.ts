@@ -220,7 +220,10 @@ export async function startDaemon(
         }),
         policyInForce: () => policyInForce(store.reader),
         policyIn: policyFrom,
-        isUnfinished: async () => (await loadJob(store.reader))?.endpoints === null,
+        unfinishedAt: async () => {
+          const job = await loadJob(store.reader)
+          return job?.endpoints === null ? job.reached : null
+        },
       },
       examine: async (thorough) =>
         examineApart({
@@ -231,7 +234,7 @@ export async function startDaemon(
             finding: ok('daemon', `running since ${new Date(startedAt).toISOString()}`),
             facts: await readRefusals(metrics.registry),
             isServed: true,
-            isRebuilding: (await recomputing.rebuildStatus()).state === 'running',
+            isRebuilding: recomputing.last('rebuild')?.outcome.state === 'running',
           },
           sync: syncStateJson(await following.questions.status()),
         }),

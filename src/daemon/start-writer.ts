@@ -89,10 +89,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     },
     refreshDue: () => call({ call: 'refreshDue' }),
     canWrite: () => call({ call: 'canWrite' }),
-    recompute(plan, options = {}) {
-      const { sampleSize, namesAtMost } = options
-      return call({ call: 'recompute', plan, sizes: { sampleSize, namesAtMost } }, options)
-    },
+    recompute: (plan, options) => call({ call: 'recompute', plan }, options),
     applyErasureList: () => call({ call: 'applyErasureList' }),
     finishErasures: () => call({ call: 'finishErasures' }),
     dropBodies: (before) => call({ call: 'dropBodies', before }),

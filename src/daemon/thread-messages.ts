@@ -1,18 +1,14 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Incoming, ManualAct, RecordedDelivery } from '../ingest/delivery.js'
-import type { RecomputeOptions } from '../recompute/recompute.js'
 import type { RecomputePlan } from '../recompute/run.js'
 import type { SyncWriteName } from '../store/sync-writes.js'
-
-/** How much of a report is named. */
-export type RecomputeSizes = Pick<RecomputeOptions, 'sampleSize' | 'namesAtMost'>
 
 /** What the request thread asks of the writer's. `now` (epoch milliseconds) is the only clock that it has. */
 export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'writeBatch'; readonly batch: PackedBatch }
   | { readonly call: 'refreshDue' }
   | { readonly call: 'canWrite' }
-  | { readonly call: 'recompute'; readonly plan: RecomputePlan; readonly sizes: RecomputeSizes }
+  | { readonly call: 'recompute'; readonly plan: RecomputePlan }
   | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
   | { readonly call: 'applyErasureList' }
   | { readonly call: 'finishErasures' }

@@ -49,10 +49,8 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
         return writer.refreshDue()
       case 'canWrite':
         return writer.canWrite()
-      case 'recompute': {
-        const { plan, sizes } = request
-        return underWay(request.id, (options) => writer.recompute(plan, { ...options, ...sizes }))
-      }
+      case 'recompute':
+        return underWay(request.id, (options) => writer.recompute(request.plan, options))
       case 'writeSync':
         return writer.writeSync(request.name, request.change as never)
       case 'applyErasureList':

@@ -4,9 +4,10 @@ import { createBatchWriter } from '../ingest/commit.js'
 import type { Incoming } from '../ingest/delivery.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
 import { createRefreshDue } from '../ingest/settle.js'
+import type { WorkOptions } from '../ingest/work-options.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
 import { finishErasures } from '../people/remove-stored.js'
-import { createRecompute, type RecomputeOptions } from '../recompute/recompute.js'
+import { recompute } from '../recompute/recompute.js'
 import type { RecomputeReport } from '../recompute/report.js'
 import type { RecomputePlan } from '../recompute/run.js'
 import { policyInForce } from '../store/policy.js'
@@ -24,8 +25,8 @@ export interface Writer {
   refreshDue(): Promise<number>
   /** Whether a delivery could be stored now, by storing something small: a full or read-only disk can't. */
   canWrite(): Promise<boolean>
-  /** @throws {LatchkeyError} as `Recompute` does */
-  recompute(plan: RecomputePlan, options?: RecomputeOptions): Promise<RecomputeReport>
+  /** @throws {LatchkeyError} as `recompute` does */
+  recompute(plan: RecomputePlan, options?: WorkOptions): Promise<RecomputeReport>
   /** Erases whom the list beside the database has and it does not, and finishes what was interrupted; how many. */
   applyErasureList(): Promise<number>
   /** Removes what is stored of everybody who is erased. */
@@ -75,7 +76,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
     finishErasures: () => finishErasures(db, clock),
     dropBodies: (before) => dropBodies(db, before, clock()),
     refreshDue: createRefreshDue({ db, clock }),
-    recompute: createRecompute({ db, clock }),
+    recompute: (plan, options) => recompute({ db, clock }, plan, options),
     writeSync: (name, change) =>
       db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
     async canWrite() {

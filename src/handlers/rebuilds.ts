@@ -14,17 +14,14 @@ import { sendJson } from './send.js'
 
 export interface RebuildsDeps {
   readonly authenticate: Authenticate
-  readonly rebuilds: Pick<
-    RecomputeJobs,
-    'startRebuild' | 'rebuildStatus' | 'startComparison' | 'comparisonStatus'
-  >
+  readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'startComparison' | 'last'>
   /** Asked each time, since a reload may change it. */
   readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
   readonly policyInForce: () => Promise<Policy>
   /** Reads a policy that is written as in the config. @throws LatchkeyError `invalid_request` */
   readonly policyIn: (given: unknown) => Policy
-  /** Whether a rebuild has begun and not ended. */
-  readonly isUnfinished: () => Promise<boolean>
+  /** How far a rebuild is that has begun and not ended; null: there is none. */
+  readonly unfinishedAt: () => Promise<number | null>
 }
 
 /** The routes that rebuild the state, and tell how that goes. */
@@ -50,14 +47,15 @@ function getPolicy({
   authenticate,
   configuredPolicy,
   policyInForce,
-  isUnfinished,
+  unfinishedAt,
 }: RebuildsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD')
     requireBoth(authenticate(req, 'admin'))
     readQuery(req, [])
     const { policy: configured } = configuredPolicy()
-    const told = { inForce: await policyInForce(), configured, unfinishedRebuild: await isUnfinished() }
+    const unfinishedRebuild = (await unfinishedAt()) !== null
+    const told = { inForce: await policyInForce(), configured, unfinishedRebuild }
     sendJson(res, 200, told satisfies PolicyJson, NOT_STORED)
   }
 }
@@ -91,14 +89,14 @@ function comparison(deps: RebuildsDeps, name: ComparisonName): RawHandler {
     requireBoth(key)
     if (req.method !== 'POST') {
       readQuery(req, [])
-      sendJson(res, 200, comparisonJson(rebuilds.comparisonStatus(name)), NOT_STORED)
+      sendJson(res, 200, comparisonJson(rebuilds.last(name)), NOT_STORED)
       return
     }
     const environments = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), [], key)
     const { policy: given, named } = await readJson(req, comparisonBody)
     const other = given === undefined ? configuredPolicy().policy : policyIn(given)
     const policy = name === 'policy diff' ? other : null
-    const started = rebuilds.startComparison({ name, environments, policy, named })
+    const started = rebuilds.startComparison(name, environments, policy, named)
     sendJson(res, 202, comparisonJson(started), { ...NOT_STORED, Location: LOCATION_OF[name] })
   }
 }
@@ -127,7 +125,7 @@ function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps)
  * POST /rebuild: rebuilds both environments under the policy in force. GET /rebuild: the state of the last one, with
  * what it changed; `?environment=`: in that environment alone.
  */
-function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHandler {
+function rebuild({ authenticate, rebuilds, policyInForce, unfinishedAt }: RebuildsDeps): RawHandler {
   return async (req, res) => {
     requireMethod(req, res, 'GET', 'HEAD', 'POST')
     const key = authenticate(req, 'admin')
@@ -138,7 +136,8 @@ function rebuild({ authenticate, rebuilds, policyInForce }: RebuildsDeps): RawHa
     } else {
       const query = readQuery(req, ENVIRONMENT_ONLY)
       const environment = query.has('environment') ? readEnvironment(query, [], key) : undefined
-      sendJson(res, 200, rebuildJson(await rebuilds.rebuildStatus(), environment), NOT_STORED)
+      const told = rebuildJson(rebuilds.last('rebuild'), await unfinishedAt(), environment)
+      sendJson(res, 200, told, NOT_STORED)
     }
   }
 }

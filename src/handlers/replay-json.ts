@@ -1,15 +1,15 @@
 import type { EventFilter } from '../entitlements/stored-event.js'
-import type { ReplayReport, ReplayStatus } from '../recompute/jobs.js'
+import type { JobReport, Replay } from '../recompute/jobs.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 import { summaryJson } from './rebuild-json.js'
 
 /** How a replay stands, as the wire shows it. */
-export function replayJson({ id, filter, dryRun, startedAt, progress, outcome }: ReplayStatus) {
+export function replayJson({ id, plan, startedAt, progress, outcome }: Replay) {
   return {
     id,
     state: outcome.state,
-    dryRun,
-    filter: filterJson(filter),
+    dryRun: plan.mode === 'compare',
+    filter: filterJson(plan.scope),
     startedAt: iso(startedAt),
     endedAt: outcome.state === 'running' ? null : iso(outcome.endedAt),
     progress,
@@ -19,7 +19,7 @@ export function replayJson({ id, filter, dryRun, startedAt, progress, outcome }:
 }
 
 /** `calls`: what roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
-export function replaySummaryJson({ counts, access, calls }: ReplayReport) {
+export function replaySummaryJson({ counts, access, calls }: JobReport) {
   return { ...counts, ...summaryJson(access.all), calls }
 }
 

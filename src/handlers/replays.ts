@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { RecomputeJobs, ReplayStatus } from '../recompute/jobs.js'
+import type { RecomputeJobs, Replay } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
 import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
 import {
@@ -71,7 +71,7 @@ function replays(deps: ReplaysDeps): RawHandler {
       const query = readQuery(req, LIST_PARAMETERS)
       const shown = shownEnvironments(query, environments(), key)
       const page = readPage(query)
-      const known = jobs.replays().filter(({ filter }) => shown.includes(filter.environment))
+      const known = jobs.replays().filter(({ plan }) => shown.includes(plan.scope.environment))
       sendJson(
         res,
         200,
@@ -93,7 +93,7 @@ function replays(deps: ReplaysDeps): RawHandler {
 }
 
 /** @throws LatchkeyError `invalid_request` where what the last page ended with is known no more */
-function behind(known: readonly ReplayStatus[], after: string): readonly ReplayStatus[] {
+function behind(known: readonly Replay[], after: string): readonly Replay[] {
   if (after === '') return known
   const place = known.findIndex(({ id }) => id === after)
   if (place === -1) throw invalidParameter('cursor', 'is none that was given out')
@@ -116,10 +116,10 @@ function findFor(
   req: IncomingMessage,
   replayId: string,
   { authenticate, environments, replays: jobs }: ReplaysDeps,
-): ReplayStatus {
+): Replay {
   const key = authenticate(req, 'admin')
   const shown = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
   const found = jobs.findReplay(replayId)
-  if (found !== null && shown.includes(found.filter.environment)) return found
+  if (found !== null && shown.includes(found.plan.scope.environment)) return found
   throw new LatchkeyError('replay_not_found', 'There is no such replay, or it was of an earlier start.')
 }

@@ -2,23 +2,24 @@ import type { Transaction } from 'kysely'
 import { type Derived, derive } from '../entitlements/derive.js'
 import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
-import type { Policy } from '../entitlements/policy.js'
 import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { isLatchkeyError, type LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { matchesFilter } from '../store/event-walk.js'
+import { loadLinks } from '../store/payment-links.js'
+import type { JobScope } from '../store/recompute-job.js'
 import {
   type GroupRow,
-  keyOfSource,
   loadGroupRows,
   loadSourceRows,
   loadSourceRowsOf,
-  nameOfSource,
+  placeOf,
   type SourceRow,
-} from '../store/group-rows.js'
-import { loadLinks } from '../store/payment-links.js'
+} from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { eventInForm, eventsInForms } from '../store/stored-form.js'
-import type { ReadAgain } from './read-again.js'
+import { type ReadAgain, readAgain } from './read-again.js'
+import { isDone, nodeName, type Run } from './run.js'
 
 /** An event of a group, as it is stored and as it is read now. */
 export interface GroupEvent {
@@ -26,7 +27,7 @@ export interface GroupEvent {
   /** Null: it could not be used, or what it was read as can't be read any more. */
   readonly before: NormalizedEvent | null
   readonly after: NormalizedEvent | null
-  /** Null: it was not meant to be read again. */
+  /** Null: it was not to be read again. */
   readonly again: ReadAgain | null
   /** Names the event: nothing tells what it says. */
   readonly unreadable: LatchkeyError | null
@@ -37,7 +38,8 @@ export interface Seeds {
   readonly rows?: readonly GroupRow[]
   readonly sources?: readonly SourceKey[]
   readonly customerIds?: readonly string[]
-  readonly paymentIds?: readonly string[]
+  /** With what all events of the environment say of these payments; null: none links it. */
+  readonly links?: ReadonlyMap<string, PaymentLink | null>
 }
 
 /**
@@ -62,35 +64,24 @@ export interface Group {
   readonly isListed: boolean
 }
 
-/** What a group is read with. */
-export interface GroupTerms {
-  readonly environment: Environment
-  readonly policy: Policy
-  /** Reads those again that are meant. */
-  readonly readAgain: (rows: readonly GroupRow[]) => Promise<ReadonlyMap<number, ReadAgain>>
-  /** By payment, what all events of the environment say; null: none links it. Of others, the stored links count. */
-  readonly told: ReadonlyMap<string, PaymentLink | null>
-  /** Numbers of events that lead to a source, payment or customer once they are read again, and not yet. */
-  readonly leadingTo: (node: string) => Iterable<number>
-}
-
-export const sourceNode = (key: SourceKey): string => `source ${sourceKey(key)}`
-export const paymentNode = (paymentId: string): string => `payment ${paymentId}`
-export const customerNode = (customerId: string): string => `customer ${customerId}`
-
 const EMPTY: Derived = { links: new Map(), places: new Map(), outcomes: new Map(), sources: new Map() }
 
 /** Reads the group that these seeds are of, or the groups, together. */
-export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms: GroupTerms): Promise<Group> {
-  const { environment, policy, readAgain, told, leadingTo } = terms
+export async function readGroup(
+  trx: Transaction<Database>,
+  run: Run,
+  environment: Environment,
+  seeds: Seeds,
+): Promise<Group> {
   const events = new Map<number, GroupEvent>()
   const sources = new Map<string, SourceRow>()
-  const links = new Map<string, PaymentLink>()
+  const stored = new Map<string, PaymentLink>()
+  const known = seeds.links ?? new Map<string, PaymentLink | null>()
   /** By number, the source whose history names the event. */
   const listed = new Map<number, string>()
   const rows = frontier(({ seq }: GroupRow) => seq, seeds.rows)
   const keys = frontier(sourceKey, seeds.sources)
-  const payments = frontier((id: string) => id, seeds.paymentIds)
+  const payments = frontier((id: string) => id, known.keys())
   const customers = frontier((id: string) => id, seeds.customerIds)
 
   const addReading = (event: NormalizedEvent): void => {
@@ -102,31 +93,32 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
     if (event.paymentId !== null) payments.add(event.paymentId)
   }
   const addRows = async (found: readonly GroupRow[]): Promise<void> => {
-    const again = await readAgain(found)
+    const again = await readRows(trx, run, environment, found)
     for (const event of groupEvents(found, again)) {
       events.set(event.row.seq, event)
-      const key = keyIn(event.row)
+      const key = placeOf(event.row)
       if (key !== null) keys.add(key)
       if (event.before !== null) addReading(event.before)
       if (event.after !== null && event.after !== event.before) addReading(event.after)
     }
   }
+  /** @returns the numbers of their events */
   const addSources = (found: readonly SourceRow[]): number[] =>
     found.flatMap((row) => {
-      const name = nameOfSource(row)
+      const key = { kind: row.kind, id: row.source_id }
+      const name = sourceKey(key)
       if (sources.has(name)) return []
       sources.set(name, row)
-      keys.add(keyOfSource(row))
+      keys.add(key)
       if (row.customer_id !== null) customers.add(row.customer_id)
       const seqs = seqsInHistory(row.history) ?? []
       for (const seq of seqs) listed.set(seq, name)
       return seqs
     })
-  const addEvents = async (seqs: Iterable<number>): Promise<void> => {
-    const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
-    for (const row of await loadGroupRows(trx, unknown)) rows.add(row)
-  }
-  const ledTo = (nodes: readonly string[]): number[] => nodes.flatMap((node) => [...leadingTo(node)])
+  const leadingTo = (kind: string, ids: readonly string[]): number[] =>
+    run.leading.size === 0
+      ? []
+      : ids.flatMap((id) => [...(run.leading.get(nodeName(environment, { kind, id })) ?? [])])
 
   let derived = EMPTY
   let derivedOf = -1
@@ -136,9 +128,9 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
     const newCustomers = customers.take()
     const owned = addSources(await loadSourceRowsOf(trx, environment, newCustomers))
     const newPayments = payments.take()
-    for (const [id, link] of await loadLinks(trx, environment, newPayments)) links.set(id, link)
+    for (const [id, link] of await loadLinks(trx, environment, newPayments)) stored.set(id, link)
     for (const id of newPayments) {
-      const link = links.get(id)
+      const link = stored.get(id)
       keys.add(
         link === undefined ? { kind: 'payment', id } : { kind: 'subscription', id: link.subscriptionId },
       )
@@ -146,15 +138,19 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
     const newKeys = keys.take()
     const missing = newKeys.filter((key) => !sources.has(sourceKey(key)))
     const named = addSources(await loadSourceRows(trx, environment, missing))
-    await addEvents([
-      ...owned,
-      ...named,
-      ...ledTo(newCustomers.map(customerNode)),
-      ...ledTo(newPayments.map(paymentNode)),
-      ...ledTo(newKeys.map(sourceNode)),
-    ])
+    const led = [
+      ...leadingTo('customer', newCustomers),
+      ...leadingTo('payment', newPayments),
+      ...newKeys.flatMap(({ kind, id }) => leadingTo(kind, [id])),
+    ]
+    const unknown = [...new Set([...owned, ...named, ...led])].filter((seq) => !events.has(seq))
+    for (const row of await loadGroupRows(
+      trx,
+      unknown.sort((a, b) => a - b),
+    ))
+      rows.add(row)
     if ([rows, customers, payments, keys].some(({ isEmpty }) => !isEmpty())) continue
-    if (derivedOf !== events.size) derived = deriveFrom(events, links, told, policy)
+    if (derivedOf !== events.size) derived = deriveFrom(events, [...stored, ...known], run)
     derivedOf = events.size
     for (const { state } of derived.sources.values()) {
       keys.add({ kind: state.kind, id: state.id })
@@ -164,24 +160,26 @@ export async function readGroup(trx: Transaction<Database>, seeds: Seeds, terms:
   }
 
   const inOrder = [...events.values()].sort((a, b) => a.row.seq - b.row.seq)
+  const places = inOrder.map(({ row }) => nameOfPlace(row))
   return {
     environment,
     events: inOrder,
     sources,
     customerIds: customers.known,
-    links,
+    links: stored,
     derived,
-    frozen: frozenIn(inOrder),
-    doubted: doubtedAmong(links, told, inOrder, derived),
-    isListed: inOrder.every(({ row }) => {
-      const key = keyIn(row)
-      return key === null || listed.get(row.seq) === sourceKey(key)
-    }),
+    frozen: new Set(inOrder.flatMap(({ unreadable }, i) => (unreadable && places[i]) || [])),
+    doubted: doubtedAmong(
+      [...stored.values()].filter(({ paymentId }) => !known.has(paymentId)),
+      inOrder,
+      derived,
+    ),
+    isListed: inOrder.every(({ row }, i) => places[i] === null || listed.get(row.seq) === places[i]),
   }
 }
 
 /** What a group has so far, each thing once, and what of it has not been looked up yet. */
-function frontier<T, Name>(nameOf: (one: T) => Name, first: readonly T[] = []) {
+function frontier<T, Name>(nameOf: (one: T) => Name, first: Iterable<T> = []) {
   const known = new Set<Name>()
   let waiting: T[] = []
   const add = (one: T): void => {
@@ -203,7 +201,33 @@ function frontier<T, Name>(nameOf: (one: T) => Name, first: readonly T[] = []) {
   }
 }
 
-function groupEvents(
+/** Reads those again that the job is to. */
+export async function readRows(
+  trx: Transaction<Database>,
+  run: Run,
+  environment: Environment,
+  rows: readonly GroupRow[],
+): Promise<ReadonlyMap<number, ReadAgain>> {
+  const { scope, endpoints, newest } = run.job
+  if (endpoints === null) return new Map()
+  const meant = rows.filter(
+    (row) =>
+      row.seq <= newest &&
+      // Once it is written, it is stored as it is read.
+      !(run.mode === 'apply' && isDone(run, row.seq)) &&
+      (isWhole(scope) ? scope.includes(row.environment) : matchesFilter(row, scope)),
+  )
+  const seqs = meant.map(({ seq }) => seq)
+  return readAgain(trx, environment, seqs, endpoints, run.taken)
+}
+
+/** Whether all events are meant, of these environments. */
+export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
+  return Array.isArray(scope)
+}
+
+/** @param again by number, those that were read again */
+export function groupEvents(
   rows: readonly GroupRow[],
   again: ReadonlyMap<number, ReadAgain>,
 ): readonly GroupEvent[] {
@@ -216,15 +240,11 @@ function groupEvents(
       row.normalized === null || form !== null ? { before: form, unreadable: null } : storedReading(row)
     const one = again.get(row.seq) ?? null
     if (one?.kind !== 'read') return { row, ...stored, after: stored.before, again: one }
-    const after = one.normalized.ok ? one.normalized.event : null
-    return { row, before: stored.before, after, again: one, unreadable: null }
+    return { row, before: stored.before, after: one.event, again: one, unreadable: null }
   })
 }
 
-function storedReading({
-  normalized,
-  event_id: eventId,
-}: GroupRow): Pick<GroupEvent, 'before' | 'unreadable'> {
+function storedReading({ normalized, event_id: eventId }: GroupRow) {
   try {
     return { before: eventInForm(String(normalized), eventId), unreadable: null }
   } catch (error) {
@@ -233,53 +253,42 @@ function storedReading({
   }
 }
 
+function nameOfPlace(row: GroupRow): string | null {
+  const key = placeOf(row)
+  return key === null ? null : sourceKey(key)
+}
+
 function deriveFrom(
   events: ReadonlyMap<number, GroupEvent>,
-  stored: ReadonlyMap<string, PaymentLink>,
-  told: ReadonlyMap<string, PaymentLink | null>,
-  policy: Policy,
+  links: readonly (readonly [string, PaymentLink | null])[],
+  { job: { policy } }: Run,
 ): Derived {
   const arrived = [...events]
     .flatMap(([seq, { after }]) => (after === null ? [] : [{ seq, event: after }]))
     .sort((a, b) => a.seq - b.seq)
-  const known = [...new Map([...stored, ...told]).values()].filter((link) => link !== null)
+  const known = [...new Map(links).values()].filter((link) => link !== null)
   return derive(arrived, policy, known)
 }
 
-function frozenIn(events: readonly GroupEvent[]): ReadonlySet<string> {
-  return new Set(
-    events.flatMap(({ row, unreadable }) => {
-      const key = unreadable === null ? null : keyIn(row)
-      return key === null ? [] : [sourceKey(key)]
-    }),
-  )
-}
-
 function doubtedAmong(
-  links: ReadonlyMap<string, PaymentLink>,
-  told: ReadonlyMap<string, PaymentLink | null>,
+  links: readonly PaymentLink[],
   events: readonly GroupEvent[],
   derived: Derived,
 ): readonly string[] {
-  if (links.size === 0) return []
+  if (links.length === 0) return []
   const byId = new Map(events.map(({ after }) => [after?.id, after]))
-  return [...links.values()].flatMap((link) => {
-    if (told.has(link.paymentId) || !isSameLink(link, derived.links.get(link.paymentId))) return []
+  return links.flatMap((link) => {
+    if (!isSameLink(link, derived.links.get(link.paymentId))) return []
     const says = byId.get(link.linkedBy)
     return says && isSameLink(link, linkOf(says) ?? undefined) ? [] : [link.paymentId]
   })
 }
 
 export function isSameLink(a: PaymentLink | undefined, b: PaymentLink | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b
   return (
-    a.paymentId === b.paymentId &&
-    a.subscriptionId === b.subscriptionId &&
-    a.linkedAt === b.linkedAt &&
-    a.linkedBy === b.linkedBy
+    a?.paymentId === b?.paymentId &&
+    a?.subscriptionId === b?.subscriptionId &&
+    a?.linkedAt === b?.linkedAt &&
+    a?.linkedBy === b?.linkedBy
   )
-}
-
-export function keyIn({ source_kind: kind, source_id: id }: Pick<GroupRow, 'source_kind' | 'source_id'>) {
-  return kind === null || id === null ? null : { kind, id }
 }

@@ -1,15 +1,21 @@
 import type { Kysely } from 'kysely'
 import { ownIdOf } from '../ingest/prepare.js'
-import { type Environment, NORMALIZER_VERSION, type Normalized } from '../provider/event.js'
+import {
+  type Environment,
+  NORMALIZER_VERSION,
+  type NormalizedEvent,
+  type QuarantineReason,
+} from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
-import { loadSeqsBeyond, newestSeq } from '../store/event-walk.js'
 import { loadStoredIds } from '../store/events.js'
 import { ENVIRONMENTS } from '../store/keys.js'
-import { hasSameForm, loadReplayedBodies, type ReplayedEvent } from '../store/replayed-events.js'
+import type { JobScope } from '../store/recompute-job.js'
+import { hasSameForm, loadBodies, loadGroupRowsBeyond, type ReplayedEvent } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
+import { isAltered } from '../store/stored-form.js'
 
 /** The environment of every configured endpoint, by its name. */
-export type Endpoints = Readonly<Record<string, Environment>>
+export type Endpoints = NonNullable<JobScope['endpoints']>
 
 export function endpointsOf(
   configured: readonly { readonly name: string; readonly environment: Environment }[],
@@ -26,16 +32,18 @@ export interface EventReadAgain {
   readonly row: ReplayedEvent
   /** The id that it has by this reading: no other event has it. */
   readonly eventId: string
-  readonly normalized: Normalized
+  /** Null where it can't be used, and then `quarantined` says why. */
+  readonly event: NormalizedEvent | null
+  readonly quarantined: { readonly disposition: 'quarantined'; readonly reason: QuarantineReason } | null
 }
 
 /**
  * Why an event was not read: it was done by hand, so that nothing but its event was ever there; its endpoint receives
  * for another environment now; its body was removed, or is not the one that came; another event has its id.
  */
-type NotRead = 'byHand' | 'skipped' | 'notReplayable' | 'altered' | 'duplicate'
+type NotRead = 'byHand' | 'skipped' | 'notReplayable' | 'altered' | 'duplicates'
 
-/** By number, the ids that events have taken by this reading. */
+/** By environment and id, the number of the event that took the id by this reading. */
 export type TakenIds = Map<string, number>
 
 /** What was done by hand came without headers. */
@@ -54,14 +62,19 @@ export async function readAgain(
 ): Promise<ReadonlyMap<number, ReadAgain>> {
   const found = new Map<number, ReadAgain>()
   const renamed: EventReadAgain[] = []
-  for await (const { row, body, isAltered, receivedAt } of loadReplayedBodies(db, seqs)) {
+  for await (const { body, ...row } of loadBodies(db, seqs)) {
     if (row.headers === NO_HEADERS) found.set(row.seq, { kind: 'byHand' })
     else if ((endpoints[row.endpoint] ?? environment) !== environment) found.set(row.seq, { kind: 'skipped' })
-    else if (body === null) found.set(row.seq, { kind: isAltered ? 'altered' : 'notReplayable' })
+    else if (row.body_removed !== null) found.set(row.seq, { kind: 'notReplayable' })
+    else if (body === null || isAltered({ ...row, body })) found.set(row.seq, { kind: 'altered' })
     else {
-      const normalized = normalise(body, { environment, receivedAt })
+      const normalized = normalise(body, { environment, receivedAt: row.received_at })
       const eventId = ownIdOf(normalized) ?? `sha256:${row.body_sha256}`
-      const read: EventReadAgain = { kind: 'read', row, normalized, eventId }
+      const event = normalized.ok ? normalized.event : null
+      const quarantined = normalized.ok
+        ? null
+        : { disposition: 'quarantined' as const, reason: normalized.reason }
+      const read: EventReadAgain = { kind: 'read', row, eventId, event, quarantined }
       found.set(row.seq, read)
       if (row.event_id !== eventId) renamed.push(read)
     }
@@ -71,7 +84,7 @@ export async function readAgain(
   for (const { eventId, row } of renamed) {
     const name = `${environment} ${eventId}`
     if (stored.has(eventId) || (taken.get(name) ?? row.seq) !== row.seq)
-      found.set(row.seq, { kind: 'duplicate' })
+      found.set(row.seq, { kind: 'duplicates' })
     else taken.set(name, row.seq)
   }
   return found
@@ -91,38 +104,32 @@ export interface ComparedReadings {
 
 /**
  * Reads every body that is there as it came, and compares what the program of today understands with what is stored.
- * Where a source has put its event, and what became of it there, is not the reading's: verifying compares that.
+ * Which source an event belongs to, and what became of it there, follows from other events too: verifying compares that.
  */
 export async function compareReadings(db: Kysely<Database>, endpoints: Endpoints): Promise<ComparedReadings> {
-  let compared: ComparedReadings = { read: 0, otherwise: 0, first: null }
-  const end = await newestSeq(db)
-  for (let reached = 0; reached < end; ) {
-    const rows = await loadSeqsBeyond(db, reached, end, COMPARED_AT_ONCE)
+  let [read, otherwise] = [0, 0]
+  let first: ComparedReadings['first'] = null
+  for (let last: number | undefined = 0; last !== undefined; ) {
+    const rows = await loadGroupRowsBeyond(db, last, Number.MAX_SAFE_INTEGER, COMPARED_AT_ONCE)
     for (const environment of ENVIRONMENTS) {
       const seqs = rows.filter((row) => row.environment === environment).map(({ seq }) => seq)
-      const found = await readAgain(db, environment, seqs, endpoints)
-      const read = [...found.values()].filter((one) => one.kind === 'read')
-      const changed = read.filter(saysSomethingElse)
-      const eventId = changed[0]?.row.event_id
-      compared = {
-        read: compared.read + read.length,
-        otherwise: compared.otherwise + changed.length,
-        first: compared.first ?? (eventId === undefined ? null : { environment, eventId }),
+      for (const one of (await readAgain(db, environment, seqs, endpoints)).values()) {
+        if (one.kind !== 'read') continue
+        read += 1
+        if (!saysSomethingElse(one)) continue
+        otherwise += 1
+        first ??= { environment, eventId: one.row.event_id }
       }
     }
-    reached = rows.at(-1)?.seq ?? end
+    last = rows.at(-1)?.seq
   }
-  return compared
+  return { read, otherwise, first }
 }
 
-/** Which program has read it is no difference. */
-function saysSomethingElse({ row, eventId, normalized }: EventReadAgain): boolean {
+/** A newer program that reads the same is no difference. */
+function saysSomethingElse({ row, eventId, event, quarantined }: EventReadAgain): boolean {
   const stored = { ...row, normalizer_version: NORMALIZER_VERSION }
-  const { disposition, reason } = row
-  const outcome = normalized.ok
-    ? { disposition, reason }
-    : { disposition: 'quarantined' as const, reason: normalized.reason }
-  const event = normalized.ok ? normalized.event : null
-  const isSameOutcome = disposition === outcome.disposition && reason === outcome.reason
-  return !isSameOutcome || !hasSameForm(stored, { eventId, ...outcome, event, source: null })
+  const { disposition, reason } = quarantined ?? row
+  const isSameOutcome = row.disposition === disposition && row.reason === reason
+  return !isSameOutcome || !hasSameForm(stored, { eventId, event, disposition, reason, source: null })
 }

@@ -1,41 +1,43 @@
 import type { Kysely, Transaction } from 'kysely'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { seqsInHistory } from '../entitlements/history.js'
+import { LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment } from '../provider/event.js'
+import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import { clearJob } from '../store/recompute-job.js'
+import {
+  type CustomerKey,
+  type GroupRow,
+  loadEntitledCustomers,
+  loadGroupRows,
+  loadGroupRowsBeyond,
+  loadHistories,
+  placeOf,
+  type SourceHistory,
+} from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { erasuresMark } from '../store/tellings.js'
-import { nothingTold, type Told } from './people.js'
-import { changesSince, type RecomputeReport, type StateDifference, summarise } from './report.js'
-import { beginRun, isDone, noteAsked, type RecomputePlan, type Run, saveRun } from './run.js'
-import { createSettling, type Settling } from './settle.js'
-import { findUnlisted, type InTurn, isList, type Pace, sweep, type Walk, walkEvents } from './walk.js'
+import { type InTurn, settleConcerned } from './concerned.js'
+import { isWhole } from './group.js'
+import { changesSince, type RecomputeReport, summarise } from './report.js'
+import { beginRun, isDone, nodeName, noteLeading, type RecomputePlan, type Run, saveRun } from './run.js'
+import { settleGroups } from './settle.js'
 
-export interface RecomputeOptions extends WorkOptions {
-  /** How many differences of access are named. */
-  readonly sampleSize?: number | undefined
-  /** How many of the things that are not stored as their events say are named; left out: those are not looked for. */
-  readonly namesAtMost?: number | undefined
+/** How much is done between two opportunities to go on later. */
+export interface Pace {
+  /** Some milliseconds at a time, as a batch of deliveries takes; but a group is never cut. */
+  readonly eventsPerTurn: number
+  /** Done before its place is saved, where nothing had to be written: a save costs a sync of the disk. */
+  readonly eventsPerSave: number
 }
 
-const PACE: Pace = { seeds: 256, eventsPerTurn: 400, eventsPerSave: 20_000 }
+const PACE: Pace = { eventsPerTurn: 400, eventsPerSave: 20_000 }
 
+const FIRST_READ = 50
 const SAMPLE_SIZE = 10
-/** Customers and payments about which all events are asked at once: bounds the memory. */
-const CONCERNED_AT_ONCE = 10_000
-const WRITTEN_AT_ONCE = 200
-/** Where few events are meant, a turn ends though it has found hardly any. */
-const READS_PER_TURN = 4
-
-/**
- * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable`, at the end,
- * where an event can't be read
- */
-export type Recompute = (plan: RecomputePlan, options?: RecomputeOptions) => Promise<RecomputeReport>
+const ROWS_AT_ONCE = 500
 
 export interface RecomputeDeps {
-  /** Where nothing is to be written, a connection that only reads will do. */
   readonly db: Kysely<Database>
   readonly clock: () => number
   readonly pace?: Pace
@@ -44,133 +46,189 @@ export interface RecomputeDeps {
 /**
  * Works out again what follows from the stored events, group by group, and reports or writes what differs. Each turn is
  * one transaction that leaves the store whole, so deliveries go on being taken in between.
+ * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable`, at the end,
+ * where an event can't be read
  */
-export function createRecompute({ db, clock, pace = PACE }: RecomputeDeps): Recompute {
-  return async (
-    plan,
-    { onProgress = () => {}, isStopping = neverStopping, namesAtMost, sampleSize = SAMPLE_SIZE } = {},
-  ) => {
-    const run = await beginRun(db, plan)
-    const named: StateDifference[] = []
-    let different = 0
-    const onDifference = (difference: StateDifference): void => {
-      different += 1
-      if (namesAtMost !== undefined && named.length < namesAtMost) named.push(difference)
+export async function recompute(
+  { db, clock, pace = PACE }: RecomputeDeps,
+  plan: RecomputePlan,
+  { onProgress = () => {}, isStopping = neverStopping }: WorkOptions = {},
+): Promise<RecomputeReport> {
+  const run = await db.transaction().execute((trx) => beginRun(trx, plan, clock))
+  const isWriting = plan.mode === 'apply'
+  const once: InTurn = async (work) => {
+    const result = await (isWriting ? committed : rolledBack)(db, async (trx) => {
+      const done = await work(trx)
+      if (run.hasWritten || run.job.reached - run.savedAt >= pace.eventsPerSave) await saveRun(trx, run)
+      return done
+    })
+    onProgress(run.job.reached, run.job.newest)
+    if (await isStopping()) {
+      await db.transaction().execute((trx) => saveRun(trx, run))
+      const code = plan.endpoints === null ? 'rebuild_interrupted' : 'replay_interrupted'
+      throw new LatchkeyError(code, 'Stopped: run it again, and it goes on.')
     }
-    const settling = createSettling(run, clock, namesAtMost === undefined ? undefined : onDifference)
-    const once: InTurn = async (work) => {
-      const result = await db.transaction().execute(work)
-      onProgress(run.job.reached, run.job.newest)
-      if (await isStopping()) {
-        await db.transaction().execute((trx) => saveRun(trx, run))
-        const code = plan.endpoints === null ? 'rebuild_interrupted' : 'replay_interrupted'
-        throw new LatchkeyError(code, 'Stopped: run it again, and it goes on.')
-      }
-      return result
-    }
-    const inTurn: InTurn = async (work) => {
-      const result = await once(work)
-      if (!settling.needsUnlisted()) return result
-      await settling.noteUnlisted(findUnlisted(run, once))
-      return once(work)
-    }
+    return result
+  }
+  const inTurn: InTurn = async (work) => {
+    const result = await once(work)
+    if (run.unlisted !== 'needed') return result
+    await noteUnlisted(run, once)
+    return once(work)
+  }
 
-    await inTurn(async () => {})
-    const walk = walkEvents(run, pace)
-    while (run.job.reached < run.job.newest) {
-      await inTurn((trx) => takeTurn(trx, run, settling, walk, pace))
-    }
-    if (isList(run.job.scope)) {
-      await sweep(run.job.scope, inTurn, async (trx, environment, seeds) => {
-        await settling.settle(trx, environment, seeds)
-        await settling.saveIfDue(trx)
-      })
-    }
-    for (const environment of ENVIRONMENTS) await askAgain(run, environment, settling, inTurn)
+  await inTurn(async () => {})
+  await walk(run, pace, inTurn)
+  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, inTurn)
+  await settleConcerned(run, inTurn)
 
-    const { trial } = settling
-    const found = run.writes ? await changesSince(db, run.job.changesAfter) : trial.differences()
-    if (run.writes) await db.transaction().execute(clearJob)
-    onProgress(run.job.newest, run.job.newest)
-    let problem: string | null = null
-    try {
-      settling.assertReadable()
-    } catch (error) {
-      // Beside what was named, it is one thing more.
-      if (namesAtMost === undefined || !isLatchkeyError(error)) throw error
-      problem = error.message
-    }
-    const { counts } = run.job
-    return {
-      counts,
-      access: summarise(found, sampleSize),
-      customers: trial.customersAhead(),
-      differences: { count: different, named, problem },
-    }
+  const { newest, changesAfter } = run.job
+  const { differences, access, customers } = run.found
+  const changed = isWriting ? await changesSince(db, changesAfter) : [...access.values()].flat()
+  if (isWriting) await db.transaction().execute(clearJob)
+  onProgress(newest, newest)
+  if (run.unreadable !== null && plan.mode !== 'verify') throw run.unreadable
+  const { sampleSize = SAMPLE_SIZE } = plan
+  return {
+    counts: run.counts,
+    access: summarise(changed, plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
+    customers: [...customers.values()],
+    differences: {
+      count: differences.size,
+      named: [...differences.values()].slice(0, sampleSize),
+      problem: run.unreadable?.message ?? null,
+    },
   }
 }
 
-async function takeTurn(
+type Work<T> = (trx: Transaction<Database>) => Promise<T>
+
+function committed<T>(db: Kysely<Database>, work: Work<T>): Promise<T> {
+  return db.transaction().execute(work)
+}
+
+async function rolledBack<T>(db: Kysely<Database>, work: Work<T>): Promise<T> {
+  const trx = await db.startTransaction().execute()
+  try {
+    return await work(trx)
+  } finally {
+    await trx.rollback().execute()
+  }
+}
+
+/** Goes through the events that are meant, in the order of arrival, up to the newest one as the job began. */
+async function walk(run: Run, { eventsPerTurn }: Pace, inTurn: InTurn): Promise<void> {
+  // As many as have groups of about as many events as a turn, by those before.
+  let limit = Math.min(FIRST_READ, eventsPerTurn)
+  while (run.job.reached < run.job.newest) {
+    await inTurn(async (trx) => {
+      const { rows, reached } = await nextEvents(trx, run, limit)
+      let events = 0
+      for (const environment of ENVIRONMENTS) {
+        const own = rows.filter((row) => row.environment === environment)
+        if (own.length > 0) events += await settleGroups(trx, run, environment, { rows: own })
+      }
+      if (run.unlisted === 'needed') return
+      run.job = { ...run.job, reached }
+      if (events > 0) limit = Math.ceil((eventsPerTurn * rows.length) / events)
+    })
+  }
+}
+
+/** The next events that are not done, and the job's place beyond them. */
+async function nextEvents(
   trx: Transaction<Database>,
   run: Run,
-  settling: Settling,
-  walk: Walk,
-  pace: Pace,
-): Promise<void> {
-  let events = 0
-  for (let reads = 0; reads < READS_PER_TURN && events < pace.eventsPerTurn; reads += 1) {
-    if (run.job.reached >= run.job.newest) break
-    const rows = await walk.read(trx)
-    const before = events
-    for (const environment of ENVIRONMENTS) {
-      const own = rows.filter((row) => row.environment === environment && !isDone(run, row.seq))
-      if (own.length > 0) events += await settling.settle(trx, environment, { rows: own })
-    }
-    if (settling.needsUnlisted()) break
-    walk.advance(events - before)
-  }
-  await settling.saveIfDue(trx, pace.eventsPerSave)
-}
-
-/** Asks all events of an environment again about the customers and payments that are concerned. */
-async function askAgain(
-  run: Run,
-  environment: Environment,
-  settling: Settling,
-  inTurn: InTurn,
-): Promise<void> {
-  for (;;) {
-    const own = [...run.concerned.values()].filter((one) => one.environment === environment)
-    const some = own.slice(0, CONCERNED_AT_ONCE)
-    if (some.length === 0) return
-    const [people, payments] = ['customer', 'payment'].map((kind) =>
-      some.filter((one) => one.kind === kind).map(({ id }) => id),
+  limit: number,
+): Promise<{ readonly rows: readonly GroupRow[]; readonly reached: number }> {
+  const { scope, newest, reached: from } = run.job
+  if (!isWhole(scope)) {
+    const glances = await glanceAtEvents(trx, scope, 'oldest first', from)
+    const searched = Math.min(glances.at(-1)?.seq ?? newest, newest)
+    const found = glances.filter(
+      (one) => one.seq <= newest && !isDone(run, one.seq) && matchesFilter(one, scope),
     )
-    const told = nothingTold(environment, people ?? [], payments ?? [])
-    if (await askAbout(told, settling, inTurn)) noteAsked(run, some)
+    const seqs = found.slice(0, limit).map(({ seq }) => seq)
+    const reached = found.length > limit ? (seqs.at(-1) ?? searched) : searched
+    return { rows: await loadGroupRows(trx, seqs), reached }
   }
+  const seqs: number[] = []
+  let reached = from
+  while (seqs.length < limit && reached < newest) {
+    reached += 1
+    if (!isDone(run, reached)) seqs.push(reached)
+  }
+  // A stretch costs half as much as the same rows by their numbers.
+  const isStretch = reached - from < 2 * seqs.length
+  const rows = isStretch
+    ? await loadGroupRowsBeyond(trx, from, reached, reached - from)
+    : await loadGroupRows(trx, seqs)
+  return { rows: rows.filter((row) => scope.includes(row.environment) && !isDone(run, row.seq)), reached }
 }
 
-/** @returns whether that holds: false where an erasure has removed something meanwhile */
-async function askAbout(told: Told, settling: Settling, inTurn: InTurn): Promise<boolean> {
-  const mark = await inTurn(erasuresMark)
-  while (await inTurn((trx) => settling.ask(trx, told)));
-  for (const some of chunks([...told.people.keys()])) {
-    const isWritten = await inTurn(async (trx) => {
-      while (await settling.ask(trx, told));
-      if ((await erasuresMark(trx)) !== mark) return false
-      const people = [...told.people].filter(([id]) => some.has(id))
-      await settling.settlePeople(trx, told.environment, new Map(people))
-      return true
+/** Finds the events that no source's history names, though they belong to one: only damage makes any. */
+async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
+  const { newest } = run.job
+  const listed = new Uint8Array(newest + 1)
+  for (let last: number | undefined = BEFORE_ANY; last !== undefined; ) {
+    const after: number = last
+    const sources = await inTurn((trx) => loadHistories(trx, after, ROWS_AT_ONCE))
+    for (const { history } of sources) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
+    last = sources.at(-1)?.seq
+  }
+  for (let last: number | undefined = 0; last !== undefined; ) {
+    const after: number = last
+    const rows = await inTurn((trx) => loadGroupRowsBeyond(trx, after, newest, ROWS_AT_ONCE))
+    for (const row of rows) {
+      const place = placeOf(row)
+      if (place !== null && listed[row.seq] !== 1) noteLeading(run, nodeName(row.environment, place), row.seq)
+    }
+    last = rows.at(-1)?.seq
+  }
+  run.unlisted = 'known'
+}
+
+/** A damaged row may have any number. */
+const BEFORE_ANY = Number.MIN_SAFE_INTEGER
+
+/** Settles what no event leads to: sources without events, and entitlements of customers without sources. */
+async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
+  for (let last: number | undefined = BEFORE_ANY; last !== undefined; ) {
+    const after: number = last
+    last = await inTurn(async (trx) => {
+      const page = await loadHistories(trx, after, ROWS_AT_ONCE)
+      const orphans = await withoutEvents(trx, page)
+      for (const environment of environments) {
+        const sources = orphans.filter((one) => one.environment === environment)
+        if (sources.length > 0) await settleGroups(trx, run, environment, { sources })
+      }
+      return page.at(-1)?.seq
     })
-    if (!isWritten) return false
   }
-  for (const some of chunks([...told.links.keys()])) {
-    await inTurn((trx) => settling.settle(trx, told.environment, { paymentIds: [...some] }, told.links))
-  }
-  return true
+  let customer: CustomerKey | undefined
+  do {
+    const after = customer
+    customer = await inTurn(async (trx) => {
+      const page = await loadEntitledCustomers(trx, after, ROWS_AT_ONCE)
+      for (const environment of environments) {
+        const own = page.filter((one) => one.environment === environment && !one.hasSources)
+        const customerIds = own.map(({ customerId }) => customerId)
+        if (own.length > 0) await settleGroups(trx, run, environment, { customerIds })
+      }
+      return page.at(-1)
+    })
+  } while (customer !== undefined)
 }
 
-function* chunks(ids: readonly string[]): Generator<ReadonlySet<string>> {
-  for (let i = 0; i < ids.length; i += WRITTEN_AT_ONCE) yield new Set(ids.slice(i, i + WRITTEN_AT_ONCE))
+/** Those to which the first event that their history names does not belong: to the others, their events have led. */
+async function withoutEvents(
+  trx: Transaction<Database>,
+  sources: readonly SourceHistory[],
+): Promise<readonly SourceHistory[]> {
+  const first = sources.map(({ history }) => seqsInHistory(history)?.[0] ?? 0)
+  const rows = new Map((await loadGroupRows(trx, first)).map((row) => [row.seq, row]))
+  return sources.filter(({ environment, kind, id }, i) => {
+    const row = rows.get(first[i] ?? 0)
+    return row?.environment !== environment || row.source_kind !== kind || row.source_id !== id
+  })
 }

@@ -5,15 +5,13 @@ import { type AccessSnapshot, loadAllChanges } from '../store/changes.js'
 import type { ReplayCounts } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
 
-const CHANGES_AT_ONCE = 1_000
-
 export interface RecomputeReport {
   /** Of a replay. */
   readonly counts: ReplayCounts
   readonly access: Readonly<Record<Environment | 'all', DifferenceSummary>>
-  /** Of a replay that writes nothing: everybody whose access or accounts would be others. */
+  /** Of a replay that writes nothing: everybody whose access or accounts would change. */
   readonly customers: readonly CustomerAhead[]
-  /** What is not stored as its events say, where that was looked for; where it is corrected, nothing. */
+  /** Of a verification. */
   readonly differences: {
     readonly count: number
     readonly named: readonly StateDifference[]
@@ -48,11 +46,10 @@ export interface AccessDifference {
   readonly after: AccessSnapshot
 }
 
-/** A customer as they would be. */
+/** A customer as they would be; null: as they are stored. */
 export interface CustomerAhead {
   readonly environment: Environment
   readonly customerId: string
-  /** Null: as they are stored. */
   readonly activeProducts: readonly string[] | null
   readonly accounts: { readonly communityId: string | null; readonly messengerId: string | null } | null
 }
@@ -61,31 +58,25 @@ export function summarise(
   differences: readonly AccessDifference[],
   sampleSize: number,
 ): RecomputeReport['access'] {
+  const summaryOf = (own: readonly AccessDifference[]): DifferenceSummary => {
+    const gains = own.filter(({ before, after }) => after.active && !before.active).length
+    const losses = own.filter(({ before, after }) => before.active && !after.active).length
+    return { gains, losses, otherwise: own.length - gains - losses, sample: own.slice(0, sampleSize) }
+  }
   const of = (environment: Environment) =>
-    summaryOf(
-      differences.filter((one) => one.environment === environment),
-      sampleSize,
-    )
-  return { all: summaryOf(differences, sampleSize), live: of('live'), sandbox: of('sandbox') }
+    summaryOf(differences.filter((one) => one.environment === environment))
+  return { all: summaryOf(differences), live: of('live'), sandbox: of('sandbox') }
 }
 
-function summaryOf(differences: readonly AccessDifference[], sampleSize: number): DifferenceSummary {
-  const isGain = ({ before, after }: AccessDifference) => after.active && !before.active
-  const isLoss = ({ before, after }: AccessDifference) => before.active && !after.active
-  const gains = differences.filter(isGain).length
-  const losses = differences.filter(isLoss).length
-  const otherwise = differences.length - gains - losses
-  return { gains, losses, otherwise, sample: differences.slice(0, sampleSize) }
-}
+const CHANGES_AT_ONCE = 1_000
 
-/** What the change log says that recomputing has changed, each entitlement once: before and after. */
+/** What recomputing has changed after a cursor of the change log: each entitlement as it was before, and as it is now. */
 export async function changesSince(
   db: Kysely<Database>,
   changesAfter: number,
 ): Promise<readonly AccessDifference[]> {
   const found = new Map<string, AccessDifference>()
-  let after: number | undefined = changesAfter
-  while (after !== undefined) {
+  for (let after: number | undefined = changesAfter; after !== undefined; ) {
     const changes = await loadAllChanges(db, after, CHANGES_AT_ONCE)
     for (const { environment, customerId, productId, cause, ...change } of changes) {
       if (cause.kind !== 'rebuild') continue

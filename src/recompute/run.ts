@@ -1,120 +1,123 @@
-import type { Kysely, Transaction } from 'kysely'
+import { isDeepStrictEqual } from 'node:util'
+import type { Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { NORMALIZER_VERSION } from '../provider/event.js'
+import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/policy.js'
 import {
-  addJobPart,
   type Concern,
   clearJob,
-  type JobMeaning,
+  type JobScope,
   loadJob,
   loadJobParts,
   NOTHING_READ,
   type StoredJob,
   saveJob,
+  saveJobPart,
 } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
+import type { TakenIds } from './read-again.js'
+import type { AccessDifference, CustomerAhead, StateDifference } from './report.js'
 
 /** What is worked out again, how, and whether it is written. */
-export interface RecomputePlan extends JobMeaning {
+export interface RecomputePlan extends JobScope {
   /** Null: the policy in force. `apply` puts another one in force as it begins. */
   readonly policy: Policy | null
-  readonly mode: 'compare' | 'apply'
+  /** `apply` writes what differs, `compare` reports whose access would change, `verify` names all that differs. */
+  readonly mode: 'compare' | 'verify' | 'apply'
+  /** How many differences are named; all are counted. */
+  readonly sampleSize?: number
 }
 
 /** A job under way. */
 export interface Run {
+  readonly mode: RecomputePlan['mode']
+  readonly clock: () => number
   job: StoredJob
-  readonly writes: boolean
-  /** All events up to this number were done when it began. */
-  readonly begunAt: number
-  readonly done: SeqSet
-  /** By name, about whom and what all events are to be asked again. */
+  /** Of a replay, like those of the job, which they become when it is saved. */
+  readonly counts: { -readonly [Name in keyof StoredJob['counts']]: number }
+  /** By an event's number, up to the newest one as the run began; 1: done. */
+  readonly done: Uint8Array
+  /** By `nodeName`: about whom and what all events are to be asked again. */
   readonly concerned: Map<string, Concern>
-  /** What is not saved of it yet. */
+  /** How many parts of the job are saved, and what is not saved yet. */
+  parts: number
   unsaved: { readonly ahead: number[]; readonly concerned: Concern[] }
+  /** Where it was when it was saved, and whether anything was written since. */
+  savedAt: number
+  hasWritten: boolean
+  readonly taken: TakenIds
+  /** By `nodeName`, numbers of events that lead to a source, payment or customer, and that nothing stored leads to. */
+  readonly leading: Map<string, Set<number>>
+  /** Whether `leading` has the events that no source's history names; `needed`: a group waits for it. */
+  unlisted: 'unknown' | 'needed' | 'known'
+  /** The first thing that can't be read, and was not named as a difference. */
+  unreadable: LatchkeyError | null
+  /** What a run that writes nothing has found. */
+  readonly found: {
+    readonly differences: Map<string, StateDifference>
+    readonly access: Map<string, readonly AccessDifference[]>
+    readonly customers: Map<string, CustomerAhead>
+  }
 }
 
 /**
  * Begins what a plan says, or goes on with what was interrupted of the same.
  * @throws {LatchkeyError} `rebuild_running`: a policy has been put in force to which not all sources were moved
  */
-export function beginRun(db: Kysely<Database>, plan: RecomputePlan): Promise<Run> {
-  return db.transaction().execute(async (trx) => {
-    const interrupted = await loadJob(trx)
-    const inForce = await policyInForce(trx)
-    const job = await jobOf(trx, plan, inForce)
-    const writes = plan.mode === 'apply'
-    const isSame = interrupted !== null && isSameJob(interrupted, job)
-    const done = createSeqSet()
-    const begunAt = writes && isSame ? interrupted.reached : 0
-    const unsaved = { ahead: [], concerned: [] }
-    const run: Run = { job, writes, begunAt, done, concerned: new Map(), unsaved }
-    if (interrupted?.isMoving && plan.policy === null && !(writes && isSame)) throw stillMoving()
-    if (!writes) return run
-
-    const parts = await loadJobParts(trx)
-    const concerned = parts.flatMap((part) => part.concerned)
-    if (isSame) {
-      for (const { ahead } of parts) for (const seq of ahead) done.add(seq)
-      for (const one of concerned) run.concerned.set(nameOf(one), one)
-      run.job = { ...interrupted, newest: job.newest }
-    } else {
-      await clearJob(trx)
-      for (const one of concerned) noteConcerned(run, one)
-      const isMoving = !isSamePolicy(inForce, job.policy)
-      if (isMoving) await savePolicy(trx, job.policy)
-      run.job = { ...job, isMoving: isMoving || (interrupted?.isMoving ?? false) }
-    }
-    await saveRun(trx, run)
-    return run
-  })
-}
-
-async function jobOf(
+export async function beginRun(
   trx: Transaction<Database>,
-  { scope, endpoints, policy }: RecomputePlan,
-  inForce: Policy,
-): Promise<StoredJob> {
-  return {
-    scope,
-    endpoints,
-    policy: policy ?? inForce,
-    isMoving: false,
-    normalizerVersion: NORMALIZER_VERSION,
-    newest: await newestSeq(trx),
-    reached: 0,
-    counts: NOTHING_READ,
-    changesAfter: await latestCursor(trx),
+  { scope, endpoints, policy: given, mode }: RecomputePlan,
+  clock: () => number,
+): Promise<Run> {
+  const interrupted = await loadJob(trx)
+  const inForce = await policyInForce(trx)
+  const policy = given ?? inForce
+  const newest = await newestSeq(trx)
+  const meaning = { scope, endpoints, policy, normalizerVersion: NORMALIZER_VERSION }
+  const goesOn =
+    mode === 'apply' && interrupted !== null && isDeepStrictEqual(meaning, meaningOf(interrupted))
+  if (interrupted?.isMoving && given === null && !goesOn) throw stillMoving()
+  const changesAfter = await latestCursor(trx)
+  const isMoving = interrupted?.isMoving || !isSamePolicy(inForce, policy)
+  const job = goesOn
+    ? { ...interrupted, newest }
+    : { ...meaning, isMoving, newest, reached: 0, counts: NOTHING_READ, changesAfter }
+  const run: Run = {
+    mode,
+    clock,
+    job,
+    counts: { ...job.counts },
+    done: new Uint8Array(newest + 1).fill(1, 0, job.reached + 1),
+    concerned: new Map(),
+    parts: 0,
+    unsaved: { ahead: [], concerned: [] },
+    savedAt: job.reached,
+    hasWritten: false,
+    taken: new Map(),
+    leading: new Map(),
+    unlisted: 'unknown',
+    unreadable: null,
+    found: { differences: new Map(), access: new Map(), customers: new Map() },
   }
+  if (mode !== 'apply') return run
+  const parts = await loadJobParts(trx)
+  if (goesOn) {
+    run.parts = parts.length
+    for (const seq of parts.flatMap(({ ahead }) => ahead)) run.done[seq] = 1
+  } else {
+    await clearJob(trx)
+    if (!isSamePolicy(inForce, policy)) await savePolicy(trx, policy)
+  }
+  for (const one of parts.flatMap(({ concerned }) => concerned)) noteConcerned(run, one)
+  await saveRun(trx, run)
+  return run
 }
 
-/** Saves how far a run is, in the transaction that takes it there. */
-export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
-  if (!run.writes) return
-  const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
-  const { concerned } = run.unsaved
-  if (ahead.length + concerned.length > 0) await addJobPart(trx, { ahead, concerned })
-  await saveJob(trx, run.job)
-  run.unsaved = { ahead: [], concerned: [] }
-}
-
-function isSameJob(a: StoredJob, b: StoredJob): boolean {
-  return (
-    a.normalizerVersion === b.normalizerVersion && isSamePolicy(a.policy, b.policy) && isSameMeaning(a, b)
-  )
-}
-
-/** Whether two jobs are about the same events, in the same sense. */
-export function isSameMeaning(one: JobMeaning, other: JobMeaning): boolean {
-  return textOf(one) === textOf(other)
-}
-
-function textOf({ scope, endpoints }: JobMeaning): string {
-  return JSON.stringify([scope, endpoints ?? {}].map((named) => Object.entries(named).sort()))
+function meaningOf({ scope, endpoints, policy, normalizerVersion }: StoredJob) {
+  return { scope, endpoints, policy, normalizerVersion }
 }
 
 function stillMoving(): LatchkeyError {
@@ -123,54 +126,55 @@ function stillMoving(): LatchkeyError {
   return new LatchkeyError('rebuild_running', message)
 }
 
-function nameOf({ environment, kind, id }: Concern): string {
+/** Saves how far a run is, in the transaction that takes it there. */
+export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
+  if (run.mode !== 'apply') return
+  run.job = { ...run.job, counts: { ...run.counts } }
+  const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
+  const { concerned } = run.unsaved
+  if (ahead.length + concerned.length > 0) {
+    run.parts += 1
+    await saveJobPart(trx, run.parts, { ahead, concerned })
+  }
+  await saveJob(trx, run.job)
+  run.unsaved = { ahead: [], concerned: [] }
+  run.savedAt = run.job.reached
+  run.hasWritten = false
+}
+
+/** Whether events are read again, and nothing is written. */
+export function isDryReplay({ job, mode }: Run): boolean {
+  return job.endpoints !== null && mode !== 'apply'
+}
+
+export function isDone({ done }: Run, seq: number): boolean {
+  return done[seq] === 1
+}
+
+/** Those that came after it began are done again and again. */
+export function noteDone(run: Run, seq: number): void {
+  if (isDone(run, seq) || seq > run.job.newest) return
+  run.done[seq] = 1
+  // Only what a replay counts must not be done twice.
+  if (run.mode === 'apply' && run.job.endpoints !== null) run.unsaved.ahead.push(seq)
+}
+
+/** One name for a source, a payment or a customer of an environment. */
+export function nodeName(
+  environment: Environment,
+  { kind, id }: { readonly kind: string; readonly id: string },
+): string {
   return `${environment} ${kind} ${id}`
 }
 
-/** Notes that all events are to be asked again about somebody, or about a payment. */
 export function noteConcerned(run: Run, concern: Concern): void {
-  if (run.concerned.has(nameOf(concern))) return
-  run.concerned.set(nameOf(concern), concern)
+  const name = nodeName(concern.environment, concern)
+  if (run.concerned.has(name)) return
+  run.concerned.set(name, concern)
   run.unsaved.concerned.push(concern)
 }
 
-/** Notes that all events have been asked about these. */
-export function noteAsked(run: Run, concerns: readonly Concern[]): void {
-  for (const concern of concerns) run.concerned.delete(nameOf(concern))
-}
-
-export function isDone({ begunAt, done }: Run, seq: number): boolean {
-  return seq <= begunAt || done.has(seq)
-}
-
-/** Notes that an event is done. */
-export function noteDone(run: Run, seq: number): void {
-  if (isDone(run, seq)) return
-  run.done.add(seq)
-  // Only what a replay counts must not be done twice.
-  if (run.writes && run.job.endpoints !== null) run.unsaved.ahead.push(seq)
-}
-
-/** Numbers of events: a bit for each. */
-export interface SeqSet {
-  has(seq: number): boolean
-  add(seq: number): void
-}
-
-const BITS = 8
-
-export function createSeqSet(): SeqSet {
-  let bytes = new Uint8Array(1_024)
-  return {
-    has: (seq) => ((bytes[Math.floor(seq / BITS)] ?? 0) & (1 << (seq % BITS))) !== 0,
-    add(seq) {
-      const place = Math.floor(seq / BITS)
-      if (place >= bytes.length) {
-        const longer = new Uint8Array(2 * (place + 1))
-        longer.set(bytes)
-        bytes = longer
-      }
-      bytes[place] = (bytes[place] ?? 0) | (1 << (seq % BITS))
-    },
-  }
+/** Notes that an event leads to a source, a payment or a customer. */
+export function noteLeading(run: Run, name: string, seq: number): void {
+  run.leading.set(name, (run.leading.get(name) ?? new Set()).add(seq))
 }

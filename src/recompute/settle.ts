@@ -1,184 +1,191 @@
 import type { Transaction } from 'kysely'
-import type { PaymentLink } from '../entitlements/source-of.js'
+import { seqsInHistory } from '../entitlements/history.js'
 import { sourceKey } from '../entitlements/source-of.js'
-import type { LatchkeyError } from '../errors.js'
+import { isChange, NEVER_GRANTED, snapshot, writeAccess } from '../ingest/settle.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { isMeant } from '../store/event-walk.js'
-import type { GroupRow } from '../store/group-rows.js'
-import type { ReplayCounts } from '../store/recompute-job.js'
+import { deleteLinks, saveLinks } from '../store/payment-links.js'
+import { placeOf, saveForms, savePlaces } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { eventInFormIfReadable } from '../store/stored-form.js'
-import { replacePeople, type ToldPerson } from '../store/tellings.js'
-import { applyGroup } from './apply.js'
-import { compareGroup } from './compare.js'
-import { type GroupEvent, keyIn, readGroup, type Seeds } from './group.js'
-import { askNext, type Told, textOfTelling } from './people.js'
-import { readAgain, type TakenIds } from './read-again.js'
-import type { StateDifference } from './report.js'
-import { isDone, noteConcerned, noteDone, type Run, saveRun } from './run.js'
-import { createTrial, type Trial } from './trial.js'
-import { isList } from './walk.js'
+import { deleteSources, replaceSources } from '../store/sources.js'
+import { compareGroup, type EventDifference, type GroupDifferences, isDueBy } from './compare.js'
+import { type Group, readGroup, type Seeds } from './group.js'
+import type { AccessDifference, CustomerAhead, StateDifference } from './report.js'
+import { isDone, isDryReplay, nodeName, noteConcerned, noteDone, noteLeading, type Run } from './run.js'
 
-/** Brings one group after the other in order, or notes what would be changed. */
-export interface Settling {
-  /** @returns how many events the groups of these seeds have */
-  settle(
-    trx: Transaction<Database>,
-    environment: Environment,
-    seeds: Seeds,
-    told?: ReadonlyMap<string, PaymentLink | null>,
-  ): Promise<number>
-  /** Asks the next events about the customers and payments that are concerned. */
-  ask(trx: Transaction<Database>, told: Told): Promise<boolean>
-  settlePeople(
-    trx: Transaction<Database>,
-    environment: Environment,
-    people: ReadonlyMap<string, ToldPerson>,
-  ): Promise<void>
-  saveIfDue(trx: Transaction<Database>, eventsPerSave?: number): Promise<void>
-  /** Whether a group was left as it is until it is known which events no history names. */
-  needsUnlisted(): boolean
-  noteUnlisted(pages: AsyncIterable<readonly GroupRow[]>): Promise<void>
-  readonly trial: Trial
-  /** @throws {LatchkeyError} `store_unavailable`: what could not be read, and was not named as a difference */
-  assertReadable(): void
-}
-
-const NOTHING_TOLD: ReadonlyMap<string, PaymentLink | null> = new Map()
-
-export function createSettling(
+/**
+ * Brings the groups of these seeds in order, or notes what would be changed.
+ * @returns how many events they have
+ */
+export async function settleGroups(
+  trx: Transaction<Database>,
   run: Run,
-  clock: () => number,
-  onDifference: ((difference: StateDifference) => void) | undefined,
-): Settling {
-  const { endpoints, scope, newest, policy } = run.job
-  const isDryReplay = endpoints !== null && !run.writes
-  const taken: TakenIds = new Map()
-  const trial = createTrial(isDryReplay, onDifference)
-  const unreadable: LatchkeyError[] = []
-  let unlisted: 'unknown' | 'needed' | 'known' = 'unknown'
-  let [isWritten, events] = [false, 0]
-
-  const isToRead = (row: GroupRow): boolean =>
-    row.seq <= newest &&
-    // Once it is written, it is stored as it is read.
-    !(run.writes && isDone(run, row.seq)) &&
-    (isList(scope) ? scope.includes(row.environment) : isMeant(row, scope))
-
-  function readRows(trx: Transaction<Database>, environment: Environment, rows: readonly GroupRow[]) {
-    const seqs = endpoints === null ? [] : rows.filter(isToRead).map(({ seq }) => seq)
-    return readAgain(trx, environment, seqs, endpoints ?? {}, taken)
+  environment: Environment,
+  seeds: Seeds,
+): Promise<number> {
+  const now = run.clock()
+  const group = await readGroup(trx, run, environment, seeds)
+  const differences = await compareGroup(trx, group, now)
+  // A source whose history lacks some of its events would be folded from the others alone.
+  if (run.unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
+    run.unlisted = 'needed'
+    return 0
   }
+  for (const { unreadable, row } of group.events) {
+    // A verification names its source.
+    if (run.mode !== 'verify' || placeOf(row) === null) run.unreadable ??= unreadable
+  }
+  run.unreadable ??= differences.unreadableAct
+  if (run.mode === 'apply') await write(trx, run, environment, differences, now)
+  else noteFound(run, group, differences, now)
+  noteConcerns(run, group, differences)
+  noteEvents(run, group, differences)
+  return group.events.length
+}
 
-  function noteEvents(events: readonly GroupEvent[], changed: ReadonlySet<number>): void {
-    for (const event of events) {
-      const { seq } = event.row
-      if (event.again !== null && !isDone(run, seq)) {
-        run.job = { ...run.job, counts: added(run.job.counts, countsOf(event, changed.has(seq))) }
-      }
-      noteDone(run, seq)
+/** Writes what differs, and appends what changes for anybody to the change log. */
+async function write(
+  trx: Transaction<Database>,
+  run: Run,
+  environment: Environment,
+  { events, links, unlinked, sources, access }: GroupDifferences,
+  now: number,
+): Promise<void> {
+  const forms = events.filter(({ hasOtherForm }) => hasOtherForm)
+  const places = events.filter(({ isElsewhere, hasOtherOutcome }) => isElsewhere || hasOtherOutcome)
+  const folded = sources.flatMap((one) => one.folded ?? [])
+  const gone = sources.filter((one) => one.folded === null).map(({ key }) => key)
+  const entitlements = [...access.values()].flatMap((one) => one.differences)
+  await saveForms(trx, environment, forms)
+  await savePlaces(trx, places)
+  await saveLinks(trx, environment, links)
+  await deleteLinks(trx, environment, unlinked)
+  await replaceSources(trx, environment, folded)
+  await deleteSources(trx, environment, gone)
+  await writeAccess(trx, environment, entitlements, now, () => ({ kind: 'rebuild', eventId: null }))
+  run.hasWritten ||= [events, links, unlinked, sources, entitlements].some(({ length }) => length > 0)
+}
+
+function noteFound(run: Run, group: Group, differences: GroupDifferences, now: number): void {
+  const { environment } = group
+  for (const one of run.mode === 'verify' ? namesOf(group, differences, now) : []) {
+    run.found.differences.set(JSON.stringify(one), one)
+  }
+  for (const [customerId, access] of differences.access) {
+    const name = nodeName(environment, { kind: 'customer', id: customerId })
+    const changes = access.differences.flatMap(({ productId, before, after }): AccessDifference[] => {
+      const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
+      if (!isChange(was, is)) return []
+      return [{ environment, customerId, productId, before: snapshot(was), after: snapshot(is) }]
+    })
+    if (changes.length > 0) run.found.access.set(name, changes)
+    else run.found.access.delete(name)
+    if (changes.length === 0 && !run.found.customers.has(name)) continue
+    const active = access.after.filter((one) => one.active)
+    noteAhead(run, environment, customerId, { activeProducts: active.map(({ productId }) => productId) })
+  }
+  // What is not written leads nobody there.
+  for (const { row, before, after, reading, isElsewhere } of differences.events) {
+    const { source } = reading
+    if (isElsewhere && source !== null) noteLeading(run, nodeName(environment, source), row.seq)
+    const id = paymentIn(after)
+    if (id === null || id === paymentIn(before)) continue
+    noteLeading(run, nodeName(environment, { kind: 'payment', id }), row.seq)
+  }
+  for (const { key, folded } of differences.sources) {
+    const id = folded?.state.customerId ?? null
+    if (folded === null || id === null || id === group.sources.get(sourceKey(key))?.customer_id) continue
+    for (const seq of seqsInHistory(folded.history) ?? []) {
+      noteLeading(run, nodeName(environment, { kind: 'customer', id }), seq)
     }
-  }
-
-  return {
-    async settle(trx, environment, seeds, told = NOTHING_TOLD) {
-      const now = clock()
-      const group = await readGroup(trx, seeds, {
-        environment,
-        policy,
-        told,
-        readAgain: (rows) => readRows(trx, environment, rows),
-        leadingTo: (node) => trial.leadingTo(environment, node),
-      })
-      const differences = await compareGroup(trx, group, now)
-      if (unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
-        unlisted = 'needed'
-        return 0
-      }
-      for (const { unreadable: error, row } of group.events) {
-        // Where differences are named, its source is.
-        if (error !== null && (onDifference === undefined || keyIn(row) === null)) unreadable.push(error)
-      }
-      unreadable.push(...differences.unreadableActs)
-      if (run.writes) isWritten = (await applyGroup(trx, environment, differences, now)) || isWritten
-      else trial.noteCompared(group, differences, now)
-      for (const { reading, stored } of differences.readings) {
-        if (textOfTelling(stored.before) === textOfTelling(reading.event)) continue
-        for (const id of [stored.before?.customerId, reading.event?.customerId, stored.row.customer_id]) {
-          if (id) noteConcerned(run, { environment, kind: 'customer', id })
-        }
-      }
-      for (const { key, folded } of differences.sources) {
-        const former = group.sources.get(sourceKey(key))?.customer_id ?? null
-        if (former !== null && former !== folded?.state.customerId) {
-          noteConcerned(run, { environment, kind: 'customer', id: former })
-        }
-      }
-      for (const id of group.doubted) noteConcerned(run, { environment, kind: 'payment', id })
-      noteEvents(group.events, differences.changed)
-      events += group.events.length
-      return group.events.length
-    },
-    ask(trx, told) {
-      const mayTellOther = (row: GroupRow) => isDryReplay && row.seq <= newest
-      return askNext(trx, told, mayTellOther, async (rows) => {
-        const read = await readRows(trx, told.environment, isDryReplay ? rows : [])
-        return rows.flatMap((row): NormalizedEvent[] => {
-          const again = read.get(row.seq)
-          if (again?.kind === 'read') return again.normalized.ok ? [again.normalized.event] : []
-          const event = row.normalized === null ? null : eventInFormIfReadable(row.normalized)
-          return event === null ? [] : [event]
-        })
-      })
-    },
-    async settlePeople(trx, environment, people) {
-      if (run.writes) await replacePeople(trx, environment, people)
-      else trial.notePeople(environment, people)
-    },
-    async saveIfDue(trx, eventsPerSave = Number.POSITIVE_INFINITY) {
-      if (!isWritten && events < eventsPerSave) return
-      await saveRun(trx, run)
-      isWritten = false
-      events = 0
-    },
-    needsUnlisted: () => unlisted === 'needed',
-    async noteUnlisted(pages) {
-      for await (const rows of pages) trial.noteUnlisted(rows)
-      unlisted = 'known'
-    },
-    trial,
-    assertReadable() {
-      const [first] = unreadable
-      if (first !== undefined) throw first
-    },
   }
 }
 
-/** What became of one event that was meant to be read again. */
-function countsOf({ row, again }: GroupEvent, isChanged: boolean): Partial<ReplayCounts> {
-  switch (again?.kind) {
-    case 'read': {
-      const isUsable = again.normalized.ok
-      return {
-        read: 1,
-        changed: isChanged ? 1 : 0,
-        recovered: isChanged && isUsable && row.disposition === 'quarantined' ? 1 : 0,
-        quarantined: isUsable ? 0 : 1,
+function paymentIn(event: NormalizedEvent | null): string | null {
+  return event?.subject === 'payment' || event?.subject === 'subscription' ? event.paymentId : null
+}
+
+/** Notes how a customer would be, for what roles and groups would follow. */
+export function noteAhead(
+  run: Run,
+  environment: Environment,
+  customerId: string,
+  next: Partial<Pick<CustomerAhead, 'activeProducts' | 'accounts'>>,
+): void {
+  if (!isDryReplay(run)) return
+  const { customers } = run.found
+  const name = nodeName(environment, { kind: 'customer', id: customerId })
+  const known = customers.get(name) ?? { environment, customerId, activeProducts: null, accounts: null }
+  customers.set(name, { ...known, ...next })
+}
+
+/** Each thing that differs by its name. */
+function namesOf(
+  { environment, frozen }: Group,
+  { events, links, unlinked, sources, access }: GroupDifferences,
+  now: number,
+): readonly StateDifference[] {
+  const eventId = ({ row }: EventDifference) => row.event_id
+  const entitlements = [...access.values()]
+    .flatMap(({ differences }) => differences)
+    .filter(({ before }) => before === null || !isDueBy(before, now))
+  const ids: Readonly<Record<StateDifference['kind'], readonly string[]>> = {
+    link: [...links.map(({ paymentId }) => paymentId), ...unlinked],
+    place: events.filter(({ isElsewhere }) => isElsewhere).map(eventId),
+    source: [...frozen, ...sources.map(({ key }) => sourceKey(key))],
+    disposition: events.filter(({ hasOtherOutcome }) => hasOtherOutcome).map(eventId),
+    entitlement: entitlements.map(({ customerId, productId }) => `${customerId} ${productId}`),
+  }
+  const kinds = Object.keys(ids) as StateDifference['kind'][]
+  return kinds.flatMap((kind) => ids[kind].map((id) => ({ environment, kind, id })))
+}
+
+/** Notes of whom events say something else now, and which payments no event of theirs may link any more. */
+function noteConcerns(
+  run: Run,
+  { environment, sources: stored, doubted }: Group,
+  { events, sources }: GroupDifferences,
+): void {
+  const customers = events
+    .filter(({ hasOtherForm }) => hasOtherForm)
+    .filter(({ before, after }) => detailsIn(before) !== detailsIn(after))
+    .flatMap(({ before, after, row }) => [before?.customerId, after?.customerId, row.customer_id])
+  const former = sources.flatMap(({ key, folded }) => {
+    const id = stored.get(sourceKey(key))?.customer_id
+    return id === folded?.state.customerId ? [] : [id]
+  })
+  for (const id of [...customers, ...former]) {
+    if (id) noteConcerned(run, { environment, kind: 'customer', id })
+  }
+  for (const id of doubted) noteConcerned(run, { environment, kind: 'payment', id })
+}
+
+/** What an event says of a person, as text: the same events always give the same. */
+function detailsIn(event: NormalizedEvent | null): string | null {
+  if (event === null || event.customerId === null) return null
+  const { id, type, createdAt, customerId, customer, externalRef, metadata } = event
+  const isDeletion = type === 'customer.deleted'
+  return JSON.stringify([id, createdAt, customerId, customer, externalRef, metadata, isDeletion])
+}
+
+function noteEvents(run: Run, group: Group, { events }: GroupDifferences): void {
+  const differing = new Map(events.map((event) => [event.row.seq, event]))
+  for (const { row, again } of group.events) {
+    if (isDone(run, row.seq)) continue
+    if (again?.kind === 'read') {
+      run.counts.read += 1
+      if (again.quarantined !== null) run.counts.quarantined += 1
+      if (hasNews(differing.get(row.seq))) {
+        run.counts.changed += 1
+        if (again.quarantined === null && row.disposition === 'quarantined') run.counts.recovered += 1
       }
-    }
-    case 'duplicate':
-      return { duplicates: 1 }
-    case 'skipped':
-    case 'notReplayable':
-    case 'altered':
-      return { [again.kind]: 1 }
-    default:
-      return {}
+    } else if (again !== null && again.kind !== 'byHand') run.counts[again.kind] += 1
+    noteDone(run, row.seq)
   }
 }
 
-function added(counts: ReplayCounts, more: Partial<ReplayCounts>): ReplayCounts {
-  const names = Object.keys(counts) as (keyof ReplayCounts)[]
-  const sums = names.map((name) => [name, counts[name] + (more[name] ?? 0)])
-  return Object.fromEntries(sums) as unknown as ReplayCounts
+/** Whether an event's own reading has changed, beside what has become of it with the others of its source. */
+function hasNews(event: EventDifference | undefined): boolean {
+  if (event === undefined) return false
+  const isFolded = event.reading.source !== null && event.row.disposition !== 'quarantined'
+  return event.hasOtherForm || event.isElsewhere || !isFolded
 }

@@ -13,7 +13,7 @@ import {
   type StoredEventDetail,
 } from '../entitlements/stored-event.js'
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
-import { isMeant, walkEvents } from './event-walk.js'
+import { matchesFilter, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
 import type { Database, EventConflictsTable, EventsTable } from './schema.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
@@ -38,7 +38,7 @@ export async function readEventPage(
   const rows = await selectSummaries(db).where('seq', 'in', found).orderBy('seq', 'desc').execute()
   const items: StoredEvent[] = []
   // Compared with the filter again: an event may have stopped waiting since it was found.
-  for (const row of rows) if (isMeant(row, query.filter)) items.push(await toStoredEvent(db, row))
+  for (const row of rows) if (matchesFilter(row, query.filter)) items.push(await toStoredEvent(db, row))
   return { items, next }
 }
 

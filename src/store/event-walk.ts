@@ -33,7 +33,7 @@ export async function* walkEvents(
     const last = rows.at(-1)?.seq
     if (last === undefined) return
     const isLast = rows.length < ROWS_PER_STEP
-    const matching = rows.filter((row) => isMeant(row, filter)).map(({ seq }) => seq)
+    const matching = rows.filter((row) => matchesFilter(row, filter)).map(({ seq }) => seq)
     yield { matching, lookedAt: rows.length, last, isLast }
     if (isLast) return
     from = last
@@ -78,23 +78,6 @@ export function glanceAtEvents(
   return query.execute()
 }
 
-/** The next events beyond a `seq`, up to another, by environment. */
-export async function loadSeqsBeyond(
-  db: Kysely<Database>,
-  beyond: number,
-  end: number,
-  limit: number,
-): Promise<readonly Pick<Selectable<EventsTable>, 'seq' | 'environment'>[]> {
-  return db
-    .selectFrom('events')
-    .select(['seq', 'environment'])
-    .where('seq', '>', beyond)
-    .where('seq', '<=', end)
-    .orderBy('seq')
-    .limit(limit)
-    .execute()
-}
-
 /** Composed once: every batch asks. */
 const SELECT_NEWEST = CompiledQuery.raw('select seq from events order by seq desc limit 1')
 
@@ -105,7 +88,7 @@ export async function newestSeq(db: Kysely<Database>): Promise<number> {
 }
 
 /** Whether a filter means the event. */
-export function isMeant(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {
+export function matchesFilter(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {
   return (
     event.environment === filter.environment &&
     (filter.disposition === null || event.disposition === filter.disposition) &&

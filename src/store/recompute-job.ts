@@ -1,4 +1,4 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { EventFilter } from '../entitlements/stored-event.js'
 import type { Environment } from '../provider/event.js'
@@ -6,17 +6,17 @@ import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 const JOB = 'recompute'
-/** With a number after it: what a job has to know again after a crash, a part for each time that it was saved. */
+/** With a number after it: a part for each time that the job was saved, so that none is written twice. */
 const PART = 'recompute.'
 
 /** What became of the stored events that a replay has read again. */
 export interface ReplayCounts {
   readonly read: number
-  /** Rows that say otherwise since. */
+  /** Rows that the replay changed. */
   readonly changed: number
   /** Of these, the ones that could not be used before. */
   readonly recovered: number
-  /** Read again, and not to be used. */
+  /** Read again, and still not usable. */
   readonly quarantined: number
   /** Left as they are: another event has the id that they have by today's reading. */
   readonly duplicates: number
@@ -39,8 +39,8 @@ export const NOTHING_READ: ReplayCounts = {
   altered: 0,
 }
 
-/** What a job is about: two that are alike do the same. */
-export interface JobMeaning {
+/** What a job works out again. */
+export interface JobScope {
   /** Which events; of a list of environments, all. */
   readonly scope: EventFilter | readonly Environment[]
   /** The environment of every configured endpoint, by its name, where events are read again; null: they are not. */
@@ -48,7 +48,7 @@ export interface JobMeaning {
 }
 
 /** A job that writes, under way or interrupted. */
-export interface StoredJob extends JobMeaning {
+export interface StoredJob extends JobScope {
   /** Whether it moves all sources to a policy that was put in force as it began: it has to end before any other. */
   readonly isMoving: boolean
   readonly policy: Policy
@@ -58,18 +58,18 @@ export interface StoredJob extends JobMeaning {
   /** The number up to which all events are done. */
   readonly reached: number
   readonly counts: ReplayCounts
-  /** Where the change log stood as it began. */
+  /** Where the change log was as it began. */
   readonly changesAfter: number
 }
 
-/** What else it has to know. */
+/** What else has to be known again after a crash. */
 export interface JobPart {
   /** Numbers of events beyond its place that are done. */
   readonly ahead: readonly number[]
   readonly concerned: readonly Concern[]
 }
 
-/** A customer or a payment of whom some event says something else since: all events are to be asked again. */
+/** A customer or a payment of which some event says something else since: all events have to be asked again. */
 export interface Concern {
   readonly environment: Environment
   readonly kind: 'customer' | 'payment'
@@ -91,13 +91,9 @@ export async function loadJobParts(db: Kysely<Database>): Promise<readonly JobPa
   return rows.map(({ value }) => JSON.parse(value) as JobPart)
 }
 
-export async function addJobPart(trx: Transaction<Database>, part: JobPart): Promise<void> {
-  const row = await trx
-    .selectFrom('settings')
-    .select(sql<number>`coalesce(max(cast(substr(key, ${PART.length + 1}) as integer)), 0)`.as('last'))
-    .where('key', 'like', `${PART}%`)
-    .executeTakeFirst()
-  await setSetting(trx, `${PART}${Number(row?.last) + 1}`, JSON.stringify(part))
+/** @param number one that no part of this job has */
+export function saveJobPart(trx: Transaction<Database>, number: number, part: JobPart): Promise<void> {
+  return setSetting(trx, `${PART}${number}`, JSON.stringify(part))
 }
 
 /** Forgets the job, ended or not, and all of its parts. */

@@ -201,13 +201,16 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
     }),
     rebuilds: {
       rebuilds: {
-        startRebuild: () => ({ state: 'none' }),
-        rebuildStatus: async () => ({ state: 'none' }),
-        startComparison: () => ({ state: 'none' }),
-        comparisonStatus: () => ({ state: 'none' }),
+        startRebuild: () => {
+          throw new Error('nothing is rebuilt here')
+        },
+        startComparison: () => {
+          throw new Error('nothing is compared here')
+        },
+        last: () => null,
       },
       policyIn: () => DOCUMENTED_POLICY,
-      isUnfinished: async () => false,
+      unfinishedAt: async () => null,
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
       policyInForce: async () => DOCUMENTED_POLICY,
     },

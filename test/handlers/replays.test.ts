@@ -3,7 +3,6 @@ import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
-import type { Recompute } from '../../src/recompute/recompute.js'
 import type { RecomputeReport } from '../../src/recompute/report.js'
 import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
@@ -26,6 +25,8 @@ const REPORT: RecomputeReport = {
   differences: { count: 0, named: [], problem: null },
 }
 
+type Recompute = RecomputeJobsDeps['recompute']
+
 const jobsOn = (recompute: Recompute, clock = () => NOW) => {
   const deps: RecomputeJobsDeps = {
     recompute,
@@ -43,7 +44,7 @@ async function openWithReplays() {
   let now = NOW
   let step: () => void = () => {}
   let isEnding = false
-  const recompute: Recompute = async (_, { onProgress, isStopping } = {}) => {
+  const recompute: Recompute = async (_, { onProgress, isStopping }) => {
     onProgress?.(100, 1_000)
     while (!isEnding) {
       await new Promise<void>((resolve) => {
@@ -99,7 +100,7 @@ it('runs no rebuild beside a replay', async () => {
   )
   end()
   await replays.close()
-  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ state: 'running' })
+  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ outcome: { state: 'running' } })
 })
 
 it('runs no replay beside a rebuild, and no rebuild under another policy', async () => {
@@ -111,9 +112,9 @@ it('runs no replay beside a rebuild, and no rebuild under another policy', async
   }
   const other = { ...DOCUMENTED_POLICY, canceled: 'period_end' } as const
   expect(() => replays.startRebuild(other)).toThrow(expect.objectContaining({ code: 'rebuild_running' }))
-  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ state: 'running' })
+  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ outcome: { state: 'running' } })
   end()
-  await eventually(async () => expect(await replays.rebuildStatus()).toMatchObject({ state: 'done' }))
+  await eventually(() => expect(replays.last('rebuild')).toMatchObject({ outcome: { state: 'done' } }))
 })
 
 it('tells how fast it is, and how long it will take', async () => {

@@ -162,12 +162,12 @@ it('tells of a policy just what applying it does, and changes nothing itself', a
       const store = await storeUnder(before, told, { clock: () => now })
       now = NOW
       const untouched = await everything(store.db)
-      const all = { sampleSize: Number.POSITIVE_INFINITY }
-      const compared = await store.recompute({ ...VERIFY, policy: after }, all)
+      const plan = { ...REBUILD, policy: after, sampleSize: Number.POSITIVE_INFINITY }
+      const compared = await store.recompute({ ...plan, mode: 'compare' })
       expect(await everything(store.db)).toEqual(untouched)
-      const applied = await store.recompute({ ...REBUILD, policy: after }, all)
+      const applied = await store.recompute(plan)
       expect(applied.access).toEqual(compared.access)
-      const again = await store.recompute({ ...VERIFY, policy: after }, all)
+      const again = await store.recompute({ ...plan, mode: 'compare' })
       expect(again.access.all).toEqual(NO_DIFFERENCE)
       await store.close()
     }),

@@ -5,8 +5,9 @@ import type { EventFilter } from '../../src/entitlements/stored-event.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { createBatchWriter, type WriteBatch } from '../../src/ingest/commit.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { createRecompute, type Recompute, type RecomputeOptions } from '../../src/recompute/recompute.js'
-import type { StateDifference } from '../../src/recompute/report.js'
+import type { WorkOptions } from '../../src/ingest/work-options.js'
+import { recompute } from '../../src/recompute/recompute.js'
+import type { RecomputeReport, StateDifference } from '../../src/recompute/report.js'
 import type { RecomputePlan } from '../../src/recompute/run.js'
 import { EPOCH_SETTING } from '../../src/store/changes.js'
 import { migrate } from '../../src/store/migrate.js'
@@ -20,13 +21,13 @@ import { SOURCE_COLUMNS } from '../store/source-columns.js'
 export const NOW = Date.UTC(2030, 0, 1)
 
 /** Few at once, so that short histories take several turns. */
-const PACE = { seeds: 2, eventsPerTurn: 3, eventsPerSave: 5 }
+const PACE = { eventsPerTurn: 4, eventsPerSave: 5 }
 
 export interface RecomputeStore {
   readonly file: string
   readonly db: Kysely<Database>
   readonly writeBatch: WriteBatch
-  readonly recompute: Recompute
+  readonly recompute: (plan: RecomputePlan, options?: WorkOptions) => Promise<RecomputeReport>
   close(): Promise<void>
 }
 
@@ -35,7 +36,7 @@ const BOTH = ['live', 'sandbox'] as const
 /** Works everything out again; under another policy, that one is in force from then on. */
 export const REBUILD: RecomputePlan = { scope: BOTH, endpoints: null, policy: null, mode: 'apply' }
 /** Compares everything. */
-export const VERIFY: RecomputePlan = { ...REBUILD, mode: 'compare' }
+export const VERIFY: RecomputePlan = { ...REBUILD, mode: 'verify' }
 
 /** Reads events of one environment again. */
 export function replayOf(
@@ -59,9 +60,9 @@ export async function replayAll({ recompute }: Pick<RecomputeStore, 'recompute'>
 /** All that is stored otherwise than its events say. */
 export async function differencesIn(
   { recompute }: Pick<RecomputeStore, 'recompute'>,
-  options: RecomputeOptions = {},
+  options: WorkOptions = {},
 ): Promise<StateDifference[]> {
-  const { differences } = await recompute(VERIFY, { ...options, namesAtMost: Number.POSITIVE_INFINITY })
+  const { differences } = await recompute({ ...VERIFY, sampleSize: Number.POSITIVE_INFINITY }, options)
   if (differences.problem !== null) throw new LatchkeyError('store_unavailable', differences.problem)
   return [...differences.named]
 }
@@ -88,7 +89,13 @@ export async function storeUnder(
   await settlePolicy(db, policy)
   const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
   for (const delivery of deliveries) await writeBatch([delivery])
-  return { file: path, db, writeBatch, recompute: createRecompute({ db, clock, pace: PACE }), close }
+  return {
+    file: path,
+    db,
+    writeBatch,
+    recompute: (plan, options) => recompute({ db, clock, pace: PACE }, plan, options),
+    close,
+  }
 }
 
 /** All that follows from the stored events, and these, as the tables hold it. */

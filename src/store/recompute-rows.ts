@@ -1,0 +1,223 @@
+/* The rows that a recompute reads whole and compares: events as they were read and placed, and sources. */
+
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { SourceKey } from '../entitlements/model.js'
+import type { Environment } from '../provider/event.js'
+import { bulkLookup, bulkStatement, rowStatement } from './bulk.js'
+import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
+import type { Database, EventsTable, SourcesTable } from './schema.js'
+
+const GROUP_COLUMNS = [
+  'seq',
+  'environment',
+  'event_id',
+  'endpoint',
+  'received_at',
+  'disposition',
+  'reason',
+  'type',
+  'customer_id',
+  'source_kind',
+  'source_id',
+  'normalized',
+] as const
+
+/** A stored event: what it was read as, what became of it, and what a filter asks. */
+export type GroupRow = Pick<Selectable<EventsTable>, (typeof GROUP_COLUMNS)[number]>
+
+const columns = sql.join(GROUP_COLUMNS.map((column) => sql.ref(column)))
+
+const selectBySeq = bulkLookup(
+  ['seq'],
+  (isTold) => sql<GroupRow>`select ${columns} from events where ${isTold}`,
+)
+
+export function loadGroupRows(db: Kysely<Database>, seqs: readonly number[]): Promise<readonly GroupRow[]> {
+  return selectBySeq(
+    db,
+    seqs.map((seq) => [seq]),
+  )
+}
+
+/** The next events, in the order of arrival. */
+export async function loadGroupRowsBeyond(
+  db: Kysely<Database>,
+  beyond: number,
+  end: number,
+  limit: number,
+): Promise<readonly GroupRow[]> {
+  const { rows } = await sql<GroupRow>`
+    select ${columns} from events where seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(
+    db,
+  )
+  return rows
+}
+
+/** The source that an event is stored as being of. */
+export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
+  return kind === null || id === null ? null : { kind, id }
+}
+
+/** A source, as the columns hold it. */
+export type SourceRow = Omit<Selectable<SourcesTable>, 'seq' | 'environment'>
+
+const sourcesBy = (names: readonly string[]) =>
+  bulkLookup(
+    names,
+    (isTold) => sql<SourceRow>`
+      select kind, source_id, customer_id, state, history, newest_at from sources where ${isTold}`,
+  )
+const selectSources = sourcesBy(['environment', 'kind', 'source_id'])
+const selectSourcesOf = sourcesBy(['environment', 'customer_id'])
+
+export function loadSourceRows(
+  db: Kysely<Database>,
+  environment: Environment,
+  keys: readonly SourceKey[],
+): Promise<readonly SourceRow[]> {
+  return selectSources(
+    db,
+    keys.map(({ kind, id }) => [environment, kind, id]),
+  )
+}
+
+/** The sources that are stored as of these customers. */
+export function loadSourceRowsOf(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<readonly SourceRow[]> {
+  return selectSourcesOf(
+    db,
+    customerIds.map((id) => [environment, id]),
+  )
+}
+
+/** A source's key, and what its events are found by. */
+export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>
+
+/** The next sources, in the order of their numbers. */
+export async function loadHistories(
+  db: Kysely<Database>,
+  after: number,
+  limit: number,
+): Promise<readonly SourceHistory[]> {
+  const { rows } = await sql<SourceHistory>`
+    select seq, environment, kind, source_id as id, history from sources
+    where seq > ${after} order by seq limit ${limit}`.execute(db)
+  return rows
+}
+
+export interface CustomerKey {
+  readonly environment: Environment
+  readonly customerId: string
+}
+
+/** The next customers with an entitlement, and whether they have any source. */
+export async function loadEntitledCustomers(
+  db: Kysely<Database>,
+  after: CustomerKey | undefined,
+  limit: number,
+): Promise<readonly (CustomerKey & { readonly hasSources: 0 | 1 })[]> {
+  const { rows } = await sql<CustomerKey & { hasSources: 0 | 1 }>`
+    select environment, customer_id as "customerId", exists (
+      select 1 from sources where sources.environment = told.environment
+        and sources.customer_id = told.customer_id
+    ) as "hasSources"
+    from (
+      select distinct environment, customer_id from entitlements
+      where (environment, customer_id) > (${after?.environment ?? ''}, ${after?.customerId ?? ''})
+      order by environment, customer_id limit ${limit}
+    ) as told order by environment, customer_id`.execute(db)
+  return rows
+}
+
+/** A body has up to a mebibyte, and only so many are in memory at a time. */
+const BODIES_AT_ONCE = 16
+
+const BODY_COLUMNS = [
+  'seq',
+  'endpoint',
+  'headers',
+  'received_at',
+  'body_sha256',
+  'body_removed',
+  ...READ_COLUMNS,
+] as const
+
+/** A stored event, without its bytes. */
+export type ReplayedEvent = Pick<Selectable<EventsTable>, (typeof BODY_COLUMNS)[number]>
+
+/** Stored events one by one with their bytes, in the order of arrival. */
+export async function* loadBodies(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): AsyncGenerator<ReplayedEvent & { readonly body: Buffer | null }> {
+  for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
+    yield* await db
+      .selectFrom('events')
+      .select([...BODY_COLUMNS, 'body'])
+      .where('seq', 'in', seqs.slice(i, i + BODIES_AT_ONCE))
+      .orderBy('seq')
+      .execute()
+  }
+}
+
+const PLACE_COLUMNS = ['source_kind', 'source_id', 'disposition', 'reason'] as const
+/** What the body alone says. */
+const FORM_COLUMNS = READ_COLUMNS.filter((name) => !PLACE_COLUMNS.some((place) => place === name))
+
+/** Whether the row says of its body what this reading does, by the program of today. */
+export function hasSameForm(row: ReadColumns, reading: EventReading): boolean {
+  const read = columnsOf(reading)
+  return FORM_COLUMNS.every((name) => row[name] === read[name])
+}
+
+/** An event and what is to be stored of it. */
+export interface EventToSave {
+  readonly row: Pick<GroupRow, 'seq' | 'event_id'>
+  readonly reading: EventReading
+}
+
+const updateForms = updateOf(FORM_COLUMNS)
+
+/** Writes where events belong, and what became of them. Each row at most once. */
+export const savePlaces = updateOf(PLACE_COLUMNS)
+
+function updateOf(names: readonly (keyof ReadColumns)[]) {
+  const update = rowStatement((values) => {
+    const set = sql.join(names.map((name, i) => sql`${sql.ref(name)} = ${values[i]}`))
+    return sql`update events set ${set} where seq = ${values[names.length]}`
+  })
+  return async (trx: Transaction<Database>, events: readonly EventToSave[]): Promise<void> => {
+    const rows = events.map(({ row, reading }) => ({ ...columnsOf(reading), seq: row.seq }))
+    await update(
+      trx,
+      rows.map((row) => [...names.map((name) => row[name]), row.seq]),
+    )
+  }
+}
+
+const renameConflicts = bulkStatement(
+  (names) => sql`
+    with renamed (environment, event_id, next_id) as (${names})
+    update event_conflicts set event_id = renamed.next_id from renamed
+    where event_conflicts.environment = renamed.environment and event_conflicts.event_id = renamed.event_id`,
+)
+
+/**
+ * Writes what the bodies say. Each row at most once; no id may be another event's. Other bodies that came under an id go
+ * along with it.
+ */
+export async function saveForms(
+  trx: Transaction<Database>,
+  environment: Environment,
+  events: readonly EventToSave[],
+): Promise<void> {
+  await updateForms(trx, events)
+  const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
+  await renameConflicts(
+    trx,
+    renamed.map(({ row, reading }) => [environment, row.event_id, reading.eventId]),
+  )
+}
