@@ -126,15 +126,6 @@ export async function countArrivalsSince(db: Kysely<Database>, instant: number):
   return Number(row?.count ?? 0)
 }
 
-/** How many events there ever were: none is ever removed. */
-export async function eventsEverStored(db: Kysely<Database>): Promise<number> {
-  const row = await db
-    .selectFrom('events')
-    .select((eb) => eb.fn.max('seq').as('newest'))
-    .executeTakeFirst()
-  return Number(row?.newest ?? 0)
-}
-
 /** When the newest event arrived, and when it happened by its sender's clock; null where nothing is stored. */
 export async function loadNewestTimes(
   db: Kysely<Database>,

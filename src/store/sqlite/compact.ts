@@ -27,21 +27,6 @@ async function compact(db: Kysely<Database>): Promise<void> {
   }
 }
 
-/**
- * The same of a database that is small enough for it beside live traffic.
- * @returns false where it can't be done now: the disk is full, or the database locked
- */
-export async function compactIfQuick(db: Kysely<Database>): Promise<boolean> {
-  if ((await sizeOf(db)) > QUICK_BYTES) return true
-  try {
-    await compact(db)
-    return true
-  } catch (error) {
-    if (isStoreBusy(error)) return false
-    throw error
-  }
-}
-
 async function sizeOf(db: Kysely<Database>): Promise<number> {
   const { rows } = await sql<{ bytes: number }>`
     select page_count * page_size as bytes from pragma_page_count, pragma_page_size`.execute(db)
