@@ -154,16 +154,10 @@ export interface CustomerReferencesTable {
   customer_id: string
 }
 
-/** Of each endpoint, how often new events come to it. */
+/** How often new events come to each endpoint: a row is read and written whole. */
 export interface DeliveryPaceTable {
   endpoint: string
-  arrivals: number
-  first_at: number
-  last_at: number
-  mean_interval: number | null
-  week_at: number
-  longest: number
-  longest_before: number
+  pace: string
 }
 
 export interface SettingsTable {
