@@ -1,5 +1,4 @@
 import type { Kysely } from 'kysely'
-import { dropBodies } from '../history/retention.js'
 import { createBatchWriter } from '../ingest/commit.js'
 import type { Incoming } from '../ingest/delivery.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
@@ -9,6 +8,7 @@ import { finishErasures } from '../people/remove-stored.js'
 import { createRecompute, type RecomputeOptions } from '../recompute/recompute.js'
 import type { RecomputeReport } from '../recompute/report.js'
 import type { RecomputePlan } from '../recompute/run.js'
+import { expireBodies } from '../store/expire-bodies.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
@@ -73,7 +73,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
       return again
     },
     finishErasures: () => finishErasures(db, clock),
-    dropBodies: (before) => dropBodies(db, before, clock()),
+    dropBodies: (before) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
     refreshDue: createRefreshDue({ db, clock }),
     recompute: createRecompute({ db, clock }),
     writeSync: (name, change) =>

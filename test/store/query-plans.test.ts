@@ -21,8 +21,8 @@ import { forgetPerson, loadErasure } from '../../src/store/erasures.js'
 import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { countWaiting, readEvent, readEventBody, selectSummaries } from '../../src/store/event-questions.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
-import { loadStoredIds, placeEvents, setDispositions } from '../../src/store/events.js'
-import { expireBodies, takeSettledBodies } from '../../src/store/expire-bodies.js'
+import { insertEvents, loadStoredIds, placeEvents, setDispositions } from '../../src/store/events.js'
+import { expireBodies, firstKeptBodyAt } from '../../src/store/expire-bodies.js'
 import {
   loadEntitledCustomers,
   loadGroupRows,
@@ -140,8 +140,8 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['bodies of events', (db) => loadStoredBodies(db, [1, 2])],
     ['an erasure', (db) => loadErasure(db, 'live', 'cus_1')],
     ['forgetting a person', (db) => forgetPerson(db, 'live', 'cus_1')],
-    ['removing bodies', (db) => expireBodies(db, [1, 2], NOON)],
-    ['removing bodies of what waits no more', (db) => takeSettledBodies(db, 10)],
+    ['removing old bodies, and those of what waits no more', expireOneAndMore],
+    ['the first body that is kept', firstKeptBodyAt],
     ['one stored event', (db) => readEvent(db, EVENT)],
     ['the bytes of an event', (db) => readEventBody(db, { ...EVENT, sha256: null })],
     ['another body of an event', (db) => readEventBody(db, { ...EVENT, sha256: '00' })],
@@ -198,6 +198,12 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     expect(await planOf(latestCursor)).toEqual(['SCAN changes'])
   })
 })
+
+/** In a store with an old event, and then in one with none. */
+async function expireOneAndMore(db: Transaction<Database>): Promise<void> {
+  await insertEvents(db, [newEvent(paymentEvent())])
+  for (const before of [NOON * 2, NOON * 2]) await expireBodies(db, before, NOON)
+}
 
 /** The steps by which SQLite answers the statements that `query` runs. */
 async function planOf(query: (db: Transaction<Database>) => Promise<unknown>): Promise<readonly string[]> {
