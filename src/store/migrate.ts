@@ -1,28 +1,16 @@
 import { existsSync } from 'node:fs'
-import { type Kysely, sql, type Transaction } from 'kysely'
-import { type Migration, Migrator } from 'kysely/migration'
+import { type Kysely, sql } from 'kysely'
+import { Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
-import { compareText } from '../entitlements/order.js'
 import { LatchkeyError } from '../errors.js'
 import type { Database } from './schema.js'
-import { getSetting, setSetting } from './settings.js'
 import { backUp } from './sqlite/copy.js'
 import { COLUMN_TYPES, openDatabase } from './sqlite/dialect.js'
 import { lockStore, placeOf, removeLeftBehind } from './sqlite/file.js'
 
 /** Where the migrator keeps the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'
-
-/** The setting that tells programs which don't know every step whether they may open the database all the same. */
-const OLDEST_SCHEMA = 'oldest_schema'
-
-interface OldestSchema {
-  /** The newest step when this was written: said of no other schema. */
-  readonly upTo: string
-  /** The newest step that whoever opens the database must know. */
-  readonly mustKnow: string
-}
 
 /**
  * Brings the schema up to date, and names the steps that ran. All of them run in one transaction:
@@ -50,10 +38,9 @@ export async function pendingMigrations(
   migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<readonly string[]> {
   const done = await executedMigrations(db)
-  const known = new Set(migrations.map(({ name }) => name))
-  const pending = [...known].filter((name) => !done.includes(name))
-  const unknown = done.find((name) => !known.has(name))
-  if (unknown === undefined || (pending.length === 0 && (await mayOpen(db, done, known)))) return pending
+  const names = migrations.map(({ name }) => name)
+  const unknown = done.find((name) => !names.includes(name))
+  if (unknown === undefined) return names.filter((name) => !done.includes(name))
   throw new LatchkeyError(
     'schema_too_new',
     `The database was written by a newer Latchkey: this one does not know the schema step ${unknown}.`,
@@ -130,17 +117,6 @@ export async function schemaBegunAt(db: Kysely<Database>): Promise<number | null
   return row?.first == null ? null : Date.parse(row.first)
 }
 
-async function mayOpen(
-  db: Kysely<Database>,
-  done: readonly string[],
-  known: ReadonlySet<string>,
-): Promise<boolean> {
-  const told = await getSetting(db, OLDEST_SCHEMA)
-  if (told === null) return false
-  const { upTo, mustKnow } = JSON.parse(told) as OldestSchema
-  return upTo === [...done].sort(compareText).at(-1) && known.has(mustKnow)
-}
-
 async function executedMigrations(db: Kysely<Database>): Promise<readonly string[]> {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
   if (!tables.some(({ name }) => name === MIGRATION_TABLE)) return []
@@ -154,26 +130,10 @@ async function executedMigrations(db: Kysely<Database>): Promise<readonly string
 
 function createMigrator(db: Kysely<Database>, migrations: readonly NamedMigration[]): Migrator {
   const steps = Object.fromEntries(migrations.map(({ name, create }) => [name, create(COLUMN_TYPES)]))
-  const last = migrations.at(-1)
-  if (last !== undefined) steps[last.name] = thenRecordOldest(last.create(COLUMN_TYPES), migrations)
   return new Migrator({
     db,
     provider: { getMigrations: async () => steps },
     migrationTableName: MIGRATION_TABLE,
     migrationLockTableName: `${MIGRATION_TABLE}_lock`,
   })
-}
-
-/** Within the last step, and so in the one transaction of all: the record is never older than the schema. */
-function thenRecordOldest(step: Migration, migrations: readonly NamedMigration[]): Migration {
-  return {
-    async up(db) {
-      await step.up(db)
-      const oldest = migrations.findLast(({ olderMayOpen }) => olderMayOpen !== true)
-      const upTo = migrations.at(-1)
-      if (oldest === undefined || upTo === undefined) return
-      const told: OldestSchema = { upTo: upTo.name, mustKnow: oldest.name }
-      await setSetting(db as Transaction<Database>, OLDEST_SCHEMA, JSON.stringify(told))
-    },
-  }
 }
