@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { redact, redactBody } from '../provider/redact.js'
+import { engineOf } from '../store/engine.js'
 import {
   type ErasureRecord,
   finishErasure,
@@ -16,7 +17,6 @@ import {
   saveRedactedConflict,
 } from '../store/redacted-bodies.js'
 import type { Database } from '../store/schema.js'
-import { emptyLog } from '../store/sqlite/compact.js'
 
 /** Nearly everybody has fewer: then it is one transaction. A body has up to a mebibyte. */
 const EVENTS_PER_TRANSACTION = 200
@@ -34,7 +34,7 @@ export async function finishErasures(db: Kysely<Database>, clock: () => number):
     await removeStored(db, erasure, clock).catch((error: unknown) => failures.push(error))
   }
   // Best effort: who reads from the log, such as a backup, keeps it until the daemon stops.
-  if (unfinished.length > 0) await emptyLog(db)
+  if (unfinished.length > 0) await engineOf(db).emptyLog(db)
   if (failures.length > 0) throw failures[0]
 }
 

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { CompiledQuery, type Kysely, sql } from 'kysely'
+import { isStoreBusy } from '../engine.js'
 import type { Database } from '../schema.js'
-import { isStoreBusy } from './connection.js'
 import { threadFile } from './thread-file.js'
 
 /** 16 MB in pages of 4 KiB: a page that is written often is moved once, yet a start replays little. */

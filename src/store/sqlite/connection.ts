@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
-import { failureText, isLatchkeyError, LatchkeyError } from '../../errors.js'
+import { failureText, LatchkeyError } from '../../errors.js'
+import { hasCode, isStoreBroken } from '../engine.js'
 import { ensurePrivateFile } from './file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
@@ -67,7 +68,7 @@ function sizeOf(file: string): number {
 
 /** What to say of a file whose content can't be right, or whose disk fails: also one that is full. */
 export function damaged(file: string, cause: unknown): LatchkeyError {
-  const message = hasSqliteCode(cause, /^SQLITE_IOERR(_|$)/)
+  const message = hasCode(cause, /^SQLITE_IOERR(_|$)/)
     ? `${file} can't be read or written: ${failureText(cause)}. Look at its disk, and at the room on it.`
     : `${file} is damaged, or no database: put a backup in its place (latchkey restore), or move it away.`
   return new LatchkeyError('store_unavailable', message, { cause })
@@ -89,21 +90,4 @@ function makeDurable(sqlite: Sqlite.Database, file: string): void {
   sqlite.pragma(KEEP_UPPER_PAGES)
   sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   sqlite.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`)
-}
-
-/** Whether nothing was stored because the database can't be written now: the sender may try again. */
-export function isStoreBusy(error: unknown): boolean {
-  return hasSqliteCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/)
-}
-
-/** Whether the file or its disk can't be trusted any more: stop acknowledging, and end. */
-export function isStoreBroken(error: unknown): boolean {
-  return (
-    isLatchkeyError(error, 'store_replaced') || hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
-  )
-}
-
-/** By its code alone: an error that comes from another thread is of no class any more. */
-function hasSqliteCode(error: unknown, pattern: RegExp): boolean {
-  return error instanceof Error && 'code' in error && pattern.test(String(error.code))
 }

@@ -2,7 +2,8 @@ import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 
 import { dirname } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { failureText, LatchkeyError } from '../../errors.js'
-import { isStoreBroken, openConnection } from './connection.js'
+import { hasCode, isStoreBroken } from '../engine.js'
+import { openConnection } from './connection.js'
 import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartsOf, sync } from './file.js'
 
 /** Called with how far a copy has come, in bytes. */
@@ -117,12 +118,9 @@ async function copyInSteps(file: string, copy: string, onProgress?: OnProgress):
   }
 }
 
-/**
- * Whether a disk is full or fails: SQLite names no file, and reports a limit on the size of files like the latter. By
- * its code alone: the error may come from another thread.
- */
+/** Whether a disk is full or fails: SQLite names no file, and reports a limit on the size of files like the latter. */
 export function isDiskFailure(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^SQLITE_(IOERR|FULL)(_|$)/.test(String(error.code))
+  return hasCode(error, /^SQLITE_(IOERR|FULL)(_|$)/)
 }
 
 /** `what`: what could not be done, the file by name. */

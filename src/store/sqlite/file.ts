@@ -48,28 +48,22 @@ export function placeOf(file: string): string {
   return place
 }
 
-/** Answers whether the file at this path is still the same one, and has not been emptied. */
-export function watchPlace(file: string): () => boolean {
-  const { dev, ino, size } = statSync(file)
-  return () => {
-    const now = statSync(file, { throwIfNoEntry: false })
-    return now !== undefined && now.dev === dev && now.ino === ino && (size === 0 || now.size > 0)
-  }
-}
-
 /**
  * Answers whether each of these is still the file that it was when it was first seen. SQLite makes its side files at
- * the first use of the database, and changes their size.
+ * the first use of the database.
  */
 export function watchFiles(files: readonly string[]): () => boolean {
-  const seen = new Map<string, number>()
-  return () =>
+  const seen = new Map<string, string>()
+  const areInPlace = (): boolean =>
     files.every((file) => {
-      const now = statSync(file, { throwIfNoEntry: false })?.ino
+      const found = statSync(file, { throwIfNoEntry: false })
+      const now = found && `${found.dev} ${found.ino}`
       const before = seen.get(file) ?? now
       if (before !== undefined) seen.set(file, before)
       return now === before
     })
+  areInPlace()
+  return areInPlace
 }
 
 /**
@@ -179,15 +173,6 @@ function placeNamed(path: string): string {
   }
 }
 
-/** Refers to the open locks: the garbage collector closes a connection that nothing refers to, and the lock with it. */
-const held = new Set<Sqlite.Database>()
-
-export interface StoreLock {
-  /** False once the lock file was removed or replaced, so that another daemon could take the lock too. */
-  isHeld(): boolean
-  release(): void
-}
-
 /**
  * Makes this process the only one that serves the database, until released.
  *
@@ -196,7 +181,7 @@ export interface StoreLock {
  *
  * @throws {LatchkeyError} `store_in_use`
  */
-export function lockStore(file: string): StoreLock {
+export function lockStore(file: string): { release(): void } {
   const lockFile = `${file}.lock`
   ensurePrivateFile(lockFile)
   const lock = new Sqlite(lockFile, { timeout: LOCK_TIMEOUT_MS })
@@ -207,12 +192,8 @@ export function lockStore(file: string): StoreLock {
     if (!isLocked(error)) throw error
     throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
   }
-  held.add(lock)
-  const release = (): void => {
-    held.delete(lock)
-    lock.close()
-  }
-  return { isHeld: watchPlace(lockFile), release }
+  // Whoever has this keeps the connection from the garbage collector, which would close it, and end the lock.
+  return { release: () => void lock.close() }
 }
 
 /** Whether a process holds the lock of the store. Takes no lock that would keep another from starting. */
