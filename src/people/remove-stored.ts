@@ -5,17 +5,15 @@ import { engineOf } from '../store/engine.js'
 import {
   type ErasureRecord,
   finishErasure,
-  loadErasedIds,
-  loadUnfinishedErasures,
-} from '../store/erasures.js'
-import {
   loadConflictsOfPerson,
+  loadErasedIds,
   loadSeqsOfPerson,
   loadStoredBodies,
+  loadUnfinishedErasures,
   type StoredBody,
   saveRedacted,
   saveRedactedConflict,
-} from '../store/redacted-bodies.js'
+} from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
 
 /** Nearly everybody has fewer: then it is one transaction. A body has up to a mebibyte. */
@@ -59,8 +57,7 @@ async function removeStored(
       for (const other of await loadConflictsOfPerson(trx, erasure, [...theirs])) {
         const body = redactBody(other.body, theirs.has(other.eventId), erased)
         if (body === 'untouched') continue
-        const removed = body === null ? 'erased' : 'redacted'
-        await saveRedactedConflict(trx, erasure, other, { body, removed }, clock())
+        await saveRedactedConflict(trx, erasure, other, body, clock())
       }
       if (i + EVENTS_PER_TRANSACTION >= seqs.length) await finishErasure(trx, erasure, hadEvents, clock())
     })
