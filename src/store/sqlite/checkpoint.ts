@@ -25,47 +25,28 @@ export interface Checkpoints {
   close(): Promise<void>
 }
 
-interface CheckpointThread {
-  readonly worker: Worker
-  readonly exited: Promise<void>
-}
-
 /**
  * Keeps the write-ahead log of a writer short without its commits waiting for that: a thread moves the bulk of it,
  * the writer the little that was written meanwhile, and then the log begins anew.
  */
 export async function startCheckpoints(db: Kysely<Database>, file: string): Promise<Checkpoints> {
   await sql`pragma wal_autocheckpoint = ${sql.lit(FRAMES_AT_MOST)}`.execute(db)
-  let thread: CheckpointThread | null = null
+  let thread: Worker | null = null
   let hasEnded = false
   /** How many frames of the log will have been moved when the thread is done; null: it does nothing. */
   let goal: number | null = null
 
-  function startThread(): CheckpointThread {
-    const worker = new Worker(threadFile(import.meta.url, 'checkpoint-thread'), { workerData: { file } })
-    worker.on('message', () => {
-      goal = null
-    })
-    worker.on('error', () => {
-      hasEnded = true
-    })
-    return { worker, exited: new Promise((resolve) => worker.on('exit', () => resolve())) }
-  }
-
   function startMoving(frames: number): void {
     // Not before there is something to move: most stores are small, and a thread takes its time to start.
-    thread ??= startThread()
+    thread ??= new Worker(threadFile(import.meta.url, 'checkpoint-thread'), { workerData: { file } })
+      .on('message', () => {
+        goal = null
+      })
+      .on('error', () => {
+        hasEnded = true
+      })
     goal = frames
-    thread.worker.postMessage('checkpoint')
-  }
-
-  async function beginAnew(): Promise<void> {
-    try {
-      await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
-    } catch (error) {
-      // A full disk, or the like: the next time.
-      if (!isStoreBusy(error)) throw error
-    }
+    thread.postMessage('checkpoint')
   }
 
   return {
@@ -77,14 +58,22 @@ export async function startCheckpoints(db: Kysely<Database>, file: string): Prom
       goal = null
       const left = log - moved
       if (log >= FRAMES_BEFORE_RESET_ANYWAY || (log >= FRAMES_BEFORE_RESET && left <= FEW_FRAMES)) {
-        return beginAnew()
-      }
-      if (left >= FRAMES_BEFORE_CHECKPOINT || log >= FRAMES_BEFORE_RESET) startMoving(log)
+        await moveTheRest(db)
+      } else if (left >= FRAMES_BEFORE_CHECKPOINT || log >= FRAMES_BEFORE_RESET) startMoving(log)
     },
     async close() {
-      thread?.worker.postMessage('close')
-      await thread?.exited
+      await thread?.terminate()
     },
+  }
+}
+
+/** Once all is moved, the next transaction begins the log anew. */
+async function moveTheRest(db: Kysely<Database>): Promise<void> {
+  try {
+    await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
+  } catch (error) {
+    // A full disk, or the like: the next time.
+    if (!isStoreBusy(error)) throw error
   }
 }
 
