@@ -12,7 +12,7 @@ import {
 } from '../store/sqlite/copy.js'
 import {
   ensurePrivateFile,
-  isSameFile,
+  leadsTo,
   lockStore,
   partNameFor,
   removeLeftBehind,
@@ -55,7 +55,7 @@ export async function restore(
 ): Promise<Restored> {
   assertFilled(backup)
   const file = existsSync(path) ? realpathSync(path) : path
-  if (isSameFile(file, backup)) {
+  if (leadsTo(file, backup)) {
     throw new LatchkeyError('usage', `${backup} is the database itself: name a backup of it.`)
   }
   const lock = lockStore(file)

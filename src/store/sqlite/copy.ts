@@ -90,31 +90,27 @@ function looksLikeDatabase(file: string): boolean {
  */
 export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
   try {
-    await copyInSteps(file, copy, onProgress)
+    const sqlite = openConnection(file, { readOnly: true })
+    try {
+      // One snapshot for all steps: without it a copy starts again at every commit of others, and never ends under load.
+      sqlite.exec('begin')
+      sqlite.prepare('select 1 from sqlite_schema').get()
+      const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
+      await sqlite.backup(copy, {
+        progress: ({ totalPages, remainingPages }) => {
+          onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize)
+          return PAGES_PER_STEP
+        },
+      })
+    } finally {
+      sqlite.close()
+    }
   } catch (error) {
     if (!(error instanceof Sqlite.SqliteError)) throw error
     const what = `${file} can't be copied to ${copy}`
     if (isDiskFailure(error)) throw diskFailed(what, error)
     if (isStoreBroken(error)) throw damaged(file, error.message, error)
     throw new LatchkeyError('backup_failed', `${what}: ${error.message}.`, { cause: error })
-  }
-}
-
-async function copyInSteps(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
-  const sqlite = openConnection(file, { readOnly: true })
-  try {
-    // One snapshot for all steps: without it a copy starts again at every commit of others, and never ends under load.
-    sqlite.exec('begin')
-    sqlite.prepare('select 1 from sqlite_schema').get()
-    const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
-    await sqlite.backup(copy, {
-      progress: ({ totalPages, remainingPages }) => {
-        onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize)
-        return PAGES_PER_STEP
-      },
-    })
-  } finally {
-    sqlite.close()
   }
 }
 
@@ -138,19 +134,13 @@ function damaged(shownAs: string, found: string, cause?: Error): LatchkeyError {
  * @throws {LatchkeyError} `backup_damaged`
  */
 export function assertIntact(file: string, shownAs: string): void {
-  const found = readIntegrity(file)
-  if (found === 'ok') return
-  throw damaged(shownAs, found)
-}
-
-function readIntegrity(file: string): string {
   try {
     const found = withConnection(file, (sqlite) => sqlite.pragma('integrity_check(1)', { simple: true }))
+    if (found === 'ok') return
     // Its headline names nothing but the only database there is.
-    return String(found).replace(/^\*\*\* in database main \*\*\*\n/, '')
+    throw damaged(shownAs, String(found).replace(/^\*\*\* in database main \*\*\*\n/, ''))
   } catch (error) {
-    if (!isStoreBroken(error)) throw error
-    return (error as Error).message
+    throw isStoreBroken(error) ? damaged(shownAs, (error as Error).message) : error
   }
 }
 

@@ -154,10 +154,7 @@ export function assertNotOwnFile(database: string, target: string): void {
 
 /** Whether two paths lead to one file, or would, if it existed. */
 export function leadsTo(one: string, other: string): boolean {
-  return placeNamed(one) === placeNamed(other) || (existsSync(other) && isSameFile(one, other))
-}
-
-export function isSameFile(one: string, other: string): boolean {
+  if (placeNamed(one) === placeNamed(other)) return true
   const a = statSync(one, { throwIfNoEntry: false })
   const b = statSync(other, { throwIfNoEntry: false })
   return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
