@@ -15,8 +15,7 @@ import {
   leadsTo,
   lockStore,
   partNameFor,
-  removeLeftBehind,
-  removePartsOf,
+  removePartOf,
   sync,
 } from '../store/sqlite/file.js'
 import { type MadeReady, makeReady } from '../store/sqlite/restored.js'
@@ -61,7 +60,7 @@ export async function restore(
   const lock = lockStore(file)
   const part = partNameFor(file)
   try {
-    removePartsOf(file)
+    removePartOf(file)
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
     const ready = await makeReady(part, backup, file, now)
@@ -69,13 +68,11 @@ export async function restore(
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
-    // Not before: what was left behind may be the very backup.
-    removeLeftBehind(file)
     return { ...ready, file, keptAs, erasedAgain }
   } catch (error) {
     throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {
-    removePartsOf(file)
+    removePartOf(file)
     lock.release()
   }
 }

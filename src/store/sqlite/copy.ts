@@ -4,7 +4,7 @@ import Sqlite from 'better-sqlite3'
 import { failureText, LatchkeyError } from '../../errors.js'
 import { hasCode, isStoreBroken } from '../engine.js'
 import { openConnection } from './connection.js'
-import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartsOf, sync } from './file.js'
+import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartOf, sync } from './file.js'
 
 /** Called with how far a copy has come, in bytes. */
 export type OnProgress = (copied: number, total: number) => void
@@ -39,7 +39,7 @@ export async function backUp(
   { overwrite, onProgress }: BackupOptions,
 ): Promise<Backup> {
   assertFree(file, target, overwrite)
-  removePartsOf(target)
+  removePartOf(target)
   const part = partNameFor(target)
   try {
     // Private before its first byte: SQLite keeps the mode that it finds.
@@ -53,7 +53,7 @@ export async function backUp(
     sync(dirname(target))
     return { file: target, bytes: statSync(target).size }
   } finally {
-    removePartsOf(target)
+    removePartOf(target)
   }
 }
 

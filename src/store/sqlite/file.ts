@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
-  readdirSync,
   realpathSync,
   rmSync,
   statSync,
@@ -19,14 +17,11 @@ import { LatchkeyError } from '../../errors.js'
  * The care of a database's files: whose they are, who may open them, who holds them, and what was begun beside them.
  */
 
+/** What SQLite keeps beside a file that it writes. */
+const SIDE_SUFFIXES = ['-wal', '-shm', '-journal']
+
 /** The files beside a database that belong to it. */
-const OWN_SUFFIXES = ['', '-wal', '-shm', '-journal', '.lock', '.erasures']
-
-/** How the name of an unfinished file ends, with what SQLite keeps beside such a file. */
-const PART = '\\.[0-9a-f]{12}\\.part(-wal|-shm|-journal)?'
-
-/** How the name of a copy goes on that is made before a step of the schema. */
-const BEFORE_STEP = '\\.before-\\d{4}-[\\w-]+'
+const OWN_SUFFIXES = ['', ...SIDE_SUFFIXES, '.lock', '.erasures']
 
 /** Long enough for two that start at the same moment to settle who is first. */
 const LOCK_TIMEOUT_MS = 250
@@ -103,39 +98,23 @@ export function sync(path: string): void {
   }
 }
 
-/** A new name beside a file that is being written: it gets its own name once it is whole. */
+/** Where a file is written, beside its place: it gets its own name once it is whole. */
 export function partNameFor(target: string): string {
-  return `${target}.${randomBytes(6).toString('hex')}.part`
-}
-
-/** Removes every unfinished file for this target, such as those of a process that was killed. */
-export function removePartsOf(target: string): void {
-  for (const part of filesBeside(target, PART)) rmSync(part, { force: true })
-}
-
-/** Empties the unfinished files for this target: a check of one, which nothing can interrupt, then fails at once. */
-export function emptyPartsOf(target: string): void {
-  for (const part of filesBeside(target, PART)) truncateSync(part)
+  return `${target}.latchkey.part`
 }
 
 /**
- * Removes the unfinished copies that killed processes left beside a database: each would keep the people whom an
- * erasure has removed since. Copies that are whole stay.
- *
- * Call it only with the store's lock in hand: then no process is at work on any of them.
+ * Removes an unfinished file for this target, such as that of a process that was killed: it would keep the people whom an
+ * erasure has removed since.
  */
-export function removeLeftBehind(file: string): void {
-  for (const part of filesBeside(file, `(${BEFORE_STEP})?${PART}`)) rmSync(part, { force: true })
+export function removePartOf(target: string): void {
+  for (const suffix of ['', ...SIDE_SUFFIXES]) rmSync(`${partNameFor(target)}${suffix}`, { force: true })
 }
 
-function filesBeside(file: string, ending: string): readonly string[] {
-  const folder = dirname(file)
-  if (!existsSync(folder)) return []
-  const name = basename(file)
-  const pattern = new RegExp(`^(${ending})$`)
-  return readdirSync(folder)
-    .filter((found) => found.startsWith(name) && pattern.test(found.slice(name.length)))
-    .map((found) => join(folder, found))
+/** Empties an unfinished file for this target: a check of it, which nothing can interrupt, then fails at once. */
+export function emptyPartOf(target: string): void {
+  const part = partNameFor(target)
+  if (existsSync(part)) truncateSync(part)
 }
 
 /**

@@ -12,7 +12,7 @@ import type { Database } from '../schema.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
-import { lockStore, placeOf, removeLeftBehind, watchFiles } from './file.js'
+import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
 
 /** What writes through a connection of its own, in this thread or another. */
 interface Closable {
@@ -55,7 +55,7 @@ export async function openStore<Writer extends Closable>(
     lock.release()
   }
   try {
-    removeLeftBehind(file)
+    removePartOf(file)
     const isNew = !existsSync(file)
     await prepare(file, configured)
     const writer = openWriter(file)
@@ -152,7 +152,7 @@ async function withStopped<T>(
   const file = placeOf(path)
   const lock = lockStore(file)
   try {
-    removeLeftBehind(file)
+    removePartOf(file)
     const db = openDatabase(file, { readOnly: false })
     try {
       return await work(db, file)

@@ -9,9 +9,7 @@ import { bringFileUpToDate, compactFile, openStore } from '../../../src/store/sq
 import { filledStore, rowsIn } from '../filled-store.js'
 import { temporaryFile } from '../temporary-store.js'
 
-const LEFT_BEHIND = ['', '.before-0008-messages'].flatMap((begun) =>
-  ['', '-wal', '-shm', '-journal'].map((suffix) => `${begun}.0123456789ab.part${suffix}`),
-)
+const LEFT_BEHIND = ['', '-wal', '-shm', '-journal'].map((suffix) => `.latchkey.part${suffix}`)
 
 const KEPT = [
   '.erasures',
@@ -19,8 +17,8 @@ const KEPT = [
   '.before-restore-20260301T120000.000Z',
   '.before-restore-20260301T120000.000Z-wal',
   // A backup that somebody else is making, who takes no lock for it.
-  '.monday.0123456789ab.part',
-  'X.before-0008-messages.0123456789ab.part',
+  '.monday.latchkey.part',
+  'X.latchkey.part',
 ]
 
 /** A database that nobody serves, with what killed processes left beside it, and what is kept there on purpose. */
