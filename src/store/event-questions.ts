@@ -15,7 +15,7 @@ import {
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { isMeant, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
-import type { Database, EventConflictsTable, EventsTable } from './schema.js'
+import type { BodyColumns, Database, EventsTable } from './schema.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
 /** A fraction of a second of work, taking turns with everything else in the process. */
@@ -98,7 +98,7 @@ export async function readEventBody(
   return other === undefined ? null : toBody(other)
 }
 
-function toBody(row: RemovalColumns & Pick<EventConflictsTable, 'body_sha256' | 'body'>): EventBody {
+function toBody(row: RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>): EventBody {
   const removed = removalIn(row)
   const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
   return { sha256, bytes: row.body, removed }
@@ -159,7 +159,7 @@ async function readLeft(db: Kysely<Database>, seq: number) {
   return row?.body ? { sha256: sha256Of(row.body), bytes: row.body.length } : null
 }
 
-type RemovalColumns = Pick<EventConflictsTable, 'body_removed' | 'body_removed_at'>
+type RemovalColumns = Pick<BodyColumns, 'body_removed' | 'body_removed_at'>
 
 /** Null: the body is there as it came. */
 function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
@@ -204,7 +204,7 @@ export async function* loadDeliveries(
   }
 }
 
-function toDelivery(row: DeliveryRow, normalized: string | null): StoredDelivery | MissingDelivery {
+function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery | MissingDelivery {
   if (isAltered(row)) return 'altered'
   const headers = JSON.parse(row.headers) as SignedHeaders | null
   const { environment, endpoint, received_at: receivedAt, body } = row
@@ -221,9 +221,6 @@ function toDelivery(row: DeliveryRow, normalized: string | null): StoredDelivery
     reading: { event, bodySha256: row.body_sha256, removed },
   }
 }
-
-/** What both tables of bodies have. */
-type DeliveryRow = Pick<Selectable<EventsTable>, keyof EventConflictsTable>
 
 /** Stored events that count nowhere: until a later event says more, or an operator acts. */
 interface WaitingCount {
