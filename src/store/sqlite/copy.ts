@@ -6,13 +6,13 @@ import { hasCode, isStoreBroken } from '../engine.js'
 import { openConnection } from './connection.js'
 import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartOf, sync } from './file.js'
 
-/** Called with how far a copy has come, in bytes. */
+/** In bytes. */
 export type OnProgress = (copied: number, total: number) => void
 
 /** 4 MB in pages of 4 KiB: few enough to show how far it is. */
 const PAGES_PER_STEP = 1_000
 
-/** How every SQLite file begins. */
+/** The first bytes of every SQLite file. */
 const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
 
 export interface BackupOptions {
@@ -28,7 +28,7 @@ export interface Backup {
 
 /**
  * Copies a database into one file that only its owner may read, while others use it. The file gets its name only once
- * every page of it was checked and is on the disk; on a failure nothing is left.
+ * every page of it was checked and is on the disk; a failure leaves nothing.
  *
  * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` where the database itself is;
  * `usage` where the target is the database
@@ -119,7 +119,7 @@ export function isDiskFailure(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(IOERR|FULL)(_|$)/)
 }
 
-/** `what`: what could not be done, the file by name. */
+/** @param what could not be done, with the name of the file */
 export function diskFailed(what: string, cause: unknown): LatchkeyError {
   const why = 'The disk may be full or fail, or a limit may keep a file from growing so large'
   return new LatchkeyError('backup_failed', `${what}: ${failureText(cause)}. ${why}.`, { cause })
@@ -137,7 +137,7 @@ export function assertIntact(file: string, shownAs: string): void {
   try {
     const found = withConnection(file, (sqlite) => sqlite.pragma('integrity_check(1)', { simple: true }))
     if (found === 'ok') return
-    // Its headline names nothing but the only database there is.
+    // Its headline only names the database `main`.
     throw damaged(shownAs, String(found).replace(/^\*\*\* in database main \*\*\*\n/, ''))
   } catch (error) {
     throw isStoreBroken(error) ? damaged(shownAs, (error as Error).message) : error
@@ -145,8 +145,8 @@ export function assertIntact(file: string, shownAs: string): void {
 }
 
 /**
- * Moves what a database keeps in side files into the file itself, where nobody else uses it: then it can be renamed,
- * and read from a disk that can't be written.
+ * Moves the log of a database that nobody else uses into the file itself: then it can be renamed, and read from a
+ * read-only disk.
  * @throws {LatchkeyError} `store_unavailable`
  */
 export function makeOneFile(file: string): void {
