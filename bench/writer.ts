@@ -1,6 +1,6 @@
 import Sqlite from 'better-sqlite3'
 import { openWriter } from '../src/daemon/writer.js'
-import { openStore } from '../src/store/store.js'
+import { openStore } from '../src/store/sqlite/store.js'
 import { readOptions } from './options.js'
 import { anyStoredSubscriber, storedCustomer } from './sample/customers.js'
 import { cycleEvents, type DatedEvent, MONTH_MS } from './sample/cycles.js'

@@ -26,6 +26,4 @@ export interface NamedMigration {
   /** Begins with its number: steps run in the order of their names. */
   readonly name: string
   readonly create: (types: ColumnTypes) => Migration
-  /** Programs that don't know the step may go on reading and writing beside it. */
-  readonly olderMayOpen?: true
 }

@@ -44,7 +44,7 @@ import { loadManualEvent } from './store/manual-events.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/policy.js'
 import { loadJob } from './store/recompute-job.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
-import { openStore } from './store/store.js'
+import { openStore } from './store/sqlite/store.js'
 import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =

@@ -1,7 +1,7 @@
 import { openWriter } from '../../src/daemon/writer.js'
 import type { Policy } from '../../src/entitlements/policy.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { openStore } from '../../src/store/store.js'
+import { openStore } from '../../src/store/sqlite/store.js'
 
 /** Has the program itself write deliveries into a database, each by itself, at the instant of its receipt. */
 export async function writeDeliveries(

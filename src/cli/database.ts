@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Config } from '../config/types.js'
 import { LatchkeyError } from '../errors.js'
-import type { BroughtUpToDate } from '../store/migrate.js'
+import type { BroughtUpToDate } from '../store/sqlite/store.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import { jsonLine, withSharedOptions } from './command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
@@ -110,7 +110,7 @@ export function compactCommand(program: Command, context: CliContext): void {
     .description('rewrite the database without unused space and what may be left in it; no daemon may run')
     .action(async (options: SharedOptions) => {
       const { assertDatabase } = await import('../operations/assert-database.js')
-      const { compactFile } = await import('../store/sqlite/compact.js')
+      const { compactFile } = await import('../store/sqlite/store.js')
       const { database } = (await loadNamedConfig(options, context)).config
       assertDatabase(database.file, 'write')
       const sizes = await compactFile(database.file)
@@ -126,7 +126,7 @@ export function migrateCommand(program: Command, context: CliContext): void {
     .description('bring the schema of the stopped database up to date; every start of the daemon does so too')
     .action(async (options: SharedOptions) => {
       const { assertDatabase } = await import('../operations/assert-database.js')
-      const { bringFileUpToDate } = await import('../store/migrate.js')
+      const { bringFileUpToDate } = await import('../store/sqlite/store.js')
       const { config } = await loadNamedConfig(options, context)
       assertDatabase(config.database.file, 'write')
       const done = await bringFileUpToDate(config.database.file)

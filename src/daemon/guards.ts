@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { LatchkeyError } from '../errors.js'
-import { isStoreBroken } from '../store/sqlite/connection.js'
+import { isStoreBroken } from '../store/engine.js'
 
 /** Does something more with every call of a function. */
 export type Guard = <Args extends readonly unknown[], Answer>(

@@ -1,5 +1,4 @@
 import type { Kysely } from 'kysely'
-import { dropBodies } from '../history/retention.js'
 import { createBatchWriter } from '../ingest/commit.js'
 import type { Incoming } from '../ingest/delivery.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
@@ -10,10 +9,11 @@ import { finishErasures } from '../people/remove-stored.js'
 import { recompute } from '../recompute/recompute.js'
 import type { RecomputeReport } from '../recompute/report.js'
 import type { RecomputePlan } from '../recompute/run.js'
+import { isStoreBroken } from '../store/engine.js'
+import { expireBodies } from '../store/expire-bodies.js'
 import { policyInForce } from '../store/policy.js'
 import type { Database } from '../store/schema.js'
 import { setSetting } from '../store/settings.js'
-import { isStoreBroken } from '../store/sqlite/connection.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 
@@ -74,7 +74,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
       return again
     },
     finishErasures: () => finishErasures(db, clock),
-    dropBodies: (before) => dropBodies(db, before, clock()),
+    dropBodies: (before) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
     refreshDue: createRefreshDue({ db, clock }),
     recompute: (plan, options) => recompute({ db, clock }, plan, options),
     writeSync: (name, change) =>

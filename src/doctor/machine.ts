@@ -8,7 +8,7 @@ import { backupFileAt, newestBackupAt } from '../operations/backup-folder.js'
 import { erasureListOf } from '../people/erasure-list.js'
 import { countArrivalsSince } from '../store/deliveries.js'
 import { newestSeq } from '../store/event-walk.js'
-import { schemaBegunAt } from '../store/migrate.js'
+import { executedMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { bytesText, durationText, type Finding, fail, ok, warn } from './finding.js'
@@ -116,8 +116,8 @@ export function checkLog(file: string): readonly Finding[] {
  */
 async function dayGrowth(db: Kysely<Database>, file: string, now: number): Promise<number | null> {
   const yesterday = now - DAY_MS
-  const begunAt = await schemaBegunAt(db)
-  if (begunAt === null || begunAt > yesterday) return null
+  const [first] = await executedMigrations(db)
+  if (first === undefined || Date.parse(first.timestamp) > yesterday) return null
   const stored = await newestSeq(db)
   return stored === 0 ? 0 : (sizeOf(file) / stored) * (await countArrivalsSince(db, yesterday))
 }

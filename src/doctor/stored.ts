@@ -4,16 +4,11 @@ import type { Config } from '../config/types.js'
 import { isLatchkeyError } from '../errors.js'
 import { assertDatabase } from '../operations/assert-database.js'
 import { compareReadings, endpointsOf } from '../recompute/read-again.js'
-import {
-  compareBodies,
-  findDamage,
-  type RowCheck,
-  readEventForms,
-  readSourceForms,
-} from '../store/damaged-rows.js'
+import { compareBodies, type RowCheck, readEventForms, readSourceForms } from '../store/damaged-rows.js'
+import { engineOf, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { pendingMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
-import { hasStrayLog, isStoreBroken, isStoreBusy } from '../store/sqlite/connection.js'
+import { hasStrayLog } from '../store/sqlite/connection.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { counted, type Finding, fail, ok, warn } from './finding.js'
@@ -79,7 +74,7 @@ export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
 
 /** Whether the file is whole. */
 export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): Promise<readonly Finding[]> {
-  const faults = await findDamage(db, { thorough })
+  const faults = await engineOf(db).findDamage(db, { thorough })
   const [first] = faults
   if (first === undefined) return [ok('integrity', thorough ? 'sound, indexes included' : 'sound')]
   const detail = `damaged, in ${counted(faults.length, 'place')} at least: ${first}`

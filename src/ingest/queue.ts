@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { isStoreBroken, isStoreBusy } from '../store/sqlite/connection.js'
+import { isStoreBroken, isStoreBusy } from '../store/engine.js'
 import type { Incoming, Receipt } from './delivery.js'
 import type { Remark, WrittenBatch } from './remarks.js'
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { removePartsOf } from '../store/sqlite/file.js'
+import { removePartOf } from '../store/sqlite/file.js'
 
 /*
  * The folder of the backups that the daemon makes by the clock. Their names say when each was begun; no other file in
@@ -8,7 +8,7 @@ import { removePartsOf } from '../store/sqlite/file.js'
  */
 
 const NAME = /^latchkey-(.+)\.db$/
-const UNFINISHED = /^(latchkey-.+\.db)\.[0-9a-f]{12}\.part/
+const UNFINISHED = /^(latchkey-.+\.db)\.latchkey\.part/
 const TIME = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3}Z)$/
 
 /** An instant as file names can hold it, in an order that is also that of time: `20260301T120000.500Z`. */
@@ -33,7 +33,7 @@ export function newestBackupAt(folder: string, now: number): number | null {
 export function pruneBackups(folder: string, keep: number, now: number): number {
   for (const name of namesIn(folder)) {
     const [, unfinished] = UNFINISHED.exec(name) ?? []
-    if (unfinished !== undefined) removePartsOf(join(folder, unfinished))
+    if (unfinished !== undefined) removePartOf(join(folder, unfinished))
   }
   const times = timesIn(folder)
   const old = [...times.filter((at) => at <= now), ...times.filter((at) => at > now)].slice(keep)

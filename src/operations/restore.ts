@@ -1,9 +1,6 @@
 import { existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { startChangeLogEpoch } from '../store/changes.js'
-import { forgetMessages } from '../store/messages.js'
-import { hasTriggers, isLatchkeySchema, migrate } from '../store/migrate.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
 import {
   assertIntact,
@@ -13,18 +10,15 @@ import {
   makeOneFile,
   type OnProgress,
 } from '../store/sqlite/copy.js'
-import { openDatabase } from '../store/sqlite/dialect.js'
 import {
   ensurePrivateFile,
-  isSameFile,
+  leadsTo,
   lockStore,
   partNameFor,
-  removeLeftBehind,
-  removePartsOf,
+  removePartOf,
   sync,
 } from '../store/sqlite/file.js'
-import { takeOverMemberships } from '../store/sqlite/take-over.js'
-import { setSyncPaused } from '../store/sync-state.js'
+import { type MadeReady, makeReady } from '../store/sqlite/restored.js'
 import { timeInName } from './backup-folder.js'
 
 /** SQLite takes these for a part of the database at the path, whichever that is. */
@@ -38,16 +32,12 @@ export interface RestoreOptions {
   readonly eraseAgain: (part: string, file: string) => Promise<number>
 }
 
-export interface Restored {
+export interface Restored extends MadeReady {
   readonly file: string
   /** How many people had been erased since the backup, and are so again. */
   readonly erasedAgain: number
   /** Where the replaced database is; null: there was none. */
   readonly keptAs: string | null
-  /** The schema steps that the backup lacked. */
-  readonly migrated: readonly string[]
-  /** How many memberships are as the replaced database knew them; null: there was none, or it could not be read. */
-  readonly membershipsKept: number | null
 }
 
 /**
@@ -64,28 +54,25 @@ export async function restore(
 ): Promise<Restored> {
   assertFilled(backup)
   const file = existsSync(path) ? realpathSync(path) : path
-  if (isSameFile(file, backup)) {
+  if (leadsTo(file, backup)) {
     throw new LatchkeyError('usage', `${backup} is the database itself: name a backup of it.`)
   }
   const lock = lockStore(file)
   const part = partNameFor(file)
   try {
-    removePartsOf(file)
+    removePartOf(file)
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
-    const migrated = await makeReady(part, backup, now)
-    const membershipsKept = await keepMemberships(part, file)
+    const ready = await makeReady(part, backup, file, now)
     const erasedAgain = await eraseAgain(part, file)
     makeOneFile(part)
     sync(part)
     const keptAs = replaceStore(file, part, `${file}.before-restore-${timeInName(now)}`)
-    // Not before: what was left behind may be the very backup.
-    removeLeftBehind(file)
-    return { file, keptAs, migrated, membershipsKept, erasedAgain }
+    return { ...ready, file, keptAs, erasedAgain }
   } catch (error) {
     throw isDiskFailure(error) ? diskFailed(`${part} can't be written`, error) : error
   } finally {
-    removePartsOf(file)
+    removePartOf(file)
     lock.release()
   }
 }
@@ -107,44 +94,6 @@ async function copyIntact(backup: string, part: string, onProgress?: OnProgress)
   } catch (error) {
     if (!isLatchkeyError(error, 'backup_damaged')) throw error
     throw new LatchkeyError('backup_damaged', `${error.message} Take another backup.`, { cause: error.cause })
-  }
-}
-
-/** Makes every change by which a restored store must differ from its backup. @returns the schema steps that ran */
-async function makeReady(part: string, backup: string, now: number): Promise<readonly string[]> {
-  const db = openDatabase(part, { readOnly: false })
-  try {
-    if (!(await isLatchkeySchema(db))) {
-      throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
-    }
-    // Latchkey makes none: in a backup that somebody changed they would act on what is stored.
-    if (await hasTriggers(db)) {
-      throw new LatchkeyError(
-        'not_a_backup',
-        `${backup} has triggers or views: take a backup that nobody changed.`,
-      )
-    }
-    const migrated = await migrate(db)
-    await db.transaction().execute(async (trx) => {
-      await startChangeLogEpoch(trx)
-      // Roles and groups may be newer than the backup: nothing is taken away before somebody has looked.
-      await setSyncPaused(trx, true, now)
-      // They may have been sent since, and newer ones after them, which they would contradict.
-      await forgetMessages(trx)
-    })
-    return migrated
-  } finally {
-    await db.destroy()
-  }
-}
-
-async function keepMemberships(part: string, replaced: string): Promise<number | null> {
-  if (!existsSync(replaced) || hasStrayLog(replaced)) return null
-  const db = openDatabase(part, { readOnly: false })
-  try {
-    return await takeOverMemberships(db, replaced)
-  } finally {
-    await db.destroy()
   }
 }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { Gauge, type Registry } from 'prom-client'
 import { failureText, LatchkeyError } from '../errors.js'
 import type { Backup } from '../store/sqlite/copy.js'
-import { emptyPartsOf, removePartsOf } from '../store/sqlite/file.js'
+import { emptyPartOf, removePartOf } from '../store/sqlite/file.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
 import { everyMinute, type Schedule } from './schedule.js'
@@ -91,14 +91,14 @@ export function startBackup(file: string, target: string): BackupUnderWay {
       reply = { reason: failureText(error) }
     })
     thread.on('exit', () => {
-      removePartsOf(target)
+      removePartOf(target)
       if ('backup' in reply) resolve(reply.backup)
       else reject(new LatchkeyError('backup_failed', reply.reason))
     })
   })
   const stop = (): void => {
     void thread.terminate()
-    emptyPartsOf(target)
+    emptyPartOf(target)
   }
   return { done, stop }
 }

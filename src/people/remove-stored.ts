@@ -1,22 +1,20 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { redact, redactBody } from '../provider/redact.js'
+import { engineOf } from '../store/engine.js'
 import {
   type ErasureRecord,
   finishErasure,
-  loadErasedIds,
-  loadUnfinishedErasures,
-} from '../store/erasures.js'
-import {
   loadConflictsOfPerson,
+  loadErasedIds,
   loadSeqsOfPerson,
   loadStoredBodies,
+  loadUnfinishedErasures,
   type StoredBody,
   saveRedacted,
   saveRedactedConflict,
-} from '../store/redacted-bodies.js'
+} from '../store/erasures.js'
 import type { Database } from '../store/schema.js'
-import { emptyLog } from '../store/sqlite/compact.js'
 
 /** Nearly everybody has fewer: then it is one transaction. A body has up to a mebibyte. */
 const EVENTS_PER_TRANSACTION = 200
@@ -34,7 +32,7 @@ export async function finishErasures(db: Kysely<Database>, clock: () => number):
     await removeStored(db, erasure, clock).catch((error: unknown) => failures.push(error))
   }
   // Best effort: who reads from the log, such as a backup, keeps it until the daemon stops.
-  if (unfinished.length > 0) await emptyLog(db)
+  if (unfinished.length > 0) await engineOf(db).emptyLog(db)
   if (failures.length > 0) throw failures[0]
 }
 
@@ -59,8 +57,7 @@ async function removeStored(
       for (const other of await loadConflictsOfPerson(trx, erasure, [...theirs])) {
         const body = redactBody(other.body, theirs.has(other.eventId), erased)
         if (body === 'untouched') continue
-        const removed = body === null ? 'erased' : 'redacted'
-        await saveRedactedConflict(trx, erasure, other, { body, removed }, clock())
+        await saveRedactedConflict(trx, erasure, other, body, clock())
       }
       if (i + EVENTS_PER_TRANSACTION >= seqs.length) await finishErasure(trx, erasure, hadEvents, clock())
     })

@@ -1,9 +1,6 @@
 import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import { engineOf, type Row } from './engine.js'
 import type { Database } from './schema.js'
-import { forEach } from './sqlite/dialect.js'
-
-type Value = string | number | Buffer | null
-export type Row = readonly Value[]
 
 /** Runs once for each row, in their order, and answers what it returns for all of them. */
 export type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
@@ -40,10 +37,10 @@ function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkSt
   return async (db, rows) => {
     const [first] = rows
     if (first === undefined) return []
-    const { adapter } = db.getExecutor()
-    const text = texts.get(adapter) ?? write(first).compile(db).sql
-    texts.set(adapter, text)
-    return (await forEach(db, text, rows)) as Answer[]
+    const engine = engineOf(db)
+    const text = texts.get(engine) ?? write(first).compile(db).sql
+    texts.set(engine, text)
+    return (await engine.forEach(db, text, rows)) as Answer[]
   }
 }
 
@@ -58,7 +55,7 @@ export function bulkInsert<Table extends keyof Database, Column extends ColumnOf
   return async (db, rows) => {
     await insert(
       db,
-      rows.map((row) => columns.map((column) => row[column] as Value)),
+      rows.map((row) => columns.map((column) => row[column] as Row[number])),
     )
   }
 }

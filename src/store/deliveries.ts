@@ -1,4 +1,6 @@
-import { CompiledQuery, type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely'
+import { bulkUpsert } from './bulk.js'
+import type { DeliveredEvent } from './events.js'
 import type { Database, DeliveryPaceTable } from './schema.js'
 
 /** Nights and weekends are quiet in most shops: of the longest silences, those of a whole week and more are known. */
@@ -23,96 +25,57 @@ export interface DeliveryPace {
   readonly longestBefore: number
 }
 
-/** What this needs to know of a delivery. */
-interface Arrival {
-  readonly endpoint: string
-  readonly receivedAt: number
-  /** Null: done by hand, and so through no endpoint. */
-  readonly headers: unknown
-}
-
 /** Takes new events into the pace of their endpoints: repeats of stored ones are no arrivals. */
 export async function recordArrivals(
   trx: Transaction<Database>,
-  deliveries: readonly Arrival[],
+  deliveries: readonly DeliveredEvent[],
 ): Promise<void> {
+  // What was done by hand came through no endpoint.
   const arrived = deliveries.filter(({ headers }) => headers !== null)
   if (arrived.length === 0) return
-  const known = await loadPaces(trx)
-  const changed = new Map<string, DeliveryPace>()
+  const before = await loadPaces(trx)
+  const paces = new Map(before)
   for (const { endpoint, receivedAt } of arrived) {
-    const pace = changed.get(endpoint) ?? known.get(endpoint)
-    const next = withArrival(pace, receivedAt)
-    if (next !== pace) changed.set(endpoint, next)
+    paces.set(endpoint, withArrival(paces.get(endpoint), receivedAt))
   }
-  for (const [endpoint, pace] of changed) await savePace(trx, endpoint, pace)
+  const changed = [...paces].filter(([endpoint, pace]) => pace !== before.get(endpoint))
+  await upsertPaces(
+    trx,
+    changed.map(([endpoint, pace]) => ({ endpoint, pace: JSON.stringify(pace) })),
+  )
 }
 
 /** An arrival that is not after the last one, such as an imported one, changes nothing. */
 export function withArrival(pace: DeliveryPace | undefined, at: number): DeliveryPace {
   if (pace === undefined) {
-    return {
-      arrivals: 1,
-      firstAt: at,
-      lastAt: at,
-      meanInterval: null,
-      weekAt: at,
-      longest: 0,
-      longestBefore: 0,
-    }
+    const silences = { meanInterval: null, longest: 0, longestBefore: 0 }
+    return { arrivals: 1, firstAt: at, lastAt: at, weekAt: at, ...silences }
   }
   const interval = at - pace.lastAt
   if (interval < ARRIVALS_APART_MS) return pace
   const mean = pace.meanInterval ?? interval
-  const isNewWeek = at - pace.weekAt >= WEEK_MS
+  const week =
+    at - pace.weekAt < WEEK_MS
+      ? { longest: Math.max(pace.longest, interval) }
+      : { weekAt: at, longest: interval, longestBefore: pace.longest }
   return {
+    ...pace,
+    ...week,
     arrivals: pace.arrivals + 1,
-    firstAt: pace.firstAt,
     lastAt: at,
     meanInterval: Math.round(mean + (interval - mean) / Math.min(pace.arrivals, MEAN_OVER)),
-    weekAt: isNewWeek ? at : pace.weekAt,
-    longest: isNewWeek ? interval : Math.max(pace.longest, interval),
-    longestBefore: isNewWeek ? pace.longest : pace.longestBefore,
   }
 }
 
 /** Composed once: it is asked with every batch. */
-const SELECT_ALL = CompiledQuery.raw('select * from delivery_pace')
+const SELECT_ALL = CompiledQuery.raw('select endpoint, pace from delivery_pace')
+
+const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'], ['pace'])
 
 /** By the name of the endpoint, also of one that is not configured any more. */
 export async function loadPaces(db: Kysely<Database>): Promise<ReadonlyMap<string, DeliveryPace>> {
-  const { rows } = await db.executeQuery<Selectable<DeliveryPaceTable>>(SELECT_ALL)
-  return new Map(
-    rows.map((row) => [
-      row.endpoint,
-      {
-        arrivals: row.arrivals,
-        firstAt: row.first_at,
-        lastAt: row.last_at,
-        meanInterval: row.mean_interval,
-        weekAt: row.week_at,
-        longest: row.longest,
-        longestBefore: row.longest_before,
-      },
-    ]),
-  )
-}
-
-async function savePace(trx: Transaction<Database>, endpoint: string, pace: DeliveryPace): Promise<void> {
-  const row = {
-    arrivals: pace.arrivals,
-    first_at: pace.firstAt,
-    last_at: pace.lastAt,
-    mean_interval: pace.meanInterval,
-    week_at: pace.weekAt,
-    longest: pace.longest,
-    longest_before: pace.longestBefore,
-  }
-  await trx
-    .insertInto('delivery_pace')
-    .values({ endpoint, ...row })
-    .onConflict((conflict) => conflict.column('endpoint').doUpdateSet(row))
-    .execute()
+  const { rows } = await db.executeQuery<DeliveryPaceTable>(SELECT_ALL)
+  return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 
 /** How many arrived since an instant. Looks at every event, since imports bring older ones after newer ones. */
@@ -124,15 +87,6 @@ export async function countArrivalsSince(db: Kysely<Database>, instant: number):
     .where(sql<boolean>`headers <> 'null'`)
     .executeTakeFirst()
   return Number(row?.count ?? 0)
-}
-
-/** How many events there ever were: none is ever removed. */
-export async function eventsEverStored(db: Kysely<Database>): Promise<number> {
-  const row = await db
-    .selectFrom('events')
-    .select((eb) => eb.fn.max('seq').as('newest'))
-    .executeTakeFirst()
-  return Number(row?.newest ?? 0)
 }
 
 /** When the newest event arrived, and when it happened by its sender's clock; null where nothing is stored. */

@@ -1,10 +1,15 @@
-import type { Kysely, Selectable, Transaction } from 'kysely'
+import { setImmediate as turn } from 'node:timers/promises'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { unpackHistory } from '../entitlements/history.js'
+import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
+import type { Redactable, Redacted } from '../provider/redact.js'
 import { loadCustomers } from './customers.js'
+import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
-import type { Database, ErasuresTable } from './schema.js'
+import type { Database, ErasuresTable, SourcesTable } from './schema.js'
 import { forgetTold } from './sources.js'
-import { eventInForm } from './stored-form.js'
+import { eventInForm, formOf } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
 
 export interface PersonKey {
@@ -33,11 +38,8 @@ export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
 
 export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
   const rows = await db.selectFrom('erasures').select(['environment', 'customer_id']).execute()
-  const erased = new Map<Environment, Set<string>>()
-  for (const { environment, customer_id: id } of rows) {
-    erased.set(environment, (erased.get(environment) ?? new Set()).add(id))
-  }
-  return erased
+  const byEnvironment = Map.groupBy(rows, ({ environment }) => environment)
+  return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
 /** Null for somebody who is not erased. */
@@ -129,9 +131,7 @@ export async function forgetPerson(
   await trx
     .deleteFrom('customer_references')
     .where('environment', '=', environment)
-    // As a range: with a plain comparison, SQLite reads every reference there is, from the key.
-    .where('customer_id', '>=', customerId)
-    .where('customer_id', '<=', customerId)
+    .where('customer_id', '=', customerId)
     .execute()
   await forgetJoinLinks(trx, environment, customerId)
 }
@@ -141,23 +141,13 @@ export async function loadDeletedUnerased(
   db: Kysely<Database>,
   limit: number,
 ): Promise<readonly PersonKey[]> {
-  const rows = await db
-    .selectFrom('customers')
-    .select(['environment', 'customer_id'])
-    .where('deleted_at', 'is not', null)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('erasures')
-            .select('erasures.event_id')
-            .whereRef('erasures.environment', '=', 'customers.environment')
-            .whereRef('erasures.customer_id', '=', 'customers.customer_id'),
-        ),
-      ),
-    )
-    .limit(limit)
-    .execute()
-  return rows.map((row) => ({ environment: row.environment, customerId: row.customer_id }))
+  const { rows } = await sql<PersonKey>`
+    select environment, customer_id as "customerId" from customers
+    where deleted_at is not null and not exists (
+      select 1 from erasures
+      where erasures.environment = customers.environment and erasures.customer_id = customers.customer_id)
+    limit ${limit}`.execute(db)
+  return rows
 }
 
 /** Every act that erased somebody, oldest first. */
@@ -176,4 +166,117 @@ export async function loadErasureActs(db: Kysely<Database>): Promise<readonly Er
     const event = eventInForm(String(normalized), eventId)
     return event.subject === 'manual' ? [{ ...event, environment }] : []
   })
+}
+
+/** Some 20 ms, after which others have their turn. */
+const SOURCES_PER_STEP = 10_000
+
+/**
+ * The numbers of all events that may be about a customer: those that name them, those of nobody in a source of theirs,
+ * and those of nobody in no source that hold the id somewhere.
+ */
+export async function loadSeqsOfPerson(
+  db: Kysely<Database>,
+  { environment, customerId }: PersonKey,
+): Promise<readonly number[]> {
+  const engine = engineOf(db)
+  const withoutSource = await sql<{ seq: number }>`
+    select seq from events where source_kind is null and environment = ${environment}
+      and customer_id = ${customerId}
+    union all
+    select seq from events where source_kind is null and environment = ${environment}
+      and customer_id is null and ${engine.contains('body', Buffer.from(customerId))}`.execute(db)
+  const found = [...withoutSource.rows]
+  const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
+  for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
+    // A history has the ids of its events between tabs: a source of somebody else may have events of theirs.
+    const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
+      select environment, customer_id, history from sources
+      where seq > ${from} and seq <= ${from + SOURCES_PER_STEP}
+        and (customer_id = ${customerId} or ${engine.contains('history', `\t${customerId}\t`)})`.execute(db)
+    for (const source of rows.filter((row) => row.environment === environment)) {
+      const events = unpackHistory(source.history) ?? []
+      found.push(...events.filter((event) => (event.customerId ?? source.customer_id) === customerId))
+    }
+    await turn()
+  }
+  return found.map(({ seq }) => seq).sort((a, b) => a - b)
+}
+
+export interface StoredBody extends Redactable {
+  readonly seq: number
+  readonly eventId: string
+}
+
+/** Those of one environment, in the order of arrival. */
+export async function loadStoredBodies(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): Promise<readonly StoredBody[]> {
+  const { rows } = await sql<Omit<StoredBody, 'event'> & { normalized: string | null }>`
+    select events.seq, event_id as "eventId", body, normalized, sources.customer_id as owner
+    from events left join sources on sources.environment = events.environment
+      and sources.kind = events.source_kind and sources.source_id = events.source_id
+    where events.seq in (${sql.join(seqs)}) order by events.seq`.execute(db)
+  return rows.map(({ normalized, ...row }) => ({
+    ...row,
+    event: normalized === null ? null : eventInForm(normalized, row.eventId),
+  }))
+}
+
+export async function saveRedacted(
+  trx: Transaction<Database>,
+  seq: number,
+  { body, removed, event }: Redacted,
+  now: number,
+): Promise<void> {
+  await trx
+    .updateTable('events')
+    .set({ normalized: event && formOf(event), ...(removed && redactedColumns(body, removed, now)) })
+    .where('seq', '=', seq)
+    .execute()
+}
+
+function redactedColumns(body: Buffer | null, removed: BodyRemovalReason, now: number) {
+  // How long the body was is kept from the first time that it is rewritten.
+  const bytes = sql<number>`coalesce(body_bytes, length(body))`
+  return { body, body_removed: removed, body_removed_at: now, body_bytes: bytes }
+}
+
+/** Another body that came under the id of an event. */
+export interface StoredConflict {
+  readonly eventId: string
+  readonly bodySha256: string
+  readonly body: Buffer
+}
+
+/** Those under any of these ids, and those that hold the customer's id. */
+export async function loadConflictsOfPerson(
+  db: Kysely<Database>,
+  { environment, customerId }: PersonKey,
+  eventIds: readonly string[],
+): Promise<readonly StoredConflict[]> {
+  const { rows } = await sql<StoredConflict>`
+    select event_id as "eventId", body_sha256 as "bodySha256", body from event_conflicts
+    where environment = ${environment} and body is not null
+      and (event_id in (${sql.join(eventIds)})
+        or ${engineOf(db).contains('body', Buffer.from(customerId))})`.execute(db)
+  return rows
+}
+
+/** @param left what is left of the body; null: nothing */
+export async function saveRedactedConflict(
+  trx: Transaction<Database>,
+  { environment }: PersonKey,
+  { eventId, bodySha256 }: StoredConflict,
+  left: Buffer | null,
+  now: number,
+): Promise<void> {
+  await trx
+    .updateTable('event_conflicts')
+    .set(redactedColumns(left, left === null ? 'erased' : 'redacted', now))
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+    .where('body_sha256', '=', bodySha256)
+    .execute()
 }

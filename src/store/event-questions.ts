@@ -1,4 +1,4 @@
-import { type ExpressionBuilder, type Kysely, type Selectable, sql } from 'kysely'
+import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { HoldReason } from '../entitlements/model.js'
 import {
   type BodyRemoval,
@@ -15,7 +15,7 @@ import {
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { matchesFilter, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
-import type { Database, EventConflictsTable, EventsTable } from './schema.js'
+import type { BodyColumns, Database, EventsTable } from './schema.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
 /** A fraction of a second of work, taking turns with everything else in the process. */
@@ -30,32 +30,25 @@ const OTHER_BODIES_SHOWN = 100
  */
 export async function readEventPage(
   db: Kysely<Database>,
-  query: EventPageQuery,
+  { filter, before, limit }: EventPageQuery,
   maxLookedAt = MAX_LOOKED_AT,
 ): Promise<EventPage> {
-  const { found, next } = await findEvents(db, query, maxLookedAt)
-  if (found.length === 0) return { items: [], next }
-  const rows = await selectSummaries(db).where('seq', 'in', found).orderBy('seq', 'desc').execute()
-  const items: StoredEvent[] = []
-  // Compared with the filter again: an event may have stopped waiting since it was found.
-  for (const row of rows) if (matchesFilter(row, query.filter)) items.push(await toStoredEvent(db, row))
-  return { items, next }
-}
-
-async function findEvents(
-  db: Kysely<Database>,
-  { filter, before, limit }: EventPageQuery,
-  maxLookedAt: number,
-): Promise<{ found: readonly number[]; next: number | null }> {
   const found: number[] = []
+  let next: number | null = null
   let lookedAt = 0
   for await (const step of walkEvents(db, filter, { order: 'newest first', beyond: before })) {
     found.push(...step.matching)
     lookedAt += step.lookedAt
-    if (found.length > limit) return { found: found.slice(0, limit), next: found[limit - 1] ?? null }
-    if (lookedAt >= maxLookedAt && !step.isLast) return { found, next: step.last }
+    if (found.length > limit) next = found[limit - 1] ?? null
+    else if (lookedAt >= maxLookedAt && !step.isLast) next = step.last
+    if (next !== null) break
   }
-  return { found, next: null }
+  if (found.length === 0) return { items: [], next }
+  const rows = await loadSummaries(db, sql`seq in (${sql.join(found.slice(0, limit))})`)
+  const items: StoredEvent[] = []
+  // Compared with the filter again: an event may have stopped waiting since it was found.
+  for (const row of rows) if (matchesFilter(row, filter)) items.push(await toStoredEvent(db, row))
+  return { items, next }
 }
 
 /** Everything about one event but its bytes; null if it is not stored. */
@@ -63,37 +56,23 @@ export async function readEvent(
   db: Kysely<Database>,
   { environment, eventId }: EventQuery,
 ): Promise<StoredEventDetail | null> {
-  const row = await selectSummaries(db)
-    .select(['events.normalized', 'events.headers'])
-    .where('events.environment', '=', environment)
-    .where('events.event_id', '=', eventId)
-    .executeTakeFirst()
+  const isUnderId = sql`environment = ${environment} and event_id = ${eventId}`
+  const [row] = await loadSummaries(db, isUnderId)
   if (row === undefined) return null
-  const others = await db
-    .selectFrom('event_conflicts')
-    .select(['body_sha256', 'endpoint', 'received_at', 'deliveries', 'body_removed', 'body_removed_at'])
-    .select(sql<number>`coalesce(body_bytes, length(body))`.as('bytes'))
-    .where('environment', '=', environment)
-    .where('event_id', '=', eventId)
-    .orderBy('received_at')
-    .orderBy('body_sha256')
-    .limit(OTHER_BODIES_SHOWN)
-    .execute()
+  const others = await sql<Omit<OtherBody, 'removed'> & RemovalColumns>`
+    select body_sha256 as sha256, coalesce(body_bytes, length(body)) as bytes, endpoint,
+      received_at as "receivedAt", deliveries, body_removed, body_removed_at
+    from event_conflicts where ${isUnderId}
+    order by received_at, body_sha256 limit ${OTHER_BODIES_SHOWN}`.execute(db)
   return {
     ...(await toStoredEvent(db, row)),
     reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
     normalized: row.normalized === null ? null : eventInForm(row.normalized, eventId),
     headers: JSON.parse(row.headers) as SignedHeaders | null,
-    otherBodies: others.map(
-      (other): OtherBody => ({
-        sha256: other.body_sha256,
-        bytes: other.bytes,
-        endpoint: other.endpoint,
-        receivedAt: other.received_at,
-        deliveries: other.deliveries,
-        removed: removalIn(other),
-      }),
-    ),
+    otherBodies: others.rows.map(({ body_removed, body_removed_at, ...other }) => ({
+      ...other,
+      removed: removalIn({ body_removed, body_removed_at }),
+    })),
   }
 }
 
@@ -102,77 +81,49 @@ export async function readEventBody(
   db: Kysely<Database>,
   { environment, eventId, sha256 }: EventBodyQuery,
 ): Promise<EventBody | null> {
-  const row = await selectBodies(db, 'events', environment, eventId).executeTakeFirst()
+  const bodiesIn = (table: 'events' | 'event_conflicts') =>
+    db
+      .selectFrom(table)
+      .select(['body_sha256', 'body', 'body_removed', 'body_removed_at'])
+      .where('environment', '=', environment)
+      .where('event_id', '=', eventId)
+  const row = await bodiesIn('events').executeTakeFirst()
   if (row !== undefined) {
     const body = toBody(row)
     // What is left of a rewritten body is found by its own hash too, since that is the one shown.
     if (sha256 === null || sha256 === row.body_sha256 || sha256 === body.sha256) return body
   }
   if (sha256 === null) return null
-  const other = await selectBodies(db, 'event_conflicts', environment, eventId)
-    .where('body_sha256', '=', sha256)
-    .executeTakeFirst()
+  const other = await bodiesIn('event_conflicts').where('body_sha256', '=', sha256).executeTakeFirst()
   return other === undefined ? null : toBody(other)
 }
 
-/** Of an event that is stored, or of the other bodies that came under its id. */
-function selectBodies(
-  db: Kysely<Database>,
-  table: 'events' | 'event_conflicts',
-  environment: Environment,
-  eventId: string,
-) {
-  return db
-    .selectFrom(table)
-    .select(['body_sha256', 'body', 'body_removed', 'body_removed_at'])
-    .where('environment', '=', environment)
-    .where('event_id', '=', eventId)
-}
-
-function toBody(
-  row: Pick<Selectable<EventConflictsTable>, 'body_sha256' | 'body' | 'body_removed' | 'body_removed_at'>,
-): EventBody {
+function toBody(row: RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>): EventBody {
   const removed = removalIn(row)
   const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
   return { sha256, bytes: row.body, removed }
 }
 
-/** All about an event but its bytes: only their length is read. */
-function summaryColumns({ selectFrom }: ExpressionBuilder<Database, 'events'>) {
-  return [
-    'events.seq',
-    'events.environment',
-    'events.event_id',
-    'events.endpoint',
-    'events.received_at',
-    'events.body_sha256',
-    'events.deliveries',
-    'events.last_received_at',
-    'events.disposition',
-    'events.reason',
-    'events.generation',
-    'events.type',
-    'events.created_at',
-    'events.normalizer_version',
-    'events.customer_id',
-    'events.source_kind',
-    'events.source_id',
-    sql<number>`coalesce(events.body_bytes, length(events.body))`.as('body_bytes'),
-    'events.body_removed',
-    'events.body_removed_at',
-    selectFrom('event_conflicts as other')
-      .select(({ fn }) => fn.countAll().as('count'))
-      .whereRef('other.environment', '=', 'events.environment')
-      .whereRef('other.event_id', '=', 'events.event_id')
-      .as('conflicts'),
-  ] as const
+/** `body_bytes` is the length of the body as it came. */
+type SummaryRow = Omit<Selectable<EventsTable>, 'body' | 'payment_id' | 'body_bytes'> & {
+  readonly body_bytes: number
+  readonly conflicts: number | string
 }
 
-export function selectSummaries(db: Kysely<Database>) {
-  return db.selectFrom('events').select(summaryColumns)
+/** All about events but their bytes, of which only the length is read; newest first. */
+async function loadSummaries(
+  db: Kysely<Database>,
+  which: RawBuilder<unknown>,
+): Promise<readonly SummaryRow[]> {
+  const { rows } = await sql<SummaryRow>`
+    select seq, environment, event_id, endpoint, received_at, headers, body_sha256, deliveries, last_received_at,
+      disposition, reason, generation, type, created_at, normalizer_version, normalized, customer_id, source_kind,
+      source_id, body_removed, body_removed_at, coalesce(body_bytes, length(body)) as body_bytes,
+      (select count(*) from event_conflicts as other
+        where other.environment = events.environment and other.event_id = events.event_id) as conflicts
+    from events where ${which} order by seq desc`.execute(db)
+  return rows
 }
-
-type SummaryRow = Awaited<ReturnType<ReturnType<typeof selectSummaries>['executeTakeFirstOrThrow']>>
 
 async function toStoredEvent(db: Kysely<Database>, row: SummaryRow): Promise<StoredEvent> {
   const { source_kind: kind, source_id: id } = row
@@ -208,11 +159,10 @@ async function readLeft(db: Kysely<Database>, seq: number) {
   return row?.body ? { sha256: sha256Of(row.body), bytes: row.body.length } : null
 }
 
+type RemovalColumns = Pick<BodyColumns, 'body_removed' | 'body_removed_at'>
+
 /** Null: the body is there as it came. */
-function removalIn({
-  body_removed: why,
-  body_removed_at: at,
-}: Pick<Selectable<EventsTable>, 'body_removed' | 'body_removed_at'>): BodyRemoval | null {
+function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
   return why === null || at === null ? null : { why, at }
 }
 
@@ -238,43 +188,23 @@ export async function* loadDeliveries(
   db: Kysely<Database>,
   seqs: readonly number[],
 ): AsyncGenerator<StoredDelivery | MissingDelivery> {
-  const rows = await db
-    .selectFrom('events')
-    .select([...DELIVERY_COLUMNS, 'normalized'])
-    .where('seq', 'in', seqs)
-    .orderBy('seq')
-    .execute()
-  for (const { normalized, ...row } of rows) {
-    yield toDelivery(row, normalized)
+  const events = db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq')
+  for (const event of await events.execute()) {
+    yield toDelivery(event, event.normalized)
     const others = db
       .selectFrom('event_conflicts')
-      .where('environment', '=', row.environment)
-      .where('event_id', '=', row.event_id)
+      .where('environment', '=', event.environment)
+      .where('event_id', '=', event.event_id)
     const hashes = await others.select('body_sha256').orderBy('received_at').orderBy('body_sha256').execute()
+    // One by one: a body has up to a mebibyte, and there may be many.
     for (const { body_sha256: sha256 } of hashes) {
-      const other = await others.select(DELIVERY_COLUMNS).where('body_sha256', '=', sha256).executeTakeFirst()
+      const other = await others.selectAll().where('body_sha256', '=', sha256).executeTakeFirst()
       if (other !== undefined) yield toDelivery(other, null)
     }
   }
 }
 
-const DELIVERY_COLUMNS = [
-  'environment',
-  'event_id',
-  'endpoint',
-  'headers',
-  'body',
-  'body_sha256',
-  'received_at',
-  'body_removed',
-  'body_removed_at',
-  'body_bytes',
-] as const
-
-function toDelivery(
-  row: Pick<Selectable<EventConflictsTable>, (typeof DELIVERY_COLUMNS)[number]>,
-  normalized: string | null,
-): StoredDelivery | MissingDelivery {
+function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery | MissingDelivery {
   if (isAltered(row)) return 'altered'
   const headers = JSON.parse(row.headers) as SignedHeaders | null
   const { environment, endpoint, received_at: receivedAt, body } = row
@@ -293,7 +223,7 @@ function toDelivery(
 }
 
 /** Stored events that count nowhere: until a later event says more, or an operator acts. */
-export interface WaitingCount {
+interface WaitingCount {
   readonly environment: Environment
   readonly disposition: 'held' | 'quarantined'
   readonly count: number
@@ -327,9 +257,6 @@ export async function countWaitingByReason(db: Kysely<Database>): Promise<readon
 
 /** How many other bodies came under ids of stored events. */
 export async function countConflicts(db: Kysely<Database>): Promise<number> {
-  const row = await db
-    .selectFrom('event_conflicts')
-    .select(({ fn }) => fn.countAll<number | string>().as('count'))
-    .executeTakeFirstOrThrow()
-  return Number(row.count)
+  const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
+  return Number(rows[0]?.count ?? 0)
 }

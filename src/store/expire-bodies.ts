@@ -5,12 +5,70 @@ import { getSetting, setSetting } from './settings.js'
 /** The `seq` up to which all bodies were removed for their age, except those of events that wait. */
 const SETTING = 'bodies_expired_to'
 
-export async function expiredTo(db: Kysely<Database>): Promise<number> {
+/** Bounds how long arriving deliveries wait for one transaction. */
+const AT_ONCE = 100
+
+/** In literals, since a partial index has the same condition. */
+const WAITS = sql<boolean>`events.disposition in ('held', 'quarantined')`
+
+/** Those that were passed over, and wait no more. */
+const SETTLED = sql`select seq from events where seq in (select seq from waiting_bodies) and not ${WAITS}
+  order by seq limit ${sql.lit(AT_ONCE)}`
+
+const expiredAt = (now: number) =>
+  sql`body = null, body_removed = 'expired', body_removed_at = ${now},
+    body_bytes = coalesce(body_bytes, length(body))`
+
+/**
+ * Removes some bodies of events received before an instant (epoch milliseconds), in the order of arrival. What was read
+ * from them stays, and so do their hashes, by which they are recognised if they come again. Events that are held or
+ * quarantined keep their bodies until they no longer are.
+ * @returns how many events it dealt with; 0: there is nothing to do now
+ */
+export async function expireBodies(trx: Transaction<Database>, before: number, now: number): Promise<number> {
+  const from = await expiredTo(trx)
+  const next = await trx
+    .selectFrom('events')
+    .select(['seq', 'received_at'])
+    .where('seq', '>', from)
+    .orderBy('seq')
+    .limit(AT_ONCE)
+    .execute()
+  const firstYoung = next.findIndex((event) => event.received_at >= before)
+  const old = firstYoung === -1 ? next : next.slice(0, firstYoung)
+  const last = old.at(-1)
+  if (last === undefined) return (await expireSettled(trx, now)) + (await expireConflicts(trx, before, now))
+  // What was done by hand has no headers, and its body is nobody else's.
+  const due = sql`seq > ${from} and seq <= ${last.seq} and body is not null and headers <> 'null'`
+  await sql`insert into waiting_bodies select seq from events where ${due} and ${WAITS}
+    on conflict do nothing`.execute(trx)
+  await sql`update events set ${expiredAt(now)} where ${due} and not ${WAITS}`.execute(trx)
+  await setSetting(trx, SETTING, String(last.seq))
+  return old.length
+}
+
+async function expiredTo(db: Kysely<Database>): Promise<number> {
   return Number((await getSetting(db, SETTING)) ?? 0)
 }
 
-export function saveExpiredTo(trx: Transaction<Database>, seq: number): Promise<void> {
-  return setSetting(trx, SETTING, String(seq))
+async function expireSettled(trx: Transaction<Database>, now: number): Promise<number> {
+  await sql`update events set ${expiredAt(now)} where seq in (${SETTLED}) and body is not null`.execute(trx)
+  const done = await sql`delete from waiting_bodies where seq in (${SETTLED})`.execute(trx)
+  return Number(done.numAffectedRows ?? 0)
+}
+
+/** Other bodies that came under the ids of events that don't wait. So few ever come that it looks at all of them. */
+async function expireConflicts(trx: Transaction<Database>, before: number, now: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update event_conflicts set ${expiredAt(now)}
+    where (environment, event_id, body_sha256) in (
+      select other.environment, other.event_id, other.body_sha256
+      from event_conflicts as other join events
+        on events.environment = other.environment and events.event_id = other.event_id
+      where other.body is not null and other.received_at < ${before} and not ${WAITS}
+      limit ${AT_ONCE}
+    )`.execute(trx)
+  return Number(numAffectedRows ?? 0)
 }
 
 /**
@@ -35,13 +93,10 @@ export interface WaitingBodies {
   readonly oldestAt: number | null
 }
 
-/** Crossed in this order: few were passed over, and SQLite would go through all events for those. */
-const PASSED_OVER = sql`waiting_bodies cross join events on events.seq = waiting_bodies.seq`
-
 export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBodies> {
   const { rows } = await sql<{ count: number; oldest_at: number | null }>`
-    select count(*) as count, min(events.received_at) as oldest_at from ${PASSED_OVER}
-    where events.disposition in ('held', 'quarantined') and events.body is not null`.execute(db)
+    select count(*) as count, min(received_at) as oldest_at from events
+    where seq in (select seq from waiting_bodies) and ${WAITS} and body is not null`.execute(db)
   return { count: Number(rows[0]?.count ?? 0), oldestAt: rows[0]?.oldest_at ?? null }
 }
 
@@ -63,96 +118,4 @@ export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null>
     .where('headers', '!=', 'null')
     .executeTakeFirst()
   return row?.oldest_at ?? null
-}
-
-/** An event as retention looks at it: without its bytes. */
-export interface AgingBody {
-  readonly seq: number
-  readonly receivedAt: number
-  readonly isWaiting: boolean
-  /** Whether there are bytes that somebody else sent. */
-  readonly isKept: boolean
-}
-
-/** The next events beyond a `seq`, in the order of arrival. */
-export async function loadAgingBodies(
-  db: Kysely<Database>,
-  beyond: number,
-  limit: number,
-): Promise<readonly AgingBody[]> {
-  const rows = await db
-    .selectFrom('events')
-    .select(['seq', 'received_at', 'disposition', 'headers'])
-    .select(sql<number>`body is not null`.as('has_body'))
-    .where('seq', '>', beyond)
-    .orderBy('seq')
-    .limit(limit)
-    .execute()
-  return rows.map(({ seq, received_at: receivedAt, disposition, headers, has_body: hasBody }) => ({
-    seq,
-    receivedAt,
-    isWaiting: disposition === 'held' || disposition === 'quarantined',
-    isKept: hasBody === 1 && headers !== 'null',
-  }))
-}
-
-/** Remembers events that still wait, whatever their age: once they don't, their bodies go. */
-export async function passOverBodies(trx: Transaction<Database>, seqs: readonly number[]): Promise<void> {
-  if (seqs.length === 0) return
-  await trx
-    .insertInto('waiting_bodies')
-    .values(seqs.map((seq) => ({ seq })))
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-}
-
-/** Forgets some of the events that were passed over and wait no more, and returns them. */
-export async function takeSettledBodies(
-  trx: Transaction<Database>,
-  limit: number,
-): Promise<readonly number[]> {
-  const { rows } = await sql<{ seq: number }>`
-    select events.seq from ${PASSED_OVER}
-    where events.disposition not in ('held', 'quarantined') limit ${limit}`.execute(trx)
-  const seqs = rows.map(({ seq }) => seq)
-  if (seqs.length > 0) await trx.deleteFrom('waiting_bodies').where('seq', 'in', seqs).execute()
-  return seqs
-}
-
-const expiredAt = (now: number) =>
-  sql`body = null, body_removed = 'expired', body_removed_at = ${now},
-    body_bytes = coalesce(body_bytes, length(body))`
-
-export async function expireBodies(
-  trx: Transaction<Database>,
-  seqs: readonly number[],
-  now: number,
-): Promise<void> {
-  if (seqs.length === 0) return
-  await sql`
-    update events set ${expiredAt(now)} where seq in (${sql.join(seqs)}) and body is not null`.execute(trx)
-}
-
-/**
- * Removes some of the other bodies that came before an instant under the ids of events that don't wait. So few ever
- * come that it looks at all of them.
- * @returns how many
- */
-export async function expireConflicts(
-  trx: Transaction<Database>,
-  before: number,
-  now: number,
-  limit: number,
-): Promise<number> {
-  const { numAffectedRows } = await sql`
-    update event_conflicts set ${expiredAt(now)}
-    where (environment, event_id, body_sha256) in (
-      select other.environment, other.event_id, other.body_sha256
-      from event_conflicts as other join events
-        on events.environment = other.environment and events.event_id = other.event_id
-      where other.body is not null and other.received_at < ${before}
-        and events.disposition not in ('held', 'quarantined')
-      limit ${limit}
-    )`.execute(trx)
-  return Number(numAffectedRows ?? 0)
 }

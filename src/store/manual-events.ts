@@ -6,7 +6,7 @@ import { bulkLookup } from './bulk.js'
 import type { Database } from './schema.js'
 import { eventInForm } from './stored-form.js'
 
-/** The type in these very words: SQLite finds the index of these few events by them. */
+/** The condition on the type is that of a partial index, word for word. */
 const selectManualEvents = bulkLookup(
   ['environment', 'customer_id'],
   (isTold) => sql<{ event_id: string; normalized: string }>`
@@ -78,8 +78,6 @@ export async function newestManualAt(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const events = await loadManualEvents(trx, environment, customerIds)
-  const newest = [...events].map(
-    ([id, own]) => [id, Math.max(...own.map(({ createdAt }) => createdAt))] as const,
-  )
-  return new Map(newest.filter(([, at]) => Number.isFinite(at)))
+  const done = [...events].filter(([, own]) => own.length > 0)
+  return new Map(done.map(([id, own]) => [id, Math.max(...own.map(({ createdAt }) => createdAt))]))
 }

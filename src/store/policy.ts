@@ -8,20 +8,17 @@ import { getSetting, setSetting } from './settings.js'
 const SETTING = 'policy'
 
 /**
- * Settles the policy that the stored state is folded under, and answers it. A configured one takes effect by
- * itself only while there is nothing stored that it could change: no source may mix two policies.
+ * Puts the configured policy in force, but only while nothing is stored that it could change: no source may mix two
+ * policies.
  */
-export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<Policy> {
+export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<void> {
   return db.transaction().execute(async (trx) => {
-    const stored = await loadPolicy(trx)
     const anyEvent = await trx.selectFrom('events').select('seq').limit(1).executeTakeFirst()
-    if (stored !== null && anyEvent !== undefined) return stored
-    await savePolicy(trx, configured)
-    return configured
+    if (anyEvent === undefined || (await loadPolicy(trx)) === null) await savePolicy(trx, configured)
   })
 }
 
-/** The policy that was read last: every batch asks, and what a fold makes of a policy it makes once for each object. */
+/** The policy that was read last: every batch asks, and a fold prepares each policy object only once. */
 let lastRead: { readonly text: string; readonly policy: Policy } | null = null
 
 /** The policy in force; null in a store that no daemon has opened yet. */
@@ -48,7 +45,7 @@ export function isSamePolicy(a: Policy, b: Policy): boolean {
   return isDeepStrictEqual(a, b)
 }
 
-/** Tells one policy from another in a few characters, so that two processes can see whether they mean the same. */
+/** A few characters by which two processes see whether they mean the same policy. */
 export function policyFingerprint(policy: Policy): string {
   return createHash('sha256').update(JSON.stringify(policy)).digest('hex').slice(0, 16)
 }

@@ -27,7 +27,8 @@ export interface Database {
   customer_references: CustomerReferencesTable
   settings: SettingsTable
   erasures: ErasuresTable
-  waiting_bodies: WaitingBodiesTable
+  /** Events whose bodies are old enough to go, and stay while the events wait for something. */
+  waiting_bodies: { seq: number }
   memberships: MembershipsTable
   sync_marks: SyncMarksTable
   join_links: JoinLinksTable
@@ -40,9 +41,8 @@ export interface Database {
 /** What became of a stored event; a duplicate is not stored again. */
 export type StoredDisposition = 'applied' | 'ignored' | 'held' | 'quarantined'
 
-/** Every signed event, once per (environment, event_id); `seq` is the order of arrival. */
-export interface EventsTable {
-  seq: Generated<number>
+/** What is stored of each body that came. */
+export interface BodyColumns {
   environment: Environment
   /** The `evt_` id, or `sha256:<hex>` of the body where it has no usable id. */
   event_id: string
@@ -52,6 +52,15 @@ export interface EventsTable {
   /** As it came, unless `body_removed` says otherwise; null: it is there no more. */
   body: Buffer | null
   body_sha256: string
+  /** Why the body is not as it came, with since when and how long it was; null, all three: it is. */
+  body_removed: BodyRemovalReason | null
+  body_removed_at: number | null
+  body_bytes: number | null
+}
+
+/** Every signed event, once per (environment, event_id); `seq` is the order of arrival. */
+export interface EventsTable extends BodyColumns {
+  seq: Generated<number>
   deliveries: Generated<number>
   last_received_at: number
   disposition: StoredDisposition
@@ -67,25 +76,11 @@ export interface EventsTable {
   payment_id: string | null
   source_kind: SourceKind | null
   source_id: string | null
-  /** Why the body is not as it came, with since when and how long it was; null, all three: it is. */
-  body_removed: BodyRemovalReason | null
-  body_removed_at: number | null
-  body_bytes: number | null
 }
 
 /** Other bodies that came under the id of a stored event. */
-export interface EventConflictsTable {
-  environment: Environment
-  event_id: string
-  body_sha256: string
-  body: Buffer | null
-  endpoint: string
-  headers: string
-  received_at: number
+export interface EventConflictsTable extends BodyColumns {
   deliveries: number
-  body_removed: BodyRemovalReason | null
-  body_removed_at: number | null
-  body_bytes: number | null
 }
 
 /** The subscription that each payment belongs to, by the newest event that names it. */
@@ -156,16 +151,10 @@ export interface CustomerReferencesTable {
   customer_id: string
 }
 
-/** Of each endpoint, how often new events come to it. */
+/** How often new events come to each endpoint: a row is read and written whole. */
 export interface DeliveryPaceTable {
   endpoint: string
-  arrivals: number
-  first_at: number
-  last_at: number
-  mean_interval: number | null
-  week_at: number
-  longest: number
-  longest_before: number
+  pace: string
 }
 
 export interface SettingsTable {
@@ -183,9 +172,4 @@ export interface ErasuresTable {
   was_known: 0 | 1
   /** When what is stored of them was removed; null: not all of it is. */
   finished_at: number | null
-}
-
-/** Events whose bodies would have been removed for their age, had they not been waiting for something. */
-export interface WaitingBodiesTable {
-  seq: number
 }

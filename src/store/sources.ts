@@ -5,7 +5,8 @@ import { compareText } from '../entitlements/order.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, type Row, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, rowStatement } from './bulk.js'
+import type { Row } from './engine.js'
 import type { Database, SourcesTable } from './schema.js'
 
 /** A source as it is saved: what its events come to, and what the rules read of each of them. */

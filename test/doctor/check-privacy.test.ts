@@ -2,11 +2,10 @@ import { appendFileSync, realpathSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { checkPrivacy } from '../../src/doctor/upkeep.js'
-import { dropBodies } from '../../src/history/retention.js'
 import { erasureListOf, listErasures } from '../../src/people/erasure-list.js'
 import { finishErasure, saveErasures } from '../../src/store/erasures.js'
 import { insertEvents } from '../../src/store/events.js'
-import { firstKeptBodyAt } from '../../src/store/expire-bodies.js'
+import { expireBodies, firstKeptBodyAt } from '../../src/store/expire-bodies.js'
 import type { Database } from '../../src/store/schema.js'
 import { paymentEvent } from '../entitlements/events.js'
 import { byHand } from '../entitlements/manual-events.js'
@@ -126,7 +125,8 @@ describe('the doctor', () => {
   it('tells of bodies that are kept beyond their age, since their events wait', async () => {
     const file = temporaryFile()
     const db = await storeWith({ eventAge: 200 * DAY, disposition: 'held' }, file)
-    await dropBodies(db, NOW - RETENTION.retention.bodiesAfterMs, NOW)
+    const before = NOW - RETENTION.retention.bodiesAfterMs
+    await db.transaction().execute((trx) => expireBodies(trx, before, NOW))
     expect((await check(db, RETENTION, file))[2]).toMatchObject({
       level: 'warn',
       what: 'kept bodies',

@@ -23,7 +23,7 @@ describe('a folder of backups', () => {
     const folder = folderWith(
       'latchkey-20260228T235959.999Z.db',
       'latchkey-20260301T120000.000Z.db',
-      'latchkey-20260301T130000.000Z.db.0123456789ab.part',
+      'latchkey-20260301T130000.000Z.db.latchkey.part',
       'latchkey-20261301T130000.000Z.db',
       'latchkey-.db',
       'notes.txt',
@@ -48,7 +48,7 @@ describe('a folder of backups', () => {
   it('keeps the newest few, and everything that is not its own', () => {
     const folder = folderWith('latchkey.db', 'latchkey-monday.db', 'other-20260101T000000.000Z.db')
     for (const hours of [3, 0, 2, 1]) writeFileSync(backupFileAt(folder, NOON + hours * HOUR_MS), '')
-    const begun = `${backupFileAt(folder, NOON)}.0123456789ab.part`
+    const begun = `${backupFileAt(folder, NOON)}.latchkey.part`
     for (const name of [begun, `${begun}-journal`]) writeFileSync(name, '')
     expect(pruneBackups(folder, 2, NOON + 9 * HOUR_MS)).toBe(2)
     expect(readdirSync(folder).sort()).toEqual([

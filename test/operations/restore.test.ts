@@ -181,7 +181,7 @@ describe('restoring', () => {
     const file = await killedStore(7)
     const earlier = `${file}.before-restore-20260201T000000.000Z`
     linkSync(file, earlier)
-    writeFileSync(`${file}.0123456789ab.part`, 'half a copy')
+    writeFileSync(`${file}.latchkey.part`, 'half a copy')
     expect(await restore(file, backup, AT)).toMatchObject({ keptAs: `${file}${KEPT}` })
     expect([rowsIn(file), rowsIn(`${file}${KEPT}`), rowsIn(earlier)]).toEqual([3, 7, 7])
     expect(statSync(file).nlink).toBe(1)

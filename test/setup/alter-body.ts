@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { saveRedacted } from '../../src/store/redacted-bodies.js'
+import { saveRedacted } from '../../src/store/erasures.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { eventInForm } from '../../src/store/stored-form.js'

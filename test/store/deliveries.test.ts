@@ -1,18 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { loadNewestTimes, loadPaces, recordArrivals } from '../../src/store/deliveries.js'
-import { insertEvents } from '../../src/store/events.js'
+import { insertEvents, type NewEvent } from '../../src/store/events.js'
 import { NOON, newEvent, paymentEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'
 
 const MINUTE = 60_000
 
 /** A store to which these came, a transaction for each. */
-async function storeAfter(
-  ...deliveries: readonly { endpoint: string; receivedAt: number; headers?: null }[]
-) {
+async function storeAfter(...deliveries: readonly Partial<Omit<NewEvent, 'body'>>[]) {
   const db = await temporaryStore()
   for (const one of deliveries) {
-    await db.transaction().execute((trx) => recordArrivals(trx, [{ headers: {}, ...one }]))
+    await db.transaction().execute((trx) => recordArrivals(trx, [newEvent(paymentEvent(), one)]))
   }
   return db
 }
@@ -34,14 +32,11 @@ describe('the pace of deliveries', () => {
   })
 
   it('is the same of one batch as of many', async () => {
-    const times = [0, 3, 4, 9, 20].map((minutes) => ({
-      endpoint: 'v3',
-      receivedAt: NOON + minutes * MINUTE,
-      headers: {},
-    }))
+    const times = [0, 3, 4, 9, 20].map((minutes) => ({ receivedAt: NOON + minutes * MINUTE }))
     const db = await temporaryStore()
-    await db.transaction().execute((trx) => recordArrivals(trx, times))
-    const many = await storeAfter(...times.map(({ endpoint, receivedAt }) => ({ endpoint, receivedAt })))
+    const batch = times.map((time) => newEvent(paymentEvent(), time))
+    await db.transaction().execute((trx) => recordArrivals(trx, batch))
+    const many = await storeAfter(...times)
     expect(await loadPaces(db)).toEqual(await loadPaces(many))
   })
 

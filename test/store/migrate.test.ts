@@ -29,16 +29,6 @@ const fail: NamedMigration = {
   }),
 }
 
-const addRemarks: NamedMigration = {
-  name: '9003-remarks',
-  olderMayOpen: true,
-  create: ({ text, tableOptions }) => ({
-    up: async (db) => {
-      await db.schema.createTable('remarks').addColumn('remark', text).modifyEnd(tableOptions).execute()
-    },
-  }),
-}
-
 describe('migrating', () => {
   it('runs what is pending, in order, and then nothing', async () => {
     const db = open(temporaryFile())
@@ -65,29 +55,6 @@ describe('migrating', () => {
     await expect(migrate(db)).rejects.toMatchObject({ code: 'schema_too_new' })
     await expect(pendingMigrations(db)).rejects.toMatchObject({ code: 'schema_too_new' })
     expect(await schemaOf(db)).toEqual(before)
-  })
-
-  it('lets a version open what a newer one wrote, where all that it does not know leaves it room', async () => {
-    const db = await temporaryStore()
-    expect(await migrate(db, [...MIGRATIONS, addRemarks])).toEqual(['9003-remarks'])
-    expect(await pendingMigrations(db)).toEqual([])
-    const before = await schemaOf(db)
-    expect(await migrate(db)).toEqual([])
-    expect(await schemaOf(db)).toEqual(before)
-    expect(await migrate(db, [...MIGRATIONS, addRemarks])).toEqual([])
-  })
-
-  it('refuses a version that lacks any step which every version must know', async () => {
-    const db = await temporaryStore()
-    await migrate(db, [...MIGRATIONS, addNotes, addRemarks])
-    expect(await pendingMigrations(db, [...MIGRATIONS, addNotes])).toEqual([])
-    await expect(migrate(db)).rejects.toMatchObject({ code: 'schema_too_new' })
-  })
-
-  it('refuses a version that has steps of its own beside those that it does not know', async () => {
-    const db = await temporaryStore()
-    await migrate(db, [...MIGRATIONS, addRemarks])
-    await expect(migrate(db, [...MIGRATIONS, addNotes])).rejects.toMatchObject({ code: 'schema_too_new' })
   })
 
   it('lets a reader ask what is pending', async () => {

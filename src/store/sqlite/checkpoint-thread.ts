@@ -1,24 +1,18 @@
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { openConnection } from './connection.js'
 
 /*
- * The thread that moves the bulk of the write-ahead log into the database, each time that it is told to, while
- * others go on writing. It answers when it is done, whatever came of it: whoever writes meets the same trouble.
+ * The thread that moves the bulk of the write-ahead log into the database, at each message, while others go on writing.
  */
 
-const port = parentPort as MessagePort
-const sqlite = openConnection((workerData as { readonly file: string }).file, { readOnly: false })
+const { file, isMoving } = workerData as { readonly file: string; readonly isMoving: Int32Array }
+const sqlite = openConnection(file, { readOnly: false })
 
-port.on('message', (message: 'checkpoint' | 'close') => {
-  if (message === 'close') {
-    sqlite.close()
-    port.close()
-    return
-  }
+parentPort?.on('message', () => {
   try {
     sqlite.pragma('wal_checkpoint(PASSIVE)')
   } catch {
-    // What is left stays in the log, and is moved the next time.
+    // The writer meets the same trouble. What is left stays in the log, and is moved the next time.
   }
-  port.postMessage('done')
+  Atomics.store(isMoving, 0, 0)
 })

@@ -1,9 +1,10 @@
 import { existsSync, statSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
-import { failureText, isLatchkeyError, LatchkeyError } from '../../errors.js'
+import { failureText, LatchkeyError } from '../../errors.js'
+import { hasCode, isStoreBroken } from '../engine.js'
 import { ensurePrivateFile } from './file.js'
 
-/** Short, because waiting for a lock blocks the whole thread: whoever writes tries again by itself. */
+/** Short, because waiting for a lock blocks the whole thread: a writer tries again by itself. */
 const BUSY_TIMEOUT_MS = 50
 
 /** 16 MB in pages of 4 KiB: a checkpoint's syncs spread over many commits, yet a start replays little. */
@@ -25,7 +26,7 @@ export const KEEP_UPPER_PAGES = `cache_size = -${PAGE_CACHE_KIB}`
 const SYNCHRONOUS_FULL = 2
 
 /**
- * Opens the database as a bare connection, as a thread needs it that makes no queries: what makes them loads long.
+ * Opens the database without Kysely, which takes long to load and which not every thread needs.
  *
  * @throws {LatchkeyError} `store_missing` when only reading and there is no file, or where there is none beside a log;
  * `store_unavailable` where the file can't be written durably. SQLite's own errors pass through.
@@ -34,7 +35,10 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
   if (readOnly && !existsSync(file)) {
     throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
   }
-  assertNoStrayLog(file)
+  if (hasStrayLog(file)) {
+    const todo = `Put the database back, or a backup in its place (latchkey restore); to begin anew, move the log away.`
+    throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
+  }
   if (!readOnly) ensurePrivateFile(file)
   const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   try {
@@ -48,26 +52,20 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
 }
 
 /**
- * Whether the database is missing or empty, and its log is there. SQLite, told to read only as well, would throw such a
- * log away, with all that it alone holds.
+ * Whether the database is missing or empty while its log is there. SQLite would delete such a log, even when it opens the
+ * database only to read, and with it what the log alone holds.
  */
 export function hasStrayLog(file: string): boolean {
   return sizeOf(file) === 0 && sizeOf(`${file}-wal`) > 0
-}
-
-function assertNoStrayLog(file: string): void {
-  if (!hasStrayLog(file)) return
-  const todo = `Put the database back, or a backup in its place (latchkey restore); to begin anew, move the log away.`
-  throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
 }
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** What to say of a file whose content can't be right, or whose disk fails: also one that is full. */
+/** The error of a file whose content can't be right, or whose disk fails or is full. */
 export function damaged(file: string, cause: unknown): LatchkeyError {
-  const message = hasSqliteCode(cause, /^SQLITE_IOERR(_|$)/)
+  const message = hasCode(cause, /^SQLITE_IOERR(_|$)/)
     ? `${file} can't be read or written: ${failureText(cause)}. Look at its disk, and at the room on it.`
     : `${file} is damaged, or no database: put a backup in its place (latchkey restore), or move it away.`
   return new LatchkeyError('store_unavailable', message, { cause })
@@ -84,26 +82,9 @@ function makeDurable(sqlite: Sqlite.Database, file: string): void {
       `${file} can't be written durably: journal_mode is ${journalMode}, synchronous ${synchronous}.`,
     )
   }
-  // What is overwritten is gone from its page, so that an erasure need not look for remnants of years before.
+  // What is overwritten is zeroed in its page: an erasure leaves no remnants there.
   sqlite.pragma('secure_delete = ON')
   sqlite.pragma(KEEP_UPPER_PAGES)
   sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   sqlite.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`)
-}
-
-/** Whether nothing was stored because the database can't be written now: the sender may try again. */
-export function isStoreBusy(error: unknown): boolean {
-  return hasSqliteCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/)
-}
-
-/** Whether the file or its disk can't be trusted any more: stop acknowledging, and end. */
-export function isStoreBroken(error: unknown): boolean {
-  return (
-    isLatchkeyError(error, 'store_replaced') || hasSqliteCode(error, /^SQLITE_(IOERR|CORRUPT|NOTADB)(_|$)/)
-  )
-}
-
-/** By its code alone: an error that comes from another thread is of no class any more. */
-function hasSqliteCode(error: unknown, pattern: RegExp): boolean {
-  return error instanceof Error && 'code' in error && pattern.test(String(error.code))
 }

@@ -2,16 +2,17 @@ import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 
 import { dirname } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { failureText, LatchkeyError } from '../../errors.js'
-import { isStoreBroken, openConnection } from './connection.js'
-import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartsOf, sync } from './file.js'
+import { hasCode, isStoreBroken } from '../engine.js'
+import { openConnection } from './connection.js'
+import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartOf, sync } from './file.js'
 
-/** Called with how far a copy has come, in bytes. */
+/** In bytes. */
 export type OnProgress = (copied: number, total: number) => void
 
 /** 4 MB in pages of 4 KiB: few enough to show how far it is. */
 const PAGES_PER_STEP = 1_000
 
-/** How every SQLite file begins. */
+/** The first bytes of every SQLite file. */
 const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
 
 export interface BackupOptions {
@@ -27,7 +28,7 @@ export interface Backup {
 
 /**
  * Copies a database into one file that only its owner may read, while others use it. The file gets its name only once
- * every page of it was checked and is on the disk; on a failure nothing is left.
+ * every page of it was checked and is on the disk; a failure leaves nothing.
  *
  * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` where the database itself is;
  * `usage` where the target is the database
@@ -38,7 +39,7 @@ export async function backUp(
   { overwrite, onProgress }: BackupOptions,
 ): Promise<Backup> {
   assertFree(file, target, overwrite)
-  removePartsOf(target)
+  removePartOf(target)
   const part = partNameFor(target)
   try {
     // Private before its first byte: SQLite keeps the mode that it finds.
@@ -52,7 +53,7 @@ export async function backUp(
     sync(dirname(target))
     return { file: target, bytes: statSync(target).size }
   } finally {
-    removePartsOf(target)
+    removePartOf(target)
   }
 }
 
@@ -89,7 +90,21 @@ function looksLikeDatabase(file: string): boolean {
  */
 export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
   try {
-    await copyInSteps(file, copy, onProgress)
+    const sqlite = openConnection(file, { readOnly: true })
+    try {
+      // One snapshot for all steps: without it a copy starts again at every commit of others, and never ends under load.
+      sqlite.exec('begin')
+      sqlite.prepare('select 1 from sqlite_schema').get()
+      const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
+      await sqlite.backup(copy, {
+        progress: ({ totalPages, remainingPages }) => {
+          onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize)
+          return PAGES_PER_STEP
+        },
+      })
+    } finally {
+      sqlite.close()
+    }
   } catch (error) {
     if (!(error instanceof Sqlite.SqliteError)) throw error
     const what = `${file} can't be copied to ${copy}`
@@ -99,33 +114,12 @@ export async function copyDatabase(file: string, copy: string, onProgress?: OnPr
   }
 }
 
-async function copyInSteps(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
-  const sqlite = openConnection(file, { readOnly: true })
-  try {
-    // One snapshot for all steps: without it a copy starts again at every commit of others, and never ends under load.
-    sqlite.exec('begin')
-    sqlite.prepare('select 1 from sqlite_schema').get()
-    const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
-    await sqlite.backup(copy, {
-      progress: ({ totalPages, remainingPages }) => {
-        onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize)
-        return PAGES_PER_STEP
-      },
-    })
-  } finally {
-    sqlite.close()
-  }
-}
-
-/**
- * Whether a disk is full or fails: SQLite names no file, and reports a limit on the size of files like the latter. By
- * its code alone: the error may come from another thread.
- */
+/** Whether a disk is full or fails: SQLite names no file, and reports a limit on the size of files like the latter. */
 export function isDiskFailure(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^SQLITE_(IOERR|FULL)(_|$)/.test(String(error.code))
+  return hasCode(error, /^SQLITE_(IOERR|FULL)(_|$)/)
 }
 
-/** `what`: what could not be done, the file by name. */
+/** @param what could not be done, with the name of the file */
 export function diskFailed(what: string, cause: unknown): LatchkeyError {
   const why = 'The disk may be full or fail, or a limit may keep a file from growing so large'
   return new LatchkeyError('backup_failed', `${what}: ${failureText(cause)}. ${why}.`, { cause })
@@ -140,25 +134,19 @@ function damaged(shownAs: string, found: string, cause?: Error): LatchkeyError {
  * @throws {LatchkeyError} `backup_damaged`
  */
 export function assertIntact(file: string, shownAs: string): void {
-  const found = readIntegrity(file)
-  if (found === 'ok') return
-  throw damaged(shownAs, found)
-}
-
-function readIntegrity(file: string): string {
   try {
     const found = withConnection(file, (sqlite) => sqlite.pragma('integrity_check(1)', { simple: true }))
-    // Its headline names nothing but the only database there is.
-    return String(found).replace(/^\*\*\* in database main \*\*\*\n/, '')
+    if (found === 'ok') return
+    // Its headline only names the database `main`.
+    throw damaged(shownAs, String(found).replace(/^\*\*\* in database main \*\*\*\n/, ''))
   } catch (error) {
-    if (!isStoreBroken(error)) throw error
-    return (error as Error).message
+    throw isStoreBroken(error) ? damaged(shownAs, (error as Error).message) : error
   }
 }
 
 /**
- * Moves what a database keeps in side files into the file itself, where nobody else uses it: then it can be renamed,
- * and read from a disk that can't be written.
+ * Moves the log of a database that nobody else uses into the file itself: then it can be renamed, and read from a
+ * read-only disk.
  * @throws {LatchkeyError} `store_unavailable`
  */
 export function makeOneFile(file: string): void {

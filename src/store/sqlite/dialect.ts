@@ -1,9 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type Sqlite from 'better-sqlite3'
 import {
   CompiledQuery,
   type DatabaseConnection,
-  type Dialect,
   Kysely,
+  type RawBuilder,
   SqliteAdapter,
   type SqliteDatabase,
   SqliteDriver,
@@ -11,23 +12,19 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import type { ColumnTypes } from '../../../migrations/column-types.js'
+import { type Engine, isStoreBusy, type Row } from '../engine.js'
 import type { Database } from '../schema.js'
 import { openConnection } from './connection.js'
 
 /** Preparing a statement costs as much as running it: those of a batch are written alike and come again. */
 const STATEMENTS_KEPT = 256
 
-/** Strict tables refuse a value of the wrong type, where SQLite would otherwise store whatever comes. */
-export const COLUMN_TYPES: ColumnTypes = {
-  text: sql`text`,
-  integer: sql`integer`,
-  bytes: sql`blob`,
-  sequence: sql`integer primary key autoincrement`,
-  rowNumber: sql`integer primary key`,
-  tableOptions: sql`strict`,
-  keyedTableOptions: sql`strict, without rowid`,
-}
+/** A question takes milliseconds; a longer reader, such as a backup, keeps the log. */
+const EMPTY_ATTEMPTS = 40
+const EMPTY_WAIT_MS = 50
+
+/** A damaged file has either a few faults or no end of them. */
+const FAULTS_AT_MOST = 20
 
 /**
  * Opens the database, making folder and file if they are missing; nothing is created when only reading.
@@ -42,21 +39,19 @@ export function openDatabase(file: string, access: { readonly readOnly: boolean 
   return new OpenDatabase(openConnection(file, access))
 }
 
-function createDialect(sqlite: Sqlite.Database): Dialect {
-  const prepare = keepingStatements(sqlite)
-  return {
-    createAdapter: () => new LocalAdapter(prepare),
-    createDriver: () => new ImmediateDriver(sqlite, prepare),
-    createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
-  }
-}
-
 class OpenDatabase extends Kysely<Database> {
   readonly #sqlite: Sqlite.Database
 
   constructor(sqlite: Sqlite.Database) {
-    super({ dialect: createDialect(sqlite) })
+    const prepare = keepingStatements(sqlite)
+    super({
+      dialect: {
+        createAdapter: () => new SqliteEngine(prepare),
+        createDriver: () => new ImmediateDriver(sqlite, prepare),
+        createIntrospector: (db) => new SqliteIntrospector(db),
+        createQueryCompiler: () => new SqliteQueryCompiler(),
+      },
+    })
     this.#sqlite = sqlite
   }
 
@@ -69,7 +64,19 @@ class OpenDatabase extends Kysely<Database> {
 
 type Prepare = (text: string) => Sqlite.Statement
 
-class LocalAdapter extends SqliteAdapter {
+function keepingStatements(sqlite: Sqlite.Database): Prepare {
+  const kept = new Map<string, Sqlite.Statement>()
+  return (text) => {
+    const known = kept.get(text)
+    if (known !== undefined) return known
+    const statement = sqlite.prepare(text)
+    if (kept.size >= STATEMENTS_KEPT) kept.clear()
+    kept.set(text, statement)
+    return statement
+  }
+}
+
+class SqliteEngine extends SqliteAdapter implements Engine {
   readonly #prepare: Prepare
 
   constructor(prepare: Prepare) {
@@ -77,12 +84,34 @@ class LocalAdapter extends SqliteAdapter {
     this.#prepare = prepare
   }
 
+  /** Strict tables refuse a value of the wrong type, where SQLite would store whatever comes. */
+  readonly columnTypes = {
+    text: sql`text`,
+    integer: sql`integer`,
+    bytes: sql`blob`,
+    sequence: sql`integer primary key autoincrement`,
+    rowNumber: sql`integer primary key`,
+    tableOptions: sql`strict`,
+    keyedTableOptions: sql`strict, without rowid`,
+  }
+
   /** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
   override get supportsTransactionalDdl(): boolean {
     return true
   }
 
-  runEach(text: string, rows: readonly (readonly unknown[])[]): unknown[] {
+  /**
+   * Row by row: a statement is a function call here. One statement for many rows would keep a journal of its own, in a
+   * file, with every page that it changes (the statements of a batch took twice as long).
+   */
+  async forEach(db: Kysely<Database>, text: string, rows: readonly Row[]): Promise<unknown[]> {
+    // Outside a transaction the connection may be in the middle of somebody else's.
+    return db.isTransaction
+      ? this.#runEach(text, rows)
+      : db.connection().execute(async () => this.#runEach(text, rows))
+  }
+
+  #runEach(text: string, rows: readonly Row[]): unknown[] {
     const statement = this.#prepare(text)
     if (!statement.reader) {
       for (const row of rows) statement.run(row)
@@ -92,24 +121,29 @@ class LocalAdapter extends SqliteAdapter {
     for (const row of rows) for (const answer of statement.all(row)) answers.push(answer)
     return answers
   }
-}
 
-/**
- * Runs one statement for each of the rows, in their order, and answers what it returns for all of them.
- *
- * To reach this database is a call. Told many rows at once, it would keep a journal of its own for each such
- * statement, in a file, with every page that the statement changes (the statements of a batch took twice as long).
- */
-export async function forEach(
-  db: Kysely<Database>,
-  text: string,
-  rows: readonly (readonly unknown[])[],
-): Promise<unknown[]> {
-  const adapter = db.getExecutor().adapter as LocalAdapter
-  // Outside a transaction the connection may be in the middle of somebody else's.
-  return db.isTransaction
-    ? adapter.runEach(text, rows)
-    : db.connection().execute(async () => adapter.runEach(text, rows))
+  contains(column: string, part: string | Buffer): RawBuilder<boolean> {
+    return sql`instr(${sql.ref(column)}, ${part}) > 0`
+  }
+
+  async findDamage(db: Kysely<Database>, { thorough }: { readonly thorough: boolean }) {
+    const check = sql.raw(thorough ? 'integrity_check' : 'quick_check')
+    const { rows } = await sql<object>`pragma ${check}(${sql.lit(FAULTS_AT_MOST)})`.execute(db)
+    const found = rows.flatMap((row) => Object.values(row)).flatMap((text: string) => text.split('\n'))
+    return found.filter((line) => line !== 'ok')
+  }
+
+  async emptyLog(db: Kysely<Database>): Promise<void> {
+    for (let attempt = 0; attempt < EMPTY_ATTEMPTS; attempt += 1) {
+      if (attempt > 0) await wait(EMPTY_WAIT_MS)
+      try {
+        const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(TRUNCATE)`.execute(db)
+        if (rows[0]?.busy === 0) return
+      } catch (error) {
+        if (!isStoreBusy(error)) throw error
+      }
+    }
+  }
 }
 
 class ImmediateDriver extends SqliteDriver {
@@ -128,19 +162,5 @@ class ImmediateDriver extends SqliteDriver {
   /** A full disk and the like roll back by themselves; a second rollback would hide the error behind its own. */
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#sqlite.inTransaction) await super.rollbackTransaction(connection)
-  }
-}
-
-/** Prepares each text once, and forgets the one that was prepared first where there are too many. */
-function keepingStatements(sqlite: Sqlite.Database): Prepare {
-  const kept = new Map<string, Sqlite.Statement>()
-  return (text) => {
-    const known = kept.get(text)
-    if (known !== undefined) return known
-    const statement = sqlite.prepare(text)
-    const [oldest] = kept.keys()
-    if (kept.size >= STATEMENTS_KEPT && oldest !== undefined) kept.delete(oldest)
-    kept.set(text, statement)
-    return statement
   }
 }

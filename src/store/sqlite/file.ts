@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
-  readdirSync,
   realpathSync,
   rmSync,
   statSync,
@@ -19,14 +17,11 @@ import { LatchkeyError } from '../../errors.js'
  * The care of a database's files: whose they are, who may open them, who holds them, and what was begun beside them.
  */
 
+/** What SQLite keeps beside a file that it writes. */
+const SIDE_SUFFIXES = ['-wal', '-shm', '-journal']
+
 /** The files beside a database that belong to it. */
-const OWN_SUFFIXES = ['', '-wal', '-shm', '-journal', '.lock', '.erasures']
-
-/** How the name of an unfinished file ends, with what SQLite keeps beside such a file. */
-const PART = '\\.[0-9a-f]{12}\\.part(-wal|-shm|-journal)?'
-
-/** How the name of a copy goes on that is made before a step of the schema. */
-const BEFORE_STEP = '\\.before-\\d{4}-[\\w-]+'
+const OWN_SUFFIXES = ['', ...SIDE_SUFFIXES, '.lock', '.erasures']
 
 /** Long enough for two that start at the same moment to settle who is first. */
 const LOCK_TIMEOUT_MS = 250
@@ -48,28 +43,22 @@ export function placeOf(file: string): string {
   return place
 }
 
-/** Answers whether the file at this path is still the same one, and has not been emptied. */
-export function watchPlace(file: string): () => boolean {
-  const { dev, ino, size } = statSync(file)
-  return () => {
-    const now = statSync(file, { throwIfNoEntry: false })
-    return now !== undefined && now.dev === dev && now.ino === ino && (size === 0 || now.size > 0)
-  }
-}
-
 /**
  * Answers whether each of these is still the file that it was when it was first seen. SQLite makes its side files at
- * the first use of the database, and changes their size.
+ * the first use of the database.
  */
 export function watchFiles(files: readonly string[]): () => boolean {
-  const seen = new Map<string, number>()
-  return () =>
+  const seen = new Map<string, string>()
+  const areInPlace = (): boolean =>
     files.every((file) => {
-      const now = statSync(file, { throwIfNoEntry: false })?.ino
+      const found = statSync(file, { throwIfNoEntry: false })
+      const now = found && `${found.dev} ${found.ino}`
       const before = seen.get(file) ?? now
       if (before !== undefined) seen.set(file, before)
       return now === before
     })
+  areInPlace()
+  return areInPlace
 }
 
 /**
@@ -109,39 +98,23 @@ export function sync(path: string): void {
   }
 }
 
-/** A new name beside a file that is being written: it gets its own name once it is whole. */
+/** Where a file is written, beside its place: it gets its own name once it is whole. */
 export function partNameFor(target: string): string {
-  return `${target}.${randomBytes(6).toString('hex')}.part`
-}
-
-/** Removes every unfinished file for this target, such as those of a process that was killed. */
-export function removePartsOf(target: string): void {
-  for (const part of filesBeside(target, PART)) rmSync(part, { force: true })
-}
-
-/** Empties the unfinished files for this target: a check of one, which nothing can interrupt, then fails at once. */
-export function emptyPartsOf(target: string): void {
-  for (const part of filesBeside(target, PART)) truncateSync(part)
+  return `${target}.latchkey.part`
 }
 
 /**
- * Removes the unfinished copies that killed processes left beside a database: each would keep the people whom an
- * erasure has removed since. Copies that are whole stay.
- *
- * Call it only with the store's lock in hand: then no process is at work on any of them.
+ * Removes an unfinished file for this target, such as that of a process that was killed: it would keep the people whom an
+ * erasure has removed since.
  */
-export function removeLeftBehind(file: string): void {
-  for (const part of filesBeside(file, `(${BEFORE_STEP})?${PART}`)) rmSync(part, { force: true })
+export function removePartOf(target: string): void {
+  for (const suffix of ['', ...SIDE_SUFFIXES]) rmSync(`${partNameFor(target)}${suffix}`, { force: true })
 }
 
-function filesBeside(file: string, ending: string): readonly string[] {
-  const folder = dirname(file)
-  if (!existsSync(folder)) return []
-  const name = basename(file)
-  const pattern = new RegExp(`^(${ending})$`)
-  return readdirSync(folder)
-    .filter((found) => found.startsWith(name) && pattern.test(found.slice(name.length)))
-    .map((found) => join(folder, found))
+/** Empties an unfinished file for this target: a check of it, which nothing can interrupt, then fails at once. */
+export function emptyPartOf(target: string): void {
+  const part = partNameFor(target)
+  if (existsSync(part)) truncateSync(part)
 }
 
 /**
@@ -160,10 +133,7 @@ export function assertNotOwnFile(database: string, target: string): void {
 
 /** Whether two paths lead to one file, or would, if it existed. */
 export function leadsTo(one: string, other: string): boolean {
-  return placeNamed(one) === placeNamed(other) || (existsSync(other) && isSameFile(one, other))
-}
-
-export function isSameFile(one: string, other: string): boolean {
+  if (placeNamed(one) === placeNamed(other)) return true
   const a = statSync(one, { throwIfNoEntry: false })
   const b = statSync(other, { throwIfNoEntry: false })
   return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
@@ -179,15 +149,6 @@ function placeNamed(path: string): string {
   }
 }
 
-/** Refers to the open locks: the garbage collector closes a connection that nothing refers to, and the lock with it. */
-const held = new Set<Sqlite.Database>()
-
-export interface StoreLock {
-  /** False once the lock file was removed or replaced, so that another daemon could take the lock too. */
-  isHeld(): boolean
-  release(): void
-}
-
 /**
  * Makes this process the only one that serves the database, until released.
  *
@@ -196,7 +157,7 @@ export interface StoreLock {
  *
  * @throws {LatchkeyError} `store_in_use`
  */
-export function lockStore(file: string): StoreLock {
+export function lockStore(file: string): { release(): void } {
   const lockFile = `${file}.lock`
   ensurePrivateFile(lockFile)
   const lock = new Sqlite(lockFile, { timeout: LOCK_TIMEOUT_MS })
@@ -207,12 +168,8 @@ export function lockStore(file: string): StoreLock {
     if (!isLocked(error)) throw error
     throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
   }
-  held.add(lock)
-  const release = (): void => {
-    held.delete(lock)
-    lock.close()
-  }
-  return { isHeld: watchPlace(lockFile), release }
+  // Whoever has this keeps the connection from the garbage collector, which would close it, and end the lock.
+  return { release: () => void lock.close() }
 }
 
 /** Whether a process holds the lock of the store. Takes no lock that would keep another from starting. */

@@ -101,8 +101,8 @@ describe('a backup', () => {
     const target = targetOf(file)
     await filledStore(file, 1)
     await backUp(file, join(dirname(target), 'tuesday.db'), NEW)
-    const begun = [`${target}.0123456789ab.part`, `${target}.0123456789ab.part-journal`]
-    const others = [`${target}.part`, `${target}.0123456789ab.partner`, 'mondayXdb.0123456789ab.part']
+    const begun = [`${target}.latchkey.part`, `${target}.latchkey.part-journal`]
+    const others = [`${target}.part`, `${target}.latchkey.partner`, 'mondayXdb.latchkey.part']
     for (const name of [...begun, ...others]) writeFileSync(join(dirname(target), basename(name)), '')
     await backUp(file, target, NEW)
     expect(readdirSync(dirname(target)).sort()).toEqual(

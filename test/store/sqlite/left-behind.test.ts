@@ -3,17 +3,13 @@ import { basename, dirname } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import { restore } from '../../../src/operations/restore.js'
-import { bringFileUpToDate } from '../../../src/store/migrate.js'
-import { compactFile } from '../../../src/store/sqlite/compact.js'
 import { backUp } from '../../../src/store/sqlite/copy.js'
 import { lockStore } from '../../../src/store/sqlite/file.js'
-import { openStore } from '../../../src/store/store.js'
+import { bringFileUpToDate, compactFile, openStore } from '../../../src/store/sqlite/store.js'
 import { filledStore, rowsIn } from '../filled-store.js'
 import { temporaryFile } from '../temporary-store.js'
 
-const LEFT_BEHIND = ['', '.before-0008-messages'].flatMap((begun) =>
-  ['', '-wal', '-shm', '-journal'].map((suffix) => `${begun}.0123456789ab.part${suffix}`),
-)
+const LEFT_BEHIND = ['', '-wal', '-shm', '-journal'].map((suffix) => `.latchkey.part${suffix}`)
 
 const KEPT = [
   '.erasures',
@@ -21,8 +17,8 @@ const KEPT = [
   '.before-restore-20260301T120000.000Z',
   '.before-restore-20260301T120000.000Z-wal',
   // A backup that somebody else is making, who takes no lock for it.
-  '.monday.0123456789ab.part',
-  'X.before-0008-messages.0123456789ab.part',
+  '.monday.latchkey.part',
+  'X.latchkey.part',
 ]
 
 /** A database that nobody serves, with what killed processes left beside it, and what is kept there on purpose. */

@@ -9,7 +9,7 @@ const IN_USE = expect.objectContaining({ code: 'store_in_use' })
 const LOCK_AND_TELL = `
   const { lockStore } = await import(store + 'sqlite/file.js')
   try {
-    lockStore(file)
+    globalThis.lock = lockStore(file)
     console.log('locked')
   } catch (error) {
     console.log(error.code)

@@ -1,0 +1,165 @@
+import { existsSync, statSync } from 'node:fs'
+import { type Kysely, sql } from 'kysely'
+import type { NamedMigration } from '../../../migrations/column-types.js'
+import { MIGRATIONS } from '../../../migrations/index.js'
+import type { Policy } from '../../entitlements/policy.js'
+import { LatchkeyError } from '../../errors.js'
+import { settleChangeLogEpoch } from '../changes.js'
+import { isStoreBroken } from '../engine.js'
+import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
+import { settlePolicy } from '../policy.js'
+import type { Database } from '../schema.js'
+import { damaged, KEEP_UPPER_PAGES } from './connection.js'
+import { backUp } from './copy.js'
+import { openDatabase } from './dialect.js'
+import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
+
+/** What writes through a connection of its own, in this thread or another. */
+interface Closable {
+  close(): Promise<void>
+}
+
+export interface Store<Writer extends Closable> {
+  /** Where the database is, whatever links lead there. */
+  readonly file: string
+  /** There was none. */
+  readonly isNew: boolean
+  /** The one that writes. */
+  readonly writer: Writer
+  /** A connection of its own: never waits for a write, and sees every commit. */
+  readonly reader: Kysely<Database>
+  /**
+   * That the open files are those at their paths: what is written to others nobody will find again.
+   * @throws {LatchkeyError} `store_replaced`
+   */
+  assertInPlace(): void
+  close(): Promise<void>
+}
+
+/**
+ * Opens the database for the one process that serves it, removes what killed ones left beside it, brings its schema up
+ * to date, settles the policy, and then starts what writes.
+ * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
+ */
+export async function openStore<Writer extends Closable>(
+  path: string,
+  configured: Policy,
+  openWriter: (file: string) => Writer,
+): Promise<Store<Writer>> {
+  const file = placeOf(path)
+  const lock = lockStore(file)
+  const opened: (() => Promise<void>)[] = []
+  const close = async (): Promise<void> => {
+    // The writer last: only then can it empty the write-ahead log into the database.
+    for (const closeOne of opened.reverse()) await closeOne()
+    lock.release()
+  }
+  try {
+    removePartOf(file)
+    const isNew = !existsSync(file)
+    await prepare(file, configured)
+    const writer = openWriter(file)
+    opened.push(writer.close)
+    const reader = openDatabase(file, { readOnly: true })
+    opened.push(() => reader.destroy())
+    await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(reader)
+    const areInPlace = watchFiles([file, `${file}-wal`, `${file}-shm`, `${file}.lock`])
+    return {
+      file,
+      isNew,
+      writer,
+      reader,
+      assertInPlace: () => {
+        if (areInPlace() && statSync(file).size > 0) return
+        throw new LatchkeyError(
+          'store_replaced',
+          `${file}, its log or its lock was removed, replaced or emptied.`,
+        )
+      },
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function prepare(file: string, configured: Policy): Promise<void> {
+  const db = openDatabase(file, { readOnly: false })
+  try {
+    await bringUpToDate(db, file)
+    await settlePolicy(db, configured)
+    await settleChangeLogEpoch(db)
+  } catch (error) {
+    throw isStoreBroken(error) ? damaged(file, error) : error
+  } finally {
+    await db.destroy()
+  }
+}
+
+export interface BroughtUpToDate {
+  /** The steps of the schema that ran, oldest first; none where it was up to date. */
+  readonly steps: readonly string[]
+  /** The copy of the database as it was before; null: there was nothing to keep. */
+  readonly backup: string | null
+}
+
+/**
+ * Keeps a copy of the database as it is, beside it (`<file>.before-<step>`), and runs the pending steps: all of them or
+ * none. The older program can go on from that copy. Where nothing is pending, or the database is new, no copy is made.
+ * @throws {LatchkeyError} `schema_too_new`, and whatever keeps the copy from being made
+ */
+export async function bringUpToDate(
+  db: Kysely<Database>,
+  file: string,
+  migrations: readonly NamedMigration[] = MIGRATIONS,
+): Promise<BroughtUpToDate> {
+  const [next] = await pendingMigrations(db, migrations)
+  if (next === undefined) return { steps: [], backup: null }
+  let backup: string | null = null
+  if ((await executedMigrations(db)).length > 0) {
+    // An earlier copy is of an attempt that failed: since then the older program may have gone on.
+    backup = (await backUp(file, `${file}.before-${next}`, { overwrite: true })).file
+  }
+  return { steps: await migrate(db, migrations), backup }
+}
+
+/**
+ * The same for a database that no daemon serves.
+ * @throws {LatchkeyError} `store_in_use`, `schema_too_new`
+ */
+export function bringFileUpToDate(path: string): Promise<BroughtUpToDate> {
+  return withStopped(path, bringUpToDate)
+}
+
+/**
+ * Rewrites a database that no daemon serves, without a byte that is not in use; answers with its size in bytes, before
+ * and after. (What is overwritten is zeroed in its place; but where rows move from page to page, copies of them may stay
+ * in bytes that no row uses: 2 of 750 words, as tried.)
+ * @throws {LatchkeyError} `store_in_use`
+ */
+export async function compactFile(path: string) {
+  const file = placeOf(path)
+  const before = statSync(file).size
+  await withStopped(file, (db) => sql`vacuum`.execute(db))
+  return { file, before, after: statSync(file).size }
+}
+
+async function withStopped<T>(
+  path: string,
+  work: (db: Kysely<Database>, file: string) => Promise<T>,
+): Promise<T> {
+  const file = placeOf(path)
+  const lock = lockStore(file)
+  try {
+    removePartOf(file)
+    const db = openDatabase(file, { readOnly: false })
+    try {
+      return await work(db, file)
+    } finally {
+      await db.destroy()
+    }
+  } finally {
+    lock.release()
+  }
+}
