@@ -1,6 +1,5 @@
 import type { Transaction } from 'kysely'
 import { seqsInHistory } from '../entitlements/history.js'
-import type { EventFilter } from '../entitlements/stored-event.js'
 import type { Environment } from '../provider/event.js'
 import { glanceAtEvents, isMeant } from '../store/event-walk.js'
 import {
@@ -14,6 +13,7 @@ import {
 } from '../store/group-rows.js'
 import type { JobMeaning } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
+import type { EventFilter } from '../store/stored-event.js'
 import type { Seeds } from './group.js'
 import { createSeqSet, isDone, type Run } from './run.js'
 
