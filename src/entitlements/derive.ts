@@ -3,9 +3,9 @@
 import type { NormalizedEvent } from '../provider/event.js'
 import { foldSource } from './fold-source.js'
 import { type HistoryEvent, historyEvent, packHistory } from './history.js'
+import type { SourceEvent } from './kept-event.js'
 import type { HoldReason, SourceKey, SourceState } from './model.js'
-import type { Policy } from './policy.js'
-import { isDecisive, type SourceEvent } from './reading.js'
+import { isDecisive, type Policy } from './policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from './source-of.js'
 
 /** An event, and its number in the order of arrival. */
@@ -70,7 +70,7 @@ export function derive(
 }
 
 function sourceFrom(key: SourceKey, events: readonly HistoryEvent[], policy: Policy): DerivedSource {
-  return { state: foldSource(key, events, policy).state, history: packHistory(events) }
+  return { state: foldSource(key, events, policy), history: packHistory(events) }
 }
 
 /** As a map: to look an id up in an object, the engine first keeps the id among its own names. */

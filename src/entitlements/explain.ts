@@ -1,21 +1,39 @@
-/* Answers why a customer may use a product, or may not. */
+/* Answers why a customer may use a product, or may not: the fold reports what each event does, and words say it. */
 
 import type { Environment } from '../provider/event.js'
 import { afterErasures, blocksOn } from './by-hand.js'
+import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
-import {
-  type ExplainedEvent,
-  type ExplainedHold,
-  type ExplainedSource,
-  explainHold,
-  explainSource,
-  type StoredHold,
-  type StoredSourceEvent,
-} from './explain-source.js'
-import type { Block, EndReason, Entitlement, Erasure, Instant, SourceKey, SourceView } from './model.js'
+import { foldSource } from './fold-source.js'
+import type { FoldableEvent } from './kept-event.js'
+import type {
+  Block,
+  EndReason,
+  Entitlement,
+  Erasure,
+  HoldReason,
+  Instant,
+  SourceKey,
+  SourceState,
+  SourceView,
+} from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
-import { END_REASON_TEXT, time } from './reasons.js'
+import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
+
+/** What a store knows of an event beside what the event says. Instants are epoch milliseconds. */
+export interface StoredSourceEvent {
+  readonly event: FoldableEvent
+  readonly receivedAt: number
+  readonly disposition: Outcome['disposition']
+}
+
+/** A held event, and what it waits for. */
+export interface StoredHold extends StoredSourceEvent {
+  /** Null: it names neither a subscription nor a payment. */
+  readonly source: SourceKey | null
+  readonly reason: HoldReason
+}
 
 /** All that is stored of one customer, for a question about one product. */
 export interface StoredAccount {
@@ -23,6 +41,7 @@ export interface StoredAccount {
   readonly environment: Environment
   /** Whether any event names the customer. */
   readonly isKnown: boolean
+  /** With all stored events of each, each once, in any order. */
   readonly sources: readonly { readonly key: SourceKey; readonly events: readonly StoredSourceEvent[] }[]
   readonly blocks: readonly Block[]
   readonly erasures: readonly Erasure[]
@@ -33,6 +52,23 @@ export interface StoredAccount {
 interface InWords {
   readonly sentence: string
 }
+
+export interface ExplainedEvent
+  extends Pick<FoldableEvent, 'id' | 'type' | 'createdAt'>,
+    Omit<StoredSourceEvent, 'event'>,
+    Omit<Step, 'event'>,
+    InWords {}
+
+/** A source that gave the product, or could have; every stored event of it once, in the order in which they count. */
+export interface ExplainedSource
+  extends Pick<SourceState, 'kind' | 'id' | 'rail' | 'customerId' | 'intervals'> {
+  readonly events: readonly ExplainedEvent[]
+}
+
+export interface ExplainedHold
+  extends Pick<FoldableEvent, 'id' | 'type' | 'createdAt'>,
+    Omit<StoredHold, 'event' | 'disposition'>,
+    InWords {}
 
 /** An end of access that lies ahead. */
 interface ComingEnd extends InWords {
@@ -60,27 +96,26 @@ export interface Explanation {
   readonly ends: readonly ComingEnd[]
 }
 
-/** Explains why the customer may use the product, or may not: the fold itself reports what each event does. */
+/** Explains why the customer may use the product, or may not. */
 export function explain(
   account: StoredAccount,
   productId: string,
   instant: Instant,
   policy: Policy,
 ): Explanation {
-  const { customerId, environment, erasures } = account
+  const { customerId, environment, blocks, erasures } = account
   const explained = account.sources
     .filter(({ events }) => concerns(events, productId))
-    .map(({ key, events }) => explainSource(key, events, policy))
-    .map((one) => ({ ...one, state: afterErasures(one.state, erasures) }))
+    .map(({ key, events }) => explainSource(key, events, erasures, policy))
   const states = explained.map(({ state }) => state)
-  const entitlement = entitlementOf(productId, states, account.blocks, instant)
-  const held = [...explained.flatMap((one) => one.held), ...account.holds.map(explainHold)]
+  const entitlement = entitlementOf(productId, states, blocks, instant)
+  const held = [...explained.flatMap(({ holds }) => holds), ...account.holds].map(explainHold)
   const answer = {
     customerId,
     environment,
     asOf: 'at' in instant ? instant.at : instant.now,
     entitlement,
-    sources: explained.map(({ source, state }) => ({ ...source, intervals: state.intervals })),
+    sources: explained.map(({ source }) => source),
     held: held.sort(compareByTime),
     erasures: erasures.map((erasure) => ({
       ...erasure,
@@ -91,9 +126,50 @@ export function explain(
     ...answer,
     productId,
     summary: summaryOf(answer, account.isKnown),
-    blocks: blocksOn(productId, account.blocks, instant).map(explainBlock),
+    blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     ends: entitlement.sources.flatMap((view) => comingEnds(view, erasures)),
   }
+}
+
+/** A source, folded again: its state, what each of its events did in that, and those that wait. */
+function explainSource(
+  key: SourceKey,
+  stored: readonly StoredSourceEvent[],
+  erasures: readonly Erasure[],
+  policy: Policy,
+): { state: SourceState; source: ExplainedSource; holds: readonly StoredHold[] } {
+  const steps: Step[] = []
+  const folded = foldSource(
+    key,
+    stored.map(({ event }) => event),
+    policy,
+    (step) => steps.push(step),
+  )
+  const storedAs = new Map(stored.map((one) => [one.event.id, one]))
+  const events = steps.flatMap(({ event, row, ...walked }): ExplainedEvent[] => {
+    const known = storedAs.get(event.id)
+    if (known === undefined) return []
+    const { id, type, createdAt } = event
+    const reason = folded.held[id]
+    // What waits changes nothing for anybody yet, however the walk took it in.
+    const did = reason === undefined ? walked : { note: { code: 'held', reason } as const, changes: [] }
+    const { receivedAt, disposition } = known
+    const sentence = sentenceOf({ event, ...did }, key)
+    return [{ id, type, createdAt, receivedAt, disposition, row, ...did, sentence }]
+  })
+  const holds = stored.flatMap((one) => {
+    const reason = folded.held[one.event.id]
+    return reason === undefined ? [] : [{ ...one, source: key, reason }]
+  })
+  const state = afterErasures(folded, erasures)
+  const { kind, id, rail, customerId, intervals } = state
+  return { state, source: { kind, id, rail, customerId, intervals, events }, holds }
+}
+
+function explainHold({ event, receivedAt, source, reason }: StoredHold): ExplainedHold {
+  const { id, type, createdAt } = event
+  const sentence = sentenceOf({ event, note: { code: 'held', reason }, changes: [] }, source)
+  return { id, type, createdAt, receivedAt, source, reason, sentence }
 }
 
 /** Whether the source gave the product or could have: it names it somewhere, or nowhere says which it is for. */

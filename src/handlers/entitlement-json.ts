@@ -1,5 +1,4 @@
-import type { Explanation } from '../entitlements/explain.js'
-import type { ExplainedEvent, ExplainedHold, ExplainedSource } from '../entitlements/explain-source.js'
+import type { ExplainedEvent, ExplainedHold, ExplainedSource, Explanation } from '../entitlements/explain.js'
 import type {
   AccessAnswer,
   AccessInterval,

@@ -3,8 +3,13 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { afterErasures } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
-import { type Explanation, explain, type StoredAccount } from '../entitlements/explain.js'
-import type { StoredHold, StoredSourceEvent } from '../entitlements/explain-source.js'
+import {
+  type Explanation,
+  explain,
+  type StoredAccount,
+  type StoredHold,
+  type StoredSourceEvent,
+} from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
 import type {
   HoldReason,
