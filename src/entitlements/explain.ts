@@ -109,26 +109,23 @@ export function explain(
     .map(({ key, events }) => explainSource(key, events, erasures, policy))
   const states = explained.map(({ state }) => state)
   const entitlement = entitlementOf(productId, states, blocks, instant)
-  const held = [...explained.flatMap(({ holds }) => holds), ...account.holds].map(explainHold)
-  const answer = {
+  const holds = [...explained.flatMap((one) => one.holds), ...account.holds]
+  const explanation = {
     customerId,
+    productId,
     environment,
     asOf: 'at' in instant ? instant.at : instant.now,
     entitlement,
     sources: explained.map(({ source }) => source),
-    held: held.sort(compareByTime),
+    held: holds.map(explainHold).sort(compareByTime),
+    blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     erasures: erasures.map((erasure) => ({
       ...erasure,
       sentence: `${customerId} was erased at ${time(erasure.at)}: access that began before ended with that.`,
     })),
-  }
-  return {
-    ...answer,
-    productId,
-    summary: summaryOf(answer, account.isKnown),
-    blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     ends: entitlement.sources.flatMap((view) => comingEnds(view, erasures)),
   }
+  return { ...explanation, summary: summaryOf(explanation, account.isKnown) }
 }
 
 /** A source, folded again: its state, what each of its events did in that, and those that wait. */
@@ -198,63 +195,54 @@ function comingEnds(view: SourceView, erasures: readonly Erasure[]): ComingEnd[]
   return [{ source, at: periodEnd, reason: 'canceled', eventId: null, sentence }]
 }
 
-type Answer = Omit<Explanation, 'productId' | 'summary' | 'blocks' | 'ends'>
+type Unsummed = Omit<Explanation, 'summary'>
 
 /** Why access is as it is, in one or two sentences. */
-function summaryOf(answer: Answer, isKnown: boolean): string {
-  const { customerId, environment, entitlement } = answer
+function summaryOf(explanation: Unsummed, isKnown: boolean): string {
+  const { customerId, environment, entitlement } = explanation
   if (!isKnown) return `Nothing is known of ${customerId} in ${environment}: no event names them.`
-  if (entitlement.active) return summaryOfActive(answer)
-  return entitlement.status === 'none' ? summaryOfNone(answer) : summaryOfEnded(answer)
+  if (entitlement.active) return summaryOfActive(explanation)
+  return entitlement.status === 'none' ? summaryOfNone(explanation) : summaryOfEnded(explanation)
 }
 
-function summaryOfActive({ customerId, entitlement, erasures }: Answer): string {
-  const { productId, since, until, pastDue, sources } = entitlement
+function summaryOfActive({ customerId, productId, entitlement, erasures }: Unsummed): string {
+  const { since, until, pastDue, sources } = entitlement
   const active = sources.filter((source) => source.active)
   const by = active.map(nameOf).join(' and ')
-  const access = `${customerId} has access to ${productId}${since === null ? '' : ` since ${time(since)}`}, by ${by}.`
-  if (until !== null)
-    return `${access} It ends at ${time(until)}: ${endText(lastTo(until, active), erasures)}.`
+  const access = `${customerId} has access to ${productId} since ${time(Number(since))}, by ${by}.`
+  const last = active.findLast((source) => source.until === until)
+  if (until !== null) return `${access} It ends at ${time(until)}: ${endText(last, erasures)}.`
   if (pastDue) return `${access} A payment is overdue, and access goes on until the subscription is over.`
   return `${access} No end is known.`
 }
 
-function summaryOfEnded({ customerId, entitlement, erasures }: Answer): string {
-  const { productId, status, until, sources } = entitlement
+function summaryOfEnded({ customerId, productId, entitlement, erasures }: Unsummed): string {
+  const { status, until, sources } = entitlement
   if (status === 'blocked') return `${customerId} is blocked from ${productId}.`
   const ended = `${customerId} has no access to ${productId}`
-  const last = lastTo(until, sources)
-  if (until === null || last === undefined) return `${ended}.`
-  return `${ended} since ${time(until)}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
+  const last = sources.findLast((source) => source.until === until)
+  if (last === undefined) return `${ended}.`
+  return `${ended} since ${time(Number(until))}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
 }
 
-function summaryOfNone({ customerId, asOf, entitlement: { productId }, sources, held }: Answer): string {
+function summaryOfNone({ customerId, productId, asOf, sources, held }: Unsummed): string {
   const intervals = sources.flatMap((source) => source.intervals)
   if (intervals.some((interval) => interval.productId === productId)) {
     return `${customerId} had not been given access to ${productId} by ${time(asOf)}.`
   }
   const never = `${customerId} has never had access to ${productId}`
-  if (held.length > 0)
-    return `${never}. ${held.length === 1 ? 'One event waits' : `${held.length} events wait`}.`
-  const telling = mostTelling(sources.flatMap(({ events }) => events))
+  if (held.length === 1) return `${never}. One event waits.`
+  if (held.length > 1) return `${never}. ${held.length} events wait.`
+  const events = sources.flatMap((source) => source.events).sort((a, b) => a.createdAt - b.createdAt)
+  // The newest event that was more than information tells most; else the newest.
+  const telling = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)
   return telling === undefined ? `${never}: no event of theirs is about it.` : `${never}. ${telling.sentence}`
-}
-
-/** The newest event that was more than information; else the newest. */
-function mostTelling(events: readonly ExplainedEvent[]): ExplainedEvent | undefined {
-  const oldestFirst = [...events].sort((a, b) => a.createdAt - b.createdAt)
-  return oldestFirst.findLast(({ note }) => note.code !== 'informed') ?? oldestFirst.at(-1)
-}
-
-function lastTo(until: number | null, sources: readonly SourceView[]): SourceView | undefined {
-  return sources.findLast((source) => source.until === until)
 }
 
 /** Why access by a source ends or ended: what an erasure ended was not taken back for itself. */
 function endText(source: SourceView | undefined, erasures: readonly Erasure[]): string {
-  if (source === undefined || source.reason === null) return 'no reason is known'
-  const isErasure = erasures.some(({ eventId }) => eventId === source.eventId)
-  return isErasure ? 'the customer was erased' : END_REASON_TEXT[source.reason]
+  if (erasures.some(({ eventId }) => eventId === source?.eventId)) return 'the customer was erased'
+  return source?.reason ? END_REASON_TEXT[source.reason] : 'no reason is known'
 }
 
 /** What people call a source; of what was granted by hand, the id says nothing that they don't know. */

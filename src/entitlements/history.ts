@@ -87,7 +87,7 @@ const PROOFS: ReadonlyMap<string, RailProof> = new Map(
 
 /** @param events in the order of arrival */
 export function packHistory(events: readonly HistoryEvent[]): string {
-  return VERSION + linesOf(events, undefined)
+  return extendHistory(VERSION, [], events)
 }
 
 /**
@@ -100,24 +100,16 @@ export function extendHistory(
   stored: readonly HistoryEvent[],
   added: readonly HistoryEvent[],
 ): string {
-  return history + linesOf(added, stored.at(-1))
-}
-
-function linesOf(events: readonly HistoryEvent[], last: HistoryEvent | undefined): string {
-  let lines = ''
-  let before = last
-  for (const event of events) {
-    lines += `\n${lineOf(event, before)}`
+  let text = history
+  let before = stored.at(-1)
+  for (const event of added) {
+    const { seq, id, type, createdAt } = event
+    const customer = idField(event.customerId, before?.customerId)
+    const product = idField(event.productId, before?.productId)
+    text += `\n${seq}\t${id}\t${TYPES[type].code}\t${createdAt}\t${customer}\t${product}\t${ownFields(event)}`
     before = event
   }
-  return lines
-}
-
-function lineOf(event: HistoryEvent, before: HistoryEvent | undefined): string {
-  const { seq, id, type, createdAt, customerId, productId } = event
-  const customer = idField(customerId, before?.customerId)
-  const product = idField(productId, before?.productId)
-  return `${seq}\t${id}\t${TYPES[type].code}\t${createdAt}\t${customer}\t${product}\t${ownFields(event)}`
+  return text
 }
 
 function idField(id: string | null, before: string | null | undefined): string {
@@ -155,22 +147,6 @@ function statusField(status: string | null): string {
 export function unpackHistory(history: string): HistoryEvent[] | null {
   const lines = history.split('\n')
   if (lines[0] !== VERSION) return null
-  try {
-    return eventsIn(lines)
-  } catch {
-    return null
-  }
-}
-
-/** The numbers of its events alone; null where the text is no history, or of another version. */
-export function seqsInHistory(history: string): readonly number[] | null {
-  const [version, ...lines] = history.split('\n')
-  const seqs = lines.map((line) => Number.parseInt(line, 10))
-  return version === VERSION && seqs.every(Number.isSafeInteger) ? seqs : null
-}
-
-/** @throws {SyntaxError} where a status is damaged */
-function eventsIn(lines: readonly string[]): HistoryEvent[] | null {
   const events: HistoryEvent[] = []
   let before: HistoryEvent | null = null
   for (let i = 1; i < lines.length; i += 1) {
@@ -179,6 +155,13 @@ function eventsIn(lines: readonly string[]): HistoryEvent[] | null {
     events.push(before)
   }
   return events
+}
+
+/** The numbers of its events alone; null where the text is no history, or of another version. */
+export function seqsInHistory(history: string): readonly number[] | null {
+  const [version, ...lines] = history.split('\n')
+  const seqs = lines.map((line) => Number.parseInt(line, 10))
+  return version === VERSION && seqs.every(Number.isSafeInteger) ? seqs : null
 }
 
 /** Null where the fields are of no event. */
@@ -199,7 +182,8 @@ function eventOf(fields: readonly string[], before: HistoryEvent | null): Histor
   }
   const ofSubscription = SUBSCRIPTION_CODES.get(code)
   if (ofSubscription !== undefined) {
-    if (fields.length !== 11) return null
+    const status = statusIn(fields[7] ?? '')
+    if (fields.length !== 11 || status === undefined) return null
     return {
       seq,
       id,
@@ -209,7 +193,7 @@ function eventOf(fields: readonly string[], before: HistoryEvent | null): Histor
       customerId,
       productId,
       paymentId: textIn(fields[6]),
-      status: statusIn(fields[7] ?? ''),
+      status,
       cycles: cyclesIn(fields[8] ?? ''),
       cancelAtPeriodEnd: fields[9] === '' ? null : fields[9] === '1',
       expiresAt: numberIn(fields[10]),
@@ -228,8 +212,14 @@ function numberIn(field: string | undefined): number | null {
   return field === undefined || field === '' ? null : Number(field)
 }
 
-function statusIn(field: string): string | null {
-  return field.startsWith('"') ? (JSON.parse(field) as string) : textIn(field)
+/** Undefined where it is damaged. */
+function statusIn(field: string): string | null | undefined {
+  if (!field.startsWith('"')) return textIn(field)
+  try {
+    return JSON.parse(field) as string
+  } catch {
+    return undefined
+  }
 }
 
 function cyclesIn(field: string): KeptSubscription['cycles'] {
