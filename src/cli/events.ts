@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { BODY_REMOVAL_TEXT, type BodyRemovalReason } from '../entitlements/stored-event.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, StoredEventJson } from '../handlers/event-json.js'
 import type { ExportJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
+import type { BodyRemovalReason } from '../store/stored-event.js'
 import type { Api, ApiOptions } from './api.js'
 import { alignColumns } from './columns.js'
 import { apiCommand, pathOf } from './command.js'
@@ -320,6 +320,13 @@ function otherBodies({ otherBodies: others }: EventDetailJson): string[][] {
     receivedAt,
     `${deliveries === 1 ? 'once' : `${deliveries} times`}${removalText(removed)}`,
   ])
+}
+
+/** What became of the bytes of an event. */
+const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
+  expired: 'was removed, being older than bodies are kept',
+  erased: 'was removed with the erasure of a customer',
+  redacted: 'was rewritten without what it told of a customer who was erased',
 }
 
 function removalText(

@@ -1,15 +1,22 @@
-/* Follows what a subscription's access depends on, event by event, and gives the reason for each step. */
+/* Follows what a source's access depends on, event by event, and gives the reason for each step. */
 
+import type { KeptPayment } from './kept-event.js'
 import type { Policy } from './policy.js'
-import { isTakenBack, type KeptPayment, type Reading, type Standing, standingAfter } from './reading.js'
+import { isCycleEvent, type Reading, type SourceReading } from './reading.js'
 import type { Note } from './reasons.js'
-import { isCycleEvent, makesGood, type SubscriptionReading } from './subscription-reading.js'
 
-/** What a subscription's access depends on, and the event that made it so. */
+/** What access depends on, and the event that made it so. */
 interface Basis {
   /** Null: the subscription itself, where no payment is known to pay its cycle. */
   readonly paymentId: string | null
   readonly since: string
+}
+
+/** That a payment is taken back. One that failed may come good again; every other take-back is final. */
+interface TakeBack {
+  /** The event. */
+  readonly by: string
+  readonly isFinal: boolean
 }
 
 export interface BasisTracker {
@@ -17,87 +24,77 @@ export interface BasisTracker {
   apply(reading: Reading): Note
   /** Without a basis there is no access. */
   exists(): boolean
-  isTakenBack(paymentId: string): boolean
-  /** The event that took the payment back last; '' where none did. */
-  takenBackBy(paymentId: string): string
+  /** Undefined: the payment is not taken back. */
+  takeBackOf(paymentId: string): TakeBack | undefined
   /** Cycles of which no payment is known. */
   cyclesWithoutPayment(): number
 }
 
 /**
- * Follows what a subscription's access depends on: one payment, the subscription itself, or nothing.
+ * Follows what access depends on: one payment, the subscription itself, or nothing.
  * The basis changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
  * and a refund of any other one does not.
  */
 export function createBasisTracker(
-  { firstPaid, cyclePayments }: SubscriptionReading,
+  { firstPaid, cyclePayments, successPays }: SourceReading,
   policy: Policy,
 ): BasisTracker {
-  const standings = new Map<string, Standing>()
-  const takenBack = new Map<string, string>()
+  // Most sources need neither of these maps, and to make one takes as long as to walk an event.
+  let takenBack: Map<string, TakeBack> | null = null
   /** Cycle payments whose first paying event is still to come, and the cycle event that waits. */
-  const awaited = new Map<string, string>()
+  let awaited: Map<string, string> | null = null
   let basis: Basis | null = null
   /** The last take-back of the subscription itself. */
   let ended = { index: -1, eventId: '' }
   let cyclesWithoutPayment = 0
-
-  const takenBackBy = (paymentId: string): string => takenBack.get(paymentId) ?? ''
 
   function setBasis(paymentId: string | null, since: string): void {
     if (basis === null || basis.paymentId !== paymentId) basis = { paymentId, since }
   }
 
   function applyPayment(event: KeptPayment, reading: Reading): Note {
-    const { effect, index } = reading
-    const { paymentId } = event
+    const { paymentId, type } = event
     if (paymentId === null) return { code: 'payment_unnamed' }
-    const pays = makesGood(reading, policy)
-    const before = standings.get(paymentId)
-    const standing = standingAfter(before, event, effect, pays)
-    if (standing !== undefined) standings.set(paymentId, standing)
-    const note: Note =
-      effect === 'take_back'
-        ? takeBack(paymentId, event, isTakenBack(before) && standing === before)
-        : pays
-          ? pay(paymentId, effect === 'grant', reading)
-          : { code: 'informed' }
-    if (firstPaid.get(paymentId) === index) awaited.delete(paymentId)
-    return note
+    if (reading.effect === 'take_back') return takeBack(paymentId, event)
+    const pays = reading.effect === 'grant' || (successPays && type === 'payment.succeeded')
+    return pays ? pay(paymentId, reading) : { code: 'informed' }
   }
 
-  function takeBack(paymentId: string, { id, type }: KeptPayment, wasTakenBack: boolean): Note {
-    awaited.delete(paymentId)
-    const isBasis = basis?.paymentId === paymentId
-    const endsAny = basis !== null && type === 'payment.failed' && policy.failedRenewal === 'revoke'
-    if (wasTakenBack && !endsAny) return { code: 'taken_back_already', paymentId, by: takenBackBy(paymentId) }
-    takenBack.set(paymentId, id)
+  function takeBack(paymentId: string, { id, type }: KeptPayment): Note {
+    const before = takenBack?.get(paymentId)
+    const isFailure = type === 'payment.failed'
+    const isFinal = !isFailure || before?.isFinal === true
+    const endsAny = basis !== null && isFailure && policy.failedRenewal === 'revoke'
+    awaited?.delete(paymentId)
+    if (before?.isFinal === isFinal && !endsAny) {
+      return { code: 'taken_back_already', paymentId, by: before.by }
+    }
+    takenBack ??= new Map()
+    takenBack.set(paymentId, { by: id, isFinal })
     if (basis === null) return { code: 'nothing_to_end', paymentId }
-    if (!isBasis && !endsAny) {
-      return { code: 'basis_kept', paymentId, basis: basis.paymentId, since: basis.since }
-    }
-    const ends: Note = isBasis
-      ? { code: 'taken_back', paymentId }
-      : { code: 'failure_ends_all', paymentId, basis: basis.paymentId }
+    const { paymentId: kept, since } = basis
+    if (kept !== paymentId && !endsAny) return { code: 'basis_kept', paymentId, basis: kept, since }
     basis = null
-    return ends
+    if (kept === paymentId) return { code: 'taken_back', paymentId }
+    return { code: 'failure_ends_all', paymentId, basis: kept }
   }
 
-  function pay(paymentId: string, isGrant: boolean, { event, index }: Reading): Note {
-    if (isTakenBack(standings.get(paymentId))) {
-      return { code: 'final_take_back', paymentId, by: takenBackBy(paymentId) }
-    }
+  function pay(paymentId: string, { event, effect, index }: Reading): Note {
+    const before = takenBack?.get(paymentId)
+    if (before?.isFinal) return { code: 'final_take_back', paymentId, by: before.by }
+    takenBack?.delete(paymentId)
     if (basis?.paymentId === paymentId) return { code: 'paid_already', paymentId }
     const first = firstPaid.get(paymentId) ?? index
-    const cycle = awaited.get(paymentId)
+    const cycle = awaited?.get(paymentId)
     if (cycle !== undefined && first === index) {
+      awaited?.delete(paymentId)
       setBasis(paymentId, event.id)
       return { code: 'paid_waiting_cycle', paymentId, cycle }
     }
     if (basis !== null) {
       return { code: 'waits_for_cycle', paymentId, basis: basis.paymentId, since: basis.since }
     }
-    if (!isGrant) return { code: 'success_only', paymentId }
+    if (effect !== 'grant') return { code: 'success_only', paymentId }
     if (first <= ended.index) return { code: 'paid_before_end', paymentId, endedBy: ended.eventId }
     setBasis(paymentId, event.id)
     return { code: 'paid', paymentId }
@@ -112,12 +109,12 @@ export function createBasisTracker(
       return { code: 'cycle_without_payment' }
     }
     if ((firstPaid.get(paymentId) ?? index) > index) {
+      awaited ??= new Map()
       awaited.set(paymentId, event.id)
       return { code: 'cycle_paid_later', paymentId }
     }
-    if (isTakenBack(standings.get(paymentId))) {
-      return { code: 'cycle_taken_back', paymentId, by: takenBackBy(paymentId) }
-    }
+    const before = takenBack?.get(paymentId)
+    if (before) return { code: 'cycle_taken_back', paymentId, by: before.by }
     setBasis(paymentId, event.id)
     return { code: 'cycle_paid', paymentId }
   }
@@ -131,12 +128,11 @@ export function createBasisTracker(
       if (effect !== 'take_back') return note
       basis = null
       ended = { index, eventId: event.id }
-      awaited.clear()
+      awaited = null
       return { code: hadBasis ? 'subscription_ended' : 'subscription_ended_already' }
     },
     exists: () => basis !== null,
-    isTakenBack: (paymentId) => isTakenBack(standings.get(paymentId)),
-    takenBackBy,
+    takeBackOf: (paymentId) => takenBack?.get(paymentId),
     cyclesWithoutPayment: () => cyclesWithoutPayment,
   }
 }

@@ -1,20 +1,11 @@
 /* What operators do by hand to a customer: grants, blocks and erasures. */
 
 import type { ManualEvent } from '../provider/event.js'
-import { createIntervalTracker, lastsUntil, type TrackerState } from './intervals.js'
+import { createIntervalTracker, lastsUntil } from './intervals.js'
+import type { GrantAct } from './kept-event.js'
 import type { AccessInterval, Block, Erasure, GrantByHand, Instant, SourceKey, SourceState } from './model.js'
 import { compareByTime } from './order.js'
-
-/** What the rules read of a grant by hand, or of its end: the only acts that a source is folded from. */
-export interface GrantAct extends Pick<ManualEvent, 'subject' | 'id' | 'createdAt' | 'customerId' | 'until'> {
-  readonly type: 'manual.granted' | 'manual.revoked'
-  readonly productId: string
-}
-
-export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct {
-  const isGrant = event.type === 'manual.granted' || event.type === 'manual.revoked'
-  return isGrant && event.productId !== null
-}
+import type { Observe } from './reasons.js'
 
 /** All that was ever granted to one customer of one product by hand is one source. */
 export function manualSource({ customerId, productId }: GrantAct): SourceKey {
@@ -26,22 +17,28 @@ export function manualSource({ customerId, productId }: GrantAct): SourceKey {
  * Folds what was granted and revoked by hand: access from a grant until it is revoked, or its own end comes.
  * A later grant replaces the end of the one before it. The policy has no say in it.
  */
-export function foldManual(acts: readonly GrantAct[]): TrackerState {
+export function foldGrants(
+  acts: readonly GrantAct[],
+  observe?: Observe,
+): Required<Pick<SourceState, 'intervals' | 'grantsByHand'>> {
   const tracker = createIntervalTracker()
-  for (const { id: eventId, type, productId, createdAt, until } of [...acts].sort(compareByTime)) {
+  const grantsByHand: GrantByHand[] = []
+  for (const event of [...acts].sort(compareByTime)) {
+    const { id: eventId, productId, createdAt: at, until } = event
+    const isGrant = event.type === 'manual.granted'
     const end = until === null ? null : { at: until, reason: 'completed' as const, eventId }
-    const access = type === 'manual.granted' ? { productId, end } : null
-    tracker.see(createdAt, access, { reason: 'revoked', eventId })
+    const changes = tracker.see(at, isGrant ? { productId, end } : null, { reason: 'revoked', eventId })
+    if (isGrant) grantsByHand.push({ at, eventId })
+    if (!isGrant) {
+      const note = { code: changes.length === 0 ? 'not_granted' : 'revoked' } as const
+      observe?.({ event, row: null, note, changes })
+    } else {
+      const endSet =
+        end !== null && end.at > at ? [{ code: 'end_set' as const, reason: end.reason, at: end.at }] : []
+      observe?.({ event, row: null, note: { code: 'granted', until }, changes: [...changes, ...endSet] })
+    }
   }
-  return tracker.state()
-}
-
-/** Every grant, in order: access begins again with it for a customer who was erased before. */
-export function grantsOf(acts: readonly GrantAct[]): readonly GrantByHand[] {
-  return [...acts]
-    .filter(({ type }) => type === 'manual.granted')
-    .sort(compareByTime)
-    .map(({ createdAt: at, id: eventId }) => ({ at, eventId }))
+  return { intervals: tracker.intervals(), grantsByHand }
 }
 
 /**

@@ -4,8 +4,7 @@ import type { NormalizedEvent } from '../provider/event.js'
 import { foldSource } from './fold-source.js'
 import { type HistoryEvent, historyEvent, packHistory } from './history.js'
 import type { HoldReason, SourceKey, SourceState } from './model.js'
-import type { Policy } from './policy.js'
-import { isDecisive, type SourceEvent } from './reading.js'
+import { isDecisive, type Policy } from './policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from './source-of.js'
 
 /** An event, and its number in the order of arrival. */
@@ -46,36 +45,29 @@ export function derive(
   const links = newestLinks(events, known)
   const subscriptionOf = (paymentId: string) => links.get(paymentId)?.subscriptionId
   const places = new Map<number, SourceKey | null>()
-  const own = new Map<string, { readonly key: SourceKey; readonly events: HistoryEvent[] }>()
+  const groups = new Map<string, { readonly key: SourceKey; readonly events: HistoryEvent[] }>()
   for (const { seq, event } of events) {
     const key = sourceOf(event, subscriptionOf)
     places.set(seq, key)
     const read = key === null ? null : historyEvent(seq, event)
     if (key === null || read === null) continue
     const name = sourceKey(key)
-    const found = own.get(name)
-    if (found === undefined) own.set(name, { key, events: [read] })
-    else found.events.push(read)
+    const group = groups.get(name) ?? { key, events: [] }
+    group.events.push(read)
+    groups.set(name, group)
   }
-  const sources = new Map(
-    [...own].map(([name, { key, events: own }]) => [name, sourceFrom(key, own, policy)]),
-  )
+  const sources = new Map<string, DerivedSource>()
+  const holds = new Map<string, HoldReason>()
+  for (const [name, { key, events: own }] of groups) {
+    const state = foldSource(key, own, policy)
+    sources.set(name, { state, history: packHistory(own) })
+    for (const [id, reason] of Object.entries(state.held)) holds.set(id, reason)
+  }
   const outcomes = new Map<number, Outcome>()
-  const holds = holdsOf(sources)
   for (const { seq, event } of events) {
-    const key = places.get(seq) ?? null
-    outcomes.set(seq, outcomeOf(event, key, holds.get(event.id), policy))
+    outcomes.set(seq, outcomeOf(event, places.get(seq) ?? null, holds.get(event.id), policy))
   }
   return { links, places, outcomes, sources }
-}
-
-function sourceFrom(key: SourceKey, events: readonly HistoryEvent[], policy: Policy): DerivedSource {
-  return { state: foldSource(key, events, policy).state, history: packHistory(events) }
-}
-
-/** As a map: to look an id up in an object, the engine first keeps the id among its own names. */
-function holdsOf(sources: ReadonlyMap<string, DerivedSource>): ReadonlyMap<string, HoldReason> {
-  return new Map([...sources.values()].flatMap(({ state }) => Object.entries(state.held)))
 }
 
 function newestLinks(
@@ -111,8 +103,12 @@ export function outcomeOf(
 ): Outcome {
   switch (event.subject) {
     case 'payment':
-    case 'subscription':
-      return outcomeOfPaid(event, source, hold, policy)
+    case 'subscription': {
+      const decisive = isDecisive(event.type, policy)
+      if (source === null) return decisive ? WAITS_FOR_SOURCE : IGNORED
+      if (hold !== undefined) return { disposition: 'held', reason: hold }
+      return event.type === 'checkout.initiated' && !decisive ? IGNORED : APPLIED
+    }
     case 'manual':
       return APPLIED
     case 'customer':
@@ -121,17 +117,4 @@ export function outcomeOf(
     default:
       return event satisfies never
   }
-}
-
-function outcomeOfPaid(
-  event: SourceEvent,
-  source: SourceKey | null,
-  hold: HoldReason | undefined,
-  policy: Policy,
-): Outcome {
-  const decisive = isDecisive(event.type, policy)
-  if (source === null) return decisive ? WAITS_FOR_SOURCE : IGNORED
-  if (hold !== undefined) return { disposition: 'held', reason: hold }
-  const onlyBegan = event.type === 'checkout.initiated' && !decisive
-  return onlyBegan ? IGNORED : APPLIED
 }

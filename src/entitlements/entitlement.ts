@@ -78,10 +78,8 @@ function neverGranted(productId: string, blocked: boolean): Entitlement {
 export function nextChangeAfter(entitlements: readonly Entitlement[], now: number): number | null {
   const ends = entitlements
     .flatMap(({ sources }) => sources)
-    .filter(({ active }) => active)
-    .map(({ until }) => until)
-    .filter((until) => until !== null && until > now)
-  return ends.length === 0 ? null : Math.min(...ends.map(Number))
+    .flatMap(({ active, until }) => (active && until !== null && until > now ? [until] : []))
+  return ends.length === 0 ? null : Math.min(...ends)
 }
 
 /** Ending only if all that is left of it ends. */
@@ -93,11 +91,8 @@ function statusOfActive(active: readonly SourceView[]): EntitlementStatus {
 
 /** Why the source ended that ended last; of several at one instant, the last in order. */
 function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
-  let last: SourceView | null = null
-  for (const view of views) {
-    if (last === null || Number(view.until) >= Number(last.until)) last = view
-  }
-  return last?.reason ?? 'none'
+  const until = Math.max(...views.map((view) => Number(view.until)))
+  return views.findLast((view) => view.until === until)?.reason ?? 'none'
 }
 
 /** Access that a block interrupted begins when the last block on it was lifted. */
@@ -130,8 +125,8 @@ export function instantFor(source: SourceState, instant: Instant): number {
 
 /** What one source says of one product at an instant; null where it had not given that product by then. */
 export function viewSource(source: SourceState, productId: string, at: number): SourceView | null {
-  const interval = lastBegunBy(source.intervals, productId, at)
-  if (interval === null) return null
+  const interval = source.intervals.findLast((one) => one.productId === productId && one.from <= at)
+  if (interval === undefined) return null
   const active = lastsUntil(interval) > at
   return {
     id: source.id,
@@ -156,18 +151,6 @@ function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolea
     if (interval.from <= reached) reached = Math.max(reached, lastsUntil(interval))
   }
   return reached > at
-}
-
-function lastBegunBy(
-  intervals: readonly AccessInterval[],
-  productId: string,
-  at: number,
-): AccessInterval | null {
-  let last: AccessInterval | null = null
-  for (const interval of intervals) {
-    if (interval.productId === productId && interval.from <= at) last = interval
-  }
-  return last
 }
 
 /**

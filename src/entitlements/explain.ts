@@ -1,21 +1,39 @@
-/* Answers why a customer may use a product, or may not. */
+/* Answers why a customer may use a product, or may not: the fold reports what each event does, and words say it. */
 
 import type { Environment } from '../provider/event.js'
 import { afterErasures, blocksOn } from './by-hand.js'
+import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
-import {
-  type ExplainedEvent,
-  type ExplainedHold,
-  type ExplainedSource,
-  explainHold,
-  explainSource,
-  type StoredHold,
-  type StoredSourceEvent,
-} from './explain-source.js'
-import type { Block, EndReason, Entitlement, Erasure, Instant, SourceKey, SourceView } from './model.js'
+import { foldSource } from './fold-source.js'
+import type { FoldableEvent } from './kept-event.js'
+import type {
+  Block,
+  EndReason,
+  Entitlement,
+  Erasure,
+  HoldReason,
+  Instant,
+  SourceKey,
+  SourceState,
+  SourceView,
+} from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
-import { END_REASON_TEXT, time } from './reasons.js'
+import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
+
+/** What a store knows of an event beside what the event says. Instants are epoch milliseconds. */
+export interface StoredSourceEvent {
+  readonly event: FoldableEvent
+  readonly receivedAt: number
+  readonly disposition: Outcome['disposition']
+}
+
+/** A held event, and what it waits for. */
+export interface StoredHold extends StoredSourceEvent {
+  /** Null: it names neither a subscription nor a payment. */
+  readonly source: SourceKey | null
+  readonly reason: HoldReason
+}
 
 /** All that is stored of one customer, for a question about one product. */
 export interface StoredAccount {
@@ -23,6 +41,7 @@ export interface StoredAccount {
   readonly environment: Environment
   /** Whether any event names the customer. */
   readonly isKnown: boolean
+  /** With all stored events of each, each once, in any order. */
   readonly sources: readonly { readonly key: SourceKey; readonly events: readonly StoredSourceEvent[] }[]
   readonly blocks: readonly Block[]
   readonly erasures: readonly Erasure[]
@@ -33,6 +52,23 @@ export interface StoredAccount {
 interface InWords {
   readonly sentence: string
 }
+
+export interface ExplainedEvent
+  extends Pick<FoldableEvent, 'id' | 'type' | 'createdAt'>,
+    Omit<StoredSourceEvent, 'event'>,
+    Omit<Step, 'event'>,
+    InWords {}
+
+/** A source that gave the product, or could have; every stored event of it once, in the order in which they count. */
+export interface ExplainedSource
+  extends Pick<SourceState, 'kind' | 'id' | 'rail' | 'customerId' | 'intervals'> {
+  readonly events: readonly ExplainedEvent[]
+}
+
+export interface ExplainedHold
+  extends Pick<FoldableEvent, 'id' | 'type' | 'createdAt'>,
+    Omit<StoredHold, 'event' | 'disposition'>,
+    InWords {}
 
 /** An end of access that lies ahead. */
 interface ComingEnd extends InWords {
@@ -60,40 +96,77 @@ export interface Explanation {
   readonly ends: readonly ComingEnd[]
 }
 
-/** Explains why the customer may use the product, or may not: the fold itself reports what each event does. */
+/** Explains why the customer may use the product, or may not. */
 export function explain(
   account: StoredAccount,
   productId: string,
   instant: Instant,
   policy: Policy,
 ): Explanation {
-  const { customerId, environment, erasures } = account
+  const { customerId, environment, blocks, erasures } = account
   const explained = account.sources
     .filter(({ events }) => concerns(events, productId))
-    .map(({ key, events }) => explainSource(key, events, policy))
-    .map((one) => ({ ...one, state: afterErasures(one.state, erasures) }))
+    .map(({ key, events }) => explainSource(key, events, erasures, policy))
   const states = explained.map(({ state }) => state)
-  const entitlement = entitlementOf(productId, states, account.blocks, instant)
-  const held = [...explained.flatMap((one) => one.held), ...account.holds.map(explainHold)]
-  const answer = {
+  const entitlement = entitlementOf(productId, states, blocks, instant)
+  const holds = [...explained.flatMap((one) => one.holds), ...account.holds]
+  const explanation = {
     customerId,
+    productId,
     environment,
     asOf: 'at' in instant ? instant.at : instant.now,
     entitlement,
-    sources: explained.map(({ source, state }) => ({ ...source, intervals: state.intervals })),
-    held: held.sort(compareByTime),
+    sources: explained.map(({ source }) => source),
+    held: holds.map(explainHold).sort(compareByTime),
+    blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     erasures: erasures.map((erasure) => ({
       ...erasure,
       sentence: `${customerId} was erased at ${time(erasure.at)}: access that began before ended with that.`,
     })),
-  }
-  return {
-    ...answer,
-    productId,
-    summary: summaryOf(answer, account.isKnown),
-    blocks: blocksOn(productId, account.blocks, instant).map(explainBlock),
     ends: entitlement.sources.flatMap((view) => comingEnds(view, erasures)),
   }
+  return { ...explanation, summary: summaryOf(explanation, account.isKnown) }
+}
+
+/** A source, folded again: its state, what each of its events did in that, and those that wait. */
+function explainSource(
+  key: SourceKey,
+  stored: readonly StoredSourceEvent[],
+  erasures: readonly Erasure[],
+  policy: Policy,
+): { state: SourceState; source: ExplainedSource; holds: readonly StoredHold[] } {
+  const steps: Step[] = []
+  const folded = foldSource(
+    key,
+    stored.map(({ event }) => event),
+    policy,
+    (step) => steps.push(step),
+  )
+  const storedAs = new Map(stored.map((one) => [one.event.id, one]))
+  const events = steps.flatMap(({ event, row, ...walked }): ExplainedEvent[] => {
+    const known = storedAs.get(event.id)
+    if (known === undefined) return []
+    const { id, type, createdAt } = event
+    const reason = folded.held[id]
+    // What waits changes nothing for anybody yet, however the walk took it in.
+    const did = reason === undefined ? walked : { note: { code: 'held', reason } as const, changes: [] }
+    const { receivedAt, disposition } = known
+    const sentence = sentenceOf({ event, ...did }, key)
+    return [{ id, type, createdAt, receivedAt, disposition, row, ...did, sentence }]
+  })
+  const holds = stored.flatMap((one) => {
+    const reason = folded.held[one.event.id]
+    return reason === undefined ? [] : [{ ...one, source: key, reason }]
+  })
+  const state = afterErasures(folded, erasures)
+  const { kind, id, rail, customerId, intervals } = state
+  return { state, source: { kind, id, rail, customerId, intervals, events }, holds }
+}
+
+function explainHold({ event, receivedAt, source, reason }: StoredHold): ExplainedHold {
+  const { id, type, createdAt } = event
+  const sentence = sentenceOf({ event, note: { code: 'held', reason }, changes: [] }, source)
+  return { id, type, createdAt, receivedAt, source, reason, sentence }
 }
 
 /** Whether the source gave the product or could have: it names it somewhere, or nowhere says which it is for. */
@@ -122,63 +195,54 @@ function comingEnds(view: SourceView, erasures: readonly Erasure[]): ComingEnd[]
   return [{ source, at: periodEnd, reason: 'canceled', eventId: null, sentence }]
 }
 
-type Answer = Omit<Explanation, 'productId' | 'summary' | 'blocks' | 'ends'>
+type Unsummed = Omit<Explanation, 'summary'>
 
 /** Why access is as it is, in one or two sentences. */
-function summaryOf(answer: Answer, isKnown: boolean): string {
-  const { customerId, environment, entitlement } = answer
+function summaryOf(explanation: Unsummed, isKnown: boolean): string {
+  const { customerId, environment, entitlement } = explanation
   if (!isKnown) return `Nothing is known of ${customerId} in ${environment}: no event names them.`
-  if (entitlement.active) return summaryOfActive(answer)
-  return entitlement.status === 'none' ? summaryOfNone(answer) : summaryOfEnded(answer)
+  if (entitlement.active) return summaryOfActive(explanation)
+  return entitlement.status === 'none' ? summaryOfNone(explanation) : summaryOfEnded(explanation)
 }
 
-function summaryOfActive({ customerId, entitlement, erasures }: Answer): string {
-  const { productId, since, until, pastDue, sources } = entitlement
+function summaryOfActive({ customerId, productId, entitlement, erasures }: Unsummed): string {
+  const { since, until, pastDue, sources } = entitlement
   const active = sources.filter((source) => source.active)
   const by = active.map(nameOf).join(' and ')
-  const access = `${customerId} has access to ${productId}${since === null ? '' : ` since ${time(since)}`}, by ${by}.`
-  if (until !== null)
-    return `${access} It ends at ${time(until)}: ${endText(lastTo(until, active), erasures)}.`
+  const access = `${customerId} has access to ${productId} since ${time(Number(since))}, by ${by}.`
+  const last = active.findLast((source) => source.until === until)
+  if (until !== null) return `${access} It ends at ${time(until)}: ${endText(last, erasures)}.`
   if (pastDue) return `${access} A payment is overdue, and access goes on until the subscription is over.`
   return `${access} No end is known.`
 }
 
-function summaryOfEnded({ customerId, entitlement, erasures }: Answer): string {
-  const { productId, status, until, sources } = entitlement
+function summaryOfEnded({ customerId, productId, entitlement, erasures }: Unsummed): string {
+  const { status, until, sources } = entitlement
   if (status === 'blocked') return `${customerId} is blocked from ${productId}.`
   const ended = `${customerId} has no access to ${productId}`
-  const last = lastTo(until, sources)
-  if (until === null || last === undefined) return `${ended}.`
-  return `${ended} since ${time(until)}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
+  const last = sources.findLast((source) => source.until === until)
+  if (last === undefined) return `${ended}.`
+  return `${ended} since ${time(Number(until))}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
 }
 
-function summaryOfNone({ customerId, asOf, entitlement: { productId }, sources, held }: Answer): string {
+function summaryOfNone({ customerId, productId, asOf, sources, held }: Unsummed): string {
   const intervals = sources.flatMap((source) => source.intervals)
   if (intervals.some((interval) => interval.productId === productId)) {
     return `${customerId} had not been given access to ${productId} by ${time(asOf)}.`
   }
   const never = `${customerId} has never had access to ${productId}`
-  if (held.length > 0)
-    return `${never}. ${held.length === 1 ? 'One event waits' : `${held.length} events wait`}.`
-  const telling = mostTelling(sources.flatMap(({ events }) => events))
+  if (held.length === 1) return `${never}. One event waits.`
+  if (held.length > 1) return `${never}. ${held.length} events wait.`
+  const events = sources.flatMap((source) => source.events).sort((a, b) => a.createdAt - b.createdAt)
+  // The newest event that was more than information tells most; else the newest.
+  const telling = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)
   return telling === undefined ? `${never}: no event of theirs is about it.` : `${never}. ${telling.sentence}`
-}
-
-/** The newest event that was more than information; else the newest. */
-function mostTelling(events: readonly ExplainedEvent[]): ExplainedEvent | undefined {
-  const oldestFirst = [...events].sort((a, b) => a.createdAt - b.createdAt)
-  return oldestFirst.findLast(({ note }) => note.code !== 'informed') ?? oldestFirst.at(-1)
-}
-
-function lastTo(until: number | null, sources: readonly SourceView[]): SourceView | undefined {
-  return sources.findLast((source) => source.until === until)
 }
 
 /** Why access by a source ends or ended: what an erasure ended was not taken back for itself. */
 function endText(source: SourceView | undefined, erasures: readonly Erasure[]): string {
-  if (source === undefined || source.reason === null) return 'no reason is known'
-  const isErasure = erasures.some(({ eventId }) => eventId === source.eventId)
-  return isErasure ? 'the customer was erased' : END_REASON_TEXT[source.reason]
+  if (erasures.some(({ eventId }) => eventId === source?.eventId)) return 'the customer was erased'
+  return source?.reason ? END_REASON_TEXT[source.reason] : 'no reason is known'
 }
 
 /** What people call a source; of what was granted by hand, the id says nothing that they don't know. */

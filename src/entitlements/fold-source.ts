@@ -1,34 +1,14 @@
 /* Folds all events of one source, of whatever kind, into its state. */
 
 import type { Rail } from '../provider/event.js'
-import { foldManual, type GrantAct, grantsOf } from './by-hand.js'
-import { type Access, createIntervalTracker, intervalsOf } from './intervals.js'
-import type { HoldReason, SourceKey, SourceKind, SourceState } from './model.js'
+import { foldGrants } from './by-hand.js'
+import type { FoldableEvent, GrantAct, SourceEvent } from './kept-event.js'
+import type { HoldReason, SourceKey, SourceState } from './model.js'
 import { compareByTime, newestTold } from './order.js'
-import type { Policy } from './policy.js'
-import {
-  END_REASON_OF,
-  isDecisive,
-  type KeptPayment,
-  onlyInforms,
-  type Reading,
-  railIn,
-  railOfPayment,
-  railsOfPayments,
-  readEvents,
-  type SourceEvent,
-  type Standing,
-  standingAfter,
-} from './reading.js'
-import { readSubscription } from './subscription-reading.js'
-import { type Folded, NOTHING_SHOWN, walkSubscription } from './walk-subscription.js'
-
-/** The events that sources are folded from, of every kind. */
-export type FoldableEvent = SourceEvent | GrantAct
-
-interface FoldedSource {
-  readonly state: SourceState
-}
+import { isDecisive, onlyInforms, type Policy } from './policy.js'
+import { readPayment, readSubscription } from './reading.js'
+import type { Observe } from './reasons.js'
+import { walk } from './walk.js'
 
 /**
  * Folds the events of one source into its state.
@@ -36,28 +16,31 @@ interface FoldedSource {
  * Deliveries come late, twice and out of order, so events are walked in (createdAt, rank, id) order,
  * whatever order they arrived in. Same set and policy: same state.
  * @param events all stored events of the source, each once, in any order
+ * @param observe gets every step, in order; without it, nothing is gathered
  */
 export function foldSource(
   { kind, id }: SourceKey,
   events: readonly FoldableEvent[],
   policy: Policy,
-): FoldedSource {
+  observe?: Observe,
+): SourceState {
   const customerId = newestTold(events, (event) => event.customerId)
   let newestAt = Number.NEGATIVE_INFINITY
   for (const { createdAt } of events) newestAt = Math.max(newestAt, createdAt)
+  if (kind === 'manual') {
+    return { kind, id, customerId, newestAt, ...NOTHING_PAID, ...foldGrants(events.filter(isAct), observe) }
+  }
   const sent = events.filter(isSent)
-  const acts = kind === 'manual' ? events.filter(isAct) : []
-  const { rail, productId, access, shown, cyclesWithoutPayment } = foldKind(kind, sent, acts, policy)
-  const held = heldEvents(sent, { customerId, productId }, policy)
-  const intervals = intervalsOf(access)
-  const { pastDueSince, cancelAtPeriodEnd, periodEnd, providerStatus } = shown
-  const state: SourceState = {
+  const whole = kind === 'subscription' ? readSubscription(sent, policy) : readPayment(sent, policy)
+  const { productId, intervals, terms, cyclesWithoutPayment } = walk(whole, policy, observe)
+  const { pastDueSince, cancelAtPeriodEnd, periodEnd, providerStatus } = terms
+  return {
     kind,
     id,
     customerId,
     newestAt,
-    held,
-    rail,
+    held: heldEvents(sent, { customerId, productId }, whole.railOf, policy),
+    rail: whole.rail,
     intervals,
     pastDueSince,
     cancelAtPeriodEnd,
@@ -65,28 +48,18 @@ export function foldSource(
     providerStatus,
     cyclesWithoutPayment,
   }
-  return { state: kind === 'manual' ? { ...state, grantsByHand: grantsOf(acts) } : state }
 }
 
-function foldKind(
-  kind: SourceKind,
-  sent: readonly SourceEvent[],
-  acts: readonly GrantAct[],
-  policy: Policy,
-): Folded {
-  switch (kind) {
-    case 'subscription':
-      return walkSubscription(readSubscription(sent, policy), policy)
-    case 'payment':
-      return foldPayment(sent.filter(isPayment), policy)
-    case 'manual':
-      return { ...NO_SUBSCRIPTION, rail: 'unknown', productId: null, access: foldManual(acts) }
-    default:
-      return kind satisfies never
-  }
-}
+const NOTHING_PAID = {
+  held: {},
+  rail: 'unknown',
+  pastDueSince: null,
+  cancelAtPeriodEnd: false,
+  periodEnd: null,
+  providerStatus: null,
+  cyclesWithoutPayment: 0,
+} as const satisfies Partial<SourceState>
 
-/** Whether the provider sent it: then the policy decides what follows from it. */
 function isSent(event: FoldableEvent): event is SourceEvent {
   return event.subject !== 'manual'
 }
@@ -95,53 +68,8 @@ function isAct(event: FoldableEvent): event is GrantAct {
   return event.subject === 'manual'
 }
 
-function isPayment(event: SourceEvent): event is KeptPayment {
-  return event.subject === 'payment'
-}
-
-const NO_SUBSCRIPTION = { shown: NOTHING_SHOWN, cyclesWithoutPayment: 0 } as const
-
-/** What one event did to a one-time payment. */
-export interface PaymentStep {
-  readonly reading: Reading<KeptPayment>
-  readonly before: PaymentPoint
-  readonly after: PaymentPoint
-}
-
-/** The payment at the instant of an event, just before it or just after. */
-interface PaymentPoint {
-  readonly standing: Standing | undefined
-  readonly access: Access | null
-}
-
-/**
- * Folds all events of a one-time payment: it gives access while it is good by a grant.
- * @param observe gets every step, in order; without it, nothing is gathered
- */
-export function foldPayment(
-  events: readonly KeptPayment[],
-  policy: Policy,
-  observe?: (step: PaymentStep) => void,
-): Folded {
-  const rail = railOfPayment(events)
-  const productId = newestTold(events, (event) => event.productId)
-  const tracker = createIntervalTracker()
-  let standing: Standing | undefined
-  for (const reading of readEvents(events, () => rail, policy)) {
-    const { event, effect } = reading
-    const before = observe && { standing, access: tracker.accessAt(event.createdAt) }
-    standing = standingAfter(standing, event, effect, effect === 'grant')
-    const access = standing === 'good' && productId !== null ? { productId, end: null } : null
-    tracker.see(event.createdAt, access, { reason: END_REASON_OF[event.type], eventId: event.id })
-    if (observe && before) {
-      observe({ reading, before, after: { standing, access: tracker.accessAt(event.createdAt) } })
-    }
-  }
-  return { ...NO_SUBSCRIPTION, rail, productId, access: tracker.state() }
-}
-
 /** Who and what a source is for; null where no event says so yet. */
-export interface Known {
+interface Known {
   readonly customerId: string | null
   readonly productId: string | null
 }
@@ -150,19 +78,19 @@ export interface Known {
 function heldEvents(
   events: readonly SourceEvent[],
   known: Known,
+  railOf: (event: SourceEvent) => Rail,
   policy: Policy,
 ): Record<string, HoldReason> {
   // Of most sources none can wait.
   if (known.customerId !== null && known.productId !== null && !events.some(isCheckout)) return {}
-  const suspects = events.filter((event) => holdOf(event, known, 'unknown', policy) !== null)
-  if (suspects.length === 0) return {}
-  const rails = railsOfPayments(events)
+  const held: [SourceEvent, HoldReason][] = []
+  for (const event of events) {
+    const reason = holdOf(event, known, railOf(event), policy)
+    if (reason !== null) held.push([event, reason])
+  }
   // In one order, so that the same set of events is saved as the same text.
-  const held = suspects.sort(compareByTime).flatMap((event) => {
-    const reason = holdOf(event, known, railIn(rails.get(event.paymentId ?? '')), policy)
-    return reason === null ? [] : [[event.id, reason] as const]
-  })
-  return Object.fromEntries(held)
+  held.sort(([a], [b]) => compareByTime(a, b))
+  return Object.fromEntries(held.map(([{ id }, reason]) => [id, reason]))
 }
 
 /** What one event waits for; null: for nothing. `rail` is that of its payment. */

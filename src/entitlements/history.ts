@@ -1,9 +1,15 @@
 /* What a source keeps of each of its events in its own row, and how that is written as text. */
 
 import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
-import { type GrantAct, isGrantAct } from './by-hand.js'
-import type { FoldableEvent } from './fold-source.js'
-import type { KeptPayment, KeptSubscription } from './reading.js'
+import {
+  type FoldableEvent,
+  GRANT_TYPES,
+  isGrantAct,
+  type KeptSubscription,
+  PAYMENT_TYPES,
+  SUBSCRIPTION_TYPES,
+  TYPES,
+} from './kept-event.js'
 
 /** What the rules read of a stored event, and its number in the order of arrival. */
 export type HistoryEvent = FoldableEvent & { readonly seq: number }
@@ -61,43 +67,14 @@ const VERSION = '1'
 /** Stands for the customer or the product of the line before: most events of a source name the same ones. */
 const SAME = '\u0001'
 
-const PAYMENT_CODES: Readonly<Record<KeptPayment['type'], string>> = {
-  'payment.authorized': 'pa',
-  'payment.succeeded': 'ps',
-  'payment.completed': 'pc',
-  'payment.failed': 'pf',
-  'payment.canceled': 'px',
-  'payment.refunded': 'pr',
-  'payment.partially_refunded': 'pp',
-  'payment.chargeback': 'pb',
-  'payment.settled': 'pt',
-  'checkout.initiated': 'ci',
-  'checkout.succeeded': 'cs',
-  'checkout.failed': 'cf',
-  'checkout.canceled': 'cx',
-}
+const PAYMENT_CODES = typesByCode(PAYMENT_TYPES)
+const SUBSCRIPTION_CODES = typesByCode(SUBSCRIPTION_TYPES)
+const GRANT_CODES = typesByCode(GRANT_TYPES)
 
-const SUBSCRIPTION_CODES: Readonly<Record<KeptSubscription['type'], string>> = {
-  'subscription.created': 'sc',
-  'subscription.renewed': 'sr',
-  'subscription.updated': 'su',
-  'subscription.past_due': 'sp',
-  'subscription.canceled': 'sx',
-  'subscription.expired': 'se',
-}
-
-const GRANT_CODES: Readonly<Record<GrantAct['type'], string>> = {
-  'manual.granted': 'mg',
-  'manual.revoked': 'mr',
-}
-
-const CODES = { ...PAYMENT_CODES, ...SUBSCRIPTION_CODES, ...GRANT_CODES }
-const PAYMENT_TYPES = typesByCode(PAYMENT_CODES)
-const SUBSCRIPTION_TYPES = typesByCode(SUBSCRIPTION_CODES)
-const GRANT_TYPES = typesByCode(GRANT_CODES)
-
-function typesByCode<Type extends string>(codes: Readonly<Record<Type, string>>): ReadonlyMap<string, Type> {
-  return new Map((Object.keys(codes) as Type[]).map((type) => [codes[type], type]))
+function typesByCode<Type extends string>(
+  types: Readonly<Record<Type, { readonly code: string }>>,
+): ReadonlyMap<string, Type> {
+  return new Map((Object.keys(types) as Type[]).map((type) => [types[type].code, type]))
 }
 
 const RAIL_CODES: Readonly<Record<ProvenRail, string>> = { card: 'c', crypto: 'x' }
@@ -110,7 +87,7 @@ const PROOFS: ReadonlyMap<string, RailProof> = new Map(
 
 /** @param events in the order of arrival */
 export function packHistory(events: readonly HistoryEvent[]): string {
-  return VERSION + linesOf(events, undefined)
+  return extendHistory(VERSION, [], events)
 }
 
 /**
@@ -123,24 +100,16 @@ export function extendHistory(
   stored: readonly HistoryEvent[],
   added: readonly HistoryEvent[],
 ): string {
-  return history + linesOf(added, stored.at(-1))
-}
-
-function linesOf(events: readonly HistoryEvent[], last: HistoryEvent | undefined): string {
-  let lines = ''
-  let before = last
-  for (const event of events) {
-    lines += `\n${lineOf(event, before)}`
+  let text = history
+  let before = stored.at(-1)
+  for (const event of added) {
+    const { seq, id, type, createdAt } = event
+    const customer = idField(event.customerId, before?.customerId)
+    const product = idField(event.productId, before?.productId)
+    text += `\n${seq}\t${id}\t${TYPES[type].code}\t${createdAt}\t${customer}\t${product}\t${ownFields(event)}`
     before = event
   }
-  return lines
-}
-
-function lineOf(event: HistoryEvent, before: HistoryEvent | undefined): string {
-  const { seq, id, type, createdAt, customerId, productId } = event
-  const customer = idField(customerId, before?.customerId)
-  const product = idField(productId, before?.productId)
-  return `${seq}\t${id}\t${CODES[type]}\t${createdAt}\t${customer}\t${product}\t${ownFields(event)}`
+  return text
 }
 
 function idField(id: string | null, before: string | null | undefined): string {
@@ -178,22 +147,6 @@ function statusField(status: string | null): string {
 export function unpackHistory(history: string): HistoryEvent[] | null {
   const lines = history.split('\n')
   if (lines[0] !== VERSION) return null
-  try {
-    return eventsIn(lines)
-  } catch {
-    return null
-  }
-}
-
-/** The numbers of its events alone; null where the text is no history, or of another version. */
-export function seqsInHistory(history: string): readonly number[] | null {
-  const [version, ...lines] = history.split('\n')
-  const seqs = lines.map((line) => Number.parseInt(line, 10))
-  return version === VERSION && seqs.every(Number.isSafeInteger) ? seqs : null
-}
-
-/** @throws {SyntaxError} where a status is damaged */
-function eventsIn(lines: readonly string[]): HistoryEvent[] | null {
   const events: HistoryEvent[] = []
   let before: HistoryEvent | null = null
   for (let i = 1; i < lines.length; i += 1) {
@@ -204,6 +157,13 @@ function eventsIn(lines: readonly string[]): HistoryEvent[] | null {
   return events
 }
 
+/** The numbers of its events alone; null where the text is no history, or of another version. */
+export function seqsInHistory(history: string): readonly number[] | null {
+  const [version, ...lines] = history.split('\n')
+  const seqs = lines.map((line) => Number.parseInt(line, 10))
+  return version === VERSION && seqs.every(Number.isSafeInteger) ? seqs : null
+}
+
 /** Null where the fields are of no event. */
 function eventOf(fields: readonly string[], before: HistoryEvent | null): HistoryEvent | null {
   const [seq, createdAt] = [Number(fields[0]), Number(fields[3])]
@@ -212,7 +172,7 @@ function eventOf(fields: readonly string[], before: HistoryEvent | null): Histor
   const code = fields[2] ?? ''
   const customerId = fields[4] === SAME ? (before?.customerId ?? null) : textIn(fields[4])
   const productId = fields[5] === SAME ? (before?.productId ?? null) : textIn(fields[5])
-  const ofPayment = PAYMENT_TYPES.get(code)
+  const ofPayment = PAYMENT_CODES.get(code)
   if (ofPayment !== undefined) {
     const railProof = fields[7] === '' ? null : PROOFS.get(fields[7] ?? '')
     if (fields.length !== 8 || railProof === undefined) return null
@@ -220,9 +180,10 @@ function eventOf(fields: readonly string[], before: HistoryEvent | null): Histor
     const type = ofPayment
     return { seq, id, subject: 'payment', type, createdAt, customerId, productId, paymentId, railProof }
   }
-  const ofSubscription = SUBSCRIPTION_TYPES.get(code)
+  const ofSubscription = SUBSCRIPTION_CODES.get(code)
   if (ofSubscription !== undefined) {
-    if (fields.length !== 11) return null
+    const status = statusIn(fields[7] ?? '')
+    if (fields.length !== 11 || status === undefined) return null
     return {
       seq,
       id,
@@ -232,13 +193,13 @@ function eventOf(fields: readonly string[], before: HistoryEvent | null): Histor
       customerId,
       productId,
       paymentId: textIn(fields[6]),
-      status: statusIn(fields[7] ?? ''),
+      status,
       cycles: cyclesIn(fields[8] ?? ''),
       cancelAtPeriodEnd: fields[9] === '' ? null : fields[9] === '1',
       expiresAt: numberIn(fields[10]),
     }
   }
-  const type = GRANT_TYPES.get(code)
+  const type = GRANT_CODES.get(code)
   if (type === undefined || fields.length !== 7 || customerId === null || productId === null) return null
   return { seq, id, subject: 'manual', type, createdAt, customerId, productId, until: numberIn(fields[6]) }
 }
@@ -251,8 +212,14 @@ function numberIn(field: string | undefined): number | null {
   return field === undefined || field === '' ? null : Number(field)
 }
 
-function statusIn(field: string): string | null {
-  return field.startsWith('"') ? (JSON.parse(field) as string) : textIn(field)
+/** Undefined where it is damaged. */
+function statusIn(field: string): string | null | undefined {
+  if (!field.startsWith('"')) return textIn(field)
+  try {
+    return JSON.parse(field) as string
+  } catch {
+    return undefined
+  }
 }
 
 function cyclesIn(field: string): KeptSubscription['cycles'] {

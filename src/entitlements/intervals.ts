@@ -1,6 +1,7 @@
 /* Turns "from this event on, access is so" into intervals of access. */
 
 import type { AccessInterval, EndReason } from './model.js'
+import type { Change } from './reasons.js'
 
 /** An end of access that is known: past or coming. */
 export interface End {
@@ -23,25 +24,18 @@ interface Stretch {
   readonly end: End | null
 }
 
-/** Access so far, in order; the last stretch may still run. */
-export interface TrackerState {
-  readonly ended: readonly Stretch[]
-  readonly running: Stretch | null
-}
-
-interface IntervalTracker {
+export interface IntervalTracker {
   /**
-   * Says what access is from `at` on. Where it just ended, and by no end that was known, the cause says why;
-   * where only its product is another one, it moved.
+   * Says what access is from `at` on, and answers what changed by that. Where it just ended, and by no end that was
+   * known, the cause says why; where only its product is another one, it moved.
    */
-  see(at: number, access: Access | null, cause: Omit<End, 'at'>): void
-  /** Access at `at`, the last instant seen or a later one. */
-  accessAt(at: number): Access | null
-  state(): TrackerState
+  see(at: number, access: Access | null, cause: Omit<End, 'at'>): readonly Change[]
+  /** In order; the last one may still run. */
+  intervals(): AccessInterval[]
 }
 
 /**
- * Follows "from this event on, access is so" as stretches of access. Instants must not decrease.
+ * Follows "from this event on, access is so" as intervals of access. Instants must not decrease.
  * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
  */
 export function createIntervalTracker(): IntervalTracker {
@@ -66,25 +60,31 @@ export function createIntervalTracker(): IntervalTracker {
   return {
     see(at, access, cause) {
       if (running?.end && running.end.at <= at) finish(running, running.end)
+      const before = running
       const over = access?.end && access.end.at <= at ? access.end : null
       const current = over ? null : access
       if (running && current === null) finish(running, { ...(over ?? cause), at })
       if (running && current && running.productId !== current.productId) {
         finish(running, { at, reason: 'moved', eventId: cause.eventId })
       }
-      if (current === null) return
-      if (running === null) begin(at, current, cause.eventId)
-      else if (running.end !== current.end) running = { ...running, end: current.end }
+      if (current !== null) {
+        if (running === null) begin(at, current, cause.eventId)
+        else if (running.end !== current.end) running = { ...running, end: current.end }
+      }
+      return changesOf(before, current)
     },
-    accessAt: (at) => (running?.end && running.end.at <= at ? null : running),
-    state: () => ({ ended, running }),
+    intervals: () => (running ? [...ended, running] : ended).map(toInterval),
   }
 }
 
-export function intervalsOf({ ended, running }: TrackerState): AccessInterval[] {
-  const intervals = ended.map(toInterval)
-  if (running) intervals.push(toInterval(running))
-  return intervals
+const NO_CHANGE: readonly Change[] = []
+
+function changesOf(before: Access | null, after: Access | null): readonly Change[] {
+  if (before?.productId === after?.productId) return NO_CHANGE
+  if (before === null)
+    return after === null ? NO_CHANGE : [{ code: 'access_given', productId: after.productId }]
+  if (after === null) return [{ code: 'access_ended', productId: before.productId }]
+  return [{ code: 'access_moved', from: before.productId, to: after.productId }]
 }
 
 /** Until when an interval lasts, in epoch milliseconds: for ever where no end is known. */

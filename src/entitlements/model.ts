@@ -1,6 +1,6 @@
 /* The words of the access rules: sources and their intervals, entitlements, answers. */
 
-import type { CustomerDetails, Environment, Rail } from '../provider/event.js'
+import type { Environment, Rail } from '../provider/event.js'
 
 export type SourceKind = 'subscription' | 'payment' | 'manual'
 
@@ -134,35 +134,4 @@ export interface AccessAnswer {
   /** Whether a block on every product is in force: it covers products never granted, too. */
   readonly blocked: boolean
   readonly entitlements: readonly Entitlement[]
-}
-
-/** One thing that is known of a person, the event that says so, and when that happened (epoch milliseconds). */
-export interface KnownFact {
-  readonly value: string
-  readonly at: number
-  readonly by: string
-}
-
-/** What one source says of one product; `view` is null for a source that never gave access to any. */
-export interface KnownSource {
-  readonly source: SourceState
-  readonly productId: string | null
-  readonly view: SourceView | null
-}
-
-/** All that is known of one person in one environment. Personal data: never logged. */
-export interface KnownCustomer {
-  readonly customerId: string
-  readonly environment: Environment
-  readonly facts: Readonly<Partial<Record<keyof CustomerDetails | 'externalRef', KnownFact>>>
-  /** The newest value of each key. */
-  readonly metadata: Readonly<Record<string, KnownFact>>
-  /** Everything that leads to them, not only the newest: `externalRef` or `metadata.<key>`. */
-  readonly references: readonly { readonly name: string; readonly value: string }[]
-  readonly blocks: readonly Block[]
-  /** When the provider says it deleted them, in epoch milliseconds; changes no access. */
-  readonly deletedAt: number | null
-  /** When they were erased first, in epoch milliseconds: nothing personal is kept of them since. */
-  readonly erasedAt: number | null
-  readonly sources: readonly KnownSource[]
 }

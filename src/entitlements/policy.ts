@@ -2,6 +2,7 @@
 
 import type { Rail } from '../provider/event.js'
 import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
+import type { SourceEvent } from './kept-event.js'
 
 export type GrantType = PaymentEventType
 export type RevokeType = PaymentEventType | SubscriptionEventType
@@ -43,3 +44,75 @@ export const DOCUMENTED_POLICY: Policy = {
 
 /** Take-backs whatever the rows say: such a payment will never be paid. */
 export const TERMINAL_TYPES: readonly PaymentEventType[] = ['checkout.canceled', 'payment.canceled']
+
+/** The row of the table that an event meets, and on which side. */
+export interface PolicyRow {
+  readonly rail: Rail
+  readonly on: 'grant' | 'takeBack'
+}
+
+/** What the table makes of an event, and by which row; null: by none. */
+export interface Verdict {
+  readonly effect: 'grant' | 'take_back' | 'none'
+  readonly row: PolicyRow | null
+}
+
+type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
+
+/** A policy turned around, to look types up in. */
+export interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
+  readonly decisive: ReadonlySet<SourceEvent['type']>
+}
+
+const NO_VERDICT: Verdict = { effect: 'none', row: null }
+const TERMINAL_VERDICT: Verdict = { effect: 'take_back', row: null }
+const PAID_OR_ENDED = ['subscription.created', 'subscription.renewed', 'subscription.canceled'] as const
+
+/** Every fold asks for the table of the one policy in force. */
+const tables = new WeakMap<Policy, PolicyTable>()
+
+export function tableOf(policy: Policy): PolicyTable {
+  const known = tables.get(policy)
+  if (known !== undefined) return known
+  const card = verdictsUnder('card', policy)
+  const crypto = verdictsUnder('crypto', policy)
+  const unknown = verdictsUnder('unknown', policy)
+  const decisive = new Set([...card.keys(), ...crypto.keys(), ...unknown.keys(), ...PAID_OR_ENDED])
+  const table = { card, crypto, unknown, decisive }
+  tables.set(policy, table)
+  return table
+}
+
+function verdictsUnder(rail: Rail, { grantOn, revokeOn }: Policy): Verdicts {
+  const verdicts = new Map<SourceEvent['type'], Verdict>()
+  for (const type of TERMINAL_TYPES) verdicts.set(type, TERMINAL_VERDICT)
+  for (const type of revokeOn[rail]) {
+    verdicts.set(type, { effect: 'take_back', row: { rail, on: 'takeBack' } })
+  }
+  for (const type of grantOn[rail]) {
+    if (!TERMINAL_TYPES.includes(type)) verdicts.set(type, { effect: 'grant', row: { rail, on: 'grant' } })
+  }
+  return verdicts
+}
+
+/**
+ * What an event comes to under a rail. A grant that shows no rail itself counts under `unknown` too, whatever is learned
+ * later: a proof may add access, and never takes away what `unknown` gave.
+ */
+export function verdictOn(event: SourceEvent, rail: Rail, table: PolicyTable): Verdict {
+  if (onlyInforms(event)) return NO_VERDICT
+  const verdict = table[rail].get(event.type) ?? NO_VERDICT
+  if (verdict.effect === 'grant' || event.subject !== 'payment' || event.railProof !== null) return verdict
+  const byUnknown = table.unknown.get(event.type)
+  return byUnknown?.effect === 'grant' ? byUnknown : verdict
+}
+
+/** Whether some row of the policy, or the documents whatever it says, gives or ends access on this type. */
+export function isDecisive(type: SourceEvent['type'], policy: Policy): boolean {
+  return tableOf(policy).decisive.has(type)
+}
+
+/** A payment event that names its subscription but no payment has nothing to grant, or to take back. */
+export function onlyInforms(event: SourceEvent): boolean {
+  return event.subject === 'payment' && event.paymentId === null
+}

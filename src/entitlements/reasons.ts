@@ -1,40 +1,25 @@
-/* Every reason that an explanation can give, with its facts and its words. */
+/* What the folds say of each event: every reason and every change that an explanation gives, and the words for each. */
 
-import type { EndReason, HoldReason } from './model.js'
+import { type FoldableEvent, TYPES } from './kept-event.js'
+import type { EndReason, HoldReason, SourceKey } from './model.js'
+import type { PolicyRow } from './policy.js'
 
-interface OfPayment {
-  readonly paymentId: string
-}
-
+type OfPayment = { paymentId: string }
 /** `by`: the event that took the payment back. */
-interface TakenBack extends OfPayment {
-  readonly by: string
-}
-
+type TakenBack = OfPayment & { by: string }
 /** `basis`: the payment that access depends on; null: the subscription itself. `since`: the event that made it so. */
-interface OtherBasis extends OfPayment {
-  readonly basis: string | null
-  readonly since: string
-}
-
-interface PlanMove extends OfPayment {
-  readonly from: string
-  readonly to: string
-}
-
-interface EndMove {
-  readonly reason: EndReason
-  readonly from: number
-  readonly at: number
-}
+type OtherBasis = OfPayment & { basis: string | null; since: string }
+type PlanChange = { from: string | null; to: string; chargedTo: string | null }
+type UnpaidPlan = { productId: string; chargedTo: string; by: string }
+type PlanMove = OfPayment & { from: string; to: string }
+type EndMove = { reason: EndReason; from: number; at: number }
 
 /**
- * Every reason that an explanation gives: its code, the facts that come with it, and the words for it. Codes and facts
- * are part of the API. Ids are of events and payments of the same source, instants are epoch milliseconds.
+ * Why an event counted, or why it did not, as the clause after what happened. Codes and facts are part of the API. Ids are
+ * of events and payments of the same source, instants are epoch milliseconds.
  */
-const REASONS = {
-  // Why an event counted, or why it did not: the clause after what happened.
-  held: ({ reason }: { readonly reason: HoldReason }) => HOLD_REASON_TEXT[reason],
+const NOTES = {
+  held: ({ reason }: { reason: HoldReason }) => HOLD_REASON_TEXT[reason],
   /** Neither the policy nor the documents let this event change access. */
   informed: () => 'for information only, since the policy lets it change nothing',
   payment_unnamed: () => 'for information only, since it names no payment',
@@ -44,7 +29,7 @@ const REASONS = {
     `${basisText(kept)}, and a further payment counts once a renewal says what it paid`,
   /** `payment.succeeded` where it is no grant. */
   success_only: (_: OfPayment) => 'it counts once the subscription says that a cycle was paid',
-  paid_before_end: ({ paymentId, endedBy }: OfPayment & { readonly endedBy: string }) =>
+  paid_before_end: ({ paymentId, endedBy }: OfPayment & { endedBy: string }) =>
     `${paymentId} was first paid before ${endedBy} ended the subscription, and does not bring it back`,
   final_take_back: ({ paymentId, by }: TakenBack) => `${paymentId} was taken back for good by ${by}`,
   /** Access depended on the payment. */
@@ -58,7 +43,7 @@ const REASONS = {
   cycle_paid: ({ paymentId }: OfPayment) => `${paymentId} has paid this cycle`,
   cycle_paid_later: ({ paymentId }: OfPayment) => `${paymentId} pays this cycle, by a later event`,
   /** `cycle`: the event that was waiting for the payment. */
-  paid_waiting_cycle: ({ paymentId, cycle }: OfPayment & { readonly cycle: string }) =>
+  paid_waiting_cycle: ({ paymentId, cycle }: OfPayment & { cycle: string }) =>
     `${paymentId} pays the cycle of ${cycle}`,
   cycle_taken_back: ({ paymentId, by }: TakenBack) =>
     `${paymentId} should have paid this cycle, and was taken back by ${by}`,
@@ -67,42 +52,28 @@ const REASONS = {
   cycle_ignored: () => 'no payment of this cycle is known, and the policy asks for one',
   subscription_ended: () => 'the subscription is over',
   subscription_ended_already: () => 'the subscription was giving no access any more',
-  canceled: ({ at }: { readonly at: number }, createdAt: number) =>
+  canceled: ({ at }: { at: number }, createdAt: number) =>
     at === createdAt ? 'it takes effect at once' : `it takes effect at ${time(at)}`,
-  canceled_already: ({ at, by }: { readonly at: number; readonly by: string }) =>
+  canceled_already: ({ at, by }: { at: number; by: string }) =>
     `${by} had set the end to ${time(at)}, which stands`,
-  plan_changed: ({
-    to,
-    chargedTo,
-  }: {
-    readonly from: string | null
-    readonly to: string
-    readonly chargedTo: string | null
-  }) =>
+  plan_changed: ({ to, chargedTo }: PlanChange) =>
     `the plan is ${to} from here on, ${chargedTo === null ? 'without a charge' : `charged to ${chargedTo}`}`,
-  plan_change_unpaid: ({
-    productId,
-    chargedTo,
-    by,
-  }: {
-    readonly productId: string
-    readonly chargedTo: string
-    readonly by: string
-  }) => `the charge for ${productId}, ${chargedTo}, was taken back by ${by}, so the plan stays`,
+  plan_change_unpaid: ({ productId, chargedTo, by }: UnpaidPlan) =>
+    `the charge for ${productId}, ${chargedTo}, was taken back by ${by}, so the plan stays`,
   /** The charge of the change to `from` is taken back. */
   plan_change_undone: ({ from, to }: PlanMove) => `it was the charge for ${from}, so the plan is ${to} again`,
   plan_change_restored: ({ to }: PlanMove) => `it is the charge for ${to}, so the plan is ${to} after all`,
   /** By hand; `until` null: for good. */
-  granted: ({ until }: { readonly until: number | null }) =>
-    until === null ? 'for good' : `until ${time(until)}`,
+  granted: ({ until }: { until: number | null }) => (until === null ? 'for good' : `until ${time(until)}`),
   revoked: () => 'what was granted by hand is taken back',
   not_granted: () => 'nothing was granted by hand at that time',
+}
 
-  // What it changed: a sentence of its own each.
-  access_given: ({ productId }: { readonly productId: string }) => `Access to ${productId} begins.`,
-  access_ended: ({ productId }: { readonly productId: string }) => `Access to ${productId} ends.`,
-  access_moved: ({ from, to }: { readonly from: string; readonly to: string }) =>
-    `Access moves from ${from} to ${to}.`,
+/** What an event changed, as a sentence. Codes and facts are part of the API. */
+const CHANGES = {
+  access_given: ({ productId }: { productId: string }) => `Access to ${productId} begins.`,
+  access_ended: ({ productId }: { productId: string }) => `Access to ${productId} ends.`,
+  access_moved: ({ from, to }: { from: string; to: string }) => `Access moves from ${from} to ${to}.`,
   end_set: ({ at, reason }: Omit<EndMove, 'from'>) =>
     `It now ends at ${time(at)}: ${END_REASON_TEXT[reason]}.`,
   end_moved: ({ from, at, reason }: EndMove) =>
@@ -110,41 +81,51 @@ const REASONS = {
   end_lifted: ({ from }: Omit<EndMove, 'at'>) => `Its end at ${time(from)} is lifted.`,
   past_due: () => 'A payment is overdue from here on.',
   past_due_over: () => 'No payment is overdue any more.',
-  cancellation_announced: ({ at }: { readonly at: number | null }) =>
+  cancellation_announced: ({ at }: { at: number | null }) =>
     `It is to be canceled when the period ends${at === null ? '' : `, at ${time(at)}`}.`,
   cancellation_withdrawn: () => 'It is not to be canceled any more.',
 }
 
-type ReasonCode = keyof typeof REASONS
-
-/** One of the reasons, with its facts. */
-type Reason<Code extends ReasonCode = ReasonCode> = {
-  [C in Code]: { readonly code: C } & FactsOf<(typeof REASONS)[C]>
-}[Code]
+/** One code of a table, with the facts that its words are made of. */
+type Coded<Table> = {
+  [Code in keyof Table]: Readonly<{ code: Code } & FactsOf<Table[Code]>>
+}[keyof Table]
 
 type FactsOf<Words> = Words extends (facts: infer Facts, ...rest: never[]) => string ? Facts : never
 
-/** What an event changed. */
-export type Change = Reason<
-  | 'access_given'
-  | 'access_ended'
-  | 'access_moved'
-  | 'end_set'
-  | 'end_moved'
-  | 'end_lifted'
-  | 'past_due'
-  | 'past_due_over'
-  | 'cancellation_announced'
-  | 'cancellation_withdrawn'
->
-
 /** What an event was to its source: why it counted, or why it did not. */
-export type NoteCode = Exclude<ReasonCode, Change['code']>
-export type Note = Reason<NoteCode>
+export type Note = Coded<typeof NOTES>
 
-/** @param createdAt of the event that the reason is about */
-export function wordsOf(reason: Reason, createdAt: number): string {
-  const words = REASONS[reason.code] as (facts: Reason, createdAt: number) => string
+/** What an event changed. */
+export type Change = Coded<typeof CHANGES>
+
+/** What one event did to its source, as the fold itself reports it. */
+export interface Step {
+  readonly event: FoldableEvent
+  /** The row of the policy that it met; null: none. */
+  readonly row: PolicyRow | null
+  readonly note: Note
+  readonly changes: readonly Change[]
+}
+
+/** Gets every step of a fold, in order. */
+export type Observe = (step: Step) => void
+
+/**
+ * What one step did and why: `Refund of pay_1: pay_2 has paid this cycle since evt_9.`
+ * @param source what the event belongs to; null: to nothing that is known
+ */
+export function sentenceOf({ event, note, changes }: Omit<Step, 'row'>, source: SourceKey | null): string {
+  const { type, subject, createdAt } = event
+  const about = subject === 'payment' ? event.paymentId : subject === 'subscription' ? source?.id : null
+  const heading = about ? `${TYPES[type].name} of ${about}` : TYPES[type].name
+  const isShown = note.code === 'informed' && changes.length > 0
+  const clause = isShown ? 'it tells how the subscription stands' : wordsOf(note, createdAt)
+  return [`${heading}: ${clause}.`, ...changes.map((change) => wordsOf(change, createdAt))].join(' ')
+}
+
+function wordsOf(reason: Note | Change, createdAt: number): string {
+  const words = { ...NOTES, ...CHANGES }[reason.code] as (facts: typeof reason, createdAt: number) => string
   return words(reason, createdAt)
 }
 

@@ -1,7 +1,8 @@
 /* Which source an event belongs to, and which events link a payment to a subscription. */
 
 import type { NormalizedEvent } from '../provider/event.js'
-import { isGrantAct, manualSource } from './by-hand.js'
+import { manualSource } from './by-hand.js'
+import { isGrantAct } from './kept-event.js'
 import type { SourceKey } from './model.js'
 import { compareText } from './order.js'
 

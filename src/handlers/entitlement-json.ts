@@ -1,15 +1,8 @@
-import type { Explanation } from '../entitlements/explain.js'
-import type { ExplainedEvent, ExplainedHold, ExplainedSource } from '../entitlements/explain-source.js'
-import type {
-  AccessAnswer,
-  AccessInterval,
-  Entitlement,
-  KnownCustomer,
-  KnownFact,
-  KnownSource,
-  SourceView,
-} from '../entitlements/model.js'
+import type { ExplainedEvent, ExplainedHold, ExplainedSource, Explanation } from '../entitlements/explain.js'
+import type { AccessAnswer, AccessInterval, Entitlement, SourceView } from '../entitlements/model.js'
+import type { KnownCustomer, KnownSource } from '../store/account.js'
 import type { AccessSnapshot, ListedChange } from '../store/changes.js'
+import type { Fact } from '../store/customer-facts.js'
 
 /** An answer as it goes over the wire: times are ISO 8601 UTC with milliseconds. */
 export function accessJson(answer: AccessAnswer) {
@@ -92,7 +85,7 @@ export function customerJson(customer: KnownCustomer) {
   }
 }
 
-function factJson(fact: KnownFact | undefined) {
+function factJson(fact: Fact | undefined) {
   return fact === undefined ? null : { value: fact.value, since: iso(fact.at), eventId: fact.by }
 }
 

@@ -1,5 +1,5 @@
-import type { BodyRemoval, StoredEvent, StoredEventDetail } from '../entitlements/stored-event.js'
 import type { NormalizedEvent } from '../provider/event.js'
+import type { BodyRemoval, StoredEvent, StoredEventDetail } from '../store/stored-event.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 
 /** A stored event as it goes over the wire: times are ISO 8601 UTC with milliseconds. */

@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
+import { LatchkeyError } from '../errors.js'
+import type { ExportPage, ExportPlace } from '../history/export.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
+import { isUsableId } from '../provider/ids.js'
 import type {
   EventBody,
   EventBodyQuery,
@@ -8,12 +13,7 @@ import type {
   EventPageQuery,
   EventQuery,
   StoredEventDetail,
-} from '../entitlements/stored-event.js'
-import { LatchkeyError } from '../errors.js'
-import type { ExportPage, ExportPlace } from '../history/export.js'
-import type { Endpoint } from '../provider/endpoint.js'
-import type { Environment } from '../provider/event.js'
-import { isUsableId } from '../provider/ids.js'
+} from '../store/stored-event.js'
 import type { Authenticate } from './authenticate.js'
 import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
 import { eventDetailJson, storedEventJson } from './event-json.js'

@@ -1,5 +1,5 @@
-import type { EventFilter } from '../entitlements/stored-event.js'
 import type { JobReport, Replay } from '../recompute/jobs.js'
+import type { EventFilter } from '../store/stored-event.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 import { summaryJson } from './rebuild-json.js'
 

@@ -237,7 +237,7 @@ function foldTouched(
   if (isMoved) events.sort((a, b) => a.seq - b.seq)
   const isLonger = saved !== undefined && !isMoved
   const history = isLonger ? extendHistory(saved.history, stored, fresh) : packHistory(events)
-  return { state: foldSource(key, events, policy).state, history }
+  return { state: foldSource(key, events, policy), history }
 }
 
 /** What a source is to remember of what its events tell; adds those to `repeats` that tell nothing else. */

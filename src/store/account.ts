@@ -1,32 +1,30 @@
-/* All that is stored of one customer: what is known of the person, and what explains their access. */
+/* All that is stored of one customer: what explains their access, and what is known of the person. */
 
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { afterErasures } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
-import { type Explanation, explain, type StoredAccount } from '../entitlements/explain.js'
-import type { StoredHold, StoredSourceEvent } from '../entitlements/explain-source.js'
+import {
+  type Explanation,
+  explain,
+  type StoredAccount,
+  type StoredHold,
+  type StoredSourceEvent,
+} from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
-import type {
-  HoldReason,
-  KnownCustomer,
-  KnownFact,
-  KnownSource,
-  SourceKey,
-  SourceState,
-} from '../entitlements/model.js'
+import type { Block, HoldReason, SourceKey, SourceState, SourceView } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import type { AccessQuery } from './access.js'
 import { rowStatement } from './bulk.js'
-import type { CustomerFacts } from './customer-facts.js'
-import { loadReferences } from './customer-references.js'
+import type { CustomerRecord, Fact } from './customer-facts.js'
+import { loadReferences, type Reference } from './customer-references.js'
 import { loadCustomer, loadCustomers } from './customers.js'
 import { loadActsOn, NO_ACTS } from './manual-events.js'
 import { loadPolicy } from './policy.js'
 import type { Database, EventsTable } from './schema.js'
-import { loadSources, loadSourcesOfCustomers, readHistory } from './sources.js'
+import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
 import { eventInForm } from './stored-form.js'
 
 export interface ExplanationQuery extends AccessQuery {
@@ -51,9 +49,6 @@ export function readExplanation(
   })
 }
 
-/** How many of the newest held events are looked through for those that may be the customer's. */
-const HOLDS_SEEN = 1000
-
 /** Everything that is stored about what one customer may use; of held events, what may be about the product. */
 export async function loadAccount(
   db: Kysely<Database>,
@@ -61,34 +56,25 @@ export async function loadAccount(
   customerId: string,
   productId: string,
 ): Promise<StoredAccount> {
-  const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-  const keys = sources.map(({ kind, id }) => ({ kind, id }))
-  const events = await loadStoredEvents(db, environment, keys)
-  const { blocks, erasures } = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
-  const isKnown = (await loadCustomers(db, environment, [customerId])).has(customerId)
-  const own = new Set(keys.map(sourceKey))
-  const holds = (await loadHolds(db, environment, customerId))
-    .filter(({ source }) => source === null || !own.has(sourceKey(source)))
-    .filter(({ event }) => mayBeAbout(event, customerId, productId))
-  return {
-    customerId,
-    environment,
-    isKnown: isKnown || keys.length > 0 || holds.some(({ event }) => event.customerId === customerId),
-    sources: keys.map((key) => ({ key, events: events.get(sourceKey(key)) ?? [] })),
-    blocks,
-    erasures,
-    holds,
+  const own = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
+  const stored = await loadSources(db, environment, own)
+  const sources: { key: SourceKey; events: readonly StoredSourceEvent[] }[] = []
+  for (const { kind, id } of own) {
+    const events = await loadEvents(db, stored.get(sourceKey({ kind, id })))
+    sources.push({ key: { kind, id }, events })
   }
-}
-
-/** A held event that names neither the customer nor the product could be anybody's, about anything. */
-function mayBeAbout(
-  event: Pick<NormalizedEvent, 'customerId' | 'productId'>,
-  customerId: string,
-  productId: string,
-): boolean {
-  if (event.customerId === null) return event.productId === productId
-  return event.customerId === customerId && (event.productId ?? productId) === productId
+  const holds = (await loadHolds(db, environment, customerId)).filter(({ event, source }) => {
+    if (source !== null && stored.has(sourceKey(source))) return false
+    // A held event that names neither the customer nor the product could be anybody's, about anything.
+    if (event.customerId === null) return event.productId === productId
+    return (event.productId ?? productId) === productId
+  })
+  const { blocks, erasures } = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+  const isKnown =
+    own.length > 0 ||
+    holds.some(({ event }) => event.customerId === customerId) ||
+    (await loadCustomers(db, environment, [customerId])).has(customerId)
+  return { customerId, environment, isKnown, sources, blocks, erasures, holds }
 }
 
 type EventRow = Pick<
@@ -101,24 +87,20 @@ const selectEvents = rowStatement(
     sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
 )
 
-async function loadStoredEvents(
+async function loadEvents(
   db: Kysely<Database>,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<ReadonlyMap<string, readonly StoredSourceEvent[]>> {
-  const found = new Map<string, readonly StoredSourceEvent[]>()
-  for (const [name, source] of await loadSources(db, environment, keys)) {
-    const rows = await selectEvents(
-      db,
-      readHistory(source).map(({ seq }) => [seq]),
-    )
-    found.set(
-      name,
-      rows.flatMap((row) => storedEvent(row) ?? []),
-    )
-  }
-  return found
+  source: StoredSource | undefined,
+): Promise<readonly StoredSourceEvent[]> {
+  const history = source === undefined ? [] : readHistory(source)
+  const rows = await selectEvents(
+    db,
+    history.map(({ seq }) => [seq]),
+  )
+  return rows.flatMap((row) => storedEvent(row) ?? [])
 }
+
+/** How many of the newest held events are looked through for those that may be the customer's. */
+const HOLDS_SEEN = 1000
 
 /** Held events, newest first, that name the customer, or nobody. */
 async function loadHolds(
@@ -128,16 +110,8 @@ async function loadHolds(
 ): Promise<readonly StoredHold[]> {
   const rows = await db
     .selectFrom('events')
-    .select([
-      'seq',
-      'source_kind',
-      'source_id',
-      'event_id',
-      'normalized',
-      'received_at',
-      'disposition',
-      'reason',
-    ])
+    .select(['seq', 'event_id', 'normalized', 'received_at', 'disposition'])
+    .select(['source_kind', 'source_id', 'reason'])
     .where('environment', '=', environment)
     // Both values in literals: only so does SQLite read the index of the few events that wait.
     .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
@@ -147,16 +121,11 @@ async function loadHolds(
     .execute()
   return rows.flatMap((row) => {
     const stored = storedEvent(row)
+    const { source_kind: kind, source_id: id } = row
+    const source = kind === null || id === null ? null : { kind, id }
     // Of a held event the reason is why it waits.
-    return stored === null ? [] : [{ ...stored, source: sourceIn(row), reason: row.reason as HoldReason }]
+    return stored === null ? [] : [{ ...stored, source, reason: row.reason as HoldReason }]
   })
-}
-
-function sourceIn({
-  source_kind: kind,
-  source_id: id,
-}: Pick<Selectable<EventsTable>, 'source_kind' | 'source_id'>): SourceKey | null {
-  return kind === null || id === null ? null : { kind, id }
 }
 
 function storedEvent(row: EventRow): StoredSourceEvent | null {
@@ -170,7 +139,25 @@ export interface CustomerQuery {
   readonly customerId: string
 }
 
-const METADATA = 'metadata.'
+/** All that is known of one person in one environment. Personal data: never logged. */
+export interface KnownCustomer extends CustomerRecord {
+  readonly environment: Environment
+  /** The newest value of each key. */
+  readonly metadata: Readonly<Record<string, Fact>>
+  /** Everything that leads to them, not only the newest: `externalRef` or `metadata.<key>`. */
+  readonly references: readonly Reference[]
+  readonly blocks: readonly Block[]
+  /** When they were erased first, in epoch milliseconds: nothing personal is kept of them since. */
+  readonly erasedAt: number | null
+  readonly sources: readonly KnownSource[]
+}
+
+/** What one source says of one product; `view` is null for a source that never gave access to any. */
+export interface KnownSource {
+  readonly source: SourceState
+  readonly productId: string | null
+  readonly view: SourceView | null
+}
 
 /** Everything that is known of one person; null where that is nothing. */
 export async function readKnownCustomer(
@@ -180,17 +167,16 @@ export async function readKnownCustomer(
 ): Promise<KnownCustomer | null> {
   const record = await loadCustomer(db, environment, customerId)
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-  const acts = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
-  const { blocks, erasures } = acts
-  const hasActs = blocks.length > 0 || erasures.length > 0
-  if (record === undefined && sources.length === 0 && !hasActs) return null
+  const { blocks, erasures } = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+  const isKnown = record !== undefined || [sources, blocks, erasures].some(({ length }) => length > 0)
+  if (!isKnown) return null
   const now = clock()
   const facts = record?.facts ?? {}
   return {
     customerId,
     environment,
     facts,
-    metadata: metadataOf(facts),
+    metadata: metadataIn(facts),
     references: await loadReferences(db, environment, customerId),
     blocks,
     deletedAt: record?.deletedAt ?? null,
@@ -199,11 +185,13 @@ export async function readKnownCustomer(
   }
 }
 
-function metadataOf(facts: CustomerFacts): Record<string, KnownFact> {
-  const own = Object.entries(facts).filter(([name]) => name.startsWith(METADATA))
-  return Object.fromEntries(
-    own.flatMap(([name, fact]) => (fact === undefined ? [] : [[name.slice(METADATA.length), fact]])),
+const METADATA = 'metadata.'
+
+function metadataIn(facts: CustomerRecord['facts']): Readonly<Record<string, Fact>> {
+  const own = Object.entries(facts).flatMap(([name, fact]) =>
+    fact && name.startsWith(METADATA) ? [[name.slice(METADATA.length), fact] as const] : [],
   )
+  return Object.fromEntries(own)
 }
 
 /** A source once for each product that it ever gave, in order; once where it gave none. */

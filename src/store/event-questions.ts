@@ -1,5 +1,9 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { HoldReason } from '../entitlements/model.js'
+import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
+import { matchesFilter, walkEvents } from './event-walk.js'
+import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
+import type { BodyColumns, Database, EventsTable } from './schema.js'
 import {
   type BodyRemoval,
   type EventBody,
@@ -11,11 +15,7 @@ import {
   REASON_TEXT,
   type StoredEvent,
   type StoredEventDetail,
-} from '../entitlements/stored-event.js'
-import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
-import { matchesFilter, walkEvents } from './event-walk.js'
-import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
-import type { BodyColumns, Database, EventsTable } from './schema.js'
+} from './stored-event.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
 /** A fraction of a second of work, taking turns with everything else in the process. */

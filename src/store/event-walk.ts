@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, type Selectable, sql } from 'kysely'
-import type { EventFilter } from '../entitlements/stored-event.js'
 import type { Database, EventsTable } from './schema.js'
+import type { EventFilter } from './stored-event.js'
 
 /** Looked at by one statement: some milliseconds, in which the thread does nothing else. */
 const ROWS_PER_STEP = 500

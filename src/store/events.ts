@@ -1,11 +1,11 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
-import type { BodyRemoval } from '../entitlements/stored-event.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkStatement, rowStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
 import { newestSeq } from './event-walk.js'
 import type { Database, StoredDisposition } from './schema.js'
+import type { BodyRemoval } from './stored-event.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
 export interface SignedHeaders {

@@ -1,7 +1,7 @@
 import type { Generated } from 'kysely'
 import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
-import type { BodyRemovalReason } from '../entitlements/stored-event.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
+import type { BodyRemovalReason } from './stored-event.js'
 import type {
   JoinLinksTable,
   MembershipsTable,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { viewSource } from '../../src/entitlements/entitlement.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceOf } from '../../src/entitlements/source-of.js'
 import { mixedHistory, paymentHistory, subscriptionHistory, unlawfulHistory } from './histories.js'
 import { plainHeld } from './plain/held.js'
@@ -24,7 +24,7 @@ describe('the fold agrees with a second, plain reading of the rules', () => {
   it.each(HISTORIES)('about access, its ends and their reasons, and what waits: %s', (_name, history) => {
     fc.assert(
       fc.property(history, policies, ({ key, events }, policy) => {
-        const { state } = foldSource(key, events as readonly SourceEvent[], policy)
+        const state = foldSource(key, events as readonly SourceEvent[], policy)
         expect(state.intervals).toEqual(plainIntervals(events, key, policy))
         expect(state.held).toEqual(plainHeld(events, key, policy))
       }),
@@ -35,7 +35,7 @@ describe('the fold agrees with a second, plain reading of the rules', () => {
   it.each(HISTORIES)('about what it shows beside access: %s', (_name, history) => {
     fc.assert(
       fc.property(history, policies, ({ key, events }, policy) => {
-        const { state } = foldSource(key, events as readonly SourceEvent[], policy)
+        const state = foldSource(key, events as readonly SourceEvent[], policy)
         const source = readSource(events, key, policy)
         const intervals = plainIntervals(events, key, policy)
         for (const productId of new Set(intervals.map((interval) => interval.productId))) {

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { afterErasures, foldErasures, isGrantAct, manualSource } from '../../src/entitlements/by-hand.js'
+import { afterErasures, foldErasures, manualSource } from '../../src/entitlements/by-hand.js'
 import { entitlementOf } from '../../src/entitlements/entitlement.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
+import { isGrantAct, type SourceEvent } from '../../src/entitlements/kept-event.js'
 import type { SourceKey, SourceState } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { minute, paymentEvent, subscriptionEvent } from './events.js'
-import { explainAt } from './explained-account.js'
+import { explainAt } from './explained.js'
 import { subscriptionHistory, unlawfulHistory } from './histories.js'
 import { byHand } from './manual-events.js'
 import { policies } from './policies.js'
@@ -26,14 +26,13 @@ const cycle = (type: 'subscription.created' | 'subscription.renewed', at: number
   subscriptionEvent({ type, createdAt: minute(at) })
 
 const stateOf = (key: SourceKey, events: readonly SourceEvent[]): SourceState =>
-  foldSource(key, events, DOCUMENTED_POLICY).state
+  foldSource(key, events, DOCUMENTED_POLICY)
 
 /** How `pro_a` stands at a minute for a customer with these sources, to whom this was done by hand. */
 function standing(at: number, sources: readonly SourceState[], acts: readonly ManualEvent[]) {
   const grants = acts.filter(isGrantAct)
   const [first] = grants
-  const granted =
-    first === undefined ? [] : [foldSource(manualSource(first), grants, DOCUMENTED_POLICY).state]
+  const granted = first === undefined ? [] : [foldSource(manualSource(first), grants, DOCUMENTED_POLICY)]
   const erasures = foldErasures(acts)
   const own = [...sources, ...granted].map((source) => afterErasures(source, erasures))
   return entitlementOf('pro_a', own, [], { at: minute(at) })
@@ -137,7 +136,7 @@ describe('erasures of whatever history', () => {
   it('leave no access at their instant but what begins there, and none that began before', () => {
     fc.assert(
       fc.property(cases, ([{ key, events }, policy, at]) => {
-        const { state } = foldSource(key, events, policy)
+        const state = foldSource(key, events, policy)
         const acts = at.map((one) => byHand('manual.erased', one))
         const { intervals } = afterErasures(state, foldErasures(acts))
         for (const { createdAt } of acts) {
@@ -152,7 +151,7 @@ describe('erasures of whatever history', () => {
   it('end in the same access, whatever order they are read in, and give nobody more', () => {
     fc.assert(
       fc.property(cases, fc.nat(100_000), ([{ key, events }, policy, at], now) => {
-        const { state } = foldSource(key, events, policy)
+        const state = foldSource(key, events, policy)
         const acts = at.map((one) => byHand('manual.erased', one))
         const left = afterErasures(state, foldErasures(acts))
         expect(afterErasures(state, foldErasures([...acts].reverse()))).toEqual(left)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import { minute } from './events.js'
 import { explained, pay, SUBSCRIPTION, sub } from './explained.js'
 
@@ -88,7 +88,7 @@ describe('what an event of a subscription changes', () => {
   ]
 
   it.each(cases)('%s', (_, events, sentence) => {
-    const { source } = explained(SUBSCRIPTION, events)
+    const source = explained(SUBSCRIPTION, events)
     expect(source.events.find(({ id }) => id === 'it')).toMatchObject({ sentence })
   })
 })

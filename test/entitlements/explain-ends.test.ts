@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/entitlements/model.js'
 import { minute } from './events.js'
-import { pay, SUBSCRIPTION, sub } from './explained.js'
-import { explainAt } from './explained-account.js'
+import { explainAt, pay, SUBSCRIPTION, sub } from './explained.js'
 
 const begun = [pay('evt_1', 'payment.authorized', 'pay_1', 0), sub('evt_2', 'subscription.created', 0)]
 

@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
-import type { NoteCode } from '../../src/entitlements/reasons.js'
+import type { Note } from '../../src/entitlements/reasons.js'
 import { minute } from './events.js'
 import { explained, once, PAYMENT, pay, SUBSCRIPTION, sub } from './explained.js'
 
 const begun = [pay('evt_1', 'payment.authorized', 'pay_1', 0), sub('evt_2', 'subscription.created', 0)]
-const BEGUN: readonly NoteCode[] = ['paid', 'cycle_paid']
+const BEGUN: readonly Note['code'][] = ['paid', 'cycle_paid']
 const crypto = { railProof: { rail: 'crypto', strength: 3 } } as const
 const unproven = { railProof: null } as const
 const term = (current: number) => ({ cycles: { current, total: 3 }, expiresAt: minute(current * 43200) })
 
 /** Each worked example, and what is said of its events in the order in which they count. */
-const EXAMPLES: readonly (readonly [string, SourceKey, readonly SourceEvent[], readonly NoteCode[]])[] = [
+const EXAMPLES: readonly (readonly [string, SourceKey, readonly SourceEvent[], readonly Note['code'][]])[] = [
   [
     '1: a declined renewal, and the expiry after it',
     SUBSCRIPTION,
@@ -137,5 +137,5 @@ const EXAMPLES: readonly (readonly [string, SourceKey, readonly SourceEvent[], r
 ]
 
 it.each(EXAMPLES)('explains worked example %s', (_name, key, events, codes) => {
-  expect(explained(key, events).source.events.map(({ note }) => note.code)).toEqual(codes)
+  expect(explained(key, events).events.map(({ note }) => note.code)).toEqual(codes)
 })

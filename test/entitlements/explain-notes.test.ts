@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
-import type { Note, NoteCode } from '../../src/entitlements/reasons.js'
+import type { Note } from '../../src/entitlements/reasons.js'
 import { minute } from './events.js'
 import { explained, once, PAYMENT, pay, SUBSCRIPTION, sub } from './explained.js'
 
@@ -391,10 +391,10 @@ const CASES: readonly Case[] = [
 ]
 
 /** Acts by hand have notes of their own, told in their own tests. */
-const BY_HAND: readonly NoteCode[] = ['granted', 'revoked', 'not_granted']
+const BY_HAND: readonly Note['code'][] = ['granted', 'revoked', 'not_granted']
 
 /** A code that is missing here does not compile. */
-const CODES: Readonly<Record<NoteCode, true>> = {
+const CODES: Readonly<Record<Note['code'], true>> = {
   held: true,
   informed: true,
   payment_unnamed: true,
@@ -430,7 +430,7 @@ const CODES: Readonly<Record<NoteCode, true>> = {
 
 describe('what is said of an event', () => {
   it.each(CASES)('$name', ({ key = SUBSCRIPTION, policy, events, note, sentence }) => {
-    const { source } = explained(key, events, policy)
+    const source = explained(key, events, policy)
     expect(source.events.find(({ id }) => id === 'it')).toMatchObject({ note, sentence })
   })
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
 import type { Note } from '../../src/entitlements/reasons.js'
 import { explained, once, PAYMENT, pay, SUBSCRIPTION, sub } from './explained.js'
 
@@ -95,6 +95,6 @@ const CASES: readonly Case[] = [
 ]
 
 it.each(CASES)('an explanation refers to $name', ({ key = SUBSCRIPTION, policy, events, note }) => {
-  const { source } = explained(key, events, policy)
+  const source = explained(key, events, policy)
   expect(source.events.find(({ id }) => id === 'it')?.note).toEqual(note)
 })

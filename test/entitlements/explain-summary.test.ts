@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { isGrantAct } from '../../src/entitlements/by-hand.js'
-import type { FoldableEvent } from '../../src/entitlements/fold-source.js'
+import { type FoldableEvent, isGrantAct } from '../../src/entitlements/kept-event.js'
 import type { Block, SourceKey } from '../../src/entitlements/model.js'
 import type { PaymentEvent } from '../../src/provider/event.js'
 import { minute, START } from './events.js'
-import { once, PAYMENT, pay, SUBSCRIPTION, sub } from './explained.js'
-import { explainAt, type Sources } from './explained-account.js'
+import { explainAt, once, PAYMENT, pay, type Sources, SUBSCRIPTION, sub } from './explained.js'
 import { byHand } from './manual-events.js'
 
 const MANUAL: SourceKey = { kind: 'manual', id: 'cus_1/pro_a' }

@@ -1,5 +1,10 @@
-import { explainSource, type SourceExplanation } from '../../src/entitlements/explain-source.js'
-import type { FoldableEvent } from '../../src/entitlements/fold-source.js'
+import {
+  type ExplainedSource,
+  type Explanation,
+  explain,
+  type StoredAccount,
+} from '../../src/entitlements/explain.js'
+import type { FoldableEvent } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
@@ -39,16 +44,37 @@ export function once(
   return pay(id, type, 'pay_1', at, { subscriptionId: null, ...fields })
 }
 
-/** Explains a source of which everything was received a second after it happened. */
+export type Sources = readonly (readonly [SourceKey, readonly FoldableEvent[]])[]
+
+function account(sources: Sources, fields: Partial<StoredAccount> = {}): StoredAccount {
+  return {
+    customerId: 'cus_1',
+    environment: 'live',
+    isKnown: true,
+    sources: sources.map(([key, events]) => ({
+      key,
+      events: events.map((event) => ({ event, receivedAt: event.createdAt, disposition: 'applied' })),
+    })),
+    blocks: [],
+    erasures: [],
+    holds: [],
+    ...fields,
+  }
+}
+
+/** Why `cus_1` may use `pro_a` at a minute of the example, or may not. */
+export function explainAt(at: number, sources: Sources, fields: Partial<StoredAccount> = {}): Explanation {
+  return explain(account(sources, fields), 'pro_a', { at: minute(at) }, DOCUMENTED_POLICY)
+}
+
+/** What an explanation says of the events of one source, asked about a product that it names. */
 export function explained(
   key: SourceKey,
   events: readonly FoldableEvent[],
   policy: Policy = DOCUMENTED_POLICY,
-): SourceExplanation {
-  const stored = events.map((event) => ({
-    event,
-    receivedAt: event.createdAt + 1000,
-    disposition: 'applied' as const,
-  }))
-  return explainSource(key, stored, policy)
+): ExplainedSource {
+  const productId = events.find((event) => event.productId !== null)?.productId ?? 'pro_a'
+  const [source] = explain(account([[key, events]]), productId, { at: minute(0) }, policy).sources
+  if (source === undefined) throw new Error('The source is not explained.')
+  return source
 }

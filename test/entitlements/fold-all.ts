@@ -1,8 +1,8 @@
 import { entitlementsOf } from '../../src/entitlements/entitlement.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import type { HoldReason, SourceKey, SourceState } from '../../src/entitlements/model.js'
 import type { Policy } from '../../src/entitlements/policy.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceOf } from '../../src/entitlements/source-of.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import type { PlainEntitlement } from './plain/entitlements.js'
@@ -23,7 +23,7 @@ export function foldAll(events: readonly NormalizedEvent[], policy: Policy): Sou
     source.events.push(event)
     sources.set(name, source)
   }
-  return [...sources.values()].map(({ key, events: own }) => foldSource(key, own, policy).state)
+  return [...sources.values()].map(({ key, events: own }) => foldSource(key, own, policy))
 }
 
 /** Who has what, in the form in which the plain reading answers. */

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { foldSource } from '../../src/entitlements/fold-source.js'
+import type { SourceEvent } from '../../src/entitlements/kept-event.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
-import type { SourceEvent } from '../../src/entitlements/reading.js'
 import { once, PAYMENT } from './explained.js'
 
 function heldBy(events: readonly SourceEvent[], policy: Policy = DOCUMENTED_POLICY) {
-  return foldSource(PAYMENT, events, policy).state.held
+  return foldSource(PAYMENT, events, policy).held
 }
 
 const bare = { railProof: null } as const

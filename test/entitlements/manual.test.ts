@@ -1,14 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  afterErasures,
-  foldBlocks,
-  foldErasures,
-  isGrantAct,
-  manualSource,
-} from '../../src/entitlements/by-hand.js'
+import { afterErasures, foldBlocks, foldErasures, manualSource } from '../../src/entitlements/by-hand.js'
 import { entitlementOf, entitlementsOf } from '../../src/entitlements/entitlement.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
+import { isGrantAct } from '../../src/entitlements/kept-event.js'
 import type { Entitlement, SourceState } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ManualEvent } from '../../src/provider/event.js'
@@ -19,12 +14,12 @@ const PAID: SourceState = foldSource(
   { kind: 'payment', id: 'pay_1' },
   [paymentEvent({ type: 'payment.authorized', paymentId: 'pay_1', createdAt: minute(0) })],
   DOCUMENTED_POLICY,
-).state
+)
 
 function grantedBy(events: readonly ManualEvent[]): SourceState[] {
   const acts = events.filter(isGrantAct)
   const [first] = acts
-  return first === undefined ? [] : [foldSource(manualSource(first), acts, DOCUMENTED_POLICY).state]
+  return first === undefined ? [] : [foldSource(manualSource(first), acts, DOCUMENTED_POLICY)]
 }
 
 /** How `pro_a` stands at a minute, by these acts and sources. */

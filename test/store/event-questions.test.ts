@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import type { EventFilter, EventPage } from '../../src/entitlements/stored-event.js'
 import { QUARANTINE_REASONS } from '../../src/provider/event.js'
 import { countWaiting, readEvent, readEventBody, readEventPage } from '../../src/store/event-questions.js'
 import { insertEvents } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
+import type { EventFilter, EventPage } from '../../src/store/stored-event.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { deliverAgain, everyEvent, numberedEvents, quarantined, storeOf } from './stored-events.js'
 

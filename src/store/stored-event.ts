@@ -1,9 +1,9 @@
 /* What is shown of a stored event, and in words why it waits or can't be used. */
 
+import type { Outcome } from '../entitlements/derive.js'
+import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import type { Environment, Generation, NormalizedEvent, QuarantineReason } from '../provider/event.js'
-import type { Outcome } from './derive.js'
-import type { HoldReason, SourceKey } from './model.js'
-import { HOLD_REASON_TEXT } from './reasons.js'
 
 /** Which stored events of one environment are meant; null: all. Instants are epoch milliseconds. */
 export interface EventFilter {
@@ -143,13 +143,6 @@ const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
   livemode_mismatch: 'can not be used, since it is about another environment than its endpoint',
   reference_id_invalid: 'can not be used, since an id that it names could not be kept',
   normalizer_failed: 'can not be used, since reading it failed by a bug',
-}
-
-/** What became of the bytes of an event. */
-export const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
-  expired: 'was removed, being older than bodies are kept',
-  erased: 'was removed with the erasure of a customer',
-  redacted: 'was rewritten without what it told of a customer who was erased',
 }
 
 /** What an event waits for, or why it can't be used. */

@@ -1,0 +1,214 @@
+/* Walks the events of a source in order: what access depends on, its ends and its plan make its intervals. */
+
+import { type BasisTracker, createBasisTracker } from './basis.js'
+import { createIntervalTracker, type End } from './intervals.js'
+import { type KeptSubscription, type SourceEvent, TYPES } from './kept-event.js'
+import type { AccessInterval, EndReason, SourceState } from './model.js'
+import type { Policy } from './policy.js'
+import { isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './reading.js'
+import type { Change, Note, Observe } from './reasons.js'
+
+/** What the events of a source come to. */
+interface Walked {
+  readonly intervals: readonly AccessInterval[]
+  /** The product in force. */
+  readonly productId: string | null
+  readonly terms: Terms
+  readonly cyclesWithoutPayment: number
+}
+
+/**
+ * Walks a source's events in order: it gives the product of its plan while it has a basis and the earliest of its ends
+ * lies ahead.
+ * @param observe without it, nothing is gathered
+ */
+export function walk(whole: SourceReading, policy: Policy, observe?: Observe): Walked {
+  const basis = createBasisTracker(whole, policy)
+  const tracker = createIntervalTracker()
+  let terms = NO_TERMS
+  let namings: readonly Naming[] = []
+  let productId = whole.firstProduct
+
+  for (const reading of whole.walk) {
+    const { event } = reading
+    const before: WalkPoint | undefined = observe && { terms, namings, productId }
+    const note = basis.apply(reading)
+    if (event.productId !== null && namingRankOf(reading) === whole.namingRank) {
+      const changesPlan = event.type === 'subscription.updated' && event.productId !== productId
+      namings = namingsAfter(namings, event.productId, changesPlan ? whole.findCharge(event) : null)
+    }
+    if (event.subject === 'subscription') terms = termsAfter(terms, event, policy)
+    // The newest naming counts whose charge, if it has one, is not taken back.
+    const naming = namings.findLast(({ charge }) => charge === null || !basis.takeBackOf(charge))
+    productId = naming?.productId ?? whole.firstProduct
+    const access = basis.exists() && productId !== null ? { productId, end: earliest(terms) } : null
+    const cause = { reason: TYPES[event.type].ends, eventId: event.id }
+    const accessChanges = tracker.see(event.createdAt, access, cause)
+    if (observe && before) {
+      const after = { terms, namings, productId }
+      const changes = [...accessChanges, ...changesOf(event, before.terms, terms)]
+      observe({
+        event,
+        row: reading.row,
+        note: noteOf(event, note, before, after, basis),
+        changes,
+      })
+    }
+  }
+  const cyclesWithoutPayment = basis.cyclesWithoutPayment()
+  return { intervals: tracker.intervals(), productId, terms, cyclesWithoutPayment }
+}
+
+/** What holds just before an event, or just after it. */
+interface WalkPoint {
+  readonly terms: Terms
+  readonly namings: readonly Naming[]
+  /** The product in force. */
+  readonly productId: string | null
+}
+
+/** An event that leaves the basis alone may still end the subscription, or change its plan. */
+function noteOf(
+  event: SourceEvent,
+  note: Note,
+  before: WalkPoint,
+  after: WalkPoint,
+  { takeBackOf }: BasisTracker,
+): Note {
+  const [from, to] = [before.productId, after.productId]
+  const naming = after.namings === before.namings ? undefined : after.namings.at(-1)
+  if (note.code === 'basis_kept' || note.code === 'waits_for_cycle') {
+    // Where a payment's event changes the plan and names none, it is about the charge of a plan change.
+    if (naming !== undefined || from === null || to === null || from === to) return note
+    const code = note.code === 'basis_kept' ? 'plan_change_undone' : 'plan_change_restored'
+    return { code, paymentId: note.paymentId, from, to }
+  }
+  if (note.code !== 'informed') return note
+  const { canceled } = after.terms
+  if (event.type === 'subscription.canceled' && canceled !== null) {
+    const { at, eventId } = canceled
+    return eventId === event.id ? { code: 'canceled', at } : { code: 'canceled_already', at, by: eventId }
+  }
+  if (naming === undefined || naming.productId === from) return note
+  const { productId, charge: chargedTo } = naming
+  if (chargedTo === null || productId === to) return { code: 'plan_changed', from, to: productId, chargedTo }
+  return { code: 'plan_change_unpaid', productId, chargedTo, by: takeBackOf(chargedTo)?.by ?? '' }
+}
+
+/** What a subscription's own events say, beside which cycle was paid: the ends that it runs to, and what is only shown. */
+interface Terms
+  extends Pick<SourceState, 'pastDueSince' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'> {
+  readonly canceled: End | null
+  readonly completed: End | null
+  readonly lapsed: End | null
+}
+
+const NO_TERMS: Terms = {
+  pastDueSince: null,
+  cancelAtPeriodEnd: false,
+  periodEnd: null,
+  providerStatus: null,
+  canceled: null,
+  completed: null,
+  lapsed: null,
+}
+
+function termsAfter(before: Terms, event: KeptSubscription, policy: Policy): Terms {
+  const { type, createdAt, cycles, cancelAtPeriodEnd, expiresAt, status } = event
+  const isRenewal = type === 'subscription.renewed'
+  const isPastDue = type === 'subscription.past_due'
+  return {
+    pastDueSince: isPastDue ? createdAt : isRenewal ? null : before.pastDueSince,
+    // A renewal shows that no earlier word of a cancellation holds, unless it repeats it.
+    cancelAtPeriodEnd: cancelAtPeriodEnd ?? (before.cancelAtPeriodEnd && !isRenewal),
+    periodEnd: expiresAt ?? before.periodEnd,
+    providerStatus: status ?? before.providerStatus,
+    canceled: canceledAfter(before.canceled, event, policy),
+    // The newest event that shows where a fixed term is decides.
+    completed: cycles !== null && showsPlan(event) ? completionOf(event, policy) : before.completed,
+    lapsed:
+      policy.lapseAfter !== null && expiresAt !== null
+        ? endOf(event, 'lapsed', expiresAt + policy.lapseAfter)
+        : before.lapsed,
+  }
+}
+
+/** A further cancellation can only bring the end forward; a cycle that was paid since moves it, or lifts it. */
+function canceledAfter(before: End | null, event: KeptSubscription, policy: Policy): End | null {
+  if (event.type === 'subscription.canceled') {
+    return earlier(before, endOf(event, 'canceled', cancellationAt(event, policy)))
+  }
+  if (before === null || !isCycleEvent(event)) return before
+  return event.expiresAt === null ? null : endOf(event, 'canceled', event.expiresAt)
+}
+
+/** A cancellation takes effect at once, or at the period's end that it shows. */
+function cancellationAt(
+  { createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription,
+  policy: Policy,
+): number {
+  const waits = cancelAtPeriodEnd === true || policy.canceled === 'period_end'
+  return waits && expiresAt !== null && expiresAt > createdAt ? expiresAt : createdAt
+}
+
+function completionOf(event: KeptSubscription, policy: Policy): End | null {
+  const { current, total } = event.cycles ?? { current: null, total: null }
+  const isLast = current !== null && total !== null && current >= total
+  if (!isLast || event.expiresAt === null || policy.completed === 'keep') return null
+  return endOf(event, 'completed', event.expiresAt)
+}
+
+function endOf(event: KeptSubscription, reason: EndReason, at: number): End {
+  return { at, reason, eventId: event.id }
+}
+
+/** The end that comes first, or came first; null: none is known. */
+function earliest({ canceled, completed, lapsed }: Terms): End | null {
+  return earlier(earlier(canceled, completed), lapsed)
+}
+
+function earlier(a: End | null, b: End | null): End | null {
+  if (a === null || b === null) return a ?? b
+  return b.at < a.at ? b : a
+}
+
+/** What an event changed beside access itself. */
+function changesOf({ type, createdAt }: SourceEvent, before: Terms, after: Terms): Change[] {
+  const changes: Change[] = []
+  for (const name of ['canceled', 'completed', 'lapsed'] as const) {
+    const [was, is] = [before[name], after[name]]
+    if (is === null) {
+      if (was !== null) changes.push({ code: 'end_lifted', reason: was.reason, from: was.at })
+      // An end that is over at once shows as the end of access.
+    } else if (is.at !== was?.at && is.at > createdAt) {
+      const { reason, at } = is
+      changes.push(was ? { code: 'end_moved', reason, from: was.at, at } : { code: 'end_set', reason, at })
+    }
+  }
+  // A cancellation itself announces nothing: its end is among the ends.
+  if (type === 'subscription.canceled') return changes
+  const [wasDue, isDue] = [before.pastDueSince !== null, after.pastDueSince !== null]
+  if (wasDue !== isDue) changes.push({ code: isDue ? 'past_due' : 'past_due_over' })
+  if (before.cancelAtPeriodEnd === after.cancelAtPeriodEnd) return changes
+  if (!after.cancelAtPeriodEnd) return [...changes, { code: 'cancellation_withdrawn' }]
+  return [...changes, { code: 'cancellation_announced', at: after.periodEnd }]
+}
+
+interface Naming {
+  readonly productId: string
+  /** The payment that a plan change was charged to; while that is taken back, the change does not count. */
+  readonly charge: string | null
+}
+
+/** Those that may still count, oldest first: a charged one may fall back on those before it. */
+function namingsAfter(
+  namings: readonly Naming[],
+  productId: string,
+  charge: string | null,
+): readonly Naming[] {
+  // Without a charge it counts whatever happens, so that none before it ever will again.
+  if (charge !== null) return [...namings, { productId, charge }]
+  const [only] = namings
+  const isKnown = namings.length === 1 && only?.charge === null && only.productId === productId
+  return isKnown ? namings : [{ productId, charge }]
+}
