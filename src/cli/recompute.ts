@@ -197,7 +197,7 @@ export const policyApplyCommand = apiCommand('policy apply', {
   async run({ api, context, show }) {
     const query: { expect?: string } = {}
     if (api.config !== null) {
-      const { policyFingerprint } = await import('../store/policy.js')
+      const { policyFingerprint } = await import('../store/settings.js')
       query.expect = policyFingerprint(api.config.policy)
     }
     const summary = await followRebuild('/policy/apply', query, api, context)

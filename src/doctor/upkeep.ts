@@ -9,9 +9,9 @@ import {
   readWaitingBodies,
   type WaitingBodies,
 } from '../store/expire-bodies.js'
-import { isSamePolicy, loadPolicy } from '../store/policy.js'
 import { loadJob } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
+import { isSamePolicy, loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'
 
 /** Whether what stands was folded under the configured policy, and whether a rebuild has been left unfinished. */

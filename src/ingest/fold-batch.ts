@@ -8,14 +8,15 @@ import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from '../e
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { tellingKey } from '../store/customer-facts.js'
 import { placeEvents, setDispositions } from '../store/events.js'
-import { loadLinks, saveLinks } from '../store/payment-links.js'
 import type { Database } from '../store/schema.js'
 import {
   deleteSources,
   type FoldedSource,
+  loadLinks,
   loadSources,
   readHistory,
   type StoredSource,
+  saveLinks,
   saveSources,
 } from '../store/sources.js'
 

@@ -6,7 +6,6 @@ import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.j
 import { isLatchkeyError, type LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
-import { loadLinks } from '../store/payment-links.js'
 import type { JobScope } from '../store/recompute-job.js'
 import {
   type GroupRow,
@@ -17,6 +16,7 @@ import {
   type SourceRow,
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
+import { loadLinks } from '../store/sources.js'
 import { eventInForm, eventsInForms } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
 import { isDone, nodeName, type Run } from './run.js'

@@ -5,7 +5,6 @@ import { LatchkeyError } from '../errors.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
-import { isSamePolicy, policyInForce, savePolicy } from '../store/policy.js'
 import {
   type Concern,
   clearJob,
@@ -18,6 +17,7 @@ import {
   saveJobPart,
 } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
+import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 import type { AccessDifference, CustomerAhead, StateDifference } from './report.js'
 

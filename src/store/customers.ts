@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { unpackHistory } from '../entitlements/history.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
@@ -10,12 +11,25 @@ import {
   type FactName,
   isKnown,
 } from './customer-facts.js'
-import { referencesIn, saveReferences } from './customer-references.js'
+import {
+  loadReferences,
+  type Reference,
+  referencesIn,
+  removeReferences,
+  saveReferences,
+  storeReferences,
+} from './customer-references.js'
 import { EVERY_ID, type IdPage } from './keys.js'
-import type { CustomerReferencesTable, CustomersTable, Database } from './schema.js'
+import type {
+  CustomerReferencesTable,
+  CustomersTable,
+  Database,
+  EventsTable,
+  SourcesTable,
+} from './schema.js'
 import { forgetTold } from './sources.js'
+import { eventInFormIfReadable } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
-import { loadTellings } from './tellings-of-customer.js'
 
 /** A detail to find customers by; an email counts in any letter case. */
 export type CustomerLookup =
@@ -213,5 +227,91 @@ function fromRow(row: CustomersTable): CustomerRecord {
     customerId: row.customer_id,
     facts: JSON.parse(row.facts) as CustomerFacts,
     deletedAt: row.deleted_at,
+  }
+}
+
+const selectHistories = bulkLookup(
+  ['environment', 'customer_id'],
+  (isOfCustomer) => sql<Pick<SourcesTable, 'history' | 'newest_at'>>`
+    select history, newest_at from sources where ${isOfCustomer}`,
+)
+
+const selectForms = bulkLookup(
+  ['seq'],
+  (isAsked) => sql<Pick<EventsTable, 'normalized'>>`select normalized from events where ${isAsked}`,
+)
+
+/**
+ * The events that name a customer, of the sources that are theirs, in no order.
+ * @param since leaves out what happened before (epoch milliseconds)
+ */
+export async function loadTellings(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+  since = Number.NEGATIVE_INFINITY,
+): Promise<readonly NormalizedEvent[]> {
+  const sources = await selectHistories(db, [[environment, customerId]])
+  const seqs = sources
+    .filter(({ newest_at: newestAt }) => newestAt >= since)
+    .flatMap(({ history }) => unpackHistory(history) ?? [])
+    .filter((event) => event.customerId === customerId && event.createdAt >= since)
+    .map(({ seq }) => seq)
+  return (await loadForms(db, seqs)).filter((event) => event.customerId === customerId)
+}
+
+/** Events by their numbers; one that can't be read, or was removed, is not among them. */
+export async function loadForms(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): Promise<readonly NormalizedEvent[]> {
+  const rows = await selectForms(
+    db,
+    seqs.map((seq) => [seq]),
+  )
+  return rows.flatMap(({ normalized }) => {
+    const event = normalized === null ? null : eventInFormIfReadable(normalized)
+    return event === null ? [] : [event]
+  })
+}
+
+/** What all events together say of a customer; `record` is null where none names them. */
+export interface ToldPerson {
+  readonly record: CustomerRecord | null
+  /** By `referenceKey`. */
+  readonly references: Map<string, Reference>
+}
+
+export function referenceKey({ name, value }: Reference): string {
+  return JSON.stringify([name, value])
+}
+
+const remove = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTold) => sql`delete from customers where ${isTold}`,
+)
+
+/** Writes down of these customers what is told of them, and no more. By customer id. */
+export async function replacePeople(
+  trx: Transaction<Database>,
+  environment: Environment,
+  people: ReadonlyMap<string, ToldPerson>,
+): Promise<void> {
+  const stored = await loadCustomers(trx, environment, [...people.keys()])
+  const records = [...people].map(
+    ([customerId, { record }]) => record ?? { customerId, facts: {}, deletedAt: null },
+  )
+  // Saved first where nobody names them, too: that marks who holds their accounts.
+  await saveCustomers(trx, environment, stored, records)
+  const unnamed = [...people].filter(([, { record }]) => record === null)
+  await remove(
+    trx,
+    unnamed.map(([customerId]) => [environment, customerId]),
+  )
+  for (const [customerId, { references }] of people) {
+    const known = await loadReferences(trx, environment, customerId)
+    const gone = known.filter((reference) => !references.has(referenceKey(reference)))
+    await removeReferences(trx, environment, customerId, gone)
+    await storeReferences(trx, environment, customerId, [...references.values()])
   }
 }

@@ -280,3 +280,10 @@ export async function saveRedactedConflict(
     .where('body_sha256', '=', bodySha256)
     .execute()
 }
+
+/** Another text once anybody was erased since, or what is stored of them was removed. */
+export async function erasuresMark(db: Kysely<Database>): Promise<string> {
+  const { rows } =
+    await sql<object>`select count(*) as begun, count(finished_at) as finished from erasures`.execute(db)
+  return JSON.stringify(rows)
+}

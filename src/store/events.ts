@@ -1,11 +1,16 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
-import type { Environment } from '../provider/event.js'
+import {
+  type Environment,
+  NORMALIZER_VERSION,
+  type NormalizedEvent,
+  type QuarantineReason,
+} from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkStatement, rowStatement } from './bulk.js'
-import { columnsOf, type EventReading, READ_COLUMNS } from './event-reading.js'
 import { newestSeq } from './event-walk.js'
-import type { Database, StoredDisposition } from './schema.js'
+import type { Database, EventsTable, StoredDisposition } from './schema.js'
 import type { BodyRemoval } from './stored-event.js'
+import { formOf } from './stored-form.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
 export interface SignedHeaders {
@@ -34,6 +39,55 @@ export interface DeliveredEvent {
 /** Why bytes are not stored as they came, and how many there were. */
 export interface RemovedBody extends BodyRemoval {
   readonly bytes: number
+}
+
+/** What a body was read as, and what became of it. */
+export interface EventReading {
+  /** The `evt_` id, or `sha256:<hex>` of the body where it has no usable id. */
+  readonly eventId: string
+  readonly disposition: StoredDisposition
+  /** Why it is held or quarantined; null otherwise. */
+  readonly reason: QuarantineReason | HoldReason | null
+  /** Null exactly where quarantined. */
+  readonly event: NormalizedEvent | null
+  /** The source that it belongs to, if it is known. */
+  readonly source: SourceKey | null
+}
+
+/** All that reading a body makes of its row; how and when it came is told by the others. */
+export const READ_COLUMNS = [
+  'event_id',
+  'disposition',
+  'reason',
+  'generation',
+  'type',
+  'created_at',
+  'normalizer_version',
+  'normalized',
+  'customer_id',
+  'payment_id',
+  'source_kind',
+  'source_id',
+] as const
+
+export type ReadColumns = Pick<Selectable<EventsTable>, (typeof READ_COLUMNS)[number]>
+
+/** By the program of today. */
+export function columnsOf({ eventId, disposition, reason, event, source }: EventReading): ReadColumns {
+  return {
+    event_id: eventId,
+    disposition,
+    reason,
+    generation: event?.generation ?? null,
+    type: event?.type ?? null,
+    created_at: event?.createdAt ?? null,
+    normalizer_version: NORMALIZER_VERSION,
+    normalized: event === null ? null : formOf(event),
+    customer_id: event?.customerId ?? null,
+    payment_id: event?.subject === 'payment' ? event.paymentId : null,
+    source_kind: source?.kind ?? null,
+    source_id: source?.id ?? null,
+  }
 }
 
 export interface NewEvent extends DeliveredEvent, EventReading {}
@@ -157,4 +211,79 @@ function toRow(event: NewEvent, seq: number) {
     ...columnsOf(event),
     ...removalColumns(event.removed),
   }
+}
+
+const countDeliveries = bulkStatement(
+  (rows) => sql<{ environment: string; event_id: string; body_sha256: string }>`
+    with again (environment, event_id, deliveries, received_at) as (${rows})
+    update events set
+      deliveries = events.deliveries + cast(again.deliveries as bigint),
+      last_received_at = case when cast(again.received_at as bigint) > events.last_received_at
+        then cast(again.received_at as bigint) else events.last_received_at end
+    from again
+    where events.environment = again.environment and events.event_id = again.event_id
+    returning events.environment, events.event_id, events.body_sha256`,
+)
+
+const upsertConflicts = bulkInsert(
+  'event_conflicts',
+  [
+    'environment',
+    'event_id',
+    'body_sha256',
+    'body',
+    'endpoint',
+    'headers',
+    'received_at',
+    'deliveries',
+    ...REMOVAL_COLUMNS,
+  ],
+  sql`on conflict (environment, event_id, body_sha256)
+    do update set deliveries = event_conflicts.deliveries + excluded.deliveries`,
+)
+
+/**
+ * Counts each delivery on the stored event whose id it has, and returns those that came with another body.
+ * Such a body is kept once, however often it comes; it never changes the stored event.
+ */
+export async function recordDuplicates<Delivered extends DeliveredEvent>(
+  trx: Transaction<Database>,
+  deliveries: readonly Delivered[],
+): Promise<readonly Delivered[]> {
+  const keyOf = ({ environment, eventId }: DeliveredEvent) => `${environment} ${eventId}`
+  const stored = await countDeliveries(
+    trx,
+    tally(deliveries, keyOf).map(({ first, count, lastReceivedAt }) => [
+      first.environment,
+      first.eventId,
+      count,
+      lastReceivedAt,
+    ]),
+  )
+  const storedBodies = new Map(stored.map((row) => [`${row.environment} ${row.event_id}`, row.body_sha256]))
+  const conflicts = deliveries.filter((one) => storedBodies.get(keyOf(one)) !== one.bodySha256)
+  await upsertConflicts(
+    trx,
+    tally(conflicts, (other) => `${keyOf(other)} ${other.bodySha256}`).map(({ first, count }) => ({
+      environment: first.environment,
+      event_id: first.eventId,
+      body_sha256: first.bodySha256,
+      body: first.body,
+      endpoint: first.endpoint,
+      headers: JSON.stringify(first.headers),
+      received_at: first.receivedAt,
+      deliveries: count,
+      ...removalColumns(first.removed),
+    })),
+  )
+  return conflicts
+}
+
+/** Deliveries with the same key as one, since a statement may change each row only once. */
+function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: DeliveredEvent) => string) {
+  return [...Map.groupBy(deliveries, keyOf).values()].flatMap((group) => {
+    const [first] = group
+    const lastReceivedAt = Math.max(...group.map(({ receivedAt }) => receivedAt))
+    return first === undefined ? [] : { first, count: group.length, lastReceivedAt }
+  })
 }

@@ -4,7 +4,7 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkStatement, rowStatement } from './bulk.js'
-import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
+import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './events.js'
 import type { Database, EventsTable, SourcesTable } from './schema.js'
 
 const GROUP_COLUMNS = [

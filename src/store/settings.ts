@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Policy } from '../entitlements/policy.js'
 import { bulkLookup } from './bulk.js'
 import type { Database, SettingsTable } from './schema.js'
 
@@ -24,4 +27,49 @@ export async function setSetting(trx: Transaction<Database>, key: string, value:
 
 export async function removeSetting(trx: Transaction<Database>, key: string): Promise<void> {
   await trx.deleteFrom('settings').where('key', '=', key).execute()
+}
+
+const SETTING = 'policy'
+
+/**
+ * Puts the configured policy in force, but only while nothing is stored that it could change: no source may mix two
+ * policies.
+ */
+export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<void> {
+  return db.transaction().execute(async (trx) => {
+    const anyEvent = await trx.selectFrom('events').select('seq').limit(1).executeTakeFirst()
+    if (anyEvent === undefined || (await loadPolicy(trx)) === null) await savePolicy(trx, configured)
+  })
+}
+
+/** The policy that was read last: every batch asks, and a fold prepares each policy object only once. */
+let lastRead: { readonly text: string; readonly policy: Policy } | null = null
+
+/** The policy in force; null in a store that no daemon has opened yet. */
+export async function loadPolicy(db: Kysely<Database>): Promise<Policy | null> {
+  const text = await getSetting(db, SETTING)
+  if (text === null) return null
+  if (lastRead?.text !== text) lastRead = { text, policy: JSON.parse(text) as Policy }
+  return lastRead.policy
+}
+
+/** The policy in force of a store that has been opened to write. */
+export async function policyInForce(db: Kysely<Database>): Promise<Policy> {
+  const policy = await loadPolicy(db)
+  if (policy === null) throw new Error('the store has no policy: it is settled when the store is opened')
+  return policy
+}
+
+/** To be written together with the sources that were folded under it. */
+export function savePolicy(trx: Transaction<Database>, policy: Policy): Promise<void> {
+  return setSetting(trx, SETTING, JSON.stringify(policy))
+}
+
+export function isSamePolicy(a: Policy, b: Policy): boolean {
+  return isDeepStrictEqual(a, b)
+}
+
+/** A few characters by which two processes see whether they mean the same policy. */
+export function policyFingerprint(policy: Policy): string {
+  return createHash('sha256').update(JSON.stringify(policy)).digest('hex').slice(0, 16)
 }

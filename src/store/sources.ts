@@ -2,12 +2,12 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
-import { sourceKey } from '../entitlements/source-of.js'
+import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, rowStatement } from './bulk.js'
 import type { Row } from './engine.js'
-import type { Database, SourcesTable } from './schema.js'
+import type { Database, PaymentLinksTable, SourcesTable } from './schema.js'
 
 /** A source as it is saved: what its events come to, and what the rules read of each of them. */
 export interface StoredSource {
@@ -287,4 +287,75 @@ function parsed(text: string): Partial<PackedState> | null {
   } catch {
     return null
   }
+}
+
+/* Which subscription each payment belongs to. */
+
+const selectLinks = bulkLookup(
+  ['environment', 'payment_id'],
+  (isTold) => sql<PaymentLinksTable>`
+    select * from payment_links where ${isTold}`,
+)
+
+/** By payment id; a payment that no event links is not in the map. */
+export async function loadLinks(
+  db: Kysely<Database>,
+  environment: Environment,
+  paymentIds: readonly string[],
+): Promise<ReadonlyMap<string, PaymentLink>> {
+  const rows = await selectLinks(
+    db,
+    paymentIds.map((id) => [environment, id]),
+  )
+  return new Map(
+    rows.map((row) => [
+      row.payment_id,
+      {
+        paymentId: row.payment_id,
+        subscriptionId: row.subscription_id,
+        linkedAt: row.linked_at,
+        linkedBy: row.linked_by,
+      },
+    ]),
+  )
+}
+
+const upsertLinks = bulkUpsert(
+  'payment_links',
+  ['environment', 'payment_id'],
+  ['subscription_id', 'linked_at', 'linked_by'],
+)
+
+/** Each payment at most once. */
+export function saveLinks(
+  trx: Transaction<Database>,
+  environment: Environment,
+  links: readonly PaymentLink[],
+): Promise<void> {
+  return upsertLinks(
+    trx,
+    links.map((link) => ({
+      environment,
+      payment_id: link.paymentId,
+      subscription_id: link.subscriptionId,
+      linked_at: link.linkedAt,
+      linked_by: link.linkedBy,
+    })),
+  )
+}
+
+const removeLinks = bulkLookup(
+  ['environment', 'payment_id'],
+  (isTold) => sql`delete from payment_links where ${isTold}`,
+)
+
+export async function deleteLinks(
+  trx: Transaction<Database>,
+  environment: Environment,
+  paymentIds: readonly string[],
+): Promise<void> {
+  await removeLinks(
+    trx,
+    paymentIds.map((id) => [environment, id]),
+  )
 }

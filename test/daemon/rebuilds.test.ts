@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { savePolicy } from '../../src/store/policy.js'
 import { loadJob, NOTHING_READ, saveJob } from '../../src/store/recompute-job.js'
+import { savePolicy } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { eventually } from '../setup/eventually.js'
 import { ask, type RunningDaemon, runDaemon, send } from './running-daemon.js'

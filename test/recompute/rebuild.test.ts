@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type GrantType, type Policy } from '../../src/entitlements/policy.js'
-import { isSamePolicy } from '../../src/store/policy.js'
+import { isSamePolicy } from '../../src/store/settings.js'
 import { paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { bodyOf, deliveryOf, grantOf } from '../ingest/wire.js'

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { recordDuplicates } from '../../src/store/event-duplicates.js'
-import { insertEvents, type NewEvent } from '../../src/store/events.js'
+import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import { NOON, newEvent, paymentEvent } from './sample-events.js'
 import { temporaryStore } from './temporary-store.js'

@@ -18,10 +18,15 @@ import { findCustomers, loadCustomers } from '../../src/store/customers.js'
 import { compareBodies } from '../../src/store/damaged-rows.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { forgetPerson, loadErasure, loadSeqsOfPerson, loadStoredBodies } from '../../src/store/erasures.js'
-import { recordDuplicates } from '../../src/store/event-duplicates.js'
 import { countWaiting, readEvent, readEventBody, readEventPage } from '../../src/store/event-questions.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
-import { insertEvents, loadStoredIds, placeEvents, setDispositions } from '../../src/store/events.js'
+import {
+  insertEvents,
+  loadStoredIds,
+  placeEvents,
+  recordDuplicates,
+  setDispositions,
+} from '../../src/store/events.js'
 import { expireBodies, firstKeptBodyAt } from '../../src/store/expire-bodies.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
 import {
@@ -35,7 +40,6 @@ import {
   nextDueAt,
 } from '../../src/store/memberships.js'
 import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
-import { loadLinks } from '../../src/store/payment-links.js'
 import {
   loadEntitledCustomers,
   loadGroupRows,
@@ -46,7 +50,7 @@ import {
   savePlaces,
 } from '../../src/store/recompute-rows.js'
 import type { Database } from '../../src/store/schema.js'
-import { deleteSources, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
+import { deleteSources, loadLinks, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
 import { loadAccountsOf, loadActiveProducts, loadLinkedCustomers } from '../../src/store/sync-state.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { everyEvent } from './stored-events.js'

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../../src/provider/event.js'
-import { recordDuplicates } from '../../src/store/event-duplicates.js'
-import { insertEvents, type NewEvent } from '../../src/store/events.js'
+import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import type { EventFilter } from '../../src/store/stored-event.js'
 import { newEvent, paymentEvent } from './sample-events.js'
