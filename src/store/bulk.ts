@@ -3,7 +3,7 @@ import { engineOf, type Row } from './engine.js'
 import type { Database } from './schema.js'
 
 /** Runs once for each row, in their order, and answers what it returns for all of them. */
-export type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
+type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
 
 /** A statement about a row whose values it takes in the order in which they are. */
 export function rowStatement<Answer = never>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {

@@ -244,7 +244,7 @@ function redactedColumns(body: Buffer | null, removed: BodyRemovalReason, now: n
 }
 
 /** Another body that came under the id of an event. */
-export interface StoredConflict {
+interface StoredConflict {
   readonly eventId: string
   readonly bodySha256: string
   readonly body: Buffer

@@ -14,38 +14,16 @@ import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
 import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
 
-/** What writes through a connection of its own, in this thread or another. */
-interface Closable {
-  close(): Promise<void>
-}
-
-export interface Store<Writer extends Closable> {
-  /** Where the database is, whatever links lead there. */
-  readonly file: string
-  /** There was none. */
-  readonly isNew: boolean
-  /** The one that writes. */
-  readonly writer: Writer
-  /** A connection of its own: never waits for a write, and sees every commit. */
-  readonly reader: Kysely<Database>
-  /**
-   * That the open files are those at their paths: what is written to others nobody will find again.
-   * @throws {LatchkeyError} `store_replaced`
-   */
-  assertInPlace(): void
-  close(): Promise<void>
-}
-
 /**
  * Opens the database for the one process that serves it, removes what killed ones left beside it, brings its schema up
- * to date, settles the policy, and then starts what writes.
+ * to date, settles the policy, and then starts the writer, which has a connection of its own, in this thread or another.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
-export async function openStore<Writer extends Closable>(
+export async function openStore<Writer extends { close(): Promise<void> }>(
   path: string,
   configured: Policy,
   openWriter: (file: string) => Writer,
-): Promise<Store<Writer>> {
+) {
   const file = placeOf(path)
   const lock = lockStore(file)
   const opened: (() => Promise<void>)[] = []
@@ -65,16 +43,21 @@ export async function openStore<Writer extends Closable>(
     await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(reader)
     const areInPlace = watchFiles([file, `${file}-wal`, `${file}-shm`, `${file}.lock`])
     return {
+      /** Where the database is, whatever links lead there. */
       file,
+      /** There was none. */
       isNew,
       writer,
+      /** Never waits for a write, and sees every commit. */
       reader,
-      assertInPlace: () => {
+      /**
+       * That the open files are those at their paths: nobody would find what is written to others.
+       * @throws {LatchkeyError} `store_replaced`
+       */
+      assertInPlace() {
         if (areInPlace() && statSync(file).size > 0) return
-        throw new LatchkeyError(
-          'store_replaced',
-          `${file}, its log or its lock was removed, replaced or emptied.`,
-        )
+        const harm = `${file}, its log or its lock was removed, replaced or emptied.`
+        throw new LatchkeyError('store_replaced', harm)
       },
       close,
     }

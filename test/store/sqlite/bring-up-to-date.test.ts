@@ -1,11 +1,11 @@
 import { readdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, it } from 'vitest'
-import { MIGRATIONS } from '../../migrations/index.js'
-import { migrate, pendingMigrations } from '../../src/store/migrate.js'
-import { bringUpToDate } from '../../src/store/sqlite/store.js'
-import { filledStore, rowsIn } from './filled-store.js'
-import { open, temporaryFile } from './temporary-store.js'
+import { MIGRATIONS } from '../../../migrations/index.js'
+import { migrate, pendingMigrations } from '../../../src/store/migrate.js'
+import { bringUpToDate } from '../../../src/store/sqlite/store.js'
+import { filledStore, rowsIn } from '../filled-store.js'
+import { open, temporaryFile } from '../temporary-store.js'
 
 const NEWER = [...MIGRATIONS, { name: '9001-newer', create: () => ({ up: async () => {} }) }]
 
