@@ -21,7 +21,3 @@ export async function setSetting(trx: Transaction<Database>, key: string, value:
     .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
     .execute()
 }
-
-export async function removeSetting(trx: Transaction<Database>, key: string): Promise<void> {
-  await trx.deleteFrom('settings').where('key', '=', key).execute()
-}
