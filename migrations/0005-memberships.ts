@@ -3,7 +3,7 @@ import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** Who should be, and who is, a member of the roles and groups that follow access. */
-export function memberships({ text, integer, tableOptions, keyedTableOptions }: ColumnTypes): Migration {
+export function memberships({ text, integer, sequence, tableOptions }: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
       await db.schema
@@ -22,7 +22,6 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
         .addColumn('confirmed', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('attempts', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('next_attempt_at', integer)
-        .addColumn('may_heal', integer, (column) => column.notNull().defaultTo(0))
         .addColumn('error_code', text)
         .addColumn('error', text)
         .addPrimaryKeyConstraint('memberships_key', ['environment', 'target', 'account_id'])
@@ -52,11 +51,10 @@ export function memberships({ text, integer, tableOptions, keyedTableOptions }: 
 
       await db.schema
         .createTable('sync_marks')
+        .addColumn('seq', sequence)
         .addColumn('environment', text, (column) => column.notNull())
         .addColumn('customer_id', text, (column) => column.notNull())
-        .addColumn('version', integer, (column) => column.notNull().defaultTo(1))
-        .addPrimaryKeyConstraint('sync_marks_key', ['environment', 'customer_id'])
-        .modifyEnd(keyedTableOptions)
+        .modifyEnd(tableOptions)
         .execute()
     },
   }

@@ -2,10 +2,10 @@ import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
 import type { SyncState } from '../handlers/sync-json.js'
 import type { Environment } from '../provider/event.js'
-import { findOpenFailure, loadTargetRefs } from '../store/memberships.js'
-import { countMessages, findOpenMessageFailure } from '../store/messages.js'
+import { findLongestWait, loadTargetRefs } from '../store/memberships.js'
+import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
+import { isSyncPaused } from '../store/sync-state.js'
 import type { Outage } from '../sync/outages.js'
 import { originOf } from '../sync/outbound/message.js'
 import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
@@ -24,10 +24,11 @@ export function createResting({
   return {
     questions: {
       memberships: async (query) => readMemberships(db, query, await questionOf(db, config, clock())),
-      async plan(environments) {
-        const { paused } = await loadSyncSettings(db)
-        return readPlan(db, { ...(await questionOf(db, config, clock(), environments)), paused })
-      },
+      plan: async (environments) =>
+        readPlan(db, {
+          ...(await questionOf(db, config, clock(), environments)),
+          paused: await isSyncPaused(db),
+        }),
       status: (environments) => readSyncState(db, config, clock(), environments),
       hasTargets: async () => (await questionOf(db, config, clock())).targets.length > 0,
       pause: () => writeSync('setSyncPaused', true),
@@ -80,12 +81,13 @@ async function storedOutages(
   if (await isSyncPaused(db)) return outages
   for (const name of ADAPTER_NAMES) {
     if ({ discord, telegram }[name] === null) continue
-    const failure = await findOpenFailure(db, name, OUTAGE_CODES)
-    if (failure !== null) outages.push({ name, since: null, reason: failure.message })
+    const failed = await findLongestWait(db, name, OUTAGE_CODES)
+    if (failed !== null) outages.push({ name, since: null, reason: failed.error?.message ?? '' })
   }
-  const failed = webhook === null ? null : await findOpenMessageFailure(db)
-  if (failed !== null && now - failed.since >= OUTAGE_AFTER_MS) {
-    outages.push({ name: 'webhook', since: failed.since, reason: failed.error })
+  const pending = webhook === null ? [] : (await countMessages(db)).filter(({ parked }) => parked === null)
+  for (const { failingSince, lastError } of pending) {
+    if (failingSince === null || now - failingSince < OUTAGE_AFTER_MS) continue
+    outages.push({ name: 'webhook', since: failingSince, reason: lastError ?? '' })
   }
   return outages
 }

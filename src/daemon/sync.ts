@@ -10,12 +10,11 @@ import type { Environment } from '../provider/event.js'
 import { countUnderWay, loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { isSyncPaused, loadPausedAt, loadSyncSettings } from '../store/sync-state.js'
+import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createSync } from '../sync/create-sync.js'
 import { createOutages, type Outage } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
-import { inEach } from '../sync/sweep.js'
 import { targetsOf } from '../sync/target.js'
 import { createPlatforms } from './platforms.js'
 import type { Telegram, TelegramDeps } from './telegram.js'
@@ -106,10 +105,10 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
   const hasTargets = async () => targetsOf(current.products, await loadTargetRefs(db)).length > 0
   /** A restore pauses, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
-    if (!(await isSyncPaused(db)) || (current.sync.webhook === null && !(await hasTargets()))) return
-    const at = await loadPausedAt(db)
+    const { pausedAt } = await loadSyncSettings(db)
+    if (pausedAt === null || (current.sync.webhook === null && !(await hasTargets()))) return
     log.warn(
-      at === null ? {} : { since: new Date(at).toISOString() },
+      { since: new Date(pausedAt).toISOString() },
       'sync is paused: nobody gets or loses a role or group, and no webhook is sent; run `latchkey sync resume`',
     )
   }
@@ -147,10 +146,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
       hasTargets,
       status,
       async run(options) {
-        let messages = 0
-        for (const filter of options.retry === undefined ? [] : inEach(options.retry, options.environments)) {
-          messages += await outbound.retry(filter)
-        }
+        const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)
         return { ...(await sync.run(options)), messages }
       },
     },

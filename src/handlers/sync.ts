@@ -145,18 +145,24 @@ function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
     requireMethod(req, res, 'POST')
     const environments = authorize(req, deps)
     requireJson(req)
-    const options: RunOptions = { ...(await readJson(req, runBody)), environments }
+    const { retry, ...body } = await readJson(req, runBody)
     // It may take away roles in any environment.
-    if (options.sweep === true) requireBoth(deps.authenticate(req, 'admin'), 'A sweep')
-    const { environment, target } = options.retry ?? {}
+    if (body.sweep === true) requireBoth(deps.authenticate(req, 'admin'), 'A sweep')
+    const { environment, ...filter } = retry ?? {}
+    const { target } = filter
+    const retried = environment === undefined ? environments : [environment]
     if (environment !== undefined && !environments.includes(environment)) {
       throw new LatchkeyError('forbidden', `This request is not for the environment "${environment}".`)
     }
     if (target !== WEBHOOK_TARGET) {
       await requireTargets(sync)
-      const retried = environment === undefined ? environments : [environment]
       const problem = target === undefined ? null : await targetProblem(target, retried, sync)
       if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
+    }
+    const options: RunOptions = {
+      ...body,
+      environments,
+      ...(retry !== undefined && { retry: { ...filter, environments: retried } }),
     }
     const running = sync.run(options)
     const report = await within(ANSWER_WITHIN_MS, running)

@@ -1,91 +1,110 @@
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Database } from './schema.js'
-import type { JoinLinksTable } from './sync-schema.js'
+import type { Database, JoinLinksTable } from './schema.js'
 
-/** `token`: links an account, once. `invite`: leads to a group. */
-export type JoinLinkKind = JoinLinksTable['kind']
+/** Names a link: its kind, and the hash of its text in hex, since only that is stored. */
+export type JoinLinkKey = Pick<JoinLinksTable, 'kind' | 'sha256'>
 
-/** A link that was made for one customer. Of the link itself only the hash is kept, in hex. */
-export interface NewJoinLink {
-  readonly kind: JoinLinkKind
-  readonly sha256: string
+/** A link that was made for one customer. */
+export interface NewJoinLink extends JoinLinkKey {
   readonly environment: Environment
   readonly customerId: string
   /** Epoch milliseconds. */
   readonly expiresAt: number
 }
 
-export interface JoinLinkUse {
-  readonly kind: JoinLinkKind
-  readonly sha256: string
+export type JoinLinkOwner = Pick<NewJoinLink, 'environment' | 'customerId'>
+
+export interface JoinLinkUse extends JoinLinkKey {
   readonly accountId: string
   /** When the link was followed, in epoch milliseconds. */
   readonly at: number
 }
 
-export type JoinLinkOwner = Pick<NewJoinLink, 'environment' | 'customerId'>
-
-/** Expired links are kept for this long: news of what was done with them in time may come late. */
+/** Expired links are kept this long: news of how they were used in time may come late. */
 const KEPT_AFTER_END_MS = 7 * 86_400_000
 
-/** Takes the place of those long expired. */
+/** Saves a link, and deletes those that expired long ago. */
 export async function keepJoinLink(
   trx: Transaction<Database>,
   { kind, sha256, environment, customerId, expiresAt }: NewJoinLink,
   now: number,
 ): Promise<void> {
-  await trx
-    .deleteFrom('join_links')
-    .where('expires_at', '<', now - KEPT_AFTER_END_MS)
-    .execute()
+  await sql`delete from join_links where expires_at < ${now - KEPT_AFTER_END_MS}`.execute(trx)
   const row = { sha256, kind, environment, customer_id: customerId, expires_at: expiresAt, used_by: null }
   await trx.insertInto('join_links').values(row).execute()
 }
 
 /**
- * The customer whom the link was made for, if this is its first use, in time. The same account may come again and gets
- * the same answer, since what follows from it may not have been done.
+ * The customer of a link that is used for the first time and in time; null for any other. The same account may come
+ * again and gets the same answer, since what follows from it may not have been done.
  */
 export async function takeJoinLink(
   trx: Transaction<Database>,
   { kind, sha256, accountId, at }: JoinLinkUse,
 ): Promise<JoinLinkOwner | null> {
-  const row = await trx
-    .updateTable('join_links')
-    .set({ used_by: accountId })
-    .where('sha256', '=', sha256)
-    .where('kind', '=', kind)
-    .where('expires_at', '>', at)
-    .where((is) => is.or([is('used_by', 'is', null), is('used_by', '=', accountId)]))
-    .returning(['environment', 'customer_id'])
-    .executeTakeFirst()
-  return row === undefined ? null : { environment: row.environment, customerId: row.customer_id }
+  const { rows } = await sql<JoinLinkOwner>`
+    update join_links set used_by = ${accountId}
+    where sha256 = ${sha256} and kind = ${kind} and expires_at > ${at} and coalesce(used_by, ${accountId}) = ${accountId}
+    returning environment, customer_id as "customerId"`.execute(trx)
+  return rows[0] ?? null
 }
 
-/** Whether somebody has used it already; false for one that is not known. */
-export async function isJoinLinkUsed(
-  db: Kysely<Database>,
-  { kind, sha256 }: Pick<JoinLinkUse, 'kind' | 'sha256'>,
-): Promise<boolean> {
-  const row = await db
-    .selectFrom('join_links')
-    .select('used_by')
-    .where('sha256', '=', sha256)
-    .where('kind', '=', kind)
-    .executeTakeFirst()
-  return row !== undefined && row.used_by !== null
+/** False for an unknown link, too. */
+export async function isJoinLinkUsed(db: Kysely<Database>, { kind, sha256 }: JoinLinkKey): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from join_links where sha256 = ${sha256} and kind = ${kind} and used_by is not null`.execute(db)
+  return rows.length > 0
 }
 
-/** Every link that was made for a customer: none leads to them any more. */
+/** Deletes every link that was made for a customer. */
 export async function forgetJoinLinks(
   trx: Transaction<Database>,
   environment: Environment,
   customerId: string,
 ): Promise<void> {
-  await trx
-    .deleteFrom('join_links')
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+  await sql`delete from join_links where environment = ${environment} and customer_id = ${customerId}`.execute(
+    trx,
+  )
+}
+
+/** The new ids of groups that became supergroups, by the id in the config. */
+export async function loadMovedGroups(db: Kysely<Database>): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.selectFrom('moved_groups').selectAll().execute()
+  return new Map(rows.map((row) => [row.group_id, row.moved_to]))
+}
+
+export async function keepMovedGroup(
+  trx: Transaction<Database>,
+  { groupId, movedTo }: { readonly groupId: string; readonly movedTo: string },
+): Promise<void> {
+  await sql`
+    insert into moved_groups (group_id, moved_to) values (${groupId}, ${movedTo})
+    on conflict (group_id) do update set moved_to = excluded.moved_to`.execute(trx)
+}
+
+/** One account in one group, by the id in the config. */
+export interface GroupAccount {
+  readonly groupId: string
+  readonly accountId: string
+}
+
+/** Whether Latchkey may have banned the account and not lifted the ban yet. */
+export async function isUnbanOwed(
+  db: Kysely<Database>,
+  { groupId, accountId }: GroupAccount,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from owed_unbans where group_id = ${groupId} and account_id = ${accountId}`.execute(db)
+  return rows.length > 0
+}
+
+export async function setUnbanOwed(
+  trx: Transaction<Database>,
+  { isOwed, groupId, accountId }: GroupAccount & { readonly isOwed: boolean },
+): Promise<void> {
+  const change = isOwed
+    ? sql`insert into owed_unbans (group_id, account_id) values (${groupId}, ${accountId}) on conflict do nothing`
+    : sql`delete from owed_unbans where group_id = ${groupId} and account_id = ${accountId}`
+  await change.execute(trx)
 }

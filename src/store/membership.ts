@@ -1,89 +1,100 @@
 import type { Environment } from '../provider/event.js'
 import type { Change } from './changes.js'
-import type { MembershipsTable } from './sync-schema.js'
+import type { MembershipsTable } from './schema.js'
 
 export interface MembershipKey {
   readonly environment: Environment
-  /** Names the role or group, whatever its environment. */
+  /** `discord:<guild>:<role>` or `telegram:<group>`, whatever its environment. */
   readonly target: string
   readonly accountId: string
-}
-
-/** A failure as it is kept: a name that scripts may rely on, and a message for people. */
-export interface Failure {
-  readonly code: string
-  readonly message: string
-}
-
-export type StoredState = MembershipsTable['state']
-
-/**
- * A state as users see it. `unconfirmed`: a removal that waits for an operator, by the bound on removals, which is
- * worked out and not stored.
- */
-export type ShownState = 'settled' | 'due' | 'retrying' | 'waiting' | 'parked' | 'unconfirmed'
-
-/** A member that is only asked about again, and one that can't be reached, are as they should be. */
-export const SHOWN_AS: Readonly<Record<StoredState, Exclude<ShownState, 'unconfirmed'>>> = {
-  settled: 'settled',
-  recheck: 'settled',
-  gone: 'settled',
-  due: 'due',
-  retrying: 'retrying',
-  waiting: 'waiting',
-  parked: 'parked',
-}
-
-/** Whether one platform account should be, and is, a member. Instants are epoch milliseconds. */
-export interface Membership extends MembershipKey {
-  readonly customerId: string
-  readonly state: StoredState
-  readonly desired: boolean
-  readonly desiredSince: number
-  /** Why it is desired, or no more; null: it never was. */
-  readonly reason: MembershipReason | null
-  readonly applied: MembershipsTable['applied']
-  readonly appliedAt: number | null
-  readonly given: boolean
-  readonly confirmed: boolean
-  readonly attempts: number
-  /** Null unless its state is `due`, `retrying` or `recheck`. */
-  readonly nextAttemptAt: number | null
-  readonly mayHeal: boolean
-  /** The newest failure; null since it last succeeded. */
-  readonly error: Failure | null
 }
 
 export function membershipKey({ environment, target, accountId }: MembershipKey): string {
   return JSON.stringify([environment, target, accountId])
 }
 
+/** A failure as it is stored: a name that scripts may rely on, and a message for people. */
+export interface Failure {
+  readonly code: string
+  readonly message: string
+}
+
+/** A state as users see it. `unconfirmed` is not stored: the bound on removals holds this one for an operator. */
+export type ShownState = 'settled' | 'due' | 'retrying' | 'waiting' | 'parked' | 'unconfirmed'
+
+export type StoredState = MembershipsTable['state']
+
 /**
- * Why a membership is to be given or removed: what changed access, as the change log has it; or an account was linked
- * (`link`), products and targets were mapped in another way (`config`), or a restore had everybody looked at (`restore`).
+ * Every stored state, and what users see it as. The first three have a time at which they come due.
+ *
+ * - `due`: call the platform.
+ * - `retrying`: the same, after a failure.
+ * - `recheck`: a member; ask the platform whether it still is one.
+ * - `waiting`: for the customer, for example to join. Each sweep tries again.
+ * - `stuck`: a removal that somebody has to make possible. Each sweep tries again.
+ * - `parked`: for an operator.
+ * - `gone`: the account was not there when it should have been removed.
+ * - `settled`: nothing to do.
+ */
+export const SHOWN_AS: Readonly<Record<StoredState, Exclude<ShownState, 'unconfirmed'>>> = {
+  due: 'due',
+  retrying: 'retrying',
+  recheck: 'settled',
+  waiting: 'waiting',
+  stuck: 'parked',
+  parked: 'parked',
+  gone: 'settled',
+  settled: 'settled',
+}
+
+/** Whether one platform account should be, and is, a member of one target. Instants are epoch milliseconds. */
+export interface Membership extends MembershipKey {
+  /** The customer with this account for whom it was last worked out; there may be others. */
+  readonly customerId: string
+  readonly state: StoredState
+  readonly desired: boolean
+  readonly desiredSince: number
+  /** Why that changed last; null: it never did. */
+  readonly reason: MembershipReason | null
+  /** What the platform last said; `unknown` while a call is under way, too, and of an account that is gone. */
+  readonly applied: MembershipsTable['applied']
+  /** When it said so; null while unknown, unless the account was let in when it asked. */
+  readonly appliedAt: number | null
+  /** Latchkey made it a member, or was about to. Nobody else's members are ever removed. */
+  readonly given: boolean
+  /** An operator agreed to this removal, beyond the bound. */
+  readonly confirmed: boolean
+  readonly attempts: number
+  /** Null unless the state comes due. */
+  readonly nextAttemptAt: number | null
+  /** The newest failure; null since the last success. */
+  readonly error: Failure | null
+}
+
+/**
+ * Why a membership is given or removed: access changed, as the change log says; an account was linked (`link`);
+ * products got other targets (`config`); or a restore had everybody looked at (`restore`).
  */
 export interface MembershipReason {
   readonly productIds: readonly string[]
-  /** `eventId`: null where no event caused it, or it is not known. */
+  /** `eventId`: null where no event caused it, or none is known. */
   readonly cause: {
     readonly kind: Change['cause']['kind'] | 'link' | 'config' | 'restore'
     readonly eventId: string | null
   }
 }
 
-/** What is desired of one account, as access and links say. */
+/** What access and links say of one account. */
 export interface Desire extends MembershipKey {
   readonly customerId: string
   readonly desired: boolean
 }
 
-/** The same, and where it is not what was desired before, why. */
-export interface NewDesire extends Desire {
-  readonly reason: MembershipReason | null
-}
+export type NewDesire = Desire & Pick<Membership, 'reason'>
 
 export function neverDesired(
-  { environment, target, accountId, customerId }: Desire,
+  { environment, target, accountId }: MembershipKey,
+  { customerId }: Pick<Membership, 'customerId'>,
   now: number,
 ): Membership {
   return {
@@ -101,76 +112,72 @@ export function neverDesired(
     confirmed: false,
     attempts: 0,
     nextAttemptAt: null,
-    mayHeal: false,
     error: null,
   }
 }
 
-/** What became of a call to the platform, or of the look before it. */
+/** A call to the platform failed, or the question before it. */
 export interface Failed {
   readonly kind: 'failed'
   /** What was desired when the call was made. */
   readonly desired: boolean
-  readonly failure: Failure
-  /** What was known before the call, where the platform refused it; null: it may have been done all the same. */
-  readonly undo: Pick<Membership, 'applied' | 'given'> | null
-  /** Whether a call was begun. */
+  /** Whether `begin` was written. */
   readonly wasBegun: boolean
+  readonly failure: Failure
+  /** What was known before, if the platform certainly did not do it; null: it may have. */
+  readonly undo: Pick<Membership, 'applied' | 'given'> | null
   readonly next:
     | { readonly kind: 'retry'; readonly at: number; readonly countsAsAttempt: boolean }
+    /** `mayHeal`: what is missing may come by itself, so sweeps try again. */
     | { readonly kind: 'park'; readonly mayHeal: boolean }
 }
 
 export type Happening =
-  /** What access and links say now. */
+  /** Access and links were looked at. */
   | ({ readonly kind: 'desired' } & Pick<Membership, 'desired' | 'customerId' | 'reason'>)
-  /** A call begins. It may have any outcome, should no answer come: `given` and `unknown` are on disk before it. */
+  /** A call is about to be made. Written first: without an answer, the call may or may not have been done. */
   | { readonly kind: 'begin'; readonly action: 'give' | 'take' }
-  /** The platform said that it is a member already, or a call of ours has made it one or removed it. */
+  /** The platform says it is a member already (`found`), or did what it was asked. */
   | { readonly kind: 'found' | 'gave' | 'took' }
-  /** The account was not there when it should have been removed. */
+  /** The account to remove is not there. */
   | { readonly kind: 'gone' }
   | Failed
-  /** It asked the platform to become a member, and we let it in. */
+  /** The account asked to join, and Latchkey lets it in. */
   | { readonly kind: 'letIn' }
-  /** Somebody has it tried at once. */
+  /** Somebody wants it tried now. */
   | { readonly kind: 'retry' }
-  /** A sweep has it asked about again, unless it was seen since `before`. */
+  /** A sweep began at `before` and missed this member, or saw one again who was gone. */
   | { readonly kind: 'recheck'; readonly before: number }
-  /** An operator agreed to its removal. */
+  /** An operator agreed to the removal. */
   | { readonly kind: 'confirm' }
 
 /**
- * The membership after something happened; null: that changes nothing any more, and a call must not begin.
+ * The membership after something happened; null: nothing changes, and a call must not begin.
  *
- * What is desired may change at any moment, also while a call is under way: every step starts from the membership as
- * it is in the transaction that keeps the step.
+ * What is desired may change while a call is under way, so each step starts from the membership as stored in the
+ * transaction that writes the step.
  */
 export function next(membership: Membership, happening: Happening, now: number): Membership | null {
-  const { desired, applied, state } = membership
+  const { desired, state } = membership
   switch (happening.kind) {
     case 'desired':
-      return turned(membership, happening, now)
-    case 'begin':
-      if ((happening.action === 'give') !== desired || (!desired && !isOpen(membership))) return null
-      return {
-        ...membership,
-        given: true,
-        applied: 'unknown',
-        appliedAt: null,
-        state: state === 'recheck' ? openState(membership) : state,
-      }
+      return withDesire(membership, happening, now)
+    case 'begin': {
+      const isNeeded = happening.action === 'give' ? desired : !desired && isOpen(membership)
+      if (!isNeeded) return null
+      const begun = { ...membership, given: true, applied: 'unknown', appliedAt: null } as const
+      return state === 'recheck' ? { ...begun, state: begun.error === null ? 'due' : 'retrying' } : begun
+    }
     case 'found':
     case 'gave':
       return restarted({ ...membership, applied: 'member', appliedAt: now }, now)
-    case 'took':
-      // `given` stays, so that the removal is counted; once it is desired again, nothing is left that was given.
-      return restarted(
-        { ...membership, applied: 'absent', appliedAt: now, given: membership.given && !desired },
-        now,
-      )
+    case 'took': {
+      // `given` stays, so that the removal counts for the bound; if it is desired again, nothing given is left.
+      const given = membership.given && !desired
+      return restarted({ ...membership, applied: 'absent', appliedAt: now, given }, now)
+    }
     case 'gone': {
-      // No removal was confirmed: should it come back with what Latchkey gave, that is still to be removed.
+      // `given` stays: if the account comes back with what Latchkey gave it, that is still to be removed.
       const later = restarted({ ...membership, applied: 'unknown', appliedAt: null }, now)
       return desired || later.state === 'settled' ? later : { ...later, state: 'gone', nextAttemptAt: null }
     }
@@ -187,8 +194,9 @@ export function next(membership: Membership, happening: Happening, now: number):
     }
     case 'recheck': {
       if (state === 'gone') return { ...membership, state: 'due', nextAttemptAt: now }
-      const isUnseen = desired && applied === 'member' && (membership.appliedAt ?? 0) < happening.before
-      return isUnseen ? { ...membership, state: 'recheck', nextAttemptAt: now } : null
+      const isUnseen = (membership.appliedAt ?? 0) < happening.before
+      if (!desired || membership.applied !== 'member' || !isUnseen) return null
+      return { ...membership, state: 'recheck', nextAttemptAt: now }
     }
     case 'confirm':
       return !desired && isOpen(membership) ? { ...membership, confirmed: true } : null
@@ -197,12 +205,10 @@ export function next(membership: Membership, happening: Happening, now: number):
   }
 }
 
-/** Whether the platform must be told something before it is as desired. What others gave is never removed. */
+/** Whether the platform has to be called. */
 function isOpen({ desired, applied, given }: Membership): boolean {
   return desired ? applied !== 'member' : given && applied !== 'absent'
 }
-
-const openState = ({ error }: Membership): StoredState => (error === null ? 'due' : 'retrying')
 
 /** As if nothing had ever failed. */
 function restarted(membership: Membership, now: number): Membership {
@@ -212,36 +218,35 @@ function restarted(membership: Membership, now: number): Membership {
     state: isDue ? 'due' : 'settled',
     nextAttemptAt: isDue ? now : null,
     attempts: 0,
-    mayHeal: false,
     error: null,
   }
 }
 
-function turned(
+function withDesire(
   membership: Membership,
   { desired, customerId, reason }: Pick<Membership, 'desired' | 'customerId' | 'reason'>,
   now: number,
 ): Membership {
   if (membership.desired === desired) return { ...membership, customerId }
-  // Nobody was given what is absent now: whoever makes it a member next, it was not given before.
+  // What Latchkey gave is gone: if somebody else makes it a member next, that is theirs.
   const given = membership.given && !(desired && membership.applied === 'absent')
   const changed = { ...membership, customerId, desired, desiredSince: now, reason, given, confirmed: false }
   const later = restarted(changed, now)
-  // A limit that the platform has set outlasts a change of mind.
+  // A platform's rate limit outlasts the change.
   const notBefore = Math.max(now, membership.nextAttemptAt ?? now)
   return { ...later, nextAttemptAt: later.nextAttemptAt === null ? null : notBefore }
 }
 
 function failed(membership: Membership, step: Failed, now: number): Membership {
-  // Let in meanwhile, it may be a member whatever became of the call.
+  // Let in since the call began: it may be a member, whatever became of the call.
   const wasLetIn = step.wasBegun && membership.appliedAt !== null
   const base = step.undo === null || wasLetIn ? membership : { ...membership, ...step.undo }
   if (wasLetIn || membership.desired !== step.desired) return restarted(base, now)
   const after = { ...base, error: step.failure }
   if (step.next.kind === 'park') {
-    const { mayHeal } = step.next
-    const state = mayHeal && base.desired ? 'waiting' : 'parked'
-    return { ...after, state, mayHeal, attempts: base.attempts + 1, nextAttemptAt: null }
+    const healing = base.desired ? 'waiting' : 'stuck'
+    const state = step.next.mayHeal ? healing : 'parked'
+    return { ...after, state, attempts: base.attempts + 1, nextAttemptAt: null }
   }
   return {
     ...after,

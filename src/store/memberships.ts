@@ -1,81 +1,129 @@
-import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
+import { bulkLookup, bulkStatement, bulkUpsert } from './bulk.js'
 import {
-  type Failure,
+  type Happening,
   type Membership,
   type MembershipKey,
   type MembershipReason,
   membershipKey,
+  type NewDesire,
+  neverDesired,
+  next,
   SHOWN_AS,
   type ShownState,
   type StoredState,
 } from './membership.js'
-import type { Database } from './schema.js'
-import type { MembershipsTable } from './sync-schema.js'
+import type { Database, MembershipsTable } from './schema.js'
+import { saveSyncSettings, unmarkForSync } from './sync-state.js'
 
-/** A target as its memberships name it. */
+type Row = Selectable<MembershipsTable>
+
+/** A role or group as its memberships name it. */
 export interface TargetRef {
   readonly environment: Environment
   readonly target: string
 }
 
-export const isOf = ({ environment, target }: TargetRef) =>
-  sql`environment = ${environment} and target = ${target}`
-
 /** A call is to be made, now or after a failure. */
-const IS_OPEN = sql`state in ('due', 'retrying')`
-/** A removal that is to be made, and that nobody has agreed to. */
-const IS_OPEN_REMOVAL = sql`state in ('due', 'retrying') and desired = 0 and confirmed = 0`
+export const OPEN_STATES = ['due', 'retrying'] as const satisfies readonly StoredState[]
+
+const isOf = ({ environment, target }: TargetRef) => sql`environment = ${environment} and target = ${target}`
+const isOpen = sql`state in ('due', 'retrying')`
+/** Where the bound on removals holds these, an operator has to agree first. */
+const isUnconfirmed = sql`${isOpen} and desired = 0 and confirmed = 0`
 
 /** Every target that has memberships, configured or not. */
 export async function loadTargetRefs(db: Kysely<Database>): Promise<readonly TargetRef[]> {
   return db.selectFrom('memberships').select(['environment', 'target']).distinct().execute()
 }
 
-const selectMemberships = bulkStatement(
-  (keys) => sql<Selectable<MembershipsTable>>`
-    select * from memberships where (environment, target, account_id) in (${keys})`,
+const selectByKey = bulkLookup(
+  ['environment', 'target', 'account_id'],
+  (isTold) => sql<Row>`select * from memberships where ${isTold}`,
 )
 
-/** By `membershipKey`; one that is not there is not in the map. */
+/** By `membershipKey`, those that exist. */
 export async function loadMemberships(
   db: Kysely<Database>,
   keys: readonly MembershipKey[],
 ): Promise<ReadonlyMap<string, Membership>> {
-  const rows = await selectMemberships(db, keys.map(keyRow))
-  return new Map(rows.map(membershipOf).map((one) => [membershipKey(one), one]))
+  const rows = await selectByKey(db, keys.map(keyRow))
+  return new Map(rows.map(fromRow).map((one) => [membershipKey(one), one]))
 }
 
-function byColumn(column: 'customer_id' | 'account_id') {
-  const selectBy = bulkStatement(
-    (keys) => sql<Selectable<MembershipsTable>>`
-      select * from memberships where (environment, ${sql.ref(column)}) in (${keys})`,
-  )
-  return async (
-    db: Kysely<Database>,
-    environment: Environment,
-    ids: readonly string[],
-  ): Promise<readonly Membership[]> => {
-    const rows = await selectBy(
-      db,
-      ids.map((id) => [environment, id]),
-    )
-    return rows.map(membershipOf)
+/** Which memberships to find; a field left out allows every value. */
+export interface MembershipFilter {
+  readonly environments?: readonly Environment[]
+  readonly target?: string
+  /** The customers for whom they were last worked out. */
+  readonly customerIds?: readonly string[]
+  readonly accountIds?: readonly string[]
+  readonly states?: readonly StoredState[]
+  /** The code of the newest failure. */
+  readonly code?: string
+  readonly hasFailed?: true
+  /** Whether it is a removal that nobody has agreed to, from one of these targets. */
+  readonly unconfirmed?: { readonly from: readonly TargetRef[]; readonly is: boolean }
+  readonly after?: MembershipKey
+}
+
+/** @param limit the first of them, in the order of their keys; left out: all, in any order */
+export async function findMemberships(
+  db: Kysely<Database>,
+  {
+    environments,
+    target,
+    customerIds,
+    accountIds,
+    states,
+    code,
+    hasFailed,
+    unconfirmed,
+    after,
+  }: MembershipFilter,
+  limit?: number,
+): Promise<readonly Membership[]> {
+  let query = db.selectFrom('memberships').selectAll()
+  if (environments !== undefined) query = query.where('environment', 'in', environments)
+  if (target !== undefined) query = query.where('target', '=', target)
+  if (customerIds !== undefined) query = query.where('customer_id', 'in', customerIds)
+  if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
+  if (states !== undefined) query = query.where('state', 'in', states)
+  if (code !== undefined) query = query.where('error_code', '=', code)
+  if (hasFailed) query = query.where('error_code', 'is not', null)
+  if (unconfirmed !== undefined) {
+    const isFrom = sql.join([sql`1 = 0`, ...unconfirmed.from.map((one) => sql`(${isOf(one)})`)], sql` or `)
+    query = query.where(sql<boolean>`${unconfirmed.is ? sql`` : sql`not `}(${isUnconfirmed} and (${isFrom}))`)
+  }
+  if (after)
+    query = query.where(sql<boolean>`(environment, target, account_id) > (${sql.join(keyRow(after))})`)
+  if (limit !== undefined) {
+    query = query.orderBy('environment').orderBy('target').orderBy('account_id').limit(limit)
+  }
+  return (await query.execute()).map(fromRow)
+}
+
+/** All memberships of a target, or those in some states, so many at a time. */
+export async function* membershipPages(
+  db: Kysely<Database>,
+  { environment, target }: TargetRef,
+  size: number,
+  states?: readonly StoredState[],
+): AsyncGenerator<readonly Membership[]> {
+  const filter = { environments: [environment], target, ...(states && { states }) }
+  let page = await findMemberships(db, filter, size)
+  for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
+    yield page
+    page = page.length < size ? [] : await findMemberships(db, { ...filter, after: last }, size)
   }
 }
 
-/** The memberships that were last looked at for these customers. */
-export const loadMembershipsOf = byColumn('customer_id')
-
-/** All memberships of these accounts. */
-export const loadMembershipsOfAccounts = byColumn('account_id')
-
-/** What of a target is due, in the order in which the index keeps it. */
+/** Which memberships of a target are due, in the column order of their index. */
 const IS_DUE = {
-  give: sql`state in ('due', 'retrying') and desired = 1 and confirmed = 0`,
-  take: IS_OPEN_REMOVAL,
-  agreedTake: sql`state in ('due', 'retrying') and desired = 0 and confirmed = 1`,
+  give: sql`${isOpen} and desired = 1 and confirmed = 0`,
+  take: isUnconfirmed,
+  agreedTake: sql`${isOpen} and desired = 0 and confirmed = 1`,
   recheck: sql`state = 'recheck' and desired = 1 and confirmed = 0`,
 } as const
 export type DueKind = keyof typeof IS_DUE
@@ -88,154 +136,73 @@ export async function loadDueMemberships(
   now: number,
   limit: number,
 ): Promise<readonly Membership[]> {
-  return membershipsWhere(
-    db,
-    sql`${isOf(target)} and ${IS_DUE[kind]} and next_attempt_at <= ${now} limit ${limit}`,
-  )
+  const { rows } = await sql<Row>`select * from memberships
+    where ${isOf(target)} and ${IS_DUE[kind]} and next_attempt_at <= ${now} limit ${limit}`.execute(db)
+  return rows.map(fromRow)
 }
 
-/** When the next membership of a target comes due, in epoch milliseconds; null: none does. */
+/**
+ * When the next membership of a target comes due, in epoch milliseconds; null: none does.
+ * @param held leaves out the removals that wait for an operator
+ */
 export async function nextDueAt(
   db: Kysely<Database>,
   target: TargetRef,
-  kinds: readonly DueKind[],
+  held: boolean,
 ): Promise<number | null> {
-  const conditions = kinds.map((kind) => sql`(${IS_DUE[kind]})`)
   const { rows } = await sql<{ at: number | null }>`
     select min(next_attempt_at) as at from memberships
-    where ${isOf(target)} and (${sql.join(conditions, sql` or `)})`.execute(db)
+    where ${isOf(target)} and state in ('due', 'retrying', 'recheck')
+      ${held ? sql`and (desired = 1 or confirmed = 1)` : sql``}`.execute(db)
   return rows[0]?.at ?? null
 }
 
-/** The longest wait of each target that is not over by `now` (epoch milliseconds) and began with this failure. */
-export async function loadOpenWaits(
-  db: Kysely<Database>,
-  code: string,
-  now: number,
-): Promise<readonly { readonly target: string; readonly until: number; readonly failure: Failure }[]> {
-  const { rows } = await sql<{ target: string; error: string; until: number }>`
-    select target, error, max(next_attempt_at) as until from memberships
-    where next_attempt_at > ${now} and error_code = ${code} group by target`.execute(db)
-  return rows.map(({ target, error, until }) => ({ target, until, failure: { code, message: error } }))
-}
+const isOfPlatform = (platform: string) => sql<boolean>`target like ${`${platform}:%`}`
 
-/** The platform that a row's target is of. */
-const PLATFORM = sql`substr(target, 1, instr(target, ':') - 1)`
-
-/** How many calls to a platform are to be made, or to be made again after a failure. */
+/** How many calls to a platform are to be made, now or after a failure. */
 export async function countUnderWay(db: Kysely<Database>, platform: string): Promise<number> {
-  return count(db, sql`${IS_OPEN} and ${PLATFORM} = ${platform}`)
+  return count(db, sql`${isOpen} and ${isOfPlatform(platform)}`)
 }
 
-/** The newest failure with one of these codes of a call to a platform that is to be made again; null: none. */
-export async function findOpenFailure(
+/** Of a platform's memberships that failed with one of these codes, the one that waits longest to be tried again. */
+export async function findLongestWait(
   db: Kysely<Database>,
   platform: string,
   codes: readonly string[],
-): Promise<Failure | null> {
-  const [found] = await membershipsWhere(
-    db,
-    sql`next_attempt_at is not null and error_code in (${sql.join(codes)}) and ${PLATFORM} = ${platform}
-      order by next_attempt_at desc limit 1`,
-  )
-  return found?.error ?? null
+): Promise<Membership | null> {
+  const { rows } = await sql<Row>`
+    select * from memberships where next_attempt_at is not null and error_code in (${sql.join(codes)})
+      and ${isOfPlatform(platform)} order by next_attempt_at desc limit 1`.execute(db)
+  return rows.map(fromRow)[0] ?? null
 }
 
-/** What the bound on removals is about. */
-export interface Removals {
-  /** Waiting to be made, and agreed to by nobody. */
-  readonly pending: number
-  /** Made since, and agreed to by nobody. */
-  readonly made: number
-  /** All that were members at the beginning. */
-  readonly members: number
+/** More removals from a target than both of these wait for an operator. */
+export interface RemovalBound {
+  readonly atMost: number
+  /** Of the target's members. */
+  readonly percent: number
 }
 
-/** @param since epoch milliseconds */
-export async function countRemovals(
+/** Removals of this long count as well: a community may be emptied slowly, too. */
+const BOUND_WINDOW_MS = 3_600_000
+
+/**
+ * Whether the removals from a target that nobody has agreed to have to wait. All that are pending count, so either all
+ * of them may be made or none.
+ */
+export async function isHeld(
   db: Kysely<Database>,
   target: TargetRef,
-  since: number,
-): Promise<Removals> {
-  const pending = await count(db, sql`${isOf(target)} and ${IS_OPEN_REMOVAL}`)
-  if (pending === 0) return { pending, made: 0, members: 0 }
-  const madeSince = sql`${isOf(target)} and applied = 'absent' and applied_at > ${since} and desired = 0 and given = 1`
-  return {
-    pending,
-    made: await count(db, sql`${madeSince} and confirmed = 0`),
-    members: (await count(db, sql`${isOf(target)} and applied = 'member'`)) + (await count(db, madeSince)),
-  }
-}
-
-/** Which a sweep compares: `members` should be, and are; `gone` were not there when they should have been removed. */
-const IS_SWEPT = {
-  members: sql`desired = 1 and applied = 'member'`,
-  gone: sql`state = 'gone'`,
-} as const
-
-/** In the order of their accounts. */
-export async function loadSwept(
-  db: Kysely<Database>,
-  target: TargetRef,
-  which: keyof typeof IS_SWEPT,
-  after: string,
-  limit: number,
-): Promise<readonly MembershipKey[]> {
-  return membershipsWhere(
-    db,
-    sql`${isOf(target)} and account_id > ${after} and ${IS_SWEPT[which]} order by account_id limit ${limit}`,
-  )
-}
-
-/** Every call that is to be made, whenever it comes due, in the order of their accounts. */
-export async function loadPlanned(
-  db: Kysely<Database>,
-  target: TargetRef,
-  after: string,
-  limit: number,
-): Promise<readonly Membership[]> {
-  return membershipsWhere(
-    db,
-    sql`${isOf(target)} and account_id > ${after} and ${IS_OPEN} order by account_id limit ${limit}`,
-  )
-}
-
-function isShownAs(state: Exclude<ShownState, 'unconfirmed'>): RawBuilder<unknown> {
-  const stored = Object.entries(SHOWN_AS).flatMap(([name, shown]) => (shown === state ? [name] : []))
-  return sql`state in (${sql.join(stored)})`
-}
-
-export interface MembershipPageQuery {
-  /** Left out: both. */
-  readonly environments?: readonly Environment[]
-  readonly target?: string
-  readonly customerId?: string
-  readonly state?: ShownState
-  readonly after?: MembershipKey
-  readonly limit: number
-}
-
-/** In the order of their keys. @param held where removals wait for an operator */
-export async function loadMembershipPage(
-  db: Kysely<Database>,
-  { environments, target, customerId, state, after, limit }: MembershipPageQuery,
-  held: readonly TargetRef[],
-): Promise<readonly Membership[]> {
-  const keys = held.map((one) => sql`(${one.environment}, ${one.target})`)
-  const isHeld =
-    keys.length === 0
-      ? sql`1 = 0`
-      : sql`(${IS_OPEN_REMOVAL} and (environment, target) in (values ${sql.join(keys)}))`
-  return membershipsWhere(
-    db,
-    sql`${allOf([
-      environments && sql`environment in (${sql.join(environments)})`,
-      target && sql`target = ${target}`,
-      customerId && sql`customer_id = ${customerId}`,
-      after && isAfter(after),
-      state && (state === 'unconfirmed' ? isHeld : sql`${isShownAs(state)} and not ${isHeld}`),
-    ])} order by environment, target, account_id limit ${limit}`,
-  )
+  { atMost, percent }: RemovalBound,
+  now: number,
+): Promise<boolean> {
+  const pending = await count(db, sql`${isOf(target)} and ${isUnconfirmed}`)
+  if (pending === 0) return false
+  const isRemoved = sql`${isOf(target)} and applied = 'absent' and applied_at > ${now - BOUND_WINDOW_MS}
+    and desired = 0 and given = 1`
+  const removals = pending + (await count(db, sql`${isRemoved} and confirmed = 0`))
+  const members = await count(db, sql`${isOf(target)} and applied = 'member'`)
+  return removals > atMost && removals > ((members + (await count(db, isRemoved))) * percent) / 100
 }
 
 /**
@@ -248,49 +215,190 @@ export async function countStates(
   held: boolean,
 ): Promise<Readonly<Record<ShownState, number>>> {
   const counts = { settled: 0, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }
-  const { rows } = await sql<{ state: StoredState; is_removal: number; count: number }>`
-    select state, desired = 0 and confirmed = 0 as is_removal, count(*) as count from memberships
-    where ${isOf(target)} group by state, is_removal`.execute(db)
-  for (const { state, is_removal, count } of rows) {
-    const shown = SHOWN_AS[state]
-    const isHeld = held && is_removal === 1 && (shown === 'due' || shown === 'retrying')
-    counts[isHeld ? 'unconfirmed' : shown] += Number(count)
+  const { rows } = await sql<{ state: StoredState; unconfirmed: number; count: number }>`
+    select state, ${isUnconfirmed} as unconfirmed, count(*) as count from memberships
+    where ${isOf(target)} group by state, unconfirmed`.execute(db)
+  for (const { state, unconfirmed, count } of rows) {
+    counts[held && unconfirmed === 1 ? 'unconfirmed' : SHOWN_AS[state]] += Number(count)
   }
   return counts
 }
 
-/** @param where may end with an order and a limit */
-export async function membershipsWhere(
-  db: Kysely<Database>,
-  where: RawBuilder<unknown>,
-): Promise<readonly Membership[]> {
-  const { rows } = await sql<Selectable<MembershipsTable>>`select * from memberships where ${where}`.execute(
-    db,
-  )
-  return rows.map(membershipOf)
-}
-
-async function count(db: Kysely<Database>, where: RawBuilder<unknown>): Promise<number> {
+async function count(db: Kysely<Database>, where: ReturnType<typeof isOf>): Promise<number> {
   const { rows } = await sql<{ n: number }>`select count(*) as n from memberships where ${where}`.execute(db)
   return Number(rows[0]?.n)
 }
 
-export function allOf(conditions: readonly (RawBuilder<unknown> | '' | false | null | undefined)[]) {
-  return sql.join(
-    [sql`1 = 1`, ...conditions.filter((one) => typeof one === 'object' && one !== null)],
-    sql` and `,
-  )
+/** The stored states that users see as this one. */
+export function statesShownAs(shown: ShownState): readonly StoredState[] {
+  if (shown === 'unconfirmed') return OPEN_STATES
+  return (Object.keys(SHOWN_AS) as StoredState[]).filter((state) => SHOWN_AS[state] === shown)
 }
 
-export function isAfter({ environment, target, accountId }: MembershipKey): RawBuilder<unknown> {
-  return sql`(environment, target, account_id) > (${environment}, ${target}, ${accountId})`
+/** Bounds how long one transaction keeps arriving deliveries waiting. */
+const MAX_PER_TRANSACTION = 500
+
+export interface Desired {
+  /** Each membership at most once. */
+  readonly desires: readonly NewDesire[]
+  /** They include the change log up to here (`formatCursor`). */
+  readonly cursor: string
+  /** They include the marks up to here (`loadSyncMarks`). */
+  readonly marksUpTo: number
 }
 
-export function keyRow({ environment, target, accountId }: MembershipKey) {
+/** Saves what is desired now, and that the changes and marks which caused it are dealt with. */
+export async function saveDesires(
+  trx: Transaction<Database>,
+  { desires, cursor, marksUpTo }: Desired,
+  now: number,
+): Promise<void> {
+  const steps = desires.map((key) => ({ key, happening: { kind: 'desired', ...key } as const }))
+  await stepMemberships(trx, steps, now)
+  await unmarkForSync(trx, marksUpTo)
+  await saveSyncSettings(trx, { cursor })
+}
+
+export interface MembershipStep {
+  readonly key: MembershipKey
+  readonly happening: Happening
+}
+
+/**
+ * Saves what happened to memberships; each is in `steps` at most once.
+ * @returns for each step whether it changed anything; if not, its call must not begin
+ */
+export async function stepMemberships(
+  trx: Transaction<Database>,
+  steps: readonly MembershipStep[],
+  now: number,
+): Promise<readonly boolean[]> {
+  const keys = steps.map(({ key }) => key)
+  const stored = await loadMemberships(trx, keys)
+  const after = steps.map(({ key, happening }) => {
+    const first = happening.kind === 'desired' ? neverDesired(key, happening, now) : null
+    const membership = stored.get(membershipKey(key)) ?? first
+    return membership && next(membership, happening, now)
+  })
+  await save(trx, after)
+  return after.map((one) => one !== null)
+}
+
+const RETRIED_STATES = {
+  retrying: ['retrying', 'recheck'],
+  waiting: ['waiting'],
+  parked: ['parked', 'stuck'],
+  healing: ['waiting', 'stuck'],
+} as const satisfies Record<string, readonly StoredState[]>
+
+/** Which memberships that failed to try again; a field left out allows every value. */
+export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'target' | 'code'> {
+  readonly customerId?: string
+  /** `healing`: what sweeps try again. */
+  readonly state?: keyof typeof RETRIED_STATES
+}
+
+/**
+ * Makes memberships that failed due now.
+ * @returns whether there may be more
+ */
+export async function retryMemberships(
+  trx: Transaction<Database>,
+  { state, customerId, ...filter }: RetryFilter,
+  now: number,
+): Promise<boolean> {
+  const failed: MembershipFilter = {
+    ...filter,
+    hasFailed: true,
+    ...(customerId !== undefined && { customerIds: [customerId] }),
+    ...(state && { states: RETRIED_STATES[state] }),
+  }
+  const found = await findMemberships(trx, failed, MAX_PER_TRANSACTION)
+  const after = found.map((one) => next(one, { kind: 'retry' }, now))
+  await save(trx, after)
+  return found.length === MAX_PER_TRANSACTION
+}
+
+/**
+ * Deletes memberships of a target that ended before `before`, and accounts that are gone since `goneBefore` (epoch
+ * milliseconds).
+ * @returns whether there may be more
+ */
+export async function forgetMemberships(
+  trx: Transaction<Database>,
+  { before, goneBefore, ...target }: TargetRef & Readonly<Record<'before' | 'goneBefore', number>>,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    delete from memberships where (environment, target, account_id) in (
+      select environment, target, account_id from memberships
+      where ${isOf(target)} and state in ('settled', 'gone') and desired = 0 and coalesce(applied_at, 0) < ${before}
+        and desired_since < case state when 'gone' then ${goneBefore} else ${before} end
+      limit ${MAX_PER_TRANSACTION})`.execute(trx)
+  return Number(numAffectedRows) === MAX_PER_TRANSACTION
+}
+
+/** Of an erased customer nothing stays once there is nothing left to do. */
+const deleteErased = bulkStatement(
+  (key) => sql`
+    delete from memberships where (environment, target, account_id) in (${key})
+      and desired = 0 and state in ('settled', 'gone') and (environment, customer_id) in (
+        select environment, customer_id from erasures)`,
+)
+
+/** Each membership at most once. */
+async function save(trx: Transaction<Database>, changed: readonly (Membership | null)[]): Promise<void> {
+  const memberships = changed.filter((one) => one !== null)
+  await upsert(trx, memberships.map(toRow))
+  const ended = memberships.filter(({ desired }) => !desired)
+  await deleteErased(trx, ended.map(keyRow))
+}
+
+const upsert = bulkUpsert(
+  'memberships',
+  ['environment', 'target', 'account_id'],
+  [
+    'customer_id',
+    'state',
+    'desired',
+    'desired_since',
+    'reason',
+    'applied',
+    'applied_at',
+    'given',
+    'confirmed',
+    'attempts',
+    'next_attempt_at',
+    'error_code',
+    'error',
+  ],
+)
+
+function keyRow({ environment, target, accountId }: MembershipKey) {
   return [environment, target, accountId] as const
 }
 
-function membershipOf(row: Selectable<MembershipsTable>): Membership {
+function toRow(membership: Membership): Row {
+  return {
+    environment: membership.environment,
+    target: membership.target,
+    account_id: membership.accountId,
+    customer_id: membership.customerId,
+    state: membership.state,
+    desired: Number(membership.desired),
+    desired_since: membership.desiredSince,
+    reason: membership.reason && JSON.stringify(membership.reason),
+    applied: membership.applied,
+    applied_at: membership.appliedAt,
+    given: Number(membership.given),
+    confirmed: Number(membership.confirmed),
+    attempts: membership.attempts,
+    next_attempt_at: membership.nextAttemptAt,
+    error_code: membership.error?.code ?? null,
+    error: membership.error?.message ?? null,
+  }
+}
+
+function fromRow(row: Row): Membership {
   return {
     environment: row.environment,
     target: row.target,
@@ -306,7 +414,6 @@ function membershipOf(row: Selectable<MembershipsTable>): Membership {
     confirmed: row.confirmed === 1,
     attempts: row.attempts,
     nextAttemptAt: row.next_attempt_at,
-    mayHeal: row.may_heal === 1,
     error: row.error_code === null ? null : { code: row.error_code, message: row.error ?? '' },
   }
 }

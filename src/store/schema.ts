@@ -2,19 +2,10 @@ import type { Generated } from 'kysely'
 import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 import type { BodyRemovalReason } from './stored-event.js'
-import type {
-  JoinLinksTable,
-  MembershipsTable,
-  MessagesTable,
-  MovedGroupsTable,
-  OwedUnbansTable,
-  SyncMarksTable,
-} from './sync-schema.js'
 
 /**
  * The tables as they are stored. Instants are epoch milliseconds, booleans 0 and 1, and JSON is text;
- * the file of each table converts, so that nothing outside the store sees a row. Those of what follows access are in
- * `sync-schema.ts`.
+ * the file of each table converts, so that nothing outside the store sees a row.
  */
 export interface Database {
   events: EventsTable
@@ -172,4 +163,75 @@ export interface ErasuresTable {
   was_known: 0 | 1
   /** When what is stored of them was removed; null: not all of it is. */
   finished_at: number | null
+}
+
+/** One `Membership` each. */
+export interface MembershipsTable {
+  environment: Environment
+  target: string
+  account_id: string
+  customer_id: string
+  /** As `SHOWN_AS` explains. */
+  state: 'due' | 'retrying' | 'recheck' | 'waiting' | 'stuck' | 'parked' | 'gone' | 'settled'
+  desired: number
+  desired_since: number
+  /** JSON */
+  reason: string | null
+  applied: 'unknown' | 'member' | 'absent'
+  applied_at: number | null
+  given: number
+  confirmed: Generated<number>
+  attempts: Generated<number>
+  next_attempt_at: number | null
+  /** Both null since the last success. */
+  error_code: string | null
+  error: string | null
+}
+
+/** Customers whose memberships are to be worked out again, in the order in which they were marked. */
+export interface SyncMarksTable {
+  seq: Generated<number>
+  environment: Environment
+  customer_id: string
+}
+
+/** Changes of access that the outbound webhook has not delivered yet. */
+export interface MessagesTable {
+  /** Of the change. */
+  cursor: number
+  /** Of the change log when it was queued: a restored store gives cursors again. */
+  epoch: string
+  environment: Environment
+  customer_id: string
+  queued_at: number
+  first_attempt_at: number | null
+  attempts: Generated<number>
+  /** Null: it waits for an earlier message of its customer, or is parked. */
+  next_attempt_at: number | null
+  /** Why it is not sent any more. */
+  parked: 'gone' | 'given_up' | null
+  last_error: string | null
+}
+
+/** Links that were made for one customer each: tokens to link an account with, and invites to a group. */
+export interface JoinLinksTable {
+  sha256: string
+  kind: 'token' | 'invite'
+  environment: Environment
+  customer_id: string
+  expires_at: number
+  /** The first account that used it. */
+  used_by: string | null
+}
+
+/** Groups that got another id, by the id in the config. */
+export interface MovedGroupsTable {
+  group_id: string
+  moved_to: string
+}
+
+/** Bans that Latchkey may have begun and not lifted yet. */
+export interface OwedUnbansTable {
+  group_id: string
+  account_id: string
 }

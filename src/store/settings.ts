@@ -25,10 +25,6 @@ export async function setSetting(trx: Transaction<Database>, key: string, value:
     .execute()
 }
 
-export async function removeSetting(trx: Transaction<Database>, key: string): Promise<void> {
-  await trx.deleteFrom('settings').where('key', '=', key).execute()
-}
-
 const SETTING = 'policy'
 
 /**

@@ -1,17 +1,9 @@
 import type { Transaction } from 'kysely'
-import { keepJoinLink, takeJoinLink } from './join-links.js'
-import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './membership-changes.js'
+import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from './join-links.js'
+import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Database } from './schema.js'
-import {
-  keepMovedGroup,
-  markLinkedCustomers,
-  oweUnban,
-  setSweptAt,
-  setSyncPaused,
-  settleSyncTargets,
-  settleUnban,
-} from './sync-state.js'
+import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-state.js'
 
 /** @param now epoch milliseconds */
 type SyncWriteOf<Change, Answer> = (
@@ -20,24 +12,19 @@ type SyncWriteOf<Change, Answer> = (
   now: number,
 ) => Promise<Answer>
 
-/**
- * Everything that the sync part writes, by name: one transaction each, in the thread that writes. A change is plain
- * data, since it crosses between threads.
- */
-export const SYNC_WRITES = {
+/** Every write of sync by name, each one transaction. Changes are plain data, since they cross to the writer thread. */
+const SYNC_WRITES = {
   saveDesires,
   stepMemberships,
   retryMemberships,
   forgetMemberships,
   markLinkedCustomers,
-  settleSyncTargets,
+  saveSyncSettings,
   setSyncPaused,
-  setSweptAt,
   keepJoinLink,
   takeJoinLink,
   keepMovedGroup,
-  oweUnban,
-  settleUnban,
+  setUnbanOwed,
   queueMessages,
   settleMessages,
   retryMessages,
@@ -47,7 +34,7 @@ export type SyncWriteName = keyof typeof SYNC_WRITES
 export type SyncChange<Name extends SyncWriteName> = Parameters<(typeof SYNC_WRITES)[Name]>[1]
 export type SyncAnswer<Name extends SyncWriteName> = Awaited<ReturnType<(typeof SYNC_WRITES)[Name]>>
 
-/** Commits one change of what the sync part keeps. */
+/** Commits one change of what sync stores. */
 export type WriteSync = <Name extends SyncWriteName>(
   name: Name,
   change: SyncChange<Name>,
@@ -59,7 +46,7 @@ export function performSyncWrite<Name extends SyncWriteName>(
   change: SyncChange<Name>,
   now: number,
 ): Promise<SyncAnswer<Name>> {
-  // The table gives each name its own change and answer; no type follows them by a name that is not known yet.
+  // Each name has its own types, which TypeScript can't follow through a lookup.
   const write = SYNC_WRITES[name] as SyncWriteOf<unknown, unknown>
   return write(trx, change, now) as Promise<SyncAnswer<Name>>
 }

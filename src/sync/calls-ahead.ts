@@ -83,7 +83,7 @@ async function callsFor(db: Kysely<Database>, desires: readonly Desire[]): Promi
   const memberships = await loadMemberships(db, desires)
   return desires.flatMap((desire) => {
     const { environment, target, accountId, customerId, desired } = desire
-    const membership = memberships.get(membershipKey(desire)) ?? neverDesired(desire, 0)
+    const membership = memberships.get(membershipKey(desire)) ?? neverDesired(desire, desire, 0)
     const after = next(membership, { kind: 'desired', desired, customerId, reason: null }, 0)
     if (after?.state !== 'due' && after?.state !== 'retrying') return []
     return [{ environment, target, accountId, customerId, action: desired ? 'give' : 'take' }]

@@ -4,19 +4,24 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import type { Membership } from '../store/membership.js'
-import { loadOpenWaits, loadTargetRefs } from '../store/memberships.js'
+import {
+  findLongestWait,
+  loadTargetRefs,
+  type MembershipStep,
+  type RemovalBound,
+} from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import { loadActiveProducts, loadSyncSettings } from '../store/sync-state.js'
+import { isSyncPaused } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import { createChecks } from './checks.js'
-import { createUpdateDesired, productsOfTargets } from './desired.js'
+import { createUpdateDesired, loadActiveProducts, productsOfTargets } from './desired.js'
 import { createGate } from './limits.js'
-import { createLoop, oneAtATime } from './loop.js'
+import { createLoop, inBatches, oneAtATime } from './loop.js'
 import type { Outages } from './outages.js'
-import { type RemovalBound, readMemberships, readPlan, readStatus } from './plan.js'
+import { readMemberships, readPlan, readStatus } from './plan.js'
 import type { Platform } from './platform.js'
-import { type AttemptResult, createReconciler, createStepWriter } from './reconcile.js'
-import { createSweep, inEach, retryAll } from './sweep.js'
+import { type AttemptResult, createReconciler } from './reconcile.js'
+import { createSweep, retryAll } from './sweep.js'
 import type { CallState, RunOptions, Sync } from './sync.js'
 import {
   ADAPTER_NAMES,
@@ -67,7 +72,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   let platforms = byName(deps.platforms)
   let stored = await loadTargetRefs(db)
   let targets = targetsOf(products, stored)
-  let { paused } = await loadSyncSettings(db)
+  let paused = await isSyncPaused(db)
   let isStopping = false
 
   const gate = createGate(random)
@@ -76,7 +81,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
   const platformOf = ({ adapter }: { readonly adapter: AdapterName }) => platforms.get(adapter) ?? null
   /** By environment and result, what came of every attempt. */
   const attempts = new Map<string, number>()
-  const writeStep = createStepWriter(writeSync)
+  const writeStep = inBatches((steps: readonly MembershipStep[]) => writeSync('stepMemberships', steps))
   const reconcilers = ADAPTER_NAMES.map((name) =>
     createReconciler({
       db,
@@ -156,11 +161,14 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     log.info({ ...fields, productIds, cause: { kind: 'sweep', eventId: null } }, `membership ${action}`)
   }
 
-  /** What a platform has said to the process before this one; of which of its calls it was said is not known any more. */
+  /** What a platform said to the process before this one; to which of its calls is not known any more. */
   async function keepOpenWaits(): Promise<void> {
-    for (const { target, until, failure } of await loadOpenWaits(db, 'rate_limited', clock())) {
-      const platform = targets.find((one) => one.target === target)?.adapter
-      if (platform !== undefined) gate.limited({ platform, target }, 'platform', until, failure, clock())
+    for (const platform of ADAPTER_NAMES) {
+      const waiting = await findLongestWait(db, platform, ['rate_limited'])
+      if (waiting === null || waiting.error === null) continue
+      const { target, error, nextAttemptAt } = waiting
+      const until = nextAttemptAt ?? 0
+      if (until > clock()) gate.limited({ platform, target }, 'platform', until, error, clock())
     }
   }
 
@@ -181,9 +189,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     const before = COUNTED.map(count)
     await updateDesired()
     if (confirm !== undefined) await confirmPlan(confirm, environments)
-    for (const filter of retry === undefined ? [] : inEach(retry, environments)) {
-      await retryAll(writeSync, filter)
-    }
+    if (retry !== undefined) await retryAll(writeSync, retry)
     reopen()
     if (isSweep === true) await sweep()
     await work()

@@ -10,16 +10,15 @@ import {
   loadAllChanges,
   numberIn,
 } from '../store/changes.js'
-import { loadCustomer } from '../store/customers.js'
+import { loadCustomer, loadCustomers } from '../store/customers.js'
+import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
-import { loadMembershipPage, loadMembershipsOf, loadMembershipsOfAccounts } from '../store/memberships.js'
+import { findMemberships } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import {
   type AccountFact,
   type LinkedAccount,
-  loadAccountsOf,
-  loadActiveProducts,
-  loadLinkedCustomers,
+  loadAccountHolders,
   loadSyncMarks,
   loadSyncSettings,
   type SyncMark,
@@ -34,6 +33,7 @@ import {
   targetKey,
 } from './target.js'
 
+const ACCOUNT_FACTS = Object.values(ACCOUNT_FACT)
 /** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
 const CHUNK = 250
 
@@ -75,7 +75,7 @@ export function createUpdateDesired({
       let after: SyncMark | null = null
       do after = await writeSync('markLinkedCustomers', after)
       while (after !== null)
-      await writeSync('settleSyncTargets', { targets, cursor })
+      await writeSync('saveSyncSettings', { targets, cursor })
     }
     settledFor = mapped
   }
@@ -85,7 +85,7 @@ export function createUpdateDesired({
     const { cursor: kept } = await loadSyncSettings(db)
     const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
     const changed = await loadAllChanges(db, after, CHUNK)
-    const marks = await loadSyncMarks(db, CHUNK)
+    const { marks, upTo: marksUpTo } = await loadSyncMarks(db, CHUNK)
     if (changed.length === 0 && marks.length === 0) {
       markedFor = 'link'
       return false
@@ -102,7 +102,7 @@ export function createUpdateDesired({
       }
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
-    await writeSync('saveDesires', { desires, cursor, marks })
+    await writeSync('saveDesires', { desires, cursor, marksUpTo })
     if (marks.length < CHUNK) markedFor = 'link'
     if (desires.length > 0) onUpdated()
     return changed.length === CHUNK || marks.length === CHUNK
@@ -137,7 +137,7 @@ export function createUpdateDesired({
     const mapped = products()
     const isMapped = mapped.some(({ targets }) => targets.length > 0)
     // A merchant without roles and groups is charged no write; the first target has everything looked at.
-    if (!isMapped && (await loadMembershipPage(db, { limit: 1 }, [])).length === 0) return
+    if (!isMapped && (await findMemberships(db, {}, 1)).length === 0) return
     const epoch = await changeLogEpoch(db)
     await settle(mapped, epoch)
     while (await updateSome(mapped, epoch)) await turn()
@@ -159,27 +159,45 @@ export async function groundsOf(
   customerIds: readonly string[],
   more: readonly LinkedAccount[] = [],
 ): Promise<Grounds> {
-  const own = await loadAccountsOf(db, environment, customerIds)
-  const former = await loadMembershipsOf(db, environment, customerIds)
+  const customers = [...(await loadCustomers(db, environment, customerIds)).values()]
+  const own = customers.flatMap(({ customerId, facts }) =>
+    ACCOUNT_FACTS.flatMap((fact) => {
+      const accountId = facts[fact]?.value
+      return accountId === undefined ? [] : [{ fact, accountId, customerId }]
+    }),
+  )
+  const former = await findMemberships(db, { environments: [environment], customerIds })
   const accounts = distinct([...own, ...more, ...former.flatMap((key) => accountOf(key) ?? [])])
   if (accounts.length === 0)
     return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
-  const idsOf = (fact: Account['fact']) =>
-    accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
-  const links = [
-    ...(await loadLinkedCustomers(db, environment, 'communityId', idsOf('communityId'))),
-    ...(await loadLinkedCustomers(db, environment, 'messengerId', idsOf('messengerId'))),
-  ]
+  const links: LinkedAccount[] = []
+  for (const fact of ACCOUNT_FACTS) {
+    const ids = accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
+    links.push(...(await loadAccountHolders(db, environment, fact, ids)))
+  }
   const linked = [...new Set([...links, ...more].map(({ customerId }) => customerId))]
   return {
     environment,
     accounts,
     links,
     activeProducts: await loadActiveProducts(db, environment, linked),
-    stored: await loadMembershipsOfAccounts(db, environment, [
-      ...new Set(accounts.map(({ accountId }) => accountId)),
-    ]),
+    stored: await findMemberships(db, {
+      environments: [environment],
+      accountIds: accounts.map(({ accountId }) => accountId),
+    }),
   }
+}
+
+/** By customer, the products they have access to as last saved. */
+export async function loadActiveProducts(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = [...(await loadEntitlements(db, environment, customerIds))]
+  const activeIn = (records: readonly EntitlementRecord[]) =>
+    records.filter(({ active }) => active).map(({ productId }) => productId)
+  return new Map(found.map(([customerId, records]) => [customerId, activeIn(records)]))
 }
 
 function distinct(accounts: readonly Account[]): readonly Account[] {

@@ -86,15 +86,15 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps): Loop {
  * Runs work one at a time. Asked for while it runs, it runs once more: every answer is that of a run which began
  * after the question.
  */
-export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
-  let next: Promise<void> | null = null
-  let last: Promise<void> = Promise.resolve()
+export function oneAtATime<Answer>(work: () => Promise<Answer>): () => Promise<Answer> {
+  let next: Promise<Answer> | null = null
+  let last: Promise<unknown> = Promise.resolve()
 
-  async function runAfter(before: Promise<void>): Promise<void> {
+  async function runAfter(before: Promise<unknown>): Promise<Answer> {
     // Its own callers learn how that one ended.
     await before.catch(() => {})
     next = null
-    await work()
+    return work()
   }
 
   return () => {
@@ -107,20 +107,20 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
 }
 
 /**
- * Writes items in batches: what comes while a write is under way goes together into the next one. Resolves, or
- * rejects, as the write does that the item went into.
+ * Writes items in batches: what comes while a write is under way goes together into the next one.
+ * @param write answers for each item, in their order
  */
-export function inBatches<Item>(
-  write: (items: readonly Item[]) => Promise<void>,
-): (item: Item) => Promise<void> {
+export function inBatches<Item, Answer>(
+  write: (items: readonly Item[]) => Promise<readonly Answer[]>,
+): (item: Item) => Promise<Answer | undefined> {
   let waiting: Item[] = []
   const writeWaiting = oneAtATime(() => {
     const items = waiting
     waiting = []
     return write(items)
   })
-  return (item) => {
-    waiting.push(item)
-    return writeWaiting()
+  return async (item) => {
+    const place = waiting.push(item) - 1
+    return (await writeWaiting())[place]
   }
 }

@@ -3,10 +3,13 @@ import type { Kysely } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import { type Membership, type MembershipKey, SHOWN_AS } from '../store/membership.js'
 import {
-  countRemovals,
   countStates,
-  loadMembershipPage,
-  loadPlanned,
+  findMemberships,
+  isHeld,
+  membershipPages,
+  OPEN_STATES,
+  type RemovalBound,
+  statesShownAs,
   type TargetRef,
 } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
@@ -22,31 +25,6 @@ import type {
   SyncStatus,
 } from './sync.js'
 import type { AdapterName } from './target.js'
-
-/** More removals from a target than both wait for an operator. */
-export interface RemovalBound {
-  readonly atMost: number
-  /** Of the target's members. */
-  readonly percent: number
-}
-
-/** What was removed within this time counts with what waits: an empty community may come by trickling, too. */
-const WINDOW_MS = 3_600_000
-
-/**
- * Whether no removal from a target may be made that nobody has agreed to. All that waits counts, so that either all of
- * it may be made or none.
- */
-export async function isHeld(
-  db: Kysely<Database>,
-  target: TargetRef,
-  { atMost, percent }: RemovalBound,
-  now: number,
-): Promise<boolean> {
-  const { pending, made, members } = await countRemovals(db, target, now - WINDOW_MS)
-  const removals = pending + made
-  return pending > 0 && removals > atMost && removals > (members * percent) / 100
-}
 
 /** Names exactly these removals, whatever their order; null: there are none. */
 function planHash(removals: readonly MembershipKey[]): string | null {
@@ -76,12 +54,8 @@ export async function readPlan(
   const calls: PlannedCall[] = []
   for (const target of targets) {
     const held = await isHeld(db, target, bound, now)
-    let after = ''
-    let planned: Awaited<ReturnType<typeof loadPlanned>>
-    do {
-      planned = await loadPlanned(db, target, after, CHUNK)
-      after = planned.at(-1)?.accountId ?? after
-      for (const { environment, target: key, accountId, customerId, desired, confirmed } of planned) {
+    for await (const page of membershipPages(db, target, CHUNK, OPEN_STATES)) {
+      for (const { environment, target: key, accountId, customerId, desired, confirmed } of page) {
         calls.push({
           environment,
           target: key,
@@ -91,7 +65,7 @@ export async function readPlan(
           needsConfirmation: held && !desired && !confirmed,
         })
       }
-    } while (planned.length === CHUNK)
+    }
   }
   return { paused, hash: planHash(calls.filter(({ needsConfirmation }) => needsConfirmation)), calls }
 }
@@ -111,7 +85,7 @@ export async function readStatus(
   db: Kysely<Database>,
   { targets, platforms, stateOf, checked, bound, now }: StatusQuestion,
 ): Promise<SyncStatus> {
-  const { paused, sweptAt } = await loadSyncSettings(db)
+  const { pausedAt, sweptAt } = await loadSyncSettings(db)
   const statuses = []
   for (const { environment, target } of targets) {
     const ref = { environment, target }
@@ -120,7 +94,7 @@ export async function readStatus(
   }
   const platformStatus = (platform: AdapterName): PlatformStatus => ({ platform, state: stateOf(platform) })
   return {
-    paused,
+    paused: pausedAt !== null,
     platforms: platforms.map(platformStatus),
     targets: statuses,
     unconfirmed: statuses.reduce((sum, { counts }) => sum + counts.unconfirmed, 0),
@@ -132,29 +106,38 @@ export async function readStatus(
 /** @param bound decides which removals wait for an operator */
 export async function readMemberships(
   db: Kysely<Database>,
-  query: MembershipQuery,
+  { state, customerId, limit, ...rest }: MembershipQuery,
   { targets, bound, now }: Pick<StatusQuestion, 'targets' | 'bound' | 'now'>,
 ): Promise<MembershipPage> {
   const held: TargetRef[] = []
   for (const ref of targets) if (await isHeld(db, ref, bound, now)) held.push(ref)
   const isOfHeld = ({ environment, target }: TargetRef) =>
     held.some((one) => one.environment === environment && one.target === target)
-  const found = await loadMembershipPage(db, { ...query, limit: query.limit + 1 }, held)
-  const items = found.slice(0, query.limit).map((one) => viewMembership(one, isOfHeld(one)))
+  const filter = {
+    ...rest,
+    ...(customerId !== undefined && { customerIds: [customerId] }),
+    ...(state && {
+      states: statesShownAs(state),
+      unconfirmed: { from: held, is: state === 'unconfirmed' },
+    }),
+  }
+  const found = await findMemberships(db, filter, limit + 1)
+  const items = found.slice(0, limit).map((one) => viewMembership(one, isOfHeld(one)))
   const last = items.at(-1)
-  if (last === undefined || found.length <= query.limit) return { items, next: null }
+  if (last === undefined || found.length <= limit) return { items, next: null }
   const { environment, target, accountId } = last
   return { items, next: { environment, target, accountId } }
 }
 
 /** @param isHeld whether removals from its target wait for an operator */
 function viewMembership(membership: Membership, isHeld: boolean): MembershipView {
-  const { mayHeal, confirmed, reason, error, ...shown } = membership
-  const isOpenRemoval = !shown.desired && !confirmed && (shown.state === 'due' || shown.state === 'retrying')
+  const { confirmed, reason, error, ...shown } = membership
+  const shownAs = SHOWN_AS[shown.state]
+  const isOpenRemoval = !shown.desired && !confirmed && (shownAs === 'due' || shownAs === 'retrying')
   return {
     ...shown,
-    state: isHeld && isOpenRemoval ? 'unconfirmed' : SHOWN_AS[shown.state],
-    parked: shown.state === 'waiting' || shown.state === 'parked' ? error : null,
+    state: isHeld && isOpenRemoval ? 'unconfirmed' : shownAs,
+    parked: shownAs === 'waiting' || shownAs === 'parked' ? error : null,
     lastError: error,
   }
 }

@@ -7,15 +7,19 @@ import {
   type Failure,
   type Happening,
   type Membership,
-  type MembershipKey,
   membershipKey,
 } from '../store/membership.js'
-import { type DueKind, loadDueMemberships, nextDueAt } from '../store/memberships.js'
+import {
+  type DueKind,
+  isHeld,
+  loadDueMemberships,
+  type MembershipStep,
+  nextDueAt,
+  type RemovalBound,
+} from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import type { WriteSync } from '../store/sync-writes.js'
 import { type BackOff, backOffMs, type Gate, type Scope } from './limits.js'
-import { inBatches, oneAtATime } from './loop.js'
-import { isHeld, type RemovalBound } from './plan.js'
+import { oneAtATime } from './loop.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
 
@@ -39,36 +43,11 @@ export type AttemptResult =
   | 'parked'
   | 'overtaken'
 
-/** Writes what happened to one membership; false: it has nothing to do any more. */
-type WriteStep = (key: MembershipKey, happening: Happening) => Promise<boolean>
-
-/** What happens while some steps are being written goes together into the next transaction. */
-export function createStepWriter(writeSync: WriteSync): WriteStep {
-  interface Step {
-    readonly key: MembershipKey
-    readonly happening: Happening
-    readonly resolve: (hasChanged: boolean) => void
-  }
-  const write = inBatches<Step>(async (steps) => {
-    const changed = await writeSync(
-      'stepMemberships',
-      steps.map(({ key: { environment, target, accountId }, happening }) => ({
-        key: { environment, target, accountId },
-        happening,
-      })),
-    )
-    for (const [i, { resolve }] of steps.entries()) resolve(changed[i] ?? false)
-  })
-  return (key, happening) =>
-    new Promise((resolve, reject) => {
-      write({ key, happening, resolve }).catch(reject)
-    })
-}
-
 export interface ReconcilerDeps {
   /** Reads. */
   readonly db: Kysely<Database>
-  readonly writeStep: WriteStep
+  /** Resolves to false where the step changes nothing. */
+  readonly writeStep: (step: MembershipStep) => Promise<boolean | undefined>
   readonly name: AdapterName
   /** Asked at every round, since a reload may change it; null: none is configured. */
   readonly platform: () => Platform | null
@@ -174,13 +153,14 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     membership: Membership,
     target: SyncTarget,
   ): Promise<AttemptResult> {
-    const { desired, applied, given, accountId } = membership
+    const { environment, desired, applied, given, accountId } = membership
     const scope = scopeOf(target)
     let known: Failed['undo'] = null
     let wasBegun = false
-    const step = (happening: Happening) => writeStep(membership, happening)
+    const key = { environment, target: membership.target, accountId }
+    const step = (happening: Happening) => writeStep({ key, happening })
     const begin = async (action: 'give' | 'take') => {
-      wasBegun = await step({ kind: 'begin', action })
+      wasBegun = (await step({ kind: 'begin', action })) === true
       return wasBegun
     }
     const call = async <Answer>(make: () => Promise<Answer>): Promise<Answer> => {
@@ -301,8 +281,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       for (const target of targets()) {
         const opensAt = deps.platform() === null ? null : gate.opensAt(scopeOf(target))
         if (opensAt === null) continue
-        const held = await isHeld(db, target, bound(), clock())
-        const dueAt = await nextDueAt(db, target, held ? ORDER.filter((kind) => kind !== 'take') : ORDER)
+        const dueAt = await nextDueAt(db, target, await isHeld(db, target, bound(), clock()))
         if (dueAt !== null) times.push(Math.max(dueAt, opensAt))
       }
       return times.length === 0 ? null : Math.min(...times)

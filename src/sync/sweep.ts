@@ -1,13 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
-import type { Environment } from '../provider/event.js'
-import { ENVIRONMENTS } from '../store/keys.js'
-import type { MembershipKey } from '../store/membership.js'
-import type { RetryFilter } from '../store/membership-changes.js'
-import { loadSwept } from '../store/memberships.js'
+import { membershipPages } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import type { WriteSync } from '../store/sync-writes.js'
+import type { SyncChange, WriteSync } from '../store/sync-writes.js'
 import type { Gate } from './limits.js'
 import { ActionRequiredError, isOutage, type Platform, RetryableError } from './platform.js'
 import type { SyncTarget } from './target.js'
@@ -43,7 +39,7 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
 
   return async () => {
     if (!mayCall()) return
-    await writeSync('setSweptAt', clock())
+    await writeSync('saveSyncSettings', { sweptAt: clock() })
     for (const target of targets()) {
       await forget(target)
       const platform = platformOf(target)
@@ -51,7 +47,8 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
       // Where nothing else is due, the sweep itself finds out whether a limit is over.
       if (platform === null || !mayCall() || gate.passage(scope, clock()) === 'closed') continue
       // What waits for something that may come by itself, such as somebody joining.
-      await retryAll(writeSync, { environment: target.environment, target: target.target, mayHeal: true })
+      const { environment } = target
+      await retryAll(writeSync, { environments: [environment], target: target.target, state: 'healing' })
       try {
         await compare(target, platform)
       } catch (error) {
@@ -72,24 +69,19 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   async function compare(target: SyncTarget, platform: Platform): Promise<void> {
     const happening = { kind: 'recheck', before: clock() } as const
     const listed = await listOf(platform, target)
-    for (const which of ['members', 'gone'] as const) {
-      let page: readonly MembershipKey[]
-      let after = ''
-      do {
-        page = await loadSwept(db, target, which, after, CHUNK)
-        after = page.at(-1)?.accountId ?? after
-        // A member who is not listed, or somebody who is back.
-        const differ = page.filter(
-          ({ accountId }) => (listed?.has(accountId) ?? false) === (which === 'gone'),
-        )
-        const { environment, target: name } = target
-        const steps = differ.map(({ accountId }) => ({
-          key: { environment, target: name, accountId },
-          happening,
-        }))
-        if (steps.length > 0) await writeSync('stepMemberships', steps)
-        await turn()
-      } while (page.length === CHUNK)
+    for await (const page of membershipPages(db, target, CHUNK)) {
+      // A member who is not listed, or somebody who is back.
+      const differ = page.filter(({ state, desired, applied, accountId }) => {
+        const isListed = listed?.has(accountId) ?? false
+        return state === 'gone' ? isListed : desired && applied === 'member' && !isListed
+      })
+      const { environment, target: name } = target
+      const steps = differ.map(({ accountId }) => ({
+        key: { environment, target: name, accountId },
+        happening,
+      }))
+      if (steps.length > 0) await writeSync('stepMemberships', steps)
+      await turn()
     }
   }
 
@@ -109,19 +101,7 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   }
 }
 
-/** The same filter for each of these environments that it means; left out: both. */
-export function inEach(
-  filter: RetryFilter,
-  environments: readonly Environment[] = ENVIRONMENTS,
-): readonly RetryFilter[] {
-  return environments
-    .filter((environment) => (filter.environment ?? environment) === environment)
-    .map((environment) => ({ ...filter, environment }))
-}
-
-/** Makes due now, a stretch at a time, all that a filter means; each once, should it fail again meanwhile. */
-export async function retryAll(writeSync: WriteSync, filter: RetryFilter): Promise<void> {
-  let after: MembershipKey | null = null
-  do after = await writeSync('retryMemberships', { filter, after })
-  while (after !== null)
+/** Makes due now, a stretch at a time, all that a filter matches. */
+export async function retryAll(writeSync: WriteSync, filter: SyncChange<'retryMemberships'>): Promise<void> {
+  while (await writeSync('retryMemberships', filter)) await turn()
 }

@@ -1,7 +1,6 @@
 import type { Environment } from '../provider/event.js'
 import type { Failure, Membership, MembershipKey, ShownState } from '../store/membership.js'
-import type { RetryFilter } from '../store/membership-changes.js'
-import type { MembershipPageQuery } from '../store/memberships.js'
+import type { MembershipFilter, RetryFilter } from '../store/memberships.js'
 import type { CheckFinding, Platform } from './platform.js'
 import type { AdapterName, SyncedProduct, Target } from './target.js'
 
@@ -55,7 +54,11 @@ export interface Sync {
 export const MEMBERSHIP_STATES = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed'] as const
 export type MembershipState = ShownState
 
-export type MembershipQuery = MembershipPageQuery
+export interface MembershipQuery extends Pick<MembershipFilter, 'environments' | 'target' | 'after'> {
+  readonly customerId?: string
+  readonly state?: MembershipState
+  readonly limit: number
+}
 
 export interface MembershipPage {
   readonly items: readonly MembershipView[]
@@ -64,8 +67,7 @@ export interface MembershipPage {
 }
 
 /** One account and one target, as users see it. */
-export interface MembershipView
-  extends Omit<Membership, 'state' | 'mayHeal' | 'confirmed' | 'error' | 'reason'> {
+export interface MembershipView extends Omit<Membership, 'state' | 'confirmed' | 'error' | 'reason'> {
   readonly state: MembershipState
   /** Why it waits for somebody, and who must do what. */
   readonly parked: Failure | null
@@ -128,7 +130,7 @@ export interface SyncPlan {
 }
 
 export interface RunOptions {
-  /** Whose removals may be confirmed and whose failures are tried again; left out: of both. */
+  /** Whose removals may be confirmed; left out: of both. */
   readonly environments?: readonly Environment[]
   /** The hash of a plan of these, or of one of them: its removals are made, bound or not. */
   readonly confirm?: string

@@ -262,9 +262,9 @@ function liveState(daemon: RunningDaemon): Promise<string> {
       state.push([name, rows])
     }
     const { rows } = await sql`
-      select key, value from settings where key in ('policy', 'rebuild', 'sync_paused', 'sync_swept_at') order by key`.execute(
-      db,
-    )
+      select key, value from settings where key in ('policy', 'rebuild')
+        union all select key, json_remove(value, '$.cursor') from settings where key = 'sync'
+      order by key`.execute(db)
     return JSON.stringify([...state, rows], null, 1)
   })
 }

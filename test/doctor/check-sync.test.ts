@@ -4,8 +4,7 @@ import { readSyncState } from '../../src/daemon/resting-sync.js'
 import { checkSync } from '../../src/doctor/sync.js'
 import { syncStateJson } from '../../src/handlers/sync-json.js'
 import { queueMessages, settleMessages } from '../../src/store/messages.js'
-import type { Database } from '../../src/store/schema.js'
-import type { MembershipsTable } from '../../src/store/sync-schema.js'
+import type { Database, MembershipsTable } from '../../src/store/schema.js'
 import { setSyncPaused } from '../../src/store/sync-state.js'
 import { load } from '../config/config-file.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
@@ -101,7 +100,7 @@ describe('the doctor, of what follows access,', () => {
 
   it('finds that somebody has to take out by hand whom no call can', async () => {
     const { add, check } = await patient()
-    await add({ state: 'parked', desired: 0, error_code: 'member_is_admin', may_heal: 1 })
+    await add({ state: 'stuck', desired: 0, error_code: 'member_is_admin' })
     expect(await check()).toMatchObject([
       { level: 'ok' },
       { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },

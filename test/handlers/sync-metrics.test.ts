@@ -26,9 +26,9 @@ const STATE: SyncState = {
   outbound: {
     origin: 'https://app.example',
     messages: [
-      { parked: null, count: 4, oldestAt: NOON, lastError: null },
-      { parked: 'gone', count: 2, oldestAt: NOON, lastError: 'answered 410' },
-      { parked: 'given_up', count: 1, oldestAt: NOON, lastError: 'answered 500' },
+      { parked: null, count: 4, oldestAt: NOON, failingSince: null, lastError: null },
+      { parked: 'gone', count: 2, oldestAt: NOON, failingSince: null, lastError: 'answered 410' },
+      { parked: 'given_up', count: 1, oldestAt: NOON, failingSince: null, lastError: 'answered 500' },
     ],
   },
   outages: [{ name: 'webhook', since: NOON, reason: 'answered 500' }],

@@ -88,7 +88,9 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
         },
         outbound: {
           origin: 'https://app.example',
-          messages: [{ parked: 'gone', count: 2, oldestAt: NOW, lastError: 'answered 410' }],
+          messages: [
+            { parked: 'gone', count: 2, oldestAt: NOW, failingSince: null, lastError: 'answered 410' },
+          ],
         },
         outages: [{ name: 'discord', since: NOW, reason: 'Discord could not be reached.' }],
       }),
@@ -313,7 +315,9 @@ describe('the routes about what follows access', () => {
     }
     await ask('POST', '/sync/run', { body: JSON.stringify(options) })
     const environments = ['live', 'sandbox']
-    expect(ran).toEqual([{ environments }, { ...options, environments }])
+    const { environment, ...filter } = options.retry
+    const retry = { ...filter, environments: [environment] }
+    expect(ran).toEqual([{ environments }, { ...options, retry, environments }])
   })
 
   it('act in no environment that the key is not for', async () => {

@@ -18,7 +18,7 @@ import { appendChanges, changeLogEpoch } from '../../src/store/changes.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { backUp } from '../../src/store/sqlite/copy.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
-import { loadPausedAt, loadSyncSettings } from '../../src/store/sync-state.js'
+import { loadSyncSettings } from '../../src/store/sync-state.js'
 import { cutInHalf, damage, filledStore, rowsIn } from '../store/filled-store.js'
 import { open, temporaryFile } from '../store/temporary-store.js'
 
@@ -65,8 +65,7 @@ describe('restoring', () => {
     const file = temporaryFile()
     await restore(file, await backupOf(1), AT)
     const db = open(file, true)
-    expect(await loadSyncSettings(db)).toMatchObject({ paused: true })
-    expect(await loadPausedAt(db)).toBe(AT.now)
+    expect(await loadSyncSettings(db)).toMatchObject({ pausedAt: AT.now })
   })
 
   it('forgets what was still to be told, since it may have been told since, and contradicted', async () => {

@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { CustomerFacts } from '../../src/store/customer-facts.js'
 import { saveCustomers } from '../../src/store/customers.js'
 import { type Happening, type MembershipKey, membershipKey } from '../../src/store/membership.js'
-import { saveDesires, stepMemberships } from '../../src/store/membership-changes.js'
-import { loadMemberships } from '../../src/store/memberships.js'
+import { loadMemberships, saveDesires, stepMemberships } from '../../src/store/memberships.js'
 import type { Database } from '../../src/store/schema.js'
 import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
 import { temporaryStore } from './temporary-store.js'
@@ -20,7 +19,7 @@ async function membership() {
       .execute((trx) =>
         saveDesires(
           trx,
-          { desires: [{ ...KEY, customerId: 'cus_1', desired, reason: null }], cursor: '0.1', marks: [] },
+          { desires: [{ ...KEY, customerId: 'cus_1', desired, reason: null }], cursor: '0.1', marksUpTo: 0 },
           now,
         ),
       )
@@ -217,11 +216,11 @@ describe('a mark', () => {
     await db.transaction().execute((trx) => markForSync(trx, [mark]))
     const read = await loadSyncMarks(db, 10)
     await db.transaction().execute((trx) => markForSync(trx, [mark]))
-    await db.transaction().execute((trx) => unmarkForSync(trx, read))
+    await db.transaction().execute((trx) => unmarkForSync(trx, read.upTo))
     const again = await loadSyncMarks(db, 10)
-    expect(again).toMatchObject([mark])
-    await db.transaction().execute((trx) => unmarkForSync(trx, again))
-    expect(await loadSyncMarks(db, 10)).toEqual([])
+    expect(again.marks).toEqual([mark])
+    await db.transaction().execute((trx) => unmarkForSync(trx, again.upTo))
+    expect((await loadSyncMarks(db, 10)).marks).toEqual([])
   })
 
   it('is made for whoever gets or loses an account, and for whoever shares the lost one: for nothing else', async () => {
@@ -239,8 +238,8 @@ describe('a mark', () => {
           ),
         )
     const marked = async () => {
-      const marks = await loadSyncMarks(db, 10)
-      await db.transaction().execute((trx) => unmarkForSync(trx, marks))
+      const { marks, upTo } = await loadSyncMarks(db, 10)
+      await db.transaction().execute((trx) => unmarkForSync(trx, upTo))
       return marks.map(({ customerId }) => customerId)
     }
     const a = { communityId: known('a') }

@@ -30,13 +30,11 @@ import {
 import { expireBodies, firstKeptBodyAt } from '../../src/store/expire-bodies.js'
 import { loadManualEvents } from '../../src/store/manual-events.js'
 import {
-  countRemovals,
   countStates,
+  findMemberships,
+  isHeld,
   loadDueMemberships,
   loadMemberships,
-  loadMembershipsOf,
-  loadMembershipsOfAccounts,
-  loadSwept,
   nextDueAt,
 } from '../../src/store/memberships.js'
 import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
@@ -51,7 +49,7 @@ import {
 } from '../../src/store/recompute-rows.js'
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadLinks, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
-import { loadAccountsOf, loadActiveProducts, loadLinkedCustomers } from '../../src/store/sync-state.js'
+import { loadAccountHolders, markAccountHolders } from '../../src/store/sync-state.js'
 import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
 import { everyEvent } from './stored-events.js'
 import { temporaryStore } from './temporary-store.js'
@@ -132,20 +130,28 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadAllChanges(db, 5, 10)],
-    ['accounts of customers', (db) => loadAccountsOf(db, 'live', ['cus_1', 'cus_2'])],
-    ['customers of community accounts', (db) => loadLinkedCustomers(db, 'live', 'communityId', ['1', '2'])],
-    ['customers of messenger accounts', (db) => loadLinkedCustomers(db, 'live', 'messengerId', ['1', '2'])],
-    ['products of customers', (db) => loadActiveProducts(db, 'live', ['cus_1', 'cus_2'])],
-    ['memberships of customers', (db) => loadMembershipsOf(db, 'live', ['cus_1', 'cus_2'])],
-    ['memberships of accounts', (db) => loadMembershipsOfAccounts(db, 'live', ['1', '2'])],
+    ['marking those who share an account', (db) => markAccountHolders(db, 'live', ['cus_1', 'cus_2'])],
+    ['customers of community accounts', (db) => loadAccountHolders(db, 'live', 'communityId', ['1', '2'])],
+    ['customers of messenger accounts', (db) => loadAccountHolders(db, 'live', 'messengerId', ['1', '2'])],
+    [
+      'memberships of customers',
+      (db) => findMemberships(db, { environments: ['live'], customerIds: ['cus_1', 'cus_2'] }),
+    ],
+    [
+      'memberships of accounts',
+      (db) => findMemberships(db, { environments: ['live'], accountIds: ['1', '2'] }),
+    ],
     ['memberships', (db) => loadMemberships(db, [{ ...TARGET, accountId: '1' }])],
     ['memberships to give', (db) => loadDueMemberships(db, TARGET, 'give', NOON, 10)],
     ['memberships to take', (db) => loadDueMemberships(db, TARGET, 'take', NOON, 10)],
     ['memberships to take by agreement', (db) => loadDueMemberships(db, TARGET, 'agreedTake', NOON, 10)],
     ['memberships to ask about', (db) => loadDueMemberships(db, TARGET, 'recheck', NOON, 10)],
-    ['memberships that are gone', (db) => loadSwept(db, TARGET, 'gone', '', 10)],
-    ['when memberships come due', (db) => nextDueAt(db, TARGET, ['give', 'take', 'recheck'])],
-    ['removals', (db) => countRemovals(db, TARGET, NOON)],
+    [
+      'memberships of a target',
+      (db) => findMemberships(db, { environments: ['live'], target: 'discord:1:10' }, 10),
+    ],
+    ['when memberships come due', (db) => nextDueAt(db, TARGET, true)],
+    ['removals', (db) => isHeld(db, TARGET, { atMost: 1, percent: 1 }, NOON)],
     ['states of memberships', (db) => countStates(db, TARGET, true)],
     [
       'events of a person without a source',

@@ -199,6 +199,23 @@ describe('what needs somebody', () => {
     expect(await sync.run({ sweep: true })).toMatchObject({ given: 1 })
   })
 
+  it('to remove a member is parked with a reason, and tried again by every sweep, too', async () => {
+    const { sync, community, access } = await withCustomers(1)
+    await sync.run()
+    await access({ customerId: 'cus_10', active: false })
+    const isAdmin = new ActionRequiredError('member_is_admin', 'Take their rights first.', { mayHeal: true })
+    community.meet(({ call }) => (call === 'take' ? { error: isAdmin, isMade: false } : null))
+    expect(await sync.run()).toMatchObject({ waiting: 0, parked: 1 })
+    expect((await sync.status()).targets[0]?.counts).toMatchObject({ waiting: 0, parked: 1 })
+    expect((await sync.memberships({ state: 'waiting', limit: 10 })).items).toEqual([])
+    expect((await sync.memberships({ state: 'parked', limit: 10 })).items).toMatchObject([
+      { accountId: '10', state: 'parked', parked: { code: isAdmin.code, message: isAdmin.message } },
+    ])
+    community.meet(() => null)
+    expect(await sync.run()).toMatchObject({ taken: 0 })
+    expect(await sync.run({ sweep: true })).toMatchObject({ taken: 1 })
+  })
+
   it('was never given, so that nothing is taken back when access ends', async () => {
     const { sync, community, access } = await withCustomers(1)
     community.meet(({ call }) => (call === 'give' ? { error: NOT_THERE, isMade: false } : null))

@@ -22,12 +22,9 @@ describe('a sweep', () => {
     const made = community.calls.length
     expect(await sync.run({ sweep: true })).toMatchObject({ given: 1, taken: 0 })
     expect(community.membersOf(GOLD)).toEqual(['a', 'b'])
-    expect(community.calls.slice(made).map(({ call, accountId }) => [call, accountId])).toEqual([
-      ['list', ''],
-      ['list', ''],
-      ['observe', 'a'],
-      ['give', 'a'],
-    ])
+    // What one list lacks may be asked about before the other is read.
+    const calls = community.calls.slice(made).map(({ call, accountId }) => `${call} ${accountId}`)
+    expect(calls.sort()).toEqual(['give a', 'list ', 'list ', 'observe a'])
   })
 
   it('takes nothing from those whom staff gave a role, with an account that a customer has or with another', async () => {

@@ -84,7 +84,7 @@ async function takeOverMemberships(db: Kysely<Database>, replaced: string): Prom
           await sql`insert into main.${sql.ref(name)} select * from replaced.${sql.ref(name)}`.execute(trx)
         }
         await sql`insert into sync_marks (environment, customer_id) select distinct environment, customer_id
-          from main.memberships where true on conflict do update set version = version + 1`.execute(trx)
+          from main.memberships`.execute(trx)
         const { rows } = await sql<{ n: number }>`select count(*) as n from main.memberships`.execute(trx)
         return rows[0]?.n ?? 0
       })

@@ -77,7 +77,10 @@ export async function createOutbound({
   log,
 }: OutboundDeps): Promise<Outbound> {
   const stopping = new AbortController()
-  const settle = inBatches<MessageOutcome>((outcomes) => writeSync('settleMessages', outcomes))
+  const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
+    await writeSync('settleMessages', outcomes)
+    return []
+  })
   const underWay = new Map<number, Promise<void>>()
   const loop = createLoop({ look: queue, work: sendDue, nextAt, clock, log })
   let isStopping = false
@@ -175,10 +178,9 @@ export async function createOutbound({
       if (to === null) return null
       return { origin: originOf(to), messages: await countMessages(db, environments) }
     },
-    async retry({ target, state, ...which }) {
-      // No message waits for a customer.
-      if ((target !== undefined && target !== OUTBOUND_TARGET) || state === 'waiting') return 0
-      const count = await writeSync('retryMessages', { ...which, ...(state !== undefined && { state }) })
+    async retry({ target, ...which }) {
+      if (target !== undefined && target !== OUTBOUND_TARGET) return 0
+      const count = await writeSync('retryMessages', which)
       closedUntil = 0
       loop.workNow()
       return count

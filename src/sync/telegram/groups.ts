@@ -1,7 +1,7 @@
 import type { Api } from 'grammy'
 import type { Kysely } from 'kysely'
+import { loadMovedGroups } from '../../store/join-links.js'
 import type { Database } from '../../store/schema.js'
-import { loadMovedGroups } from '../../store/sync-state.js'
 import type { WriteSync } from '../../store/sync-writes.js'
 import { ActionRequiredError } from '../platform.js'
 import { actionRequired, type Call, Refusal } from './calls.js'

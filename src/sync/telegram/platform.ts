@@ -1,8 +1,8 @@
 import type { Api } from 'grammy'
 import type { Chat, ChatMember } from 'grammy/types'
 import type { Kysely } from 'kysely'
+import { isUnbanOwed } from '../../store/join-links.js'
 import type { Database } from '../../store/schema.js'
-import { isUnbanOwed } from '../../store/sync-state.js'
 import type { WriteSync } from '../../store/sync-writes.js'
 import {
   ActionRequiredError,
@@ -41,7 +41,7 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
     await groups
       .within(groupId, (api, chatId) => api.unbanChatMember(chatId, userId, { only_if_banned: true }))
       .catch(unlessRefused('not_in_group', 'no_bans_here'))
-    await writeSync('settleUnban', { groupId, accountId: String(userId) })
+    await writeSync('setUnbanOwed', { groupId, accountId: String(userId), isOwed: false })
   }
 
   async function approve(groupId: string, userId: number): Promise<void> {
@@ -59,7 +59,7 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
     // A ban of an earlier attempt may stand, whatever is said to this one.
     const wasOwed = await isUnbanOwed(db, owed)
     // Written first: whatever happens after the ban, they must not stay banned. It tells our ban from one of staff's.
-    await writeSync('oweUnban', owed)
+    await writeSync('setUnbanOwed', { ...owed, isOwed: true })
     try {
       await groups.within(groupId, (api, chatId) => api.banChatMember(chatId, userId))
     } catch (error) {
@@ -67,7 +67,9 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
       // Access is never thought to be taken back by a guess.
       if (isRefusal(error, 'not_recognised') && (await memberStatus(groups, groupId, userId)) === 'absent')
         return
-      if (error instanceof ActionRequiredError && !wasOwed) await writeSync('settleUnban', owed)
+      if (error instanceof ActionRequiredError && !wasOwed) {
+        await writeSync('setUnbanOwed', { ...owed, isOwed: false })
+      }
       throw error
     }
   }

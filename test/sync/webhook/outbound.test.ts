@@ -211,7 +211,7 @@ describe('the outbound webhook', () => {
     await arrive(receiver, 2)
     await eventually(async () =>
       expect((await outbound.status())?.messages).toEqual([
-        { parked: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
+        { parked: 'gone', count: 1, oldestAt: NOON, failingSince: null, lastError: 'answered 410' },
       ]),
     )
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_2'])
@@ -239,7 +239,12 @@ describe('the outbound webhook', () => {
       expect(await outbound.retry(other)).toBe(0)
     }
     expect(
-      await outbound.retry({ target: 'webhook', environment: 'live', customerId: 'cus_1', code: 'given_up' }),
+      await outbound.retry({
+        target: 'webhook',
+        environments: ['live'],
+        customerId: 'cus_1',
+        code: 'given_up',
+      }),
     ).toBe(1)
     await arrive(receiver, 4)
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_1', 'cus_1/pro_2', 'cus_1/pro_1'])
