@@ -60,7 +60,7 @@ export interface Verdict {
 type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
 
 /** A policy turned around, to look types up in. */
-export interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
+interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
   readonly decisive: ReadonlySet<SourceEvent['type']>
 }
 
