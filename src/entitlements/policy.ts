@@ -1,4 +1,4 @@
-/* What a merchant decides: which types grant and revoke access on which rail, and the switches. */
+/* What a merchant decides: what grants and revokes on which rail, the switches; and how the table reads an event. */
 
 import type { Rail } from '../provider/event.js'
 import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
