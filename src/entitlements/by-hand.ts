@@ -24,18 +24,18 @@ export function foldGrants(
   const tracker = createIntervalTracker()
   const grantsByHand: GrantByHand[] = []
   for (const event of [...acts].sort(compareByTime)) {
-    const { id: eventId, productId, createdAt: at, until } = event
-    const isGrant = event.type === 'manual.granted'
-    const end = until === null ? null : { at: until, reason: 'completed' as const, eventId }
-    const changes = tracker.see(at, isGrant ? { productId, end } : null, { reason: 'revoked', eventId })
-    if (isGrant) grantsByHand.push({ at, eventId })
-    if (!isGrant) {
-      const note = { code: changes.length === 0 ? 'not_granted' : 'revoked' } as const
-      observe?.({ event, row: null, note, changes })
+    const { id: eventId, type, productId, createdAt: at, until } = event
+    const cause = { reason: 'revoked', eventId } as const
+    if (type === 'manual.revoked') {
+      const changes = tracker.see(at, null, cause)
+      observe?.({ event, row: null, note: { code: changes.length > 0 ? 'revoked' : 'not_granted' }, changes })
     } else {
-      const endSet =
-        end !== null && end.at > at ? [{ code: 'end_set' as const, reason: end.reason, at: end.at }] : []
-      observe?.({ event, row: null, note: { code: 'granted', until }, changes: [...changes, ...endSet] })
+      const reason = 'completed'
+      const end = until === null ? null : ({ at: until, reason, eventId } as const)
+      const changes = [...tracker.see(at, { productId, end }, cause)]
+      if (until !== null && until > at) changes.push({ code: 'end_set', reason, at: until })
+      grantsByHand.push({ at, eventId })
+      observe?.({ event, row: null, note: { code: 'granted', until }, changes })
     }
   }
   return { intervals: tracker.intervals(), grantsByHand }

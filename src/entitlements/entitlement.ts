@@ -128,19 +128,11 @@ export function viewSource(source: SourceState, productId: string, at: number): 
   const interval = source.intervals.findLast((one) => one.productId === productId && one.from <= at)
   if (interval === undefined) return null
   const active = lastsUntil(interval) > at
-  return {
-    id: source.id,
-    kind: source.kind,
-    active,
-    since: active ? interval.from : null,
-    until: interval.until,
-    rail: source.rail,
-    pastDue: active && isPastDue(source, at),
-    cancelAtPeriodEnd: source.cancelAtPeriodEnd,
-    periodEnd: source.periodEnd,
-    reason: interval.reason,
-    eventId: interval.eventId,
-  }
+  const since = active ? interval.from : null
+  const pastDue = active && isPastDue(source, at)
+  const { id, kind, rail, cancelAtPeriodEnd, periodEnd } = source
+  const { until, reason, eventId } = interval
+  return { id, kind, active, since, until, rail, pastDue, cancelAtPeriodEnd, periodEnd, reason, eventId }
 }
 
 /** Past due, and with unbroken access since then, to whatever product. */

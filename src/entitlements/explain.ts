@@ -109,7 +109,7 @@ export function explain(
     .map(({ key, events }) => explainSource(key, events, erasures, policy))
   const states = explained.map(({ state }) => state)
   const entitlement = entitlementOf(productId, states, blocks, instant)
-  const holds = [...explained.flatMap((one) => one.holds), ...account.holds]
+  const held = [...explained.flatMap((one) => one.held), ...account.holds.map(explainHold)]
   const explanation = {
     customerId,
     productId,
@@ -117,7 +117,7 @@ export function explain(
     asOf: 'at' in instant ? instant.at : instant.now,
     entitlement,
     sources: explained.map(({ source }) => source),
-    held: holds.map(explainHold).sort(compareByTime),
+    held: held.sort(compareByTime),
     blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     erasures: erasures.map((erasure) => ({
       ...erasure,
@@ -134,7 +134,7 @@ function explainSource(
   stored: readonly StoredSourceEvent[],
   erasures: readonly Erasure[],
   policy: Policy,
-): { state: SourceState; source: ExplainedSource; holds: readonly StoredHold[] } {
+): { state: SourceState; source: ExplainedSource; held: readonly ExplainedHold[] } {
   const steps: Step[] = []
   const folded = foldSource(
     key,
@@ -154,13 +154,14 @@ function explainSource(
     const sentence = sentenceOf({ event, ...did }, key)
     return [{ id, type, createdAt, receivedAt, disposition, row, ...did, sentence }]
   })
-  const holds = stored.flatMap((one) => {
-    const reason = folded.held[one.event.id]
-    return reason === undefined ? [] : [{ ...one, source: key, reason }]
-  })
+  const held = events.flatMap(({ id, type, createdAt, receivedAt, note, sentence }) =>
+    note.code === 'held'
+      ? [{ id, type, createdAt, receivedAt, source: key, reason: note.reason, sentence }]
+      : [],
+  )
   const state = afterErasures(folded, erasures)
   const { kind, id, rail, customerId, intervals } = state
-  return { state, source: { kind, id, rail, customerId, intervals, events }, holds }
+  return { state, source: { kind, id, rail, customerId, intervals, events }, held }
 }
 
 function explainHold({ event, receivedAt, source, reason }: StoredHold): ExplainedHold {

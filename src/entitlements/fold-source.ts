@@ -27,14 +27,11 @@ export function foldSource(
   const customerId = newestTold(events, (event) => event.customerId)
   let newestAt = Number.NEGATIVE_INFINITY
   for (const { createdAt } of events) newestAt = Math.max(newestAt, createdAt)
-  if (kind === 'manual') {
-    return { kind, id, customerId, newestAt, ...NOTHING_PAID, ...foldGrants(events.filter(isAct), observe) }
-  }
   const sent = events.filter(isSent)
   const whole = kind === 'subscription' ? readSubscription(sent, policy) : readPayment(sent, policy)
   const { productId, intervals, terms, cyclesWithoutPayment } = walk(whole, policy, observe)
   const { pastDueSince, cancelAtPeriodEnd, periodEnd, providerStatus } = terms
-  return {
+  const state: SourceState = {
     kind,
     id,
     customerId,
@@ -48,17 +45,8 @@ export function foldSource(
     providerStatus,
     cyclesWithoutPayment,
   }
+  return kind === 'manual' ? { ...state, ...foldGrants(events.filter(isAct), observe) } : state
 }
-
-const NOTHING_PAID = {
-  held: {},
-  rail: 'unknown',
-  pastDueSince: null,
-  cancelAtPeriodEnd: false,
-  periodEnd: null,
-  providerStatus: null,
-  cyclesWithoutPayment: 0,
-} as const satisfies Partial<SourceState>
 
 function isSent(event: FoldableEvent): event is SourceEvent {
   return event.subject !== 'manual'
@@ -68,37 +56,24 @@ function isAct(event: FoldableEvent): event is GrantAct {
   return event.subject === 'manual'
 }
 
-/** Who and what a source is for; null where no event says so yet. */
-interface Known {
-  readonly customerId: string | null
-  readonly productId: string | null
-}
-
 /** The events of a source that wait for something that no event says yet, and for what. */
 function heldEvents(
   events: readonly SourceEvent[],
-  known: Known,
+  { customerId, productId }: { readonly customerId: string | null; readonly productId: string | null },
   railOf: (event: SourceEvent) => Rail,
   policy: Policy,
 ): Record<string, HoldReason> {
+  const reason =
+    customerId === null ? 'customer_unknown' : productId === null ? 'product_unknown' : 'rail_unknown'
   // Of most sources none can wait.
-  if (known.customerId !== null && known.productId !== null && !events.some(isCheckout)) return {}
-  const held: [SourceEvent, HoldReason][] = []
-  for (const event of events) {
-    const reason = holdOf(event, known, railOf(event), policy)
-    if (reason !== null) held.push([event, reason])
-  }
+  if (reason === 'rail_unknown' && !events.some(isCheckout)) return {}
+  const waits = (event: SourceEvent): boolean =>
+    isDecisive(event.type, policy) &&
+    !onlyInforms(event) &&
+    (reason !== 'rail_unknown' || (isBareCheckout(event, policy) && railOf(event) === 'unknown'))
   // In one order, so that the same set of events is saved as the same text.
-  held.sort(([a], [b]) => compareByTime(a, b))
-  return Object.fromEntries(held.map(([{ id }, reason]) => [id, reason]))
-}
-
-/** What one event waits for; null: for nothing. `rail` is that of its payment. */
-function holdOf(event: SourceEvent, known: Known, rail: Rail, policy: Policy): HoldReason | null {
-  if (!isDecisive(event.type, policy) || onlyInforms(event)) return null
-  if (known.customerId === null) return 'customer_unknown'
-  if (known.productId === null) return 'product_unknown'
-  return rail === 'unknown' && isBareCheckout(event, policy) ? 'rail_unknown' : null
+  const held = events.filter(waits).sort(compareByTime)
+  return Object.fromEntries(held.map(({ id }) => [id, reason]))
 }
 
 /** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */

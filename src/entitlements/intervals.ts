@@ -17,14 +17,12 @@ export interface Access {
   readonly end: End | null
 }
 
-interface Stretch {
-  readonly productId: string
+interface Stretch extends Access {
   readonly from: number
   readonly begunBy: string
-  readonly end: End | null
 }
 
-export interface IntervalTracker {
+interface IntervalTracker {
   /**
    * Says what access is from `at` on, and answers what changed by that. Where it just ended, and by no end that was
    * known, the cause says why; where only its product is another one, it moved.
@@ -81,9 +79,9 @@ const NO_CHANGE: readonly Change[] = []
 
 function changesOf(before: Access | null, after: Access | null): readonly Change[] {
   if (before?.productId === after?.productId) return NO_CHANGE
-  if (before === null)
-    return after === null ? NO_CHANGE : [{ code: 'access_given', productId: after.productId }]
-  if (after === null) return [{ code: 'access_ended', productId: before.productId }]
+  if (after === null)
+    return before === null ? NO_CHANGE : [{ code: 'access_ended', productId: before.productId }]
+  if (before === null) return [{ code: 'access_given', productId: after.productId }]
   return [{ code: 'access_moved', from: before.productId, to: after.productId }]
 }
 

@@ -70,20 +70,13 @@ export interface SourceState extends SourceKey {
 
 export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndReason
 
-/** What one source says of one product at one instant. */
-export interface SourceView {
-  readonly id: string
-  readonly kind: SourceKind
+/** What one source says of one product at one instant: `until` is the known end of access, past or coming. */
+export interface SourceView
+  extends Pick<SourceState, 'id' | 'kind' | 'rail' | 'cancelAtPeriodEnd' | 'periodEnd'>,
+    Pick<AccessInterval, 'until' | 'reason' | 'eventId'> {
   readonly active: boolean
   readonly since: number | null
-  /** The known end of access, past or coming; null when none is known. */
-  readonly until: number | null
-  readonly rail: Rail
   readonly pastDue: boolean
-  readonly cancelAtPeriodEnd: boolean
-  readonly periodEnd: number | null
-  readonly reason: EndReason | null
-  readonly eventId: string
 }
 
 /** Whether one customer may use one product at one instant, and on the ground of what. */

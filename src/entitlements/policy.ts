@@ -1,4 +1,4 @@
-/* What a merchant decides: which types grant and revoke access on which rail, and the switches. */
+/* What a merchant decides: what grants and revokes on which rail, the switches; and how the table reads an event. */
 
 import type { Rail } from '../provider/event.js'
 import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
@@ -60,7 +60,7 @@ export interface Verdict {
 type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
 
 /** A policy turned around, to look types up in. */
-export interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
+interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
   readonly decisive: ReadonlySet<SourceEvent['type']>
 }
 

@@ -38,9 +38,7 @@ export function walk(whole: SourceReading, policy: Policy, observe?: Observe): W
       namings = namingsAfter(namings, event.productId, changesPlan ? whole.findCharge(event) : null)
     }
     if (event.subject === 'subscription') terms = termsAfter(terms, event, policy)
-    // The newest naming counts whose charge, if it has one, is not taken back.
-    const naming = namings.findLast(({ charge }) => charge === null || !basis.takeBackOf(charge))
-    productId = naming?.productId ?? whole.firstProduct
+    if (namings.length > 0) productId = productAmong(namings, basis) ?? whole.firstProduct
     const access = basis.exists() && productId !== null ? { productId, end: earliest(terms) } : null
     const cause = { reason: TYPES[event.type].ends, eventId: event.id }
     const accessChanges = tracker.see(event.createdAt, access, cause)
@@ -198,6 +196,12 @@ interface Naming {
   readonly productId: string
   /** The payment that a plan change was charged to; while that is taken back, the change does not count. */
   readonly charge: string | null
+}
+
+/** The newest naming counts whose charge, if it has one, is not taken back. */
+function productAmong(namings: readonly Naming[], { takeBackOf }: BasisTracker): string | null {
+  const counts = namings.findLast(({ charge }) => charge === null || !takeBackOf(charge))
+  return counts?.productId ?? null
 }
 
 /** Those that may still count, oldest first: a charged one may fall back on those before it. */
