@@ -118,9 +118,12 @@ export async function saveCustomerFacts(
   for (const [customerId, own] of byCustomer) {
     const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
     let { facts, deletedAt } = known
+    let since = Number.POSITIVE_INFINITY
     for (const { event, isOfOwnSource } of own) {
       if (isOfOwnSource && isKnown(event, facts)) continue
+      const before = facts
       facts = addFacts(facts, event, !isOfOwnSource)
+      since = Math.min(since, firstReplaced(before, facts))
       if (event.type === 'customer.deleted')
         deletedAt = Math.max(deletedAt ?? event.createdAt, event.createdAt)
       for (const { name, value } of referencesIn(event)) {
@@ -129,8 +132,7 @@ export async function saveCustomerFacts(
         }
       }
     }
-    const since = firstReplaced(known.facts, facts)
-    if (since !== null) {
+    if (since < Number.POSITIVE_INFINITY) {
       for (const event of await loadTellings(trx, environment, customerId, since))
         facts = addFacts(facts, event)
     }
@@ -143,13 +145,12 @@ export async function saveCustomerFacts(
   await saveReferences(trx, references)
 }
 
-/** When the first of the facts was told that take the place of other values; null: there is none. */
-function firstReplaced(before: CustomerFacts, after: CustomerFacts): number | null {
-  let first: number | null = null
+/** When the first of the facts was told that take the place of other values; infinite: there is none. */
+function firstReplaced(before: CustomerFacts, after: CustomerFacts): number {
+  let first = Number.POSITIVE_INFINITY
   for (const name of Object.keys(after) as FactName[]) {
     const [was, is] = [before[name], after[name]]
-    if (was === undefined || is === undefined || was.value === is.value) continue
-    first = Math.min(first ?? is.at, is.at)
+    if (was !== undefined && is !== undefined && was.value !== is.value) first = Math.min(first, is.at)
   }
   return first
 }

@@ -81,3 +81,26 @@ it('knows of each customer what the newest event says, however sources change ha
     { numRuns: 150 },
   )
 })
+
+it('knows the newest value where the first batch about a customer tells it twice, with an older one between', async () => {
+  const told = { subscription: 'sub_1', customer: 'cus_1', seat: null } as const
+  const db = open(await migratedFile())
+  const writeBatch = createBatchWriter({ db, policy: () => DOCUMENTED_POLICY, clock: () => AT })
+  await writeBatch([
+    delivered(
+      { ...told, minute: 1, type: 'payment.authorized', payment: 'pay_1', email: 'a@example.com' },
+      1,
+    ),
+    delivered(
+      { ...told, minute: 3, type: 'subscription.renewed', payment: 'pay_2', email: 'a@example.com' },
+      2,
+    ),
+    delivered(
+      { ...told, minute: 2, type: 'payment.authorized', payment: 'pay_1', email: 'b@example.com' },
+      3,
+    ),
+  ])
+  const stored = (await loadCustomers(db, 'live', ['cus_1'])).get('cus_1')
+  expect(stored?.facts.email?.value).toBe('a@example.com')
+  await db.destroy()
+})
