@@ -341,8 +341,8 @@ export async function forgetMemberships(
 const deleteErased = bulkStatement(
   (key) => sql`
     delete from memberships where (environment, target, account_id) in (${key})
-      and desired = 0 and state in ('settled', 'gone') and (environment, customer_id) in (
-        select environment, customer_id from erasures)`,
+      and desired = 0 and state in ('settled', 'gone') and exists (select 1 from erasures
+        where erasures.environment = memberships.environment and erasures.customer_id = memberships.customer_id)`,
 )
 
 /** Each membership at most once. */

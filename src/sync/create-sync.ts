@@ -189,7 +189,7 @@ export async function createSync(deps: SyncDeps): Promise<Sync> {
     const before = COUNTED.map(count)
     await updateDesired()
     if (confirm !== undefined) await confirmPlan(confirm, environments)
-    if (retry !== undefined) await retryAll(writeSync, retry)
+    if (retry !== undefined) await retryAll(writeSync, { environments, ...retry })
     reopen()
     if (isSweep === true) await sweep()
     await work()

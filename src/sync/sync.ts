@@ -130,7 +130,7 @@ export interface SyncPlan {
 }
 
 export interface RunOptions {
-  /** Whose removals may be confirmed; left out: of both. */
+  /** Whose removals may be confirmed, and whose failures are tried again unless `retry` says so; left out: of both. */
   readonly environments?: readonly Environment[]
   /** The hash of a plan of these, or of one of them: its removals are made, bound or not. */
   readonly confirm?: string
