@@ -4,11 +4,10 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { addFacts, type CustomerRecord } from '../store/customer-facts.js'
 import { type Reference, referencesIn } from '../store/customer-references.js'
 import { referenceKey, replacePeople, type ToldPerson } from '../store/customers.js'
-import { ENVIRONMENTS } from '../store/keys.js'
 import type { Concern } from '../store/recompute-job.js'
 import { type GroupRow, loadGroupRows, loadGroupRowsBeyond } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { groupEvents, readRows } from './group.js'
+import { groupEvents, readRows, type Seeds } from './group.js'
 import { isDryReplay, nodeName, type Run } from './run.js'
 import { noteAhead, settleGroups } from './settle.js'
 
@@ -39,11 +38,7 @@ export async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
     for (let i = 0; i < some.length; i += SETTLED_AT_ONCE) {
       await inTurn(async (trx) => {
         while (await seekNext(trx));
-        const chunk = some.slice(i, i + SETTLED_AT_ONCE)
-        for (const environment of ENVIRONMENTS) {
-          const own = chunk.filter(([, concern]) => concern.environment === environment)
-          await settleThese(trx, run, environment, own, naming)
-        }
+        await settleThese(trx, run, some.slice(i, i + SETTLED_AT_ONCE), naming)
       })
     }
     for (const [name] of some) run.concerned.delete(name)
@@ -57,54 +52,46 @@ async function noteNaming(
   naming: ReadonlyMap<string, Set<number>>,
 ): Promise<void> {
   const isAnyPayment = [...run.concerned.values()].some(({ kind }) => kind === 'payment')
-  for (const environment of ENVIRONMENTS) {
-    const node = (kind: Concern['kind'], id: string | null | undefined) =>
-      naming.get(nodeName(environment, { kind, id: id ?? '' }))
-    const asked = rows.filter((row) => {
-      if (row.environment !== environment) return false
-      // Which payment an event names, no column says of all events; and on trial, the columns are not as it is read.
-      return isAnyPayment || isDryReplay(run) || node('customer', row.customer_id) !== undefined
-    })
-    for (const [seq, event] of await readEvents(trx, run, environment, asked)) {
-      node('customer', event.customerId)?.add(seq)
-      node('payment', linkOf(event)?.paymentId)?.add(seq)
-    }
+  const namers = (environment: Environment, kind: Concern['kind'], id: string | null | undefined) =>
+    naming.get(nodeName(environment, { kind, id: id ?? '' }))
+  const asked = rows.filter(
+    ({ environment, customer_id: id }) =>
+      // Which payment an event names, no column says of all events; and in a dry run, the columns are not as it is read.
+      isAnyPayment || isDryReplay(run) || namers(environment, 'customer', id) !== undefined,
+  )
+  for (const { row, after } of await readEvents(trx, run, asked)) {
+    namers(row.environment, 'customer', after.customerId)?.add(row.seq)
+    namers(row.environment, 'payment', linkOf(after)?.paymentId)?.add(row.seq)
   }
 }
 
-async function readEvents(
-  trx: Transaction<Database>,
-  run: Run,
-  environment: Environment,
-  rows: readonly GroupRow[],
-): Promise<readonly (readonly [number, NormalizedEvent])[]> {
-  const again = isDryReplay(run) ? await readRows(trx, run, environment, rows) : new Map()
-  return groupEvents(rows, again).flatMap(({ row, after }) => (after === null ? [] : [[row.seq, after]]))
+async function readEvents(trx: Transaction<Database>, run: Run, rows: readonly GroupRow[]) {
+  const again = isDryReplay(run) ? await readRows(trx, run, rows) : new Map()
+  return groupEvents(rows, again).flatMap(({ row, after }) => (after === null ? [] : [{ row, after }]))
 }
 
 async function settleThese(
   trx: Transaction<Database>,
   run: Run,
-  environment: Environment,
   concerns: readonly (readonly [string, Concern])[],
   naming: ReadonlyMap<string, ReadonlySet<number>>,
 ): Promise<void> {
-  const people = new Map<string, ToldPerson>()
-  const links = new Map<string, PaymentLink | null>()
-  for (const [name, { kind, id }] of concerns) {
+  const payments: NonNullable<Seeds['payments']>[number][] = []
+  for (const [name, { environment, kind, id }] of concerns) {
     // Read once more: an erasure may have removed something meanwhile.
     const rows = await loadGroupRows(trx, [...(naming.get(name) ?? [])])
-    const events = (await readEvents(trx, run, environment, rows)).map(([, event]) => event)
-    if (kind === 'customer') people.set(id, personIn(id, events))
-    else links.set(id, newestLink(id, events))
-  }
-  if (run.mode === 'apply') await replacePeople(trx, environment, people)
-  for (const [id, { record }] of people) {
-    const { communityId, messengerId } = record?.facts ?? {}
+    const events = (await readEvents(trx, run, rows)).map(({ after }) => after)
+    if (kind === 'payment') {
+      payments.push({ environment, id, link: newestLink(id, events) })
+      continue
+    }
+    const person = personIn(id, events)
+    if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
+    const { communityId, messengerId } = person.record?.facts ?? {}
     const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
     noteAhead(run, environment, id, { accounts })
   }
-  if (links.size > 0) await settleGroups(trx, run, environment, { links })
+  if (payments.length > 0) await settleGroups(trx, run, { payments })
 }
 
 function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldPerson {

@@ -3,13 +3,13 @@ import { type Derived, derive } from '../entitlements/derive.js'
 import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.js'
-import { isLatchkeyError, type LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
-import type { JobScope } from '../store/recompute-job.js'
 import {
+  type CustomerKey,
   type GroupRow,
   loadGroupRows,
+  loadSeqsByHand,
   loadSourceRows,
   loadSourceRowsOf,
   placeOf,
@@ -17,9 +17,9 @@ import {
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { loadLinks } from '../store/sources.js'
-import { eventInForm, eventsInForms } from '../store/stored-form.js'
+import { eventInFormIfReadable, eventsInForms } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
-import { isDone, nodeName, type Run } from './run.js'
+import { isDone, isWhole, nodeName, type Run } from './run.js'
 
 /** An event of a group, as it is stored and as it is read now. */
 export interface GroupEvent {
@@ -29,17 +29,21 @@ export interface GroupEvent {
   readonly after: NormalizedEvent | null
   /** Null: it was not to be read again. */
   readonly again: ReadAgain | null
-  /** Names the event: nothing tells what it says. */
-  readonly unreadable: LatchkeyError | null
+  /** Whether nothing tells what it says. */
+  readonly isUnreadable: boolean
 }
 
-/** Where a group begins. */
+/** Where groups begin. */
 export interface Seeds {
   readonly rows?: readonly GroupRow[]
-  readonly sources?: readonly SourceKey[]
-  readonly customerIds?: readonly string[]
-  /** With what all events of the environment say of these payments; null: none links it. */
-  readonly links?: ReadonlyMap<string, PaymentLink | null>
+  readonly sources?: readonly (SourceKey & { readonly environment: Environment })[]
+  readonly customers?: readonly CustomerKey[]
+  /** With what all events of the environment say of each; null: none links it. */
+  readonly payments?: readonly {
+    readonly environment: Environment
+    readonly id: string
+    readonly link: PaymentLink | null
+  }[]
 }
 
 /**
@@ -66,23 +70,28 @@ export interface Group {
 
 const EMPTY: Derived = { links: new Map(), places: new Map(), outcomes: new Map(), sources: new Map() }
 
-/** Reads the group that these seeds are of, or the groups, together. */
+/** Reads the groups of an environment that these seeds are of, together. */
 export async function readGroup(
   trx: Transaction<Database>,
   run: Run,
   environment: Environment,
   seeds: Seeds,
 ): Promise<Group> {
+  const own = <T extends { readonly environment: Environment }>(all: readonly T[] = []) =>
+    all.filter((one) => one.environment === environment)
   const events = new Map<number, GroupEvent>()
   const sources = new Map<string, SourceRow>()
   const stored = new Map<string, PaymentLink>()
-  const known = seeds.links ?? new Map<string, PaymentLink | null>()
+  const linked = new Map(own(seeds.payments).map(({ id, link }) => [id, link]))
   /** By number, the source whose history names the event. */
   const listed = new Map<number, string>()
-  const rows = frontier(({ seq }: GroupRow) => seq, seeds.rows)
-  const keys = frontier(sourceKey, seeds.sources)
-  const payments = frontier((id: string) => id, known.keys())
-  const customers = frontier((id: string) => id, seeds.customerIds)
+  const rows = frontier(({ seq }: GroupRow) => seq, own(seeds.rows))
+  const keys = frontier<SourceKey, string>(sourceKey, own(seeds.sources))
+  const payments = frontier(String, linked.keys())
+  const customers = frontier(
+    String,
+    own(seeds.customers).map(({ customerId }) => customerId),
+  )
 
   const addReading = (event: NormalizedEvent): void => {
     // What was done by hand belongs to its customer, be it to a source of theirs or to none.
@@ -93,8 +102,7 @@ export async function readGroup(
     if (event.paymentId !== null) payments.add(event.paymentId)
   }
   const addRows = async (found: readonly GroupRow[]): Promise<void> => {
-    const again = await readRows(trx, run, environment, found)
-    for (const event of groupEvents(found, again)) {
+    for (const event of groupEvents(found, await readRows(trx, run, found))) {
       events.set(event.row.seq, event)
       const key = placeOf(event.row)
       if (key !== null) keys.add(key)
@@ -123,17 +131,16 @@ export async function readGroup(
   let derived = EMPTY
   let derivedOf = -1
   for (;;) {
-    const newRows = rows.take()
-    if (newRows.length > 0) await addRows(newRows)
+    await addRows(rows.take())
     const newCustomers = customers.take()
     const owned = addSources(await loadSourceRowsOf(trx, environment, newCustomers))
+    const byHand = await loadSeqsByHand(trx, environment, newCustomers)
     const newPayments = payments.take()
-    for (const [id, link] of await loadLinks(trx, environment, newPayments)) stored.set(id, link)
+    const links = await loadLinks(trx, environment, newPayments)
     for (const id of newPayments) {
-      const link = stored.get(id)
-      keys.add(
-        link === undefined ? { kind: 'payment', id } : { kind: 'subscription', id: link.subscriptionId },
-      )
+      const link = links.get(id)
+      if (link !== undefined) stored.set(id, link)
+      keys.add(link ? { kind: 'subscription', id: link.subscriptionId } : { kind: 'payment', id })
     }
     const newKeys = keys.take()
     const missing = newKeys.filter((key) => !sources.has(sourceKey(key)))
@@ -143,14 +150,11 @@ export async function readGroup(
       ...leadingTo('payment', newPayments),
       ...newKeys.flatMap(({ kind, id }) => leadingTo(kind, [id])),
     ]
-    const unknown = [...new Set([...owned, ...named, ...led])].filter((seq) => !events.has(seq))
-    for (const row of await loadGroupRows(
-      trx,
-      unknown.sort((a, b) => a - b),
-    ))
-      rows.add(row)
+    const unknown = [...owned, ...byHand, ...named, ...led].filter((seq) => !events.has(seq))
+    const inOrder = [...new Set(unknown)].sort((a, b) => a - b)
+    for (const row of await loadGroupRows(trx, inOrder)) rows.add(row)
     if ([rows, customers, payments, keys].some(({ isEmpty }) => !isEmpty())) continue
-    if (derivedOf !== events.size) derived = deriveFrom(events, [...stored, ...known], run)
+    if (derivedOf !== events.size) derived = deriveFrom(events, [...stored, ...linked], run)
     derivedOf = events.size
     for (const { state } of derived.sources.values()) {
       keys.add({ kind: state.kind, id: state.id })
@@ -160,7 +164,8 @@ export async function readGroup(
   }
 
   const inOrder = [...events.values()].sort((a, b) => a.row.seq - b.row.seq)
-  const places = inOrder.map(({ row }) => nameOfPlace(row))
+  const byId = new Map(inOrder.map(({ after }) => [after?.id, after]))
+  const places = inOrder.map(({ row }) => placeOf(row)).map((key) => key && sourceKey(key))
   return {
     environment,
     events: inOrder,
@@ -168,18 +173,18 @@ export async function readGroup(
     customerIds: customers.known,
     links: stored,
     derived,
-    frozen: new Set(inOrder.flatMap(({ unreadable }, i) => (unreadable && places[i]) || [])),
-    doubted: doubtedAmong(
-      [...stored.values()].filter(({ paymentId }) => !known.has(paymentId)),
-      inOrder,
-      derived,
-    ),
+    frozen: new Set(places.filter((name, i) => name !== null && inOrder[i]?.isUnreadable)) as Set<string>,
+    doubted: [...stored].flatMap(([id, link]) => {
+      if (linked.has(id) || !isSameLink(link, derived.links.get(id))) return []
+      const says = byId.get(link.linkedBy)
+      return isSameLink(link, says && linkOf(says)) ? [] : [id]
+    }),
     isListed: inOrder.every(({ row }, i) => places[i] === null || listed.get(row.seq) === places[i]),
   }
 }
 
 /** What a group has so far, each thing once, and what of it has not been looked up yet. */
-function frontier<T, Name>(nameOf: (one: T) => Name, first: Iterable<T> = []) {
+function frontier<T, Name>(nameOf: (one: T) => Name, first: Iterable<T>) {
   const known = new Set<Name>()
   let waiting: T[] = []
   const add = (one: T): void => {
@@ -202,28 +207,19 @@ function frontier<T, Name>(nameOf: (one: T) => Name, first: Iterable<T> = []) {
 }
 
 /** Reads those again that the job is to. */
-export async function readRows(
+export function readRows(
   trx: Transaction<Database>,
   run: Run,
-  environment: Environment,
   rows: readonly GroupRow[],
 ): Promise<ReadonlyMap<number, ReadAgain>> {
   const { scope, endpoints, newest } = run.job
-  if (endpoints === null) return new Map()
-  const meant = rows.filter(
-    (row) =>
-      row.seq <= newest &&
-      // Once it is written, it is stored as it is read.
-      !(run.mode === 'apply' && isDone(run, row.seq)) &&
-      (isWhole(scope) ? scope.includes(row.environment) : matchesFilter(row, scope)),
-  )
-  const seqs = meant.map(({ seq }) => seq)
-  return readAgain(trx, environment, seqs, endpoints, run.taken)
-}
-
-/** Whether all events are meant, of these environments. */
-export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
-  return Array.isArray(scope)
+  const isToRead = (row: GroupRow): boolean =>
+    row.seq <= newest &&
+    // Once it is written, it is stored as it is read.
+    !(run.mode === 'apply' && isDone(run, row.seq)) &&
+    (isWhole(scope) ? scope.includes(row.environment) : matchesFilter(row, scope))
+  const seqs = endpoints === null ? [] : rows.filter(isToRead).map(({ seq }) => seq)
+  return readAgain(trx, seqs, endpoints ?? {}, run.taken)
 }
 
 /** @param again by number, those that were read again */
@@ -232,30 +228,15 @@ export function groupEvents(
   again: ReadonlyMap<number, ReadAgain>,
 ): readonly GroupEvent[] {
   const forms = rows.flatMap(({ normalized }) => normalized ?? [])
-  const read = eventsInForms(forms.join(','), forms.length)
+  const read = eventsInForms(forms.join(','), forms.length) ?? forms.map(eventInFormIfReadable)
   let i = 0
   return rows.map((row) => {
-    const form = row.normalized === null ? null : (read?.[i++] ?? null)
-    const stored =
-      row.normalized === null || form !== null ? { before: form, unreadable: null } : storedReading(row)
+    const before = row.normalized === null ? null : (read[i++] ?? null)
     const one = again.get(row.seq) ?? null
-    if (one?.kind !== 'read') return { row, ...stored, after: stored.before, again: one }
-    return { row, before: stored.before, after: one.event, again: one, unreadable: null }
+    if (one?.kind === 'read') return { row, before, after: one.event, again: one, isUnreadable: false }
+    const isUnreadable = before === null && row.normalized !== null
+    return { row, before, after: before, again: one, isUnreadable }
   })
-}
-
-function storedReading({ normalized, event_id: eventId }: GroupRow) {
-  try {
-    return { before: eventInForm(String(normalized), eventId), unreadable: null }
-  } catch (error) {
-    if (!isLatchkeyError(error, 'store_unavailable')) throw error
-    return { before: null, unreadable: error }
-  }
-}
-
-function nameOfPlace(row: GroupRow): string | null {
-  const key = placeOf(row)
-  return key === null ? null : sourceKey(key)
 }
 
 function deriveFrom(
@@ -270,25 +251,11 @@ function deriveFrom(
   return derive(arrived, policy, known)
 }
 
-function doubtedAmong(
-  links: readonly PaymentLink[],
-  events: readonly GroupEvent[],
-  derived: Derived,
-): readonly string[] {
-  if (links.length === 0) return []
-  const byId = new Map(events.map(({ after }) => [after?.id, after]))
-  return links.flatMap((link) => {
-    if (!isSameLink(link, derived.links.get(link.paymentId))) return []
-    const says = byId.get(link.linkedBy)
-    return says && isSameLink(link, linkOf(says) ?? undefined) ? [] : [link.paymentId]
-  })
-}
-
-export function isSameLink(a: PaymentLink | undefined, b: PaymentLink | undefined): boolean {
+export function isSameLink(a: PaymentLink, b: PaymentLink | null | undefined): boolean {
   return (
-    a?.paymentId === b?.paymentId &&
-    a?.subscriptionId === b?.subscriptionId &&
-    a?.linkedAt === b?.linkedAt &&
-    a?.linkedBy === b?.linkedBy
+    a.paymentId === b?.paymentId &&
+    a.subscriptionId === b.subscriptionId &&
+    a.linkedAt === b.linkedAt &&
+    a.linkedBy === b.linkedBy
   )
 }

@@ -8,7 +8,7 @@ import {
 } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { loadStoredIds } from '../store/events.js'
-import { ENVIRONMENTS } from '../store/keys.js'
+import { ENVIRONMENTS, eventKey } from '../store/keys.js'
 import type { JobScope } from '../store/recompute-job.js'
 import { hasSameForm, loadBodies, loadGroupRowsBeyond, type ReplayedEvent } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
@@ -43,7 +43,7 @@ export interface EventReadAgain {
  */
 type NotRead = 'byHand' | 'skipped' | 'notReplayable' | 'altered' | 'duplicates'
 
-/** By environment and id, the number of the event that took the id by this reading. */
+/** By `eventKey`, the number of the event that took the id by this reading. */
 export type TakenIds = Map<string, number>
 
 /** What was done by hand came without headers. */
@@ -55,7 +55,6 @@ const NO_HEADERS = 'null'
  */
 export async function readAgain(
   db: Kysely<Database>,
-  environment: Environment,
   seqs: readonly number[],
   endpoints: Endpoints,
   taken: TakenIds = new Map(),
@@ -63,12 +62,13 @@ export async function readAgain(
   const found = new Map<number, ReadAgain>()
   const renamed: EventReadAgain[] = []
   for await (const { body, ...row } of loadBodies(db, seqs)) {
+    const { environment, endpoint, received_at: receivedAt } = row
     if (row.headers === NO_HEADERS) found.set(row.seq, { kind: 'byHand' })
-    else if ((endpoints[row.endpoint] ?? environment) !== environment) found.set(row.seq, { kind: 'skipped' })
+    else if ((endpoints[endpoint] ?? environment) !== environment) found.set(row.seq, { kind: 'skipped' })
     else if (row.body_removed !== null) found.set(row.seq, { kind: 'notReplayable' })
     else if (body === null || isAltered({ ...row, body })) found.set(row.seq, { kind: 'altered' })
     else {
-      const normalized = normalise(body, { environment, receivedAt: row.received_at })
+      const normalized = normalise(body, { environment, receivedAt })
       const eventId = ownIdOf(normalized) ?? `sha256:${row.body_sha256}`
       const event = normalized.ok ? normalized.event : null
       const quarantined = normalized.ok
@@ -79,13 +79,16 @@ export async function readAgain(
       if (row.event_id !== eventId) renamed.push(read)
     }
   }
-  const ids = renamed.map(({ eventId }) => eventId)
-  const stored = await loadStoredIds(db, environment, ids)
-  for (const { eventId, row } of renamed) {
-    const name = `${environment} ${eventId}`
-    if (stored.has(eventId) || (taken.get(name) ?? row.seq) !== row.seq)
-      found.set(row.seq, { kind: 'duplicates' })
-    else taken.set(name, row.seq)
+  for (const environment of ENVIRONMENTS) {
+    const own = renamed.filter(({ row }) => row.environment === environment)
+    const ids = own.map(({ eventId }) => eventId)
+    const stored = await loadStoredIds(db, environment, ids)
+    for (const { eventId, row } of own) {
+      const name = eventKey(environment, eventId)
+      if (stored.has(eventId) || (taken.get(name) ?? row.seq) !== row.seq)
+        found.set(row.seq, { kind: 'duplicates' })
+      else taken.set(name, row.seq)
+    }
   }
   return found
 }
@@ -111,15 +114,13 @@ export async function compareReadings(db: Kysely<Database>, endpoints: Endpoints
   let first: ComparedReadings['first'] = null
   for (let last: number | undefined = 0; last !== undefined; ) {
     const rows = await loadGroupRowsBeyond(db, last, Number.MAX_SAFE_INTEGER, COMPARED_AT_ONCE)
-    for (const environment of ENVIRONMENTS) {
-      const seqs = rows.filter((row) => row.environment === environment).map(({ seq }) => seq)
-      for (const one of (await readAgain(db, environment, seqs, endpoints)).values()) {
-        if (one.kind !== 'read') continue
-        read += 1
-        if (!saysSomethingElse(one)) continue
-        otherwise += 1
-        first ??= { environment, eventId: one.row.event_id }
-      }
+    const seqs = rows.map(({ seq }) => seq)
+    for (const one of (await readAgain(db, seqs, endpoints)).values()) {
+      if (one.kind !== 'read') continue
+      read += 1
+      if (!saysSomethingElse(one)) continue
+      otherwise += 1
+      first ??= { environment: one.row.environment, eventId: one.row.event_id }
     }
     last = rows.at(-1)?.seq
   }

@@ -4,10 +4,9 @@ import { LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment } from '../provider/event.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
-import { ENVIRONMENTS } from '../store/keys.js'
 import { clearJob } from '../store/recompute-job.js'
 import {
-  type CustomerKey,
+  type EntitledCustomer,
   type GroupRow,
   loadEntitledCustomers,
   loadGroupRows,
@@ -18,9 +17,17 @@ import {
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { type InTurn, settleConcerned } from './concerned.js'
-import { isWhole } from './group.js'
 import { changesSince, type RecomputeReport, summarise } from './report.js'
-import { beginRun, isDone, nodeName, noteLeading, type RecomputePlan, type Run, saveRun } from './run.js'
+import {
+  beginRun,
+  isDone,
+  isWhole,
+  nodeName,
+  noteLeading,
+  type RecomputePlan,
+  type Run,
+  saveRun,
+} from './run.js'
 import { settleGroups } from './settle.js'
 
 /** How much is done between two opportunities to go on later. */
@@ -123,11 +130,7 @@ async function walk(run: Run, { eventsPerTurn }: Pace, inTurn: InTurn): Promise<
   while (run.job.reached < run.job.newest) {
     await inTurn(async (trx) => {
       const { rows, reached } = await nextEvents(trx, run, limit)
-      let events = 0
-      for (const environment of ENVIRONMENTS) {
-        const own = rows.filter((row) => row.environment === environment)
-        if (own.length > 0) events += await settleGroups(trx, run, environment, { rows: own })
-      }
+      const events = await settleGroups(trx, run, { rows })
       if (run.unlisted === 'needed') return
       run.job = { ...run.job, reached }
       if (events > 0) limit = Math.ceil((eventsPerTurn * rows.length) / events)
@@ -170,54 +173,48 @@ async function nextEvents(
 async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   const { newest } = run.job
   const listed = new Uint8Array(newest + 1)
-  for (let last: number | undefined = BEFORE_ANY; last !== undefined; ) {
-    const after: number = last
-    const sources = await inTurn((trx) => loadHistories(trx, after, ROWS_AT_ONCE))
+  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
+    const sources = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
     for (const { history } of sources) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
-    last = sources.at(-1)?.seq
-  }
-  for (let last: number | undefined = 0; last !== undefined; ) {
-    const after: number = last
-    const rows = await inTurn((trx) => loadGroupRowsBeyond(trx, after, newest, ROWS_AT_ONCE))
+    return sources
+  })
+  await eachPage<GroupRow>(inTurn, async (trx, last) => {
+    const rows = await loadGroupRowsBeyond(trx, last?.seq ?? 0, newest, ROWS_AT_ONCE)
     for (const row of rows) {
       const place = placeOf(row)
       if (place !== null && listed[row.seq] !== 1) noteLeading(run, nodeName(row.environment, place), row.seq)
     }
-    last = rows.at(-1)?.seq
-  }
+    return rows
+  })
   run.unlisted = 'known'
 }
 
-/** A damaged row may have any number. */
-const BEFORE_ANY = Number.MIN_SAFE_INTEGER
-
 /** Settles what no event leads to: sources without events, and entitlements of customers without sources. */
 async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
-  for (let last: number | undefined = BEFORE_ANY; last !== undefined; ) {
-    const after: number = last
-    last = await inTurn(async (trx) => {
-      const page = await loadHistories(trx, after, ROWS_AT_ONCE)
-      const orphans = await withoutEvents(trx, page)
-      for (const environment of environments) {
-        const sources = orphans.filter((one) => one.environment === environment)
-        if (sources.length > 0) await settleGroups(trx, run, environment, { sources })
-      }
-      return page.at(-1)?.seq
-    })
-  }
-  let customer: CustomerKey | undefined
-  do {
-    const after = customer
-    customer = await inTurn(async (trx) => {
-      const page = await loadEntitledCustomers(trx, after, ROWS_AT_ONCE)
-      for (const environment of environments) {
-        const own = page.filter((one) => one.environment === environment && !one.hasSources)
-        const customerIds = own.map(({ customerId }) => customerId)
-        if (own.length > 0) await settleGroups(trx, run, environment, { customerIds })
-      }
-      return page.at(-1)
-    })
-  } while (customer !== undefined)
+  const isMeant = ({ environment }: { readonly environment: Environment }) =>
+    environments.includes(environment)
+  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
+    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+    const sources = (await withoutEvents(trx, page)).filter(isMeant)
+    if (sources.length > 0) await settleGroups(trx, run, { sources })
+    return page
+  })
+  await eachPage<EntitledCustomer>(inTurn, async (trx, last) => {
+    const page = await loadEntitledCustomers(trx, last, ROWS_AT_ONCE)
+    const customers = page.filter((one) => isMeant(one) && !one.hasSources)
+    if (customers.length > 0) await settleGroups(trx, run, { customers })
+    return page
+  })
+}
+
+/** Does something with all rows, a page in each turn. */
+async function eachPage<Row>(
+  inTurn: InTurn,
+  work: (trx: Transaction<Database>, last: Row | undefined) => Promise<readonly Row[]>,
+): Promise<void> {
+  let last: Row | undefined
+  do last = await inTurn(async (trx) => (await work(trx, last)).at(-1))
+  while (last !== undefined)
 }
 
 /** Those to which the first event that their history names does not belong: to the others, their events have led. */

@@ -142,6 +142,11 @@ export async function saveRun(trx: Transaction<Database>, run: Run): Promise<voi
   run.hasWritten = false
 }
 
+/** Whether all events are meant, of these environments. */
+export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
+  return Array.isArray(scope)
+}
+
 /** Whether events are read again, and nothing is written. */
 export function isDryReplay({ job, mode }: Run): boolean {
   return job.endpoints !== null && mode !== 'apply'

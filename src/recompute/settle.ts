@@ -1,44 +1,201 @@
 import type { Transaction } from 'kysely'
+import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
+import type { DerivedSource } from '../entitlements/derive.js'
 import { seqsInHistory } from '../entitlements/history.js'
-import { sourceKey } from '../entitlements/source-of.js'
-import { isChange, NEVER_GRANTED, snapshot, writeAccess } from '../ingest/settle.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { placeOf, saveForms, savePlaces } from '../store/recompute-rows.js'
+import type { SourceKey, SourceState } from '../entitlements/model.js'
+import { compareText } from '../entitlements/order.js'
+import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
+import { isLatchkeyError, type LatchkeyError } from '../errors.js'
+import {
+  accessFrom,
+  differencesOf,
+  type EntitlementDifference,
+  isChange,
+  NEVER_GRANTED,
+  saveAccess,
+  snapshot,
+  writeAccess,
+} from '../ingest/settle.js'
+import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
+import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
+import type { EventReading } from '../store/events.js'
+import { ENVIRONMENTS } from '../store/keys.js'
+import { NO_ACTS } from '../store/manual-events.js'
+import { hasSameForm, placeOf, saveForms, savePlaces } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { deleteLinks, deleteSources, replaceSources, saveLinks } from '../store/sources.js'
-import { compareGroup, type EventDifference, type GroupDifferences, isDueBy } from './compare.js'
-import { type Group, readGroup, type Seeds } from './group.js'
+import {
+  deleteLinks,
+  deleteSources,
+  replaceSources,
+  saveLinks,
+  sourceColumns,
+  stateOf,
+} from '../store/sources.js'
+import { eventInForm } from '../store/stored-form.js'
+import { type Group, type GroupEvent, isSameLink, readGroup, type Seeds } from './group.js'
 import type { AccessDifference, CustomerAhead, StateDifference } from './report.js'
 import { isDone, isDryReplay, nodeName, noteConcerned, noteDone, noteLeading, type Run } from './run.js'
+
+/** Where what is stored of a group is not what its events say. */
+interface Differences {
+  readonly events: readonly EventDifference[]
+  readonly links: readonly PaymentLink[]
+  /** Payments that nothing links. */
+  readonly unlinked: readonly string[]
+  readonly sources: readonly { readonly key: SourceKey; readonly folded: DerivedSource | null }[]
+  /** By customer, of all whose sources and acts can be read. */
+  readonly access: ReadonlyMap<string, CustomerAccess>
+}
+
+/** An event, and what is to be stored of it. */
+interface EventDifference extends GroupEvent {
+  readonly reading: EventReading
+  /** Whether its body says something else than is stored of it. */
+  readonly hasOtherForm: boolean
+  /** Whether it belongs to another source. */
+  readonly isElsewhere: boolean
+  readonly hasOtherOutcome: boolean
+}
+
+interface CustomerAccess {
+  readonly differences: readonly EntitlementDifference[]
+  readonly after: readonly EntitlementRecord[]
+}
 
 /**
  * Brings the groups of these seeds in order, or notes what would be changed.
  * @returns how many events they have
  */
-export async function settleGroups(
-  trx: Transaction<Database>,
-  run: Run,
-  environment: Environment,
-  seeds: Seeds,
-): Promise<number> {
+export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: Seeds): Promise<number> {
   const now = run.clock()
-  const group = await readGroup(trx, run, environment, seeds)
-  const differences = await compareGroup(trx, group, now)
-  // A source whose history lacks some of its events would be folded from the others alone.
-  if (run.unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
-    run.unlisted = 'needed'
-    return 0
+  let count = 0
+  for (const environment of ENVIRONMENTS) {
+    const group = await readGroup(trx, run, environment, seeds)
+    const differences: Differences = {
+      ...linkDifferences(group),
+      events: eventDifferences(group),
+      sources: sourceDifferences(group),
+      access: await compareAccess(trx, group, now),
+    }
+    // A source whose history lacks some of its events would be folded from the others alone.
+    if (run.unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
+      run.unlisted = 'needed'
+      continue
+    }
+    if (run.mode === 'apply') await write(trx, run, environment, differences, now)
+    else noteFound(run, group, differences, now)
+    noteConcerns(run, group, differences)
+    await noteEvents(run, group, differences)
+    count += group.events.length
   }
-  for (const { unreadable, row } of group.events) {
-    // A verification names its source.
-    if (run.mode !== 'verify' || placeOf(row) === null) run.unreadable ??= unreadable
+  return count
+}
+
+function linkDifferences({ links, derived }: Group): Pick<Differences, 'links' | 'unlinked'> {
+  return {
+    links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
+    unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
   }
-  run.unreadable ??= differences.unreadableAct
-  if (run.mode === 'apply') await write(trx, run, environment, differences, now)
-  else noteFound(run, group, differences, now)
-  noteConcerns(run, group, differences)
-  noteEvents(run, group, differences)
-  return group.events.length
+}
+
+function eventDifferences({ events, derived, frozen }: Group): readonly EventDifference[] {
+  const isFrozen = (key: SourceKey | null) => frozen.size > 0 && key !== null && frozen.has(sourceKey(key))
+  return events.flatMap((event) => {
+    const { row, after, again } = event
+    const read = again?.kind === 'read' ? again : null
+    const source = derived.places.get(row.seq) ?? null
+    const outcome = read?.quarantined ?? derived.outcomes.get(row.seq)
+    if (outcome === undefined || isFrozen(placeOf(row)) || isFrozen(source)) return []
+    const reading = { eventId: read?.eventId ?? row.event_id, event: after, source, ...outcome }
+    const hasOtherForm = read !== null && !hasSameForm(read.row, reading)
+    const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
+    const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
+    if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
+    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome }]
+  })
+}
+
+/** State and history as text, since text is what is stored: the same events and policy always give the same. */
+function sourceDifferences({ derived, sources, frozen }: Group): Differences['sources'] {
+  const changed = [...derived.sources].flatMap(([name, folded]) => {
+    const row = sources.get(name)
+    const is = sourceColumns(folded)
+    const isSame =
+      row?.state === is.state &&
+      row.history === is.history &&
+      row.customer_id === is.customer_id &&
+      row.newest_at === is.newest_at
+    return isSame || frozen.has(name) ? [] : [{ key: folded.state, folded }]
+  })
+  const gone = [...sources].flatMap(([name, { kind, source_id: id }]) =>
+    frozen.has(name) || derived.sources.has(name) ? [] : [{ key: { kind, id }, folded: null }],
+  )
+  return [...changed, ...gone]
+}
+
+async function compareAccess(
+  trx: Transaction<Database>,
+  { environment, customerIds, events, derived, sources, frozen }: Group,
+  now: number,
+): Promise<Differences['access']> {
+  const stored = await entitlementsAsOf(trx, environment, [...customerIds], now)
+  const states = new Map<string | null, SourceState[]>([...customerIds].map((id) => [id, []]))
+  for (const [name, { state }] of derived.sources) {
+    if (!frozen.has(name)) states.get(state.customerId)?.push(state)
+  }
+  const acts = new Map<string, ManualEvent[]>()
+  for (const { row, after, isUnreadable } of events) {
+    if (isUnreadable && row.type?.startsWith('manual.')) states.delete(row.customer_id)
+    if (after?.subject === 'manual')
+      acts.set(after.customerId, [...(acts.get(after.customerId) ?? []), after])
+  }
+  for (const row of [...frozen].flatMap((name) => sources.get(name) ?? [])) {
+    const { result: state } = await attempt(() => stateOf(row))
+    if (state === null) states.delete(row.customer_id)
+    else states.get(row.customer_id)?.push(state)
+  }
+  const access = new Map<string, CustomerAccess>()
+  for (const customerId of customerIds) {
+    const own = states.get(customerId)
+    if (own === undefined) continue
+    own.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
+    const byHand = acts.get(customerId)
+    const folded = byHand ? { blocks: foldBlocks(byHand), erasures: foldErasures(byHand) } : NO_ACTS
+    const after = accessFrom(own, folded, { customerId, now })
+    access.set(customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after })
+  }
+  return access
+}
+
+/** What is written down of them, once what the clock has changed is: the change log says so of that, where it can. */
+async function entitlementsAsOf(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+  now: number,
+): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
+  const stored = await loadEntitlements(trx, environment, customerIds)
+  const due = customerIds.filter((id) => stored.get(id)?.some((record) => isDueBy(record, now)))
+  if (due.length === 0) return stored
+  await attempt(() => saveAccess(trx, environment, due, now, () => ({ kind: 'clock', eventId: null })))
+  return loadEntitlements(trx, environment, customerIds)
+}
+
+/** Whether the clock alone has changed it since. */
+function isDueBy({ nextChangeAt }: EntitlementRecord, now: number): boolean {
+  return nextChangeAt !== null && nextChangeAt <= now
+}
+
+/** A null result where what is stored can't be read. */
+async function attempt<T>(
+  read: () => T | Promise<T>,
+): Promise<{ result: T; error: null } | { result: null; error: LatchkeyError }> {
+  try {
+    return { result: await read(), error: null }
+  } catch (error) {
+    if (!isLatchkeyError(error, 'store_unavailable')) throw error
+    return { result: null, error }
+  }
 }
 
 /** Writes what differs, and appends what changes for anybody to the change log. */
@@ -46,7 +203,7 @@ async function write(
   trx: Transaction<Database>,
   run: Run,
   environment: Environment,
-  { events, links, unlinked, sources, access }: GroupDifferences,
+  { events, links, unlinked, sources, access }: Differences,
   now: number,
 ): Promise<void> {
   const forms = events.filter(({ hasOtherForm }) => hasOtherForm)
@@ -64,7 +221,7 @@ async function write(
   run.hasWritten ||= [events, links, unlinked, sources, entitlements].some(({ length }) => length > 0)
 }
 
-function noteFound(run: Run, group: Group, differences: GroupDifferences, now: number): void {
+function noteFound(run: Run, group: Group, differences: Differences, now: number): void {
   const { environment } = group
   for (const one of run.mode === 'verify' ? namesOf(group, differences, now) : []) {
     run.found.differences.set(JSON.stringify(one), one)
@@ -82,7 +239,7 @@ function noteFound(run: Run, group: Group, differences: GroupDifferences, now: n
     const active = access.after.filter((one) => one.active)
     noteAhead(run, environment, customerId, { activeProducts: active.map(({ productId }) => productId) })
   }
-  // What is not written leads nobody there.
+  // Nothing stored leads there as long as it is not written.
   for (const { row, before, after, reading, isElsewhere } of differences.events) {
     const { source } = reading
     if (isElsewhere && source !== null) noteLeading(run, nodeName(environment, source), row.seq)
@@ -120,7 +277,7 @@ export function noteAhead(
 /** Each thing that differs by its name. */
 function namesOf(
   { environment, frozen }: Group,
-  { events, links, unlinked, sources, access }: GroupDifferences,
+  { events, links, unlinked, sources, access }: Differences,
   now: number,
 ): readonly StateDifference[] {
   const eventId = ({ row }: EventDifference) => row.event_id
@@ -142,11 +299,10 @@ function namesOf(
 function noteConcerns(
   run: Run,
   { environment, sources: stored, doubted }: Group,
-  { events, sources }: GroupDifferences,
+  { events, sources }: Differences,
 ): void {
   const customers = events
-    .filter(({ hasOtherForm }) => hasOtherForm)
-    .filter(({ before, after }) => detailsIn(before) !== detailsIn(after))
+    .filter(({ before, after }) => before !== after && detailsIn(before) !== detailsIn(after))
     .flatMap(({ before, after, row }) => [before?.customerId, after?.customerId, row.customer_id])
   const former = sources.flatMap(({ key, folded }) => {
     const id = stored.get(sourceKey(key))?.customer_id
@@ -166,9 +322,14 @@ function detailsIn(event: NormalizedEvent | null): string | null {
   return JSON.stringify([id, createdAt, customerId, customer, externalRef, metadata, isDeletion])
 }
 
-function noteEvents(run: Run, group: Group, { events }: GroupDifferences): void {
+/** Notes that they are done, what became of those that were read again, and what can't be read. */
+async function noteEvents(run: Run, group: Group, { events }: Differences): Promise<void> {
   const differing = new Map(events.map((event) => [event.row.seq, event]))
-  for (const { row, again } of group.events) {
+  for (const { row, again, isUnreadable } of group.events) {
+    // A verification names its source.
+    if (isUnreadable && (run.mode !== 'verify' || placeOf(row) === null)) {
+      run.unreadable ??= (await attempt(() => eventInForm(String(row.normalized), row.event_id))).error
+    }
     if (isDone(run, row.seq)) continue
     if (again?.kind === 'read') {
       run.counts.read += 1

@@ -1,5 +1,10 @@
 import type { Environment } from '../provider/event.js'
 
+/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+export function eventKey(environment: Environment, eventId: string): string {
+  return `${environment} ${eventId}`
+}
+
 /** A stretch of a list that is ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
 export interface IdPage {
   readonly after: string

@@ -53,6 +53,25 @@ export async function loadGroupRowsBeyond(
   return rows
 }
 
+const selectByHand = bulkLookup(
+  ['environment', 'customer_id'],
+  // In these very words: SQLite finds the index of these few events by them.
+  (isTold) => sql<{ seq: number }>`select seq from events where ${isTold} and type like 'manual.%'`,
+)
+
+/** The numbers of what was done by hand to these customers. */
+export async function loadSeqsByHand(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<readonly number[]> {
+  const rows = await selectByHand(
+    db,
+    customerIds.map((id) => [environment, id]),
+  )
+  return rows.map(({ seq }) => seq)
+}
+
 /** The source that an event is stored as being of. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
   return kind === null || id === null ? null : { kind, id }
@@ -96,11 +115,11 @@ export function loadSourceRowsOf(
 /** A source's key, and what its events are found by. */
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>
 
-/** The next sources, in the order of their numbers. */
+/** The next sources, in the order of their numbers; a damaged row may have any. */
 export async function loadHistories(
   db: Kysely<Database>,
-  after: number,
-  limit: number,
+  after = Number.MIN_SAFE_INTEGER,
+  limit = Number.MAX_SAFE_INTEGER,
 ): Promise<readonly SourceHistory[]> {
   const { rows } = await sql<SourceHistory>`
     select seq, environment, kind, source_id as id, history from sources
@@ -113,13 +132,17 @@ export interface CustomerKey {
   readonly customerId: string
 }
 
+export interface EntitledCustomer extends CustomerKey {
+  readonly hasSources: 0 | 1
+}
+
 /** The next customers with an entitlement, and whether they have any source. */
 export async function loadEntitledCustomers(
   db: Kysely<Database>,
   after: CustomerKey | undefined,
   limit: number,
-): Promise<readonly (CustomerKey & { readonly hasSources: 0 | 1 })[]> {
-  const { rows } = await sql<CustomerKey & { hasSources: 0 | 1 }>`
+): Promise<readonly EntitledCustomer[]> {
+  const { rows } = await sql<EntitledCustomer>`
     select environment, customer_id as "customerId", exists (
       select 1 from sources where sources.environment = told.environment
         and sources.customer_id = told.customer_id
@@ -137,6 +160,7 @@ const BODIES_AT_ONCE = 16
 
 const BODY_COLUMNS = [
   'seq',
+  'environment',
   'endpoint',
   'headers',
   'received_at',
