@@ -53,12 +53,13 @@ function withoutErased(
   now: number,
   owner: string | null = null,
 ): PreparedDelivery {
-  const { normalized, body, removed } = delivery
+  const { form: _, ...rest } = delivery
+  const { normalized, body, removed } = rest
   const event = normalized.ok ? normalized.event : null
   const left = redact({ event, owner, body }, erased)
   if (left === null) return delivery
   return {
-    ...delivery,
+    ...rest,
     normalized: left.event === null ? normalized : { ok: true, event: left.event },
     body: left.body,
     ...(left.removed !== null && {
