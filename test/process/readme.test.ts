@@ -2,196 +2,297 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { loadConfig } from '../../src/config/load.js'
-import { writeConfig } from '../config/config-file.js'
-import { freePort, ROOT, runProgram, startProgram, temporaryFolder } from '../setup/program.js'
-import { customerStory, deliver } from './load.js'
-import { blocks, installedCheckout, namedFiles, README } from './readme.js'
-import { CONFIG, configuredFolder, entitlementsOf, serve } from './served.js'
+import { API_SCOPES } from '../../src/handlers/api-key.js'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
+import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
+import { eventually } from '../setup/eventually.js'
+import { freePort, ROOT, type RunningProgram, startProgram } from '../setup/program.js'
+import {
+  blocks,
+  configIn,
+  type Fence,
+  fencesOf,
+  firstLine,
+  installedCheckout,
+  NOT_RUN,
+  openShell,
+  type Page,
+  patternOf,
+  routeTable,
+  type Shell,
+  shapeOf,
+  textOf,
+} from './readme.js'
+import { CONFIG, configuredFolder, keyEntry, type ServedDaemon, serve } from './served.js'
 
-const INSTALL = 'npm ci && '
 const DEFAULT_PORT = '4680'
-const MADE_BY_THE_FIRST_START = ['config.json', 'data/first-key.txt']
+const FIRST_KEY = 'data/first-key.txt'
+const KEY_FROM_FILE = `export LATCHKEY_KEY=$(cat ${FIRST_KEY})`
+const ROLES = 'docs/roles-and-groups.md'
+const GROUP_ID = -1001234567890
+const BOTH = ['live', 'sandbox'] as const
 
-const KEY_FROM_FILE = 'export LATCHKEY_KEY=$(cat data/first-key.txt)'
+/** Generous, for a machine that has other work too. */
+const TIMEOUT_MS = 300_000
+
+/** May do everything: what the pages write as `lk_…`. */
+const READERS_KEY = 'lk_key_of_the_reader'
+const READERS_ENTRY = { ...keyEntry('reader', READERS_KEY), scopes: API_SCOPES, environments: BOTH }
 
 /** `script` of util-linux runs a program on a terminal of its own; nothing else does on every machine. */
 const HAS_SCRIPT = /util-linux/.test(spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout ?? '')
-const HAS_CURL = spawnSync('curl', ['--version']).status === 0
+const MISSING_TOOLS = ['curl', 'openssl', 'gzip'].filter(
+  (tool) => spawnSync(tool, [tool === 'openssl' ? 'version' : '--version']).status !== 0,
+)
+const HAS_CURL = !MISSING_TOOLS.includes('curl')
+const canRun = (text: string): boolean =>
+  NOT_RUN[firstLine(text)] === undefined && !MISSING_TOOLS.some((tool) => text.includes(tool))
 
-/** The names in an object, and in the first item of a list: what a reader may rely on in an answer. */
-function shapeOf(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
-  if (typeof value !== 'object' || value === null) return '…'
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)]))
+/** Somebody who reads the pages: a folder, a terminal in it, and the daemon that was started there. */
+interface Reader {
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+  readonly shell: Shell
+  daemon: ServedDaemon | null
+  /** What no page can know, by how the pages write it. */
+  readonly known: Record<string, () => string | Promise<string>>
 }
 
-describe('the commands of the README', () => {
-  it('do what it says, one after the other, in a checkout that needs no network', async () => {
-    const [
-      start,
-      grant,
-      takeBack,
-      query,
-      checkConfig,
-      policy,
-      doctor,
-      look,
-      byHand,
-      createKey,
-      test,
-      ...more
-    ] = blocks('sh')
-    expect([start, test, more]).toEqual([`${INSTALL}npm start`, `${INSTALL}npm test`, []])
+async function readerIn(folder: string, secrets: Readonly<Record<string, string>> = {}): Promise<Reader> {
+  const port = String(await freePort())
+  const env = {
+    LATCHKEY_PORT: port,
+    npm_config_offline: 'true',
+    npm_config_update_notifier: 'false',
+    ...secrets,
+  }
+  const reader: Reader = {
+    folder,
+    env,
+    shell: openShell(folder, env),
+    daemon: null,
+    known: {
+      [DEFAULT_PORT]: () => port,
+      'lk_…': () => READERS_KEY,
+      '/srv/': () => `${folder}/srv/`,
+      '<pid>': () => String(reader.daemon?.pid),
+    },
+  }
+  return reader
+}
 
-    const folder = installedCheckout()
-    const port = String(await freePort())
-    const env = { LATCHKEY_PORT: port, npm_config_offline: 'true', npm_config_update_notifier: 'false' }
-    async function run(block = ''): Promise<string> {
-      const script = block.replaceAll(DEFAULT_PORT, port)
-      const { code, stdout, stderr } = await runProgram(['sh', '-ec', script], { folder, env })
-      expect({ block, code, ...(code === 0 ? {} : { stdout, stderr }) }).toEqual({ block, code: 0 })
-      return stdout
+const countReloads = ({ daemon }: Reader): number =>
+  daemon?.logged().filter(({ msg }) => String(msg).startsWith('read the config again')).length ?? 0
+
+/** Does what one block says, and answers with what was printed. */
+async function perform(reader: Reader, text: string): Promise<string> {
+  const start = /^(npm ci && npm start|latchkey serve)$/m.exec(text)
+  let script = text.slice(0, start?.index)
+  for (const [written, real] of Object.entries(reader.known)) {
+    if (script.includes(written)) script = script.replaceAll(written, await real())
+  }
+  const reloads = countReloads(reader)
+  const printed = await reader.shell.run(script)
+  if (text.includes('kill -HUP')) await eventually(() => expect(countReloads(reader)).toBe(reloads + 1))
+  if (/^kill </m.test(text)) await reader.daemon?.exit
+  if (start !== null) {
+    const isFirst = start[0] !== 'latchkey serve'
+    reader.daemon = await serve(reader.folder, reader.env, isFirst ? ['npm', 'start'] : undefined)
+    if (isFirst) await reader.shell.run(KEY_FROM_FILE)
+  }
+  return printed
+}
+
+/** Follows a page from top to bottom, and compares what it shows with what was printed. */
+async function follow(reader: Reader, page: Page, edits = false): Promise<void> {
+  let printed = ''
+  for (const fence of fencesOf(page)) {
+    const { language, text, outputOf } = fence
+    if (language === 'sh') {
+      if (canRun(text)) printed = await perform(reader, text)
+    } else if (outputOf !== null) {
+      if (canRun(outputOf)) expectOutput(fence, printed.trimEnd())
+    } else if (edits && language === 'json') {
+      changeConfig(reader.folder, configIn(fence))
     }
+  }
+}
 
-    const daemon = await serve(folder, env, ['npm', 'start'])
-    expect(daemon.url).toBe(`http://127.0.0.1:${port}`)
-    for (const name of MADE_BY_THE_FIRST_START) expect(existsSync(join(folder, name))).toBe(true)
+function expectOutput({ page, language, text, outputOf }: Fence, printed: string): void {
+  const [output, shown] =
+    language === 'json'
+      ? [shapeOf(JSON.parse(printed)), shapeOf(JSON.parse(text))]
+      : [printed, expect.stringMatching(patternOf(text))]
+  expect({ page, outputOf, output }).toEqual({ page, outputOf, output: shown })
+}
 
-    expect(await run(grant)).toMatch(/^payment\.authorized .* applied\npro_1 {2}active {2}since \d.*\n$/)
-    expect(await run(takeBack)).toMatch(/^payment\.refunded .* applied\npro_1 {2}refunded {2}until \d.*\n$/)
-    if (HAS_CURL) {
-      expect(README).toContain(`\`${KEY_FROM_FILE}\``)
-      const answer = JSON.parse(await run(`${KEY_FROM_FILE}\n${query}`))
-      expect(answer).toMatchObject({
-        customerId: 'cus_1',
-        environment: 'sandbox',
-        entitlements: [{ productId: 'pro_1', active: false, status: 'refunded' }],
-      })
-      expect(shapeOf(answer)).toEqual(shapeOf(JSON.parse(blocks('json').at(-1) ?? '')))
+function readConfig(folder: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Readonly<Record<string, unknown>>
+}
+
+function changeConfig(folder: string, changes: Readonly<Record<string, unknown>>): void {
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...readConfig(folder), ...changes }, null, 2))
+}
+
+function addKeys(folder: string, added: readonly object[]): void {
+  const { keys } = readConfig(folder).api as { readonly keys: readonly object[] }
+  changeConfig(folder, { api: { keys: [...keys, ...added] } })
+}
+
+/** A key that is right for some rows of the table of routes alone. */
+function probeKey(scopes: readonly string[], environments: readonly string[]) {
+  const key = `lk_${scopes.join('_')}_${environments.join('_')}`
+  return { key, entry: { ...keyEntry(key, key), scopes, environments } }
+}
+
+const keyWith = (scope: string) => probeKey([scope], BOTH)
+const sandboxKeyWith = (scope: string) => probeKey([scope], ['sandbox'])
+const keyWithout = (scope: string) =>
+  probeKey(
+    API_SCOPES.filter((one) => one !== scope),
+    BOTH,
+  )
+
+/** Every row of the table of routes says the truth: the route is there, and lets in whom it says. */
+async function expectRoutes(reader: Reader): Promise<void> {
+  const keys = API_SCOPES.flatMap((scope) => [keyWith(scope), sandboxKeyWith(scope), keyWithout(scope)])
+  addKeys(
+    reader.folder,
+    keys.map(({ entry }) => entry),
+  )
+  await perform(reader, 'kill -HUP <pid>')
+  const found = []
+  // Where updates are fetched, there is no route for them.
+  const rows = routeTable().filter(({ scope }) => scope !== 'secret')
+  for (const { method, path, scope, needsBoth } of rows) {
+    const ask = async (key: string) => {
+      const url = `${reader.daemon?.url}${path.replaceAll(/:\w+/g, 'probe')}`
+      const headers = { Authorization: `Bearer ${key}`, Connection: 'close' }
+      const answer = await fetch(url, { method, headers })
+      const { code } = (await answer.json().catch(() => ({}))) as { code?: string }
+      const isThere = !answer.headers.has('allow') && code !== 'route_not_found'
+      return isThere ? code === 'forbidden' : `no such route: ${method} ${path}`
     }
-    expect(await run(checkConfig)).toBe(`ok: ${join(folder, 'config.json')}\n`)
+    const isRefused = API_SCOPES.some((one) => one === scope)
+      ? [
+          await ask(keyWith(scope).key),
+          await ask(sandboxKeyWith(scope).key),
+          await ask(keyWithout(scope).key),
+        ]
+      : [await ask(READERS_KEY), needsBoth, true]
+    found.push({ route: `${method} ${path}`, isRefused })
+  }
+  expect(found).toEqual(
+    rows.map(({ method, path, needsBoth }) => ({
+      route: `${method} ${path}`,
+      isRefused: [false, needsBoth, true],
+    })),
+  )
+}
 
-    expect(await run(policy)).toMatch(/^nobody’s access would change\n/)
+/** The receiver that the page shows, as it is but for its port. */
+async function startShownReceiver(folder: string, secret: string): Promise<RunningProgram & { url: string }> {
+  const [receiver] = blocks('js', [ROLES])
+  const port = await freePort()
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  const listening = `listen(${port}, () => console.log('listens'))`
+  writeFileSync(join(folder, 'receiver.mjs'), receiver?.text.replace(/listen\(\d+\)/, () => listening) ?? '')
+  const env = { LATCHKEY_WEBHOOK_SECRET: secret }
+  const running = startProgram([process.execPath, 'receiver.mjs'], { folder, env })
+  await running.until(/listens/)
+  return { ...running, url: `http://localhost:${port}/access` }
+}
 
-    expect(await run(doctor)).toMatch(/^ok .*\n/)
+describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () => {
+  it('do what they say, one after the other, in a checkout that needs no network', async () => {
+    expect(textOf('README.md')).toContain(`\`${KEY_FROM_FILE}\``)
+    const reader = await readerIn(installedCheckout())
+    await follow(reader, 'README.md')
+    addKeys(reader.folder, [READERS_ENTRY])
+    await follow(reader, 'docs/config.md')
+    await follow(reader, 'docs/api.md')
+    await follow(reader, 'docs/policy.md', true)
+    await follow(reader, 'docs/operating.md')
+    await follow(reader, 'docs/data-protection.md')
+    await expectRoutes(reader)
+  })
 
-    expect(await run(look)).toBe(
-      `no such event is stored\nwrote 2 lines to ${join(folder, 'events.jsonl')}\n`,
+  it('give and take roles, let people into groups, and send changes to the receiver shown', async () => {
+    const discord = await startDiscord()
+    discord.guild.join(accountId(1))
+    const telegram = await startTelegram()
+    telegram.addGroup(GROUP_ID)
+    const folder = configuredFolder({ ...CONFIG, api: { keys: [READERS_ENTRY] } })
+    const secret = `whsec_${Buffer.from('thirty-two bytes for the example').toString('base64')}`
+    const receiver = await startShownReceiver(folder, secret)
+    const reader = await readerIn(folder, {
+      DISCORD_BOT_TOKEN: BOT_TOKEN,
+      TELEGRAM_BOT_TOKEN: TELEGRAM_TOKEN,
+      LATCHKEY_WEBHOOK_SECRET: secret,
+    })
+    const [shown] = blocks('json', [ROLES]).map(configIn)
+    const { products, sync } = shown as { products: object; sync: Record<string, object> }
+    changeConfig(folder, {
+      products,
+      sync: {
+        discord: { ...sync.discord, apiUrl: discord.url },
+        telegram: { ...sync.telegram, apiUrl: telegram.url },
+        webhook: { ...sync.webhook, url: receiver.url },
+        removals: { atMost: 0, percent: 0 },
+      },
+    })
+    reader.daemon = await serve(folder, reader.env)
+    await reader.shell.run(
+      `export URL=${reader.daemon.url} AUTH='Authorization: Bearer ${READERS_KEY}' LATCHKEY_KEY=${READERS_KEY}`,
     )
+    const holders = () => discord.guild.holders(GOLD_ROLE_ID)
+    reader.known['<hash>'] = async () => {
+      await eventually(() => expect(holders()).toEqual([accountId(1)]))
+      await reader.shell.run('latchkey block cus_1 --reason "a test"')
+      return eventually(async () => {
+        const plan = JSON.parse(await reader.shell.run('latchkey sync plan --json')) as {
+          hash: string | null
+        }
+        expect(plan.hash).not.toBeNull()
+        return String(plan.hash)
+      })
+    }
 
-    const acts = (await run(byHand)).matchAll(/^done in \w+: man_\w+\n(.*)$/gm)
-    expect([...acts].map(([, line]) => line)).toEqual([
-      expect.stringMatching(/^pro_1 {2}ending {2}until \d/),
-      'pro_1  blocked',
-      expect.stringMatching(/^pro_1 {2}ending {2}/),
-      expect.stringMatching(/^pro_1 {2}revoked {2}/),
-      expect.stringMatching(/^pro_1 {2}revoked {2}/),
-    ])
+    await follow(reader, ROLES)
 
-    const [, key = ''] = /^API key "my-app" \(shown only now\): (lk_\S+)\n/.exec(await run(createKey)) ?? []
-    process.kill(daemon.pid, 'SIGHUP')
-    await daemon.until(/read the config again/)
-    expect(await entitlementsOf(daemon, 'cus_1', key)).toEqual([
-      { productId: 'pro_1', active: false, status: 'refunded' },
-    ])
+    expect(holders()).toEqual([])
+    await receiver.until(/^cus_1 pro_1 true\n(.*\n)*cus_1 pro_1 false$/m)
+    expect((await fetch(receiver.url, { method: 'POST', body: '{}' })).status).toBe(401)
   })
 
   it.skipIf(!HAS_CURL || !HAS_SCRIPT)(
     'ask with the key that a first start printed on a terminal',
     async () => {
-      const [, grant, , query = ''] = blocks('sh')
+      const [, first, , query] = blocks('sh', ['README.md'])
       const folder = installedCheckout()
-      const port = String(await freePort())
-      const env = { LATCHKEY_PORT: port, npm_config_offline: 'true', npm_config_update_notifier: 'false' }
+      const { env, known } = await readerIn(folder)
+      const shell = openShell(folder, env, true)
       const daemon = await serve(folder, env, ['script', '-qec', 'npm start', '/dev/null'])
       // It has a session of its own there, out of reach of what ends the rest of a test.
       onTestFinished(() => void process.kill(daemon.pid, 'SIGKILL'))
       const [, line = ''] = await daemon.until(/^ *(export LATCHKEY_KEY=lk_\S+)\r?$/m)
-      const script = [line, grant, query].join('\n').replaceAll(DEFAULT_PORT, port)
-      const { code, stdout } = await runProgram(['sh', '-ec', script], { folder, env })
-      expect(code).toBe(0)
-      expect(JSON.parse(stdout.slice(stdout.indexOf('{')))).toMatchObject({
+      const port = String(await known[DEFAULT_PORT]?.())
+      const script = [line, first?.text, query?.text].join('\n').replaceAll(DEFAULT_PORT, port)
+      const printed = await shell.run(script)
+      expect(JSON.parse(printed.slice(printed.indexOf('{')))).toMatchObject({
         customerId: 'cus_1',
         entitlements: [{ productId: 'pro_1', active: true }],
       })
-      expect(existsSync(join(folder, 'data', 'first-key.txt'))).toBe(false)
+      expect(existsSync(join(folder, FIRST_KEY))).toBe(false)
     },
   )
 
-  it('test it as the project itself is tested', () => {
+  it('test the project as it tests itself', () => {
     const commands = readFileSync(join(ROOT, '.ci', 'run'), 'utf8')
       .trimEnd()
       .split('\n')
       .slice(-2)
-    expect(blocks('sh')).toContain(commands.join(' && '))
-  })
-
-  it('are scripts that the project has', () => {
-    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const named = [...README.matchAll(/`npm run ([\w-]+)/g)].map(([, name = '']) => name)
-    expect(named.length).toBeGreaterThan(0)
-    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named))
-  })
-})
-
-describe('the examples of the README', () => {
-  it('show an endpoint as a config takes it', () => {
-    const [endpoints = ''] = blocks('json')
-    const path = writeConfig(`{${endpoints}}`)
-    const { config } = loadConfig({ path, env: { LATCHKEY_LIVE_SECRET: 'whsec_1' } })
-    expect(config.endpoints).toMatchObject([{ name: 'live', environment: 'live' }])
-  })
-
-  it('show products and platforms as a config takes them', () => {
-    const [, sync = ''] = blocks('json')
-    const env = {
-      DISCORD_BOT_TOKEN: 'd',
-      TELEGRAM_BOT_TOKEN: 't',
-      LATCHKEY_WEBHOOK_SECRET: `whsec_${'A'.repeat(44)}`,
-    }
-    const { config } = loadConfig({ path: writeConfig(`{${sync}}`), env })
-    expect(config.products.flatMap(({ targets }) => targets.map(({ adapter }) => adapter))).toEqual([
-      'discord',
-      'telegram',
-    ])
-    expect(config.sync.webhook).toMatchObject({ secrets: [env.LATCHKEY_WEBHOOK_SECRET] })
-  })
-
-  it('show a receiver that verifies what the outbound webhook sends', async () => {
-    const port = await freePort()
-    const folder = temporaryFolder()
-    const secret = `whsec_${Buffer.from('thirty-two bytes for the example').toString('base64')}`
-    const [receiver = ''] = blocks('js')
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-    writeFileSync(
-      join(folder, 'receiver.mjs'),
-      receiver.replace('listen(4690)', `listen(${port}, () => console.log('listens'))`),
-    )
-    const running = startProgram([process.execPath, 'receiver.mjs'], {
-      folder,
-      env: { LATCHKEY_WEBHOOK_SECRET: secret },
-    })
-    await running.until(/listens/)
-    const url = `http://localhost:${port}/access`
-    const daemon = await serve(configuredFolder({ ...CONFIG, sync: { webhook: { url, secret } } }))
-    await deliver(daemon.url, customerStory(0).events)
-    await running.until(/^cus_0 pro_1 true$/m)
-    expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401)
-  })
-
-  it('are JSON where they say so', () => {
-    const examples = blocks('json')
-    expect(examples).toHaveLength(3)
-    for (const text of examples) {
-      expect(JSON.parse(text.startsWith('{') ? text : `{${text}}`)).toEqual(expect.any(Object))
-    }
-  })
-
-  it('name files that are there', () => {
-    const names = namedFiles()
-    expect(names).toEqual(expect.arrayContaining(['config.example.json', 'src/daemon.ts', 'LICENSE']))
-    const missing = names.filter((name) => !existsSync(join(ROOT, name)))
-    expect(missing.filter((name) => !MADE_BY_THE_FIRST_START.includes(name))).toEqual([])
+    expect(blocks('sh', ['README.md']).map(({ text }) => text)).toContain(commands.join(' && '))
   })
 })

@@ -1,25 +1,83 @@
-import { cpSync, readFileSync, symlinkSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
 import { ROOT, temporaryFolder } from '../setup/program.js'
 
-export const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
+/** In the order in which they are read, and their examples are run. */
+export const PAGES = [
+  'README.md',
+  'docs/config.md',
+  'docs/api.md',
+  'docs/policy.md',
+  'docs/operating.md',
+  'docs/data-protection.md',
+  'docs/roles-and-groups.md',
+  'docs/architecture.md',
+] as const
+export type Page = (typeof PAGES)[number]
 
-/** The fenced blocks of one language, in order, without the indentation that a list gives them. */
-export function blocks(language: string): string[] {
-  const fences = README.matchAll(/^( *)```(\w*)\n([\s\S]*?)^\1```$/gm)
-  return [...fences].flatMap(([, indent = '', name, text = '']) =>
-    name === language ? [text.replaceAll(new RegExp(`^${indent}`, 'gm'), '').trimEnd()] : [],
-  )
+const TEXTS = new Map(PAGES.map((page) => [page, readFileSync(join(ROOT, page), 'utf8')]))
+
+export function textOf(page: Page): string {
+  return TEXTS.get(page) ?? ''
 }
 
-const FILE_NAME =
-  /`(?:\.\/)?((?:src|test|data|migrations)(?:\/[\w./-]*)?|[\w.-]+\.(?:json|md|ts|txt)|LICENSE)`/g
-const RELATIVE_LINK = /\]\((?!\w+:)([^)#]+)/g
+/** A fenced block, without the indentation that a list gives it. */
+export interface Fence {
+  readonly page: Page
+  readonly language: string
+  readonly text: string
+  /** The commands whose output it shows: those of the block right before it; null: it shows none. */
+  readonly outputOf: string | null
+}
 
-/** The files and folders that it names, relative to the folder that it is in. */
-export function namedFiles(): string[] {
-  const names = [...README.matchAll(FILE_NAME), ...README.matchAll(RELATIVE_LINK)]
-  return [...new Set(names.map(([, name = '']) => name))]
+export function fencesOf(page: Page): readonly Fence[] {
+  const text = textOf(page)
+  let before = { end: -1, language: '', text: '' }
+  return [...text.matchAll(/^( *)```(\w*)\n([\s\S]*?)^\1```$/gm)].map((match) => {
+    const [whole, indent = '', language = '', inner = ''] = match
+    const own = inner.replaceAll(new RegExp(`^${indent}`, 'gm'), '').trimEnd()
+    const isNext = before.language === 'sh' && text.slice(before.end, match.index).trim() === ''
+    const outputOf = isNext && language !== 'sh' ? before.text : null
+    before = { end: match.index + whole.length, language, text: own }
+    return { page, language, text: own, outputOf }
+  })
+}
+
+/** The fenced blocks of one language, in order, of one page or of all. */
+export function blocks(language: string, pages: readonly Page[] = PAGES): readonly Fence[] {
+  return pages.flatMap(fencesOf).filter((fence) => fence.language === language)
+}
+
+/** What no example test can run, or compare, by its first line, and why. */
+export const NOT_RUN: Readonly<Record<string, string>> = {
+  'npm ci && npm test': 'it is the test run itself, which .ci/run begins in these words',
+  'npm ci --omit=dev': 'test/process/install.test.ts runs it',
+  'npm explore better-sqlite3 -- npx node-gyp rebuild --release --force_build=1':
+    'it compiles SQLite for a minute, with a compiler that a machine need not have',
+  '[Unit]': 'systemd, which a test must not install units into',
+  'payments service          your app, operators, commands': 'a drawing',
+}
+
+export const firstLine = (text: string): string => text.split('\n')[0] ?? ''
+
+/** What output has to look like: `…` is anything within a line, and on a line of its own any lines. */
+export function patternOf(shown: string): RegExp {
+  const escaped = shown.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  return new RegExp(`^${escaped.replaceAll(/^…$/gm, '[\\s\\S]*?').replaceAll('…', '[^\\n]*')}$`)
+}
+
+/** The names in an object, and in the first item of a list: what a reader may rely on in an answer. */
+export function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
+  if (typeof value !== 'object' || value === null) return '…'
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)]))
+}
+
+/** A part of a config as a page shows it, with its braces. */
+export function configIn({ text }: Fence): Readonly<Record<string, unknown>> {
+  return JSON.parse(text.startsWith('{') ? text : `{${text}}`) as Readonly<Record<string, unknown>>
 }
 
 const CHECKED_OUT = [
@@ -41,4 +99,90 @@ export function installedCheckout(): string {
   }
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   return folder
+}
+
+/** A terminal of a reader: variables that one example sets are there for the next. */
+export interface Shell {
+  /** Runs commands, and answers with their standard output; rejects if one of them fails. */
+  run(script: string): Promise<string>
+}
+
+/** Jobs run one at a time: a request that comes while one ends is made once more. */
+const CURL_CONFIG = 'retry = 5\nretry-all-errors\n'
+
+function writeProgram(file: string, commands: string): void {
+  writeFileSync(file, `#!/bin/sh\n${commands}\n`)
+  chmodSync(file, 0o755)
+}
+
+/**
+ * A POSIX shell in a folder, where `latchkey` is the built program.
+ * @param withNpx whether `npx latchkey` finds it as npm would, which takes a second each time
+ */
+export function openShell(folder: string, env: Readonly<Record<string, string>>, withNpx = false): Shell {
+  const home = temporaryFolder()
+  const bin = join(home, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(home, '.curlrc'), CURL_CONFIG)
+  const program = `'${process.execPath}' '${join(ROOT, 'bin', 'latchkey.js')}'`
+  writeProgram(join(bin, 'latchkey'), `exec ${program} "$@"`)
+  if (!withNpx) writeProgram(join(bin, 'npx'), `shift; exec ${program} "$@"`)
+  const child = spawn('sh', [], {
+    cwd: folder,
+    env: { ...env, HOME: home, PATH: `${bin}:${process.env.PATH}` },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let [stdout, stderr] = ['', '']
+  let count = 0
+  child.stdout.setEncoding('utf8')
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  return {
+    run: (script) =>
+      new Promise((resolve, reject) => {
+        count += 1
+        const file = join(home, `example-${count}.sh`)
+        const end = `\n--end of example ${count}--\n`
+        writeFileSync(file, `set -e\n${script}\n`)
+        stdout = ''
+        stderr = ''
+        const failed = (code: number | null): void =>
+          reject(new Error(`these commands failed with ${code}:\n${script}\n${stdout}${stderr}`))
+        const look = (text: string): void => {
+          stdout += text
+          if (!stdout.endsWith(end)) return
+          child.stdout.off('data', look)
+          child.off('close', failed)
+          resolve(stdout.slice(0, -end.length))
+        }
+        child.stdout.on('data', look)
+        child.once('close', failed)
+        // Nothing that an example runs may read the commands that come after it.
+        child.stdin.write(`. '${file}' < /dev/null\nprintf '${end.replaceAll('\n', '\\n')}'\n`)
+      }),
+  }
+}
+
+/** A row of the table of every route. */
+export interface RouteRow {
+  readonly method: string
+  readonly path: string
+  /** A scope of a key, or how else it is proved. */
+  readonly scope: string
+  readonly needsBoth: boolean
+}
+
+const ROUTE_ROW = /^\| `([A-Z]+) (\/[^`]*)` \| `?(\w+)`?(, both)? \|/gm
+
+export function routeTable(): readonly RouteRow[] {
+  return [...textOf('docs/api.md').matchAll(ROUTE_ROW)].map(
+    ([, method = '', path = '', scope = '', both]) => ({
+      method,
+      path,
+      scope,
+      needsBoth: both !== undefined,
+    }),
+  )
 }
