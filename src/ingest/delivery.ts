@@ -1,4 +1,4 @@
-import type { Environment, ManualEvent, QuarantineReason } from '../provider/event.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
 import type { StoredDelivery } from '../store/event-questions.js'
 
 /** What became of a delivery; `duplicate`: it was stored already, and nothing changed. */
@@ -23,21 +23,7 @@ export interface ManualAct {
 }
 
 /** A delivery, or something done by hand as an export has it: the event is its body, and nobody signed it. */
-export interface RecordedDelivery extends StoredDelivery {
-  /** What its body says, where it was read already. */
-  readonly read?: ReadBody
-}
-
-/** A body as the thread that receives has read it for the one that writes. */
-export interface ReadBody {
-  /** In lower-case hex. */
-  readonly sha256: string
-  /** Null where the body holds no usable id. */
-  readonly id: string | null
-  /** The event, as `formOf` writes it; null where it can't be used, for this reason. */
-  readonly form: string | null
-  readonly reason: QuarantineReason | null
-}
+export type RecordedDelivery = StoredDelivery
 
 export type ToldReading = NonNullable<RecordedDelivery['reading']>
 

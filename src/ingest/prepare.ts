@@ -6,50 +6,28 @@ import type { DeliveredEvent } from '../store/events.js'
 import { newestManualAt } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
-import { eventInForm, formOf, sha256Of } from '../store/stored-form.js'
-import type { Incoming, ManualAct, ReadBody, RecordedDelivery, ToldReading } from './delivery.js'
+import { sha256Of } from '../store/stored-form.js'
+import type { ManualAct, RecordedDelivery, ToldReading } from './delivery.js'
 
 /** A delivery, read: everything that can be known of it without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
-  /** Of the event, as `formOf` writes it; left out where that is still to be done. */
-  readonly form?: string
 }
 
 /** The endpoint that is written down for what was done by hand: it came through none. */
 export const MANUAL_ENDPOINT = 'manual'
 
-/** A larger body could keep the thread that answers everybody busy for long; events have about 1 kB. */
-const READ_AHEAD_BYTES = 16 * 1024
-
-/** Reads what was signed, so that the thread that writes, which is the busiest, need not. */
-export function readAhead<One extends Incoming>(delivery: One): One | RecordedDelivery {
-  if ('undated' in delivery || delivery.headers === null || delivery.reading !== undefined) return delivery
-  if (delivery.body.byteLength > READ_AHEAD_BYTES) return delivery
-  const normalized = normalise(delivery.body, delivery)
-  const sha256 = sha256Of(delivery.body)
-  const read: ReadBody = normalized.ok
-    ? { sha256, id: normalized.event.id, form: formOf(normalized.event), reason: null }
-    : { sha256, id: normalized.id, form: null, reason: normalized.reason }
-  return { ...delivery, read }
-}
-
-export function prepare({ read, ...delivery }: RecordedDelivery): PreparedDelivery {
+export function prepare(delivery: RecordedDelivery): PreparedDelivery {
   if (delivery.reading !== undefined) return prepareReading(delivery, delivery.reading)
   const normalized =
-    read !== undefined
-      ? normalizedIn(read)
-      : delivery.headers === null
-        ? readRecord(delivery.body)
-        : normalise(delivery.body, delivery)
-  const bodySha256 = read?.sha256 ?? sha256Of(delivery.body)
-  const eventId = ownIdOf(normalized) ?? `sha256:${bodySha256}`
-  return { ...delivery, normalized, bodySha256, eventId, ...(read?.form != null && { form: read.form }) }
-}
-
-function normalizedIn({ id, form, reason }: ReadBody): Normalized {
-  if (form === null) return { ok: false, reason: reason ?? 'normalizer_failed', id }
-  return { ok: true, event: eventInForm(form, id ?? '') }
+    delivery.headers === null ? readRecord(delivery.body) : normalise(delivery.body, delivery)
+  const bodySha256 = sha256Of(delivery.body)
+  return {
+    ...delivery,
+    normalized,
+    bodySha256,
+    eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}`,
+  }
 }
 
 /** Its bytes can't be read again: they are kept as they are told. */

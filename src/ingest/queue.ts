@@ -3,7 +3,6 @@ import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/engine.js'
 import type { Incoming, Receipt } from './delivery.js'
-import { readAhead } from './prepare.js'
 import type { Remark, WrittenBatch } from './remarks.js'
 
 /** The sender expects an answer within 5 s; what is not stored by then is refused, so that it comes again. */
@@ -201,13 +200,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
         if (waiting.length >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
           return reject(notStored('Too many deliveries are waiting.', delivery))
         }
-        const one = {
-          delivery: readAhead(delivery),
-          bytes,
-          deadline: performance.now() + ANSWER_WITHIN_MS,
-          resolve,
-          reject,
-        }
+        const one = { delivery, bytes, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject }
         unanswered.add(one)
         waiting.push(one)
         waitingBytes += bytes

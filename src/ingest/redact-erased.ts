@@ -53,13 +53,12 @@ function withoutErased(
   now: number,
   owner: string | null = null,
 ): PreparedDelivery {
-  const { form: _, ...rest } = delivery
-  const { normalized, body, removed } = rest
+  const { normalized, body, removed } = delivery
   const event = normalized.ok ? normalized.event : null
   const left = redact({ event, owner, body }, erased)
   if (left === null) return delivery
   return {
-    ...rest,
+    ...delivery,
     normalized: left.event === null ? normalized : { ok: true, event: left.event },
     body: left.body,
     ...(left.removed !== null && {

@@ -50,8 +50,6 @@ export interface EventReading {
   readonly reason: QuarantineReason | HoldReason | null
   /** Null exactly where quarantined. */
   readonly event: NormalizedEvent | null
-  /** Of the event, as `formOf` writes it, where that is done already. */
-  readonly form?: string
   /** The source that it belongs to, if it is known. */
   readonly source: SourceKey | null
 }
@@ -75,7 +73,7 @@ export const READ_COLUMNS = [
 export type ReadColumns = Pick<Selectable<EventsTable>, (typeof READ_COLUMNS)[number]>
 
 /** By the program of today. */
-export function columnsOf({ eventId, disposition, reason, event, form, source }: EventReading): ReadColumns {
+export function columnsOf({ eventId, disposition, reason, event, source }: EventReading): ReadColumns {
   return {
     event_id: eventId,
     disposition,
@@ -84,7 +82,7 @@ export function columnsOf({ eventId, disposition, reason, event, form, source }:
     type: event?.type ?? null,
     created_at: event?.createdAt ?? null,
     normalizer_version: NORMALIZER_VERSION,
-    normalized: event === null ? null : (form ?? formOf(event)),
+    normalized: event === null ? null : formOf(event),
     customer_id: event?.customerId ?? null,
     payment_id: event?.subject === 'payment' ? event.paymentId : null,
     source_kind: source?.kind ?? null,
