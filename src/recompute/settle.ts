@@ -71,11 +71,6 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
       sources: sourceDifferences(group),
       access: await compareAccess(trx, group, now),
     }
-    // A source whose history lacks some of its events would be folded from the others alone.
-    if (run.unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
-      run.unlisted = 'needed'
-      continue
-    }
     if (run.mode === 'apply') await write(trx, run, environment, differences, now)
     else noteFound(run, group, differences, now)
     noteConcerns(run, group, differences)
@@ -221,7 +216,7 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
     run.found.differences.set(JSON.stringify(one), one)
   }
   for (const [customerId, access] of differences.access) {
-    const name = nodeName(environment, { kind: 'customer', id: customerId })
+    const name = nodeName(environment, 'customer', customerId)
     const changes = access.differences.flatMap(({ productId, before, after }): AccessDifference[] => {
       const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
       if (!isChange(was, is)) return []
@@ -236,16 +231,17 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
   // Nothing stored leads there as long as it is not written.
   for (const { row, before, after, reading, isElsewhere } of differences.events) {
     const { source } = reading
-    if (isElsewhere && source !== null) noteLeading(run, nodeName(environment, source), row.seq)
+    if (isElsewhere && source !== null)
+      noteLeading(run, nodeName(environment, source.kind, source.id), row.seq)
     const id = paymentIn(after)
     if (id === null || id === paymentIn(before)) continue
-    noteLeading(run, nodeName(environment, { kind: 'payment', id }), row.seq)
+    noteLeading(run, nodeName(environment, 'link', id), row.seq)
   }
   for (const { key, folded } of differences.sources) {
     const id = folded?.state.customerId ?? null
     if (folded === null || id === null || id === group.sources.get(sourceKey(key))?.customer_id) continue
     for (const seq of seqsInHistory(folded.history) ?? []) {
-      noteLeading(run, nodeName(environment, { kind: 'customer', id }), seq)
+      noteLeading(run, nodeName(environment, 'customer', id), seq)
     }
   }
 }
@@ -263,7 +259,7 @@ export function noteAhead(
 ): void {
   if (!isDryReplay(run)) return
   const { customers } = run.found
-  const name = nodeName(environment, { kind: 'customer', id: customerId })
+  const name = nodeName(environment, 'customer', customerId)
   const known = customers.get(name) ?? { environment, customerId, activeProducts: null, accounts: null }
   customers.set(name, { ...known, ...next })
 }

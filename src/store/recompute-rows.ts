@@ -65,12 +65,11 @@ export async function loadSeqsByHand(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<readonly number[]> {
-  const rows = await selectByHand(
-    db,
-    customerIds.map((id) => [environment, id]),
-  )
+  const rows = await selectByHand(db, keysIn(environment, customerIds))
   return rows.map(({ seq }) => seq)
 }
+
+const keysIn = (environment: Environment, ids: readonly string[]) => ids.map((id) => [environment, id])
 
 /** The source that an event is stored as being of. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
@@ -106,10 +105,7 @@ export function loadSourceRowsOf(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<readonly SourceRow[]> {
-  return selectSourcesOf(
-    db,
-    customerIds.map((id) => [environment, id]),
-  )
+  return selectSourcesOf(db, keysIn(environment, customerIds))
 }
 
 /** A source's key, and what its events are found by. */
@@ -118,12 +114,12 @@ export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | '
 /** The next sources, in the order of their numbers; a damaged row may have any. */
 export async function loadHistories(
   db: Kysely<Database>,
-  after = Number.MIN_SAFE_INTEGER,
-  limit = Number.MAX_SAFE_INTEGER,
+  after: number | undefined,
+  limit: number,
 ): Promise<readonly SourceHistory[]> {
   const { rows } = await sql<SourceHistory>`
     select seq, environment, kind, source_id as id, history from sources
-    where seq > ${after} order by seq limit ${limit}`.execute(db)
+    where seq > ${after ?? Number.MIN_SAFE_INTEGER} order by seq limit ${limit}`.execute(db)
   return rows
 }
 
