@@ -21,7 +21,7 @@ export type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Pr
 
 /**
  * Works out again what all events together say of the customers and payments that are concerned. No source leads to all
- * of a customer's events, nor to all that link a payment, so each stored event is asked whom it names.
+ * of a customer's events, nor to all that link a payment, so every stored event is searched for their ids.
  */
 export async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
   while (run.concerned.size > 0) {

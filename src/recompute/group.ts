@@ -29,7 +29,7 @@ export interface GroupEvent {
   readonly after: NormalizedEvent | null
   /** Null: it was not to be read again. */
   readonly again: ReadAgain | null
-  /** Whether nothing tells what it says. */
+  /** Whether what it says is lost: its form is damaged, and its body is not read again. */
   readonly isUnreadable: boolean
 }
 
@@ -188,19 +188,18 @@ function leadingTo(run: Run, environment: Environment, { kind, id }: Node): read
 }
 
 /** Reads those again that the job is to. */
-export function readRows(
+export async function readRows(
   trx: Transaction<Database>,
   run: Run,
   rows: readonly GroupRow[],
 ): Promise<ReadonlyMap<number, ReadAgain>> {
   const { scope, endpoints, newest } = run.job
-  const isToRead = (row: GroupRow): boolean =>
-    row.seq <= newest &&
-    // Once it is written, it is stored as it is read.
-    !(run.mode === 'apply' && isDone(run, row.seq)) &&
-    (isWhole(scope) ? scope.includes(row.environment) : matchesFilter(row, scope))
-  const seqs = endpoints === null ? [] : rows.filter(isToRead).map(({ seq }) => seq)
-  return readAgain(trx, seqs, endpoints ?? {}, run.taken)
+  if (endpoints === null || isWhole(scope)) return new Map()
+  // Once it is written, it is stored as it is read.
+  const isToRead = ({ seq }: GroupRow) => seq <= newest && !(run.mode === 'apply' && isDone(run, seq))
+  const matching = rows.filter((row) => isToRead(row) && matchesFilter(row, scope))
+  const seqs = matching.map(({ seq }) => seq)
+  return readAgain(trx, seqs, endpoints, run.taken)
 }
 
 /** @param again by number, those that were read again */

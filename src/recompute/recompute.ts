@@ -88,7 +88,7 @@ export async function recompute(
   if (run.unreadable !== null && plan.mode !== 'verify') throw run.unreadable
   const { sampleSize = SAMPLE_SIZE } = plan
   return {
-    counts: run.counts,
+    counts: run.job.counts,
     access: summarise(changed, plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
     customers: [...customers.values()],
     differences: {
@@ -114,7 +114,7 @@ async function inTransaction<T>(
   }
 }
 
-/** Goes through the events that are meant, in the order of arrival, up to the newest one as the job began. */
+/** Goes through the events of the job, in the order of arrival, up to the newest one as the job began. */
 async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<void> {
   // As many as have groups of about as many events as a turn, by those before.
   let limit = Math.min(FIRST_READ, eventsPerTurn)

@@ -35,12 +35,10 @@ export interface RecomputePlan extends JobScope {
 export interface Run {
   readonly mode: RecomputePlan['mode']
   readonly clock: () => number
-  job: StoredJob
-  /** Of a replay, like those of the job, which they become when it is saved. */
-  readonly counts: typeof NOTHING_READ
+  job: StoredJob & { readonly counts: typeof NOTHING_READ }
   /** By an event's number, up to the newest one as the run began; 1: done. */
   readonly done: Uint8Array
-  /** By `nodeName`: about whom and what all events are to be asked again. */
+  /** By `nodeName`: customers and payments for which all events have to be searched. */
   readonly concerned: Map<string, Concern>
   /** How many parts of the job are saved, and what is not saved yet. */
   parts: number
@@ -91,12 +89,11 @@ export async function beginRun(
       'Not every source has been moved to the policy in force yet: `latchkey policy apply` goes on with that.'
     throw new LatchkeyError('rebuild_running', message)
   }
-  const job = goesOn ? { ...interrupted, newest } : fresh
+  const job = goesOn ? interrupted : fresh
   const run: Run = {
     mode,
     clock,
-    job,
-    counts: { ...job.counts },
+    job: { ...job, newest, counts: { ...job.counts } },
     done: new Uint8Array(newest + 1).fill(1, 0, job.reached + 1),
     concerned: new Map(),
     parts: 0,
@@ -130,7 +127,6 @@ function isSameJob(a: StoredJob, b: StoredJob): boolean {
 /** Saves how far a run is, in the transaction that takes it there. */
 export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
   if (run.mode !== 'apply') return
-  run.job = { ...run.job, counts: { ...run.counts } }
   const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
   const { concerned } = run.unsaved
   if (ahead.length + concerned.length > 0) {
@@ -143,7 +139,7 @@ export async function saveRun(trx: Transaction<Database>, run: Run): Promise<voi
   run.hasWritten = false
 }
 
-/** Whether all events are meant, of these environments. */
+/** Whether a job covers all events, of these environments. */
 export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
   return Array.isArray(scope)
 }

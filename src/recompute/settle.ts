@@ -65,8 +65,10 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
   let count = 0
   for (const environment of ENVIRONMENTS) {
     const group = await readGroup(trx, run, environment, seeds)
+    const { links, derived } = group
     const differences: Differences = {
-      ...linkDifferences(group),
+      links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
+      unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
       events: eventDifferences(group),
       sources: sourceDifferences(group),
       access: await compareAccess(trx, group, now),
@@ -78,13 +80,6 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
     count += group.events.length
   }
   return count
-}
-
-function linkDifferences({ links, derived }: Group): Pick<Differences, 'links' | 'unlinked'> {
-  return {
-    links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
-    unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
-  }
 }
 
 function eventDifferences({ events, derived, frozen }: Group): readonly EventDifference[] {
@@ -285,7 +280,7 @@ function namesOf(
   return kinds.flatMap((kind) => ids[kind].map((id) => ({ environment, kind, id })))
 }
 
-/** Notes of whom events say something else now, and which payments no event of theirs may link any more. */
+/** Notes customers of whom events say something else now, and payments whose linking event may be gone. */
 function noteConcerns(
   run: Run,
   { environment, sources: stored, doubted }: Group,
@@ -322,13 +317,13 @@ async function noteEvents(run: Run, group: Group, { events }: Differences): Prom
     }
     if (isDone(run, row.seq)) continue
     if (again?.kind === 'read') {
-      run.counts.read += 1
-      if (again.quarantined !== null) run.counts.quarantined += 1
+      run.job.counts.read += 1
+      if (again.quarantined !== null) run.job.counts.quarantined += 1
       if (hasNews(differing.get(row.seq))) {
-        run.counts.changed += 1
-        if (again.quarantined === null && row.disposition === 'quarantined') run.counts.recovered += 1
+        run.job.counts.changed += 1
+        if (again.quarantined === null && row.disposition === 'quarantined') run.job.counts.recovered += 1
       }
-    } else if (again !== null && again.kind !== 'byHand') run.counts[again.kind] += 1
+    } else if (again !== null && again.kind !== 'byHand') run.job.counts[again.kind] += 1
     noteDone(run, row.seq)
   }
 }

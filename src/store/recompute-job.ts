@@ -60,7 +60,7 @@ export interface JobPart {
   readonly concerned: readonly Concern[]
 }
 
-/** A customer or a payment of which some event says something else since: all events have to be asked again. */
+/** A customer or a payment of which some event says something else since: all events have to be searched for it. */
 export interface Concern {
   readonly environment: Environment
   readonly kind: 'customer' | 'payment'

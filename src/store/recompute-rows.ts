@@ -140,14 +140,14 @@ export async function loadEntitledCustomers(
 ): Promise<readonly EntitledCustomer[]> {
   const { rows } = await sql<EntitledCustomer>`
     select environment, customer_id as "customerId", exists (
-      select 1 from sources where sources.environment = told.environment
-        and sources.customer_id = told.customer_id
+      select 1 from sources where sources.environment = entitled.environment
+        and sources.customer_id = entitled.customer_id
     ) as "hasSources"
     from (
       select distinct environment, customer_id from entitlements
       where (environment, customer_id) > (${after?.environment ?? ''}, ${after?.customerId ?? ''})
       order by environment, customer_id limit ${limit}
-    ) as told order by environment, customer_id`.execute(db)
+    ) as entitled order by environment, customer_id`.execute(db)
   return rows
 }
 
