@@ -3,7 +3,7 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkStatement, rowStatement } from './bulk.js'
+import { bulkLookup, rowStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './event-reading.js'
 import type { Database, EventsTable, SourcesTable } from './schema.js'
 
@@ -154,32 +154,17 @@ export async function loadEntitledCustomers(
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-const BODY_COLUMNS = [
-  'seq',
-  'environment',
-  'endpoint',
-  'headers',
-  'received_at',
-  'body_sha256',
-  'body_removed',
-  ...READ_COLUMNS,
-] as const
-
 /** A stored event, without its bytes. */
-export type ReplayedEvent = Pick<Selectable<EventsTable>, (typeof BODY_COLUMNS)[number]>
+export type ReplayedEvent = Omit<Selectable<EventsTable>, 'body'>
 
 /** Stored events one by one with their bytes, in the order of arrival. */
 export async function* loadBodies(
   db: Kysely<Database>,
   seqs: readonly number[],
-): AsyncGenerator<ReplayedEvent & { readonly body: Buffer | null }> {
+): AsyncGenerator<Selectable<EventsTable>> {
   for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
-    yield* await db
-      .selectFrom('events')
-      .select([...BODY_COLUMNS, 'body'])
-      .where('seq', 'in', seqs.slice(i, i + BODIES_AT_ONCE))
-      .orderBy('seq')
-      .execute()
+    const some = seqs.slice(i, i + BODIES_AT_ONCE)
+    yield* await db.selectFrom('events').selectAll().where('seq', 'in', some).orderBy('seq').execute()
   }
 }
 
@@ -218,11 +203,9 @@ function updateOf(names: readonly (keyof ReadColumns)[]) {
   }
 }
 
-const renameConflicts = bulkStatement(
-  (names) => sql`
-    with renamed (environment, event_id, next_id) as (${names})
-    update event_conflicts set event_id = renamed.next_id from renamed
-    where event_conflicts.environment = renamed.environment and event_conflicts.event_id = renamed.event_id`,
+const renameConflicts = rowStatement(
+  ([nextId, environment, id]) => sql`
+    update event_conflicts set event_id = ${nextId} where environment = ${environment} and event_id = ${id}`,
 )
 
 /**
@@ -238,6 +221,6 @@ export async function saveForms(
   const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
   await renameConflicts(
     trx,
-    renamed.map(({ row, reading }) => [environment, row.event_id, reading.eventId]),
+    renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id]),
   )
 }

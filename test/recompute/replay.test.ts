@@ -207,6 +207,29 @@ it('settles what an interrupted replay had taken back, though the next one means
   expect(await standing(store.db)).toEqual(await standing(anew.db))
 })
 
+it('takes the other bodies that came under an id along, where today’s program reads another id', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY, [grantOf(1)])
+  const paid = paymentEvent({ id: 'evt_2', type: 'payment.authorized', paymentId: 'pay_2' })
+  const [first, other] = [paid, { ...paid, productId: 'pro_2' }].map((event) => deliveryOf(bodyOf(event)))
+  for (const delivery of [first, other]) if (delivery) await store.writeBatch([delivery])
+  const ids = async () => {
+    const events = await store.db.selectFrom('events').select('event_id').orderBy('seq').execute()
+    const conflicts = await store.db.selectFrom('event_conflicts').select('event_id').execute()
+    return [...events, ...conflicts].map((row) => row.event_id)
+  }
+  const right = await ids()
+  expect(right.slice(1)).toEqual(['evt_2', 'evt_2'])
+  for (const table of ['events', 'event_conflicts'] as const) {
+    await store.db
+      .updateTable(table)
+      .set({ event_id: 'evt_misread' })
+      .where('event_id', '=', 'evt_2')
+      .execute()
+  }
+  await store.recompute(replayOf())
+  expect(await ids()).toEqual(right)
+})
+
 const LINKED = [
   paymentEvent({ id: 'evt_1', type: 'payment.authorized', paymentId: 'pay_1' }),
   subscriptionEvent({ id: 'evt_2', type: 'subscription.created', paymentId: 'pay_1' }),
