@@ -171,7 +171,7 @@ async function readHistories(run: Run, inTurn: InTurn): Promise<readonly SourceH
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
     const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
-    orphans.push(...(await withoutEvents(trx, page)))
+    if (isWhole(run.job.scope)) orphans.push(...(await withoutEvents(trx, page)))
     return page
   })
   for (let reached = 0; reached < newest; ) {

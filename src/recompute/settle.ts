@@ -49,6 +49,8 @@ interface EventDifference extends GroupEvent {
   /** Whether it belongs to another source. */
   readonly isElsewhere: boolean
   readonly hasOtherOutcome: boolean
+  /** Whether its own reading has changed, beside what became of it with the others of its source. */
+  readonly isOwnChange: boolean
 }
 
 interface CustomerAccess {
@@ -95,7 +97,8 @@ function eventDifferences({ events, derived, frozen }: Group): readonly EventDif
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
     const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
     if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
-    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome }]
+    const isOwnChange = hasOtherForm || isElsewhere || source === null || row.disposition === 'quarantined'
+    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, isOwnChange }]
   })
 }
 
@@ -269,15 +272,14 @@ function namesOf(
   const entitlements = [...access.values()]
     .flatMap(({ differences }) => differences)
     .filter(({ before }) => before === null || !isDueBy(before, now))
-  const ids: Readonly<Record<StateDifference['kind'], readonly string[]>> = {
-    link: [...links.map(({ paymentId }) => paymentId), ...unlinked],
-    place: events.filter(({ isElsewhere }) => isElsewhere).map(eventId),
-    source: [...frozen, ...sources.map(({ key }) => sourceKey(key))],
-    disposition: events.filter(({ hasOtherOutcome }) => hasOtherOutcome).map(eventId),
-    entitlement: entitlements.map(({ customerId, productId }) => `${customerId} ${productId}`),
-  }
-  const kinds = Object.keys(ids) as StateDifference['kind'][]
-  return kinds.flatMap((kind) => ids[kind].map((id) => ({ environment, kind, id })))
+  const names: readonly (readonly [StateDifference['kind'], readonly string[]])[] = [
+    ['link', [...links.map(({ paymentId }) => paymentId), ...unlinked]],
+    ['place', events.filter(({ isElsewhere }) => isElsewhere).map(eventId)],
+    ['source', [...frozen, ...sources.map(({ key }) => sourceKey(key))]],
+    ['disposition', events.filter(({ hasOtherOutcome }) => hasOtherOutcome).map(eventId)],
+    ['entitlement', entitlements.map(({ customerId, productId }) => `${customerId} ${productId}`)],
+  ]
+  return names.flatMap(([kind, ids]) => ids.map((id) => ({ environment, kind, id })))
 }
 
 /** Notes customers of whom events say something else now, and payments whose linking event may be gone. */
@@ -309,7 +311,7 @@ function detailsIn(event: NormalizedEvent | null): string | null {
 
 /** Notes that they are done, what became of those that were read again, and what can't be read. */
 async function noteEvents(run: Run, group: Group, { events }: Differences): Promise<void> {
-  const differing = new Map(events.map((event) => [event.row.seq, event]))
+  const changed = new Set(events.filter((one) => one.isOwnChange).map(({ row }) => row.seq))
   for (const { row, again, isUnreadable } of group.events) {
     // A verification names its source.
     if (isUnreadable && (run.mode !== 'verify' || placeOf(row) === null)) {
@@ -319,18 +321,11 @@ async function noteEvents(run: Run, group: Group, { events }: Differences): Prom
     if (again?.kind === 'read') {
       run.job.counts.read += 1
       if (again.quarantined !== null) run.job.counts.quarantined += 1
-      if (hasNews(differing.get(row.seq))) {
+      if (changed.has(row.seq)) {
         run.job.counts.changed += 1
         if (again.quarantined === null && row.disposition === 'quarantined') run.job.counts.recovered += 1
       }
     } else if (again !== null && again.kind !== 'byHand') run.job.counts[again.kind] += 1
     noteDone(run, row.seq)
   }
-}
-
-/** Whether an event's own reading has changed, beside what has become of it with the others of its source. */
-function hasNews(event: EventDifference | undefined): boolean {
-  if (event === undefined) return false
-  const isFolded = event.reading.source !== null && event.row.disposition !== 'quarantined'
-  return event.hasOtherForm || event.isElsewhere || !isFolded
 }
