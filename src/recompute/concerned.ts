@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { NormalizedEvent } from '../provider/event.js'
 import { addFacts, type CustomerRecord } from '../store/customer-facts.js'
 import { type Reference, referencesIn } from '../store/customer-references.js'
 import { referenceKey, replacePeople, type ToldPerson } from '../store/customers.js'
@@ -21,16 +21,24 @@ export type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Pr
 
 /**
  * Works out again what all events together say of the customers and payments that are concerned. No source leads to all
- * of a customer's events, nor to all that link a payment: each stored event is asked whom it names.
+ * of a customer's events, nor to all that link a payment, so every stored event is searched for their ids.
  */
 export async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
   while (run.concerned.size > 0) {
     const some = [...run.concerned].slice(0, SOUGHT_AT_ONCE)
     const naming = new Map(some.map(([name]) => [name, new Set<number>()]))
+    // Which payment an event names, no column says of all events; and of a dry run, the columns are not as it reads.
+    const isAnyAsked = isDryReplay(run) || some.some(([, { kind }]) => kind === 'payment')
     let reached = 0
     const seekNext = async (trx: Transaction<Database>): Promise<boolean> => {
       const rows = await loadGroupRowsBeyond(trx, reached, Number.MAX_SAFE_INTEGER, ROWS_AT_ONCE)
-      await noteNaming(trx, run, rows, naming)
+      const asked = rows.filter(
+        ({ environment, customer_id: id }) => isAnyAsked || naming.has(nodeName(environment, 'customer', id)),
+      )
+      for (const { row, after } of await readEvents(trx, run, asked)) {
+        naming.get(nodeName(row.environment, 'customer', after.customerId))?.add(row.seq)
+        naming.get(nodeName(row.environment, 'payment', linkOf(after)?.paymentId))?.add(row.seq)
+      }
       reached = rows.at(-1)?.seq ?? reached
       return rows.length === ROWS_AT_ONCE
     }
@@ -42,26 +50,6 @@ export async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
       })
     }
     for (const [name] of some) run.concerned.delete(name)
-  }
-}
-
-async function noteNaming(
-  trx: Transaction<Database>,
-  run: Run,
-  rows: readonly GroupRow[],
-  naming: ReadonlyMap<string, Set<number>>,
-): Promise<void> {
-  const isAnyPayment = [...run.concerned.values()].some(({ kind }) => kind === 'payment')
-  const namers = (environment: Environment, kind: Concern['kind'], id: string | null | undefined) =>
-    naming.get(nodeName(environment, { kind, id: id ?? '' }))
-  const asked = rows.filter(
-    ({ environment, customer_id: id }) =>
-      // Which payment an event names, no column says of all events; and in a dry run, the columns are not as it is read.
-      isAnyPayment || isDryReplay(run) || namers(environment, 'customer', id) !== undefined,
-  )
-  for (const { row, after } of await readEvents(trx, run, asked)) {
-    namers(row.environment, 'customer', after.customerId)?.add(row.seq)
-    namers(row.environment, 'payment', linkOf(after)?.paymentId)?.add(row.seq)
   }
 }
 
@@ -81,15 +69,14 @@ async function settleThese(
     // Read once more: an erasure may have removed something meanwhile.
     const rows = await loadGroupRows(trx, [...(naming.get(name) ?? [])])
     const events = (await readEvents(trx, run, rows)).map(({ after }) => after)
-    if (kind === 'payment') {
-      payments.push({ environment, id, link: newestLink(id, events) })
-      continue
+    if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
+    else {
+      const person = personIn(id, events)
+      if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
+      const { communityId, messengerId } = person.record?.facts ?? {}
+      const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
+      noteAhead(run, environment, id, { accounts })
     }
-    const person = personIn(id, events)
-    if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
-    const { communityId, messengerId } = person.record?.facts ?? {}
-    const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
-    noteAhead(run, environment, id, { accounts })
   }
   if (payments.length > 0) await settleGroups(trx, run, { payments })
 }
@@ -97,16 +84,13 @@ async function settleThese(
 function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldPerson {
   let record: CustomerRecord | null = null
   const references = new Map<string, Reference>()
-  for (const event of events) {
-    if (event.customerId !== customerId) continue
-    const { facts, deletedAt }: Pick<CustomerRecord, 'facts' | 'deletedAt'> = record ?? {
-      facts: {},
-      deletedAt: null,
-    }
+  for (const event of events.filter((one) => one.customerId === customerId)) {
+    const { facts, deletedAt }: CustomerRecord = record ?? { customerId, facts: {}, deletedAt: null }
+    const isDeletion = event.type === 'customer.deleted'
     record = {
       customerId,
       facts: addFacts(facts, event),
-      deletedAt: event.type === 'customer.deleted' ? Math.max(event.createdAt, deletedAt ?? 0) : deletedAt,
+      deletedAt: isDeletion ? Math.max(event.createdAt, deletedAt ?? event.createdAt) : deletedAt,
     }
     for (const reference of referencesIn(event)) references.set(referenceKey(reference), reference)
   }
@@ -115,10 +99,6 @@ function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldP
 
 /** Null: none of them links it. */
 function newestLink(paymentId: string, events: readonly NormalizedEvent[]): PaymentLink | null {
-  let newest: PaymentLink | null = null
-  for (const event of events) {
-    const link = linkOf(event)
-    if (link?.paymentId === paymentId && isNewerLink(link, newest ?? undefined)) newest = link
-  }
-  return newest
+  const links = events.flatMap((event) => linkOf(event) ?? []).filter((link) => link.paymentId === paymentId)
+  return links.reduce<PaymentLink | null>((a, b) => (isNewerLink(b, a ?? undefined) ? b : a), null)
 }

@@ -29,7 +29,7 @@ export interface GroupEvent {
   readonly after: NormalizedEvent | null
   /** Null: it was not to be read again. */
   readonly again: ReadAgain | null
-  /** Whether nothing tells what it says. */
+  /** Whether what it says is lost: its form is damaged, and its body is not read again. */
   readonly isUnreadable: boolean
 }
 
@@ -64,11 +64,15 @@ export interface Group {
   readonly frozen: ReadonlySet<string>
   /** Payments of which the stored link counts, though none of these events says so: one elsewhere may. */
   readonly doubted: readonly string[]
-  /** Whether the history of each source names all of its events: otherwise it may have others. */
-  readonly isListed: boolean
 }
 
 const EMPTY: Derived = { links: new Map(), places: new Map(), outcomes: new Map(), sources: new Map() }
+
+/** A source, or a customer, or a payment of which it is asked what links it. */
+interface Node {
+  readonly kind: SourceKey['kind'] | 'customer' | 'link'
+  readonly id: string
+}
 
 /** Reads the groups of an environment that these seeds are of, together. */
 export async function readGroup(
@@ -81,145 +85,121 @@ export async function readGroup(
     all.filter((one) => one.environment === environment)
   const events = new Map<number, GroupEvent>()
   const sources = new Map<string, SourceRow>()
+  const customerIds = new Set<string>()
   const stored = new Map<string, PaymentLink>()
   const linked = new Map(own(seeds.payments).map(({ id, link }) => [id, link]))
-  /** By number, the source whose history names the event. */
-  const listed = new Map<number, string>()
-  const rows = frontier(({ seq }: GroupRow) => seq, own(seeds.rows))
-  const keys = frontier<SourceKey, string>(sourceKey, own(seeds.sources))
-  const payments = frontier(String, linked.keys())
-  const customers = frontier(
-    String,
-    own(seeds.customers).map(({ customerId }) => customerId),
-  )
+  const nodes = new Set<string>()
+  let [newRows, newNodes]: [readonly GroupRow[], Node[]] = [own(seeds.rows), []]
 
-  const addReading = (event: NormalizedEvent): void => {
-    // What was done by hand belongs to its customer, be it to a source of theirs or to none.
-    if (event.subject === 'manual') customers.add(event.customerId)
-    if (event.subject !== 'payment' && event.subject !== 'subscription') return
-    if (event.customerId !== null) customers.add(event.customerId)
-    if (event.subscriptionId !== null) keys.add({ kind: 'subscription', id: event.subscriptionId })
-    if (event.paymentId !== null) payments.add(event.paymentId)
+  const add = (kind: Node['kind'], id: string | null): void => {
+    if (id === null) return
+    const name = nodeName(environment, kind, id)
+    if (!nodes.has(name)) newNodes.push({ kind, id })
+    nodes.add(name)
   }
-  const addRows = async (found: readonly GroupRow[]): Promise<void> => {
-    for (const event of groupEvents(found, await readRows(trx, run, found))) {
-      events.set(event.row.seq, event)
-      const key = placeOf(event.row)
-      if (key !== null) keys.add(key)
-      if (event.before !== null) addReading(event.before)
-      if (event.after !== null && event.after !== event.before) addReading(event.after)
-    }
+  const addReading = (event: NormalizedEvent | null): void => {
+    // What was done by hand belongs to its customer, be it to a source of theirs or to none.
+    if (event?.subject === 'manual') add('customer', event.customerId)
+    if (event?.subject !== 'payment' && event?.subject !== 'subscription') return
+    add('customer', event.customerId)
+    add('subscription', event.subscriptionId)
+    add('link', event.paymentId)
   }
   /** @returns the numbers of their events */
   const addSources = (found: readonly SourceRow[]): number[] =>
     found.flatMap((row) => {
-      const key = { kind: row.kind, id: row.source_id }
-      const name = sourceKey(key)
+      const name = sourceKey({ kind: row.kind, id: row.source_id })
       if (sources.has(name)) return []
       sources.set(name, row)
-      keys.add(key)
-      if (row.customer_id !== null) customers.add(row.customer_id)
-      const seqs = seqsInHistory(row.history) ?? []
-      for (const seq of seqs) listed.set(seq, name)
-      return seqs
+      add(row.kind, row.source_id)
+      add('customer', row.customer_id)
+      return seqsInHistory(row.history) ?? []
     })
-  const leadingTo = (kind: string, ids: readonly string[]): number[] =>
-    run.leading.size === 0
-      ? []
-      : ids.flatMap((id) => [...(run.leading.get(nodeName(environment, { kind, id })) ?? [])])
+  for (const { kind, id } of own(seeds.sources)) add(kind, id)
+  for (const { customerId } of own(seeds.customers)) add('customer', customerId)
+  for (const id of linked.keys()) add('link', id)
 
   let derived = EMPTY
   let derivedOf = -1
   for (;;) {
-    await addRows(rows.take())
-    const newCustomers = customers.take()
-    const owned = addSources(await loadSourceRowsOf(trx, environment, newCustomers))
-    const byHand = await loadSeqsByHand(trx, environment, newCustomers)
-    const newPayments = payments.take()
-    const links = await loadLinks(trx, environment, newPayments)
-    for (const id of newPayments) {
+    for (const event of groupEvents(newRows, await readRows(trx, run, newRows))) {
+      events.set(event.row.seq, event)
+      const place = placeOf(event.row)
+      if (place !== null) add(place.kind, place.id)
+      addReading(event.before)
+      if (event.after !== event.before) addReading(event.after)
+    }
+    const fresh = newNodes
+    newNodes = []
+    const idsOf = (kind: Node['kind']) => fresh.filter((one) => one.kind === kind).map(({ id }) => id)
+    const customers = idsOf('customer')
+    for (const id of customers) customerIds.add(id)
+    const payments = idsOf('link')
+    const links = await loadLinks(trx, environment, payments)
+    for (const id of payments) {
       const link = links.get(id)
       if (link !== undefined) stored.set(id, link)
-      keys.add(link ? { kind: 'subscription', id: link.subscriptionId } : { kind: 'payment', id })
+      add(link === undefined ? 'payment' : 'subscription', link?.subscriptionId ?? id)
     }
-    const newKeys = keys.take()
-    const missing = newKeys.filter((key) => !sources.has(sourceKey(key)))
-    const named = addSources(await loadSourceRows(trx, environment, missing))
-    const led = [
-      ...leadingTo('customer', newCustomers),
-      ...leadingTo('payment', newPayments),
-      ...newKeys.flatMap(({ kind, id }) => leadingTo(kind, [id])),
+    const keys = fresh.filter(isSource).filter((key) => !sources.has(sourceKey(key)))
+    const seqs = [
+      ...addSources(await loadSourceRowsOf(trx, environment, customers)),
+      ...addSources(await loadSourceRows(trx, environment, keys)),
+      ...(await loadSeqsByHand(trx, environment, customers)),
+      ...(run.leading.size === 0 ? [] : fresh.flatMap((node) => leadingTo(run, environment, node))),
     ]
-    const unknown = [...owned, ...byHand, ...named, ...led].filter((seq) => !events.has(seq))
-    const inOrder = [...new Set(unknown)].sort((a, b) => a - b)
-    for (const row of await loadGroupRows(trx, inOrder)) rows.add(row)
-    if ([rows, customers, payments, keys].some(({ isEmpty }) => !isEmpty())) continue
+    const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
+    newRows = await loadGroupRows(trx, unknown)
+    if (newRows.length + newNodes.length > 0) continue
     if (derivedOf !== events.size) derived = deriveFrom(events, [...stored, ...linked], run)
     derivedOf = events.size
     for (const { state } of derived.sources.values()) {
-      keys.add({ kind: state.kind, id: state.id })
-      if (state.customerId !== null) customers.add(state.customerId)
+      add(state.kind, state.id)
+      add('customer', state.customerId)
     }
-    if (keys.isEmpty() && customers.isEmpty()) break
+    if (newNodes.length === 0) break
   }
 
   const inOrder = [...events.values()].sort((a, b) => a.row.seq - b.row.seq)
   const byId = new Map(inOrder.map(({ after }) => [after?.id, after]))
-  const places = inOrder.map(({ row }) => placeOf(row)).map((key) => key && sourceKey(key))
+  const unreadable = inOrder.filter(({ isUnreadable }) => isUnreadable).map(({ row }) => placeOf(row))
   return {
     environment,
     events: inOrder,
     sources,
-    customerIds: customers.known,
+    customerIds,
     links: stored,
     derived,
-    frozen: new Set(places.filter((name, i) => name !== null && inOrder[i]?.isUnreadable)) as Set<string>,
+    frozen: new Set(unreadable.flatMap((key) => (key === null ? [] : [sourceKey(key)]))),
     doubted: [...stored].flatMap(([id, link]) => {
       if (linked.has(id) || !isSameLink(link, derived.links.get(id))) return []
       const says = byId.get(link.linkedBy)
       return isSameLink(link, says && linkOf(says)) ? [] : [id]
     }),
-    isListed: inOrder.every(({ row }, i) => places[i] === null || listed.get(row.seq) === places[i]),
   }
 }
 
-/** What a group has so far, each thing once, and what of it has not been looked up yet. */
-function frontier<T, Name>(nameOf: (one: T) => Name, first: Iterable<T>) {
-  const known = new Set<Name>()
-  let waiting: T[] = []
-  const add = (one: T): void => {
-    const name = nameOf(one)
-    if (known.has(name)) return
-    known.add(name)
-    waiting.push(one)
-  }
-  for (const one of first) add(one)
-  return {
-    known,
-    add,
-    isEmpty: () => waiting.length === 0,
-    take(): readonly T[] {
-      const taken = waiting
-      waiting = []
-      return taken
-    },
-  }
+function isSource(node: Node): node is SourceKey {
+  return node.kind !== 'customer' && node.kind !== 'link'
+}
+
+function leadingTo(run: Run, environment: Environment, { kind, id }: Node): readonly number[] {
+  return [...(run.leading.get(nodeName(environment, kind, id)) ?? [])]
 }
 
 /** Reads those again that the job is to. */
-export function readRows(
+export async function readRows(
   trx: Transaction<Database>,
   run: Run,
   rows: readonly GroupRow[],
 ): Promise<ReadonlyMap<number, ReadAgain>> {
   const { scope, endpoints, newest } = run.job
-  const isToRead = (row: GroupRow): boolean =>
-    row.seq <= newest &&
-    // Once it is written, it is stored as it is read.
-    !(run.mode === 'apply' && isDone(run, row.seq)) &&
-    (isWhole(scope) ? scope.includes(row.environment) : matchesFilter(row, scope))
-  const seqs = endpoints === null ? [] : rows.filter(isToRead).map(({ seq }) => seq)
-  return readAgain(trx, seqs, endpoints ?? {}, run.taken)
+  if (endpoints === null || isWhole(scope)) return new Map()
+  // Once it is written, it is stored as it is read.
+  const isToRead = ({ seq }: GroupRow) => seq <= newest && !(run.mode === 'apply' && isDone(run, seq))
+  const matching = rows.filter((row) => isToRead(row) && matchesFilter(row, scope))
+  const seqs = matching.map(({ seq }) => seq)
+  return readAgain(trx, seqs, endpoints, run.taken)
 }
 
 /** @param again by number, those that were read again */

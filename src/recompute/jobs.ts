@@ -124,22 +124,21 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       const calls = kind === 'replay' && plan.mode === 'compare' ? await callsThatFollow(customers) : null
       progress = { ...progress, reached: progress.total, remainingSeconds: 0 }
       change({ outcome: { state: 'done', endedAt: clock(), report: { ...report, calls } } })
-      const { gains, losses, otherwise } = report.access.all
-      if (kind === 'rebuild') log.info({ gains, losses, otherwise }, 'rebuilt from the stored events')
-      if (kind === 'replay') {
-        const dryRun = plan.mode === 'compare'
-        log.info({ ...report.counts, gains, losses, otherwise, dryRun }, 'replayed stored events')
-      }
+      const { sample: _, ...changes } = report.access.all
+      const replayed = { ...report.counts, ...changes, dryRun: plan.mode === 'compare' }
+      if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
+      if (kind === 'replay') log.info(replayed, 'replayed stored events')
     } catch (error) {
-      const isStopped = ['rebuild_interrupted', 'replay_interrupted'].includes(codeOf(error))
+      const isStopped =
+        isLatchkeyError(error, 'rebuild_interrupted') || isLatchkeyError(error, 'replay_interrupted')
       const reason = isLatchkeyError(error) ? error.message : 'The cause is in the log.'
       progress = { ...progress, remainingSeconds: null }
       change({ outcome: { state: isStopped ? 'stopped' : 'failed', endedAt: clock(), reason } })
-      const isWriting = kind === 'rebuild' || kind === 'replay'
+      const isComparison = kind === 'verification' || kind === 'policy diff'
+      if (!isStopped && !(isComparison && isLatchkeyError(error)))
+        log.error({ err: error }, `the ${kind} failed`)
       if (isStopped && kind === 'rebuild')
         log.info('the rebuild was stopped: it goes on when it is run again')
-      if (!isStopped && (isWriting || !isLatchkeyError(error)))
-        log.error({ err: error }, `the ${kind} failed`)
     }
   }
 
@@ -201,10 +200,6 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
 
 function isSamePlan(a: RecomputePlan, b: RecomputePlan): boolean {
   return isDeepStrictEqual({ ...a, sampleSize: 0 }, { ...b, sampleSize: 0 })
-}
-
-function codeOf(error: unknown): string {
-  return isLatchkeyError(error) ? error.code : ''
 }
 
 function busyWith(running: Job['kind'], asked: Job['kind']): LatchkeyError {

@@ -31,23 +31,22 @@ import {
 import { settleGroups } from './settle.js'
 
 /** How much is done between two opportunities to go on later. */
-export interface Pace {
+const PACE = {
   /** Some milliseconds at a time, as a batch of deliveries takes; but a group is never cut. */
-  readonly eventsPerTurn: number
+  eventsPerTurn: 400,
   /** Done before its place is saved, where nothing had to be written: a save costs a sync of the disk. */
-  readonly eventsPerSave: number
+  eventsPerSave: 20_000,
 }
 
-const PACE: Pace = { eventsPerTurn: 400, eventsPerSave: 20_000 }
-
+/** As long as it is not known how many events the groups of so many have. */
 const FIRST_READ = 50
-const SAMPLE_SIZE = 10
 const ROWS_AT_ONCE = 500
+const SAMPLE_SIZE = 10
 
 export interface RecomputeDeps {
   readonly db: Kysely<Database>
   readonly clock: () => number
-  readonly pace?: Pace
+  readonly pace?: typeof PACE
 }
 
 /**
@@ -62,9 +61,8 @@ export async function recompute(
   { onProgress = () => {}, isStopping = neverStopping }: WorkOptions = {},
 ): Promise<RecomputeReport> {
   const run = await db.transaction().execute((trx) => beginRun(trx, plan, clock))
-  const isWriting = plan.mode === 'apply'
-  const once: InTurn = async (work) => {
-    const result = await (isWriting ? committed : rolledBack)(db, async (trx) => {
+  const inTurn: InTurn = async (work) => {
+    const result = await inTransaction(db, plan.mode === 'apply', async (trx) => {
       const done = await work(trx)
       if (run.hasWritten || run.job.reached - run.savedAt >= pace.eventsPerSave) await saveRun(trx, run)
       return done
@@ -77,27 +75,20 @@ export async function recompute(
     }
     return result
   }
-  const inTurn: InTurn = async (work) => {
-    const result = await once(work)
-    if (run.unlisted !== 'needed') return result
-    await noteUnlisted(run, once)
-    return once(work)
-  }
-
-  await inTurn(async () => {})
-  await walk(run, pace, inTurn)
-  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, inTurn)
+  const orphans = await readHistories(run, inTurn)
+  await walk(run, pace.eventsPerTurn, inTurn)
+  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, orphans, inTurn)
   await settleConcerned(run, inTurn)
 
   const { newest, changesAfter } = run.job
   const { differences, access, customers } = run.found
-  const changed = isWriting ? await changesSince(db, changesAfter) : [...access.values()].flat()
-  if (isWriting) await db.transaction().execute(clearJob)
+  const changed = plan.mode === 'apply' ? await changesSince(db, changesAfter) : [...access.values()].flat()
+  if (plan.mode === 'apply') await db.transaction().execute(clearJob)
   onProgress(newest, newest)
   if (run.unreadable !== null && plan.mode !== 'verify') throw run.unreadable
   const { sampleSize = SAMPLE_SIZE } = plan
   return {
-    counts: run.counts,
+    counts: run.job.counts,
     access: summarise(changed, plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
     customers: [...customers.values()],
     differences: {
@@ -108,13 +99,13 @@ export async function recompute(
   }
 }
 
-type Work<T> = (trx: Transaction<Database>) => Promise<T>
-
-function committed<T>(db: Kysely<Database>, work: Work<T>): Promise<T> {
-  return db.transaction().execute(work)
-}
-
-async function rolledBack<T>(db: Kysely<Database>, work: Work<T>): Promise<T> {
+/** What a run that only compares writes, such as the ends of access that have come, is taken back. */
+async function inTransaction<T>(
+  db: Kysely<Database>,
+  isKept: boolean,
+  work: (trx: Transaction<Database>) => Promise<T>,
+): Promise<T> {
+  if (isKept) return db.transaction().execute(work)
   const trx = await db.startTransaction().execute()
   try {
     return await work(trx)
@@ -123,15 +114,14 @@ async function rolledBack<T>(db: Kysely<Database>, work: Work<T>): Promise<T> {
   }
 }
 
-/** Goes through the events that are meant, in the order of arrival, up to the newest one as the job began. */
-async function walk(run: Run, { eventsPerTurn }: Pace, inTurn: InTurn): Promise<void> {
+/** Goes through the events of the job, in the order of arrival, up to the newest one as the job began. */
+async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<void> {
   // As many as have groups of about as many events as a turn, by those before.
   let limit = Math.min(FIRST_READ, eventsPerTurn)
   while (run.job.reached < run.job.newest) {
     await inTurn(async (trx) => {
       const { rows, reached } = await nextEvents(trx, run, limit)
       const events = await settleGroups(trx, run, { rows })
-      if (run.unlisted === 'needed') return
       run.job = { ...run.job, reached }
       if (events > 0) limit = Math.ceil((eventsPerTurn * rows.length) / events)
     })
@@ -169,36 +159,47 @@ async function nextEvents(
   return { rows: rows.filter((row) => scope.includes(row.environment) && !isDone(run, row.seq)), reached }
 }
 
-/** Finds the events that no source's history names, though they belong to one: only damage makes any. */
-async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
+/**
+ * Notes the events that no source's history names, though they belong to one: a source is folded from all of its events,
+ * or from none. Only damage makes any.
+ * @returns sources to which no event leads
+ */
+async function readHistories(run: Run, inTurn: InTurn): Promise<readonly SourceHistory[]> {
   const { newest } = run.job
   const listed = new Uint8Array(newest + 1)
+  const orphans: SourceHistory[] = []
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
-    const sources = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
-    for (const { history } of sources) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
-    return sources
+    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+    for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
+    if (isWhole(run.job.scope)) orphans.push(...(await withoutEvents(trx, page)))
+    return page
   })
-  await eachPage<GroupRow>(inTurn, async (trx, last) => {
-    const rows = await loadGroupRowsBeyond(trx, last?.seq ?? 0, newest, ROWS_AT_ONCE)
-    for (const row of rows) {
-      const place = placeOf(row)
-      if (place !== null && listed[row.seq] !== 1) noteLeading(run, nodeName(row.environment, place), row.seq)
+  for (let reached = 0; reached < newest; ) {
+    const seqs: number[] = []
+    for (; reached < newest && seqs.length < ROWS_AT_ONCE; reached += 1) {
+      if (listed[reached + 1] !== 1) seqs.push(reached + 1)
     }
-    return rows
-  })
-  run.unlisted = 'known'
+    for (const row of await inTurn((trx) => loadGroupRows(trx, seqs))) {
+      const place = placeOf(row)
+      if (place !== null) noteLeading(run, nodeName(row.environment, place.kind, place.id), row.seq)
+    }
+  }
+  return orphans
 }
 
 /** Settles what no event leads to: sources without events, and entitlements of customers without sources. */
-async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
+async function sweep(
+  run: Run,
+  environments: readonly Environment[],
+  orphans: readonly SourceHistory[],
+  inTurn: InTurn,
+): Promise<void> {
   const isMeant = ({ environment }: { readonly environment: Environment }) =>
     environments.includes(environment)
-  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
-    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
-    const sources = (await withoutEvents(trx, page)).filter(isMeant)
-    if (sources.length > 0) await settleGroups(trx, run, { sources })
-    return page
-  })
+  for (let i = 0; i < orphans.length; i += ROWS_AT_ONCE) {
+    const sources = orphans.slice(i, i + ROWS_AT_ONCE).filter(isMeant)
+    await inTurn((trx) => settleGroups(trx, run, { sources }))
+  }
   await eachPage<EntitledCustomer>(inTurn, async (trx, last) => {
     const page = await loadEntitledCustomers(trx, last, ROWS_AT_ONCE)
     const customers = page.filter((one) => isMeant(one) && !one.hasSources)
@@ -207,14 +208,16 @@ async function sweep(run: Run, environments: readonly Environment[], inTurn: InT
   })
 }
 
-/** Does something with all rows, a page in each turn. */
+/** @param load the next `ROWS_AT_ONCE` rows after the last one, with which it does something */
 async function eachPage<Row>(
   inTurn: InTurn,
-  work: (trx: Transaction<Database>, last: Row | undefined) => Promise<readonly Row[]>,
+  load: (trx: Transaction<Database>, last: Row | undefined) => Promise<readonly Row[]>,
 ): Promise<void> {
-  let last: Row | undefined
-  do last = await inTurn(async (trx) => (await work(trx, last)).at(-1))
-  while (last !== undefined)
+  let page: readonly Row[] = []
+  do {
+    const last = page.at(-1)
+    page = await inTurn((trx) => load(trx, last))
+  } while (page.length === ROWS_AT_ONCE)
 }
 
 /** Those to which the first event that their history names does not belong: to the others, their events have led. */

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { isChange } from '../ingest/settle.js'
 import type { Environment } from '../provider/event.js'
-import { type AccessSnapshot, loadAllChanges } from '../store/changes.js'
+import { loadAllChanges, type NewChange } from '../store/changes.js'
 import type { ReplayCounts } from '../store/recompute-job.js'
 import type { Database } from '../store/schema.js'
 
@@ -38,13 +38,7 @@ export interface DifferenceSummary {
 }
 
 /** One entitlement that would change, or has changed. */
-export interface AccessDifference {
-  readonly environment: Environment
-  readonly customerId: string
-  readonly productId: string
-  readonly before: AccessSnapshot
-  readonly after: AccessSnapshot
-}
+export type AccessDifference = Omit<NewChange, 'at' | 'cause'>
 
 /** A customer as they would be; null: as they are stored. */
 export interface CustomerAhead {

@@ -35,12 +35,10 @@ export interface RecomputePlan extends JobScope {
 export interface Run {
   readonly mode: RecomputePlan['mode']
   readonly clock: () => number
-  job: StoredJob
-  /** Of a replay, like those of the job, which they become when it is saved. */
-  readonly counts: { -readonly [Name in keyof StoredJob['counts']]: number }
+  job: StoredJob & { readonly counts: typeof NOTHING_READ }
   /** By an event's number, up to the newest one as the run began; 1: done. */
   readonly done: Uint8Array
-  /** By `nodeName`: about whom and what all events are to be asked again. */
+  /** By `nodeName`: customers and payments for which all events have to be searched. */
   readonly concerned: Map<string, Concern>
   /** How many parts of the job are saved, and what is not saved yet. */
   parts: number
@@ -51,8 +49,6 @@ export interface Run {
   readonly taken: TakenIds
   /** By `nodeName`, numbers of events that lead to a source, payment or customer, and that nothing stored leads to. */
   readonly leading: Map<string, Set<number>>
-  /** Whether `leading` has the events that no source's history names; `needed`: a group waits for it. */
-  unlisted: 'unknown' | 'needed' | 'known'
   /** The first thing that can't be read, and was not named as a difference. */
   unreadable: LatchkeyError | null
   /** What a run that writes nothing has found. */
@@ -76,20 +72,28 @@ export async function beginRun(
   const inForce = await policyInForce(trx)
   const policy = given ?? inForce
   const newest = await newestSeq(trx)
-  const meaning = { scope, endpoints, policy, normalizerVersion: NORMALIZER_VERSION }
-  const goesOn =
-    mode === 'apply' && interrupted !== null && isDeepStrictEqual(meaning, meaningOf(interrupted))
-  if (interrupted?.isMoving && given === null && !goesOn) throw stillMoving()
-  const changesAfter = await latestCursor(trx)
-  const isMoving = interrupted?.isMoving || !isSamePolicy(inForce, policy)
-  const job = goesOn
-    ? { ...interrupted, newest }
-    : { ...meaning, isMoving, newest, reached: 0, counts: NOTHING_READ, changesAfter }
+  const fresh: StoredJob = {
+    scope,
+    endpoints,
+    policy,
+    normalizerVersion: NORMALIZER_VERSION,
+    isMoving: interrupted?.isMoving || !isSamePolicy(inForce, policy),
+    newest,
+    reached: 0,
+    counts: NOTHING_READ,
+    changesAfter: await latestCursor(trx),
+  }
+  const goesOn = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
+  if (interrupted?.isMoving && given === null && !goesOn) {
+    const message =
+      'Not every source has been moved to the policy in force yet: `latchkey policy apply` goes on with that.'
+    throw new LatchkeyError('rebuild_running', message)
+  }
+  const job = goesOn ? interrupted : fresh
   const run: Run = {
     mode,
     clock,
-    job,
-    counts: { ...job.counts },
+    job: { ...job, newest, counts: { ...job.counts } },
     done: new Uint8Array(newest + 1).fill(1, 0, job.reached + 1),
     concerned: new Map(),
     parts: 0,
@@ -98,7 +102,6 @@ export async function beginRun(
     hasWritten: false,
     taken: new Map(),
     leading: new Map(),
-    unlisted: 'unknown',
     unreadable: null,
     found: { differences: new Map(), access: new Map(), customers: new Map() },
   }
@@ -116,20 +119,14 @@ export async function beginRun(
   return run
 }
 
-function meaningOf({ scope, endpoints, policy, normalizerVersion }: StoredJob) {
-  return { scope, endpoints, policy, normalizerVersion }
-}
-
-function stillMoving(): LatchkeyError {
-  const message =
-    'Not every source has been moved to the policy in force yet: `latchkey policy apply` goes on with that.'
-  return new LatchkeyError('rebuild_running', message)
+function isSameJob(a: StoredJob, b: StoredJob): boolean {
+  const names = ['scope', 'endpoints', 'policy', 'normalizerVersion'] as const
+  return names.every((name) => isDeepStrictEqual(a[name], b[name]))
 }
 
 /** Saves how far a run is, in the transaction that takes it there. */
 export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
   if (run.mode !== 'apply') return
-  run.job = { ...run.job, counts: { ...run.counts } }
   const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
   const { concerned } = run.unsaved
   if (ahead.length + concerned.length > 0) {
@@ -142,7 +139,7 @@ export async function saveRun(trx: Transaction<Database>, run: Run): Promise<voi
   run.hasWritten = false
 }
 
-/** Whether all events are meant, of these environments. */
+/** Whether a job covers all events, of these environments. */
 export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
   return Array.isArray(scope)
 }
@@ -165,15 +162,12 @@ export function noteDone(run: Run, seq: number): void {
 }
 
 /** One name for a source, a payment or a customer of an environment. */
-export function nodeName(
-  environment: Environment,
-  { kind, id }: { readonly kind: string; readonly id: string },
-): string {
+export function nodeName(environment: Environment, kind: string, id: string | null | undefined): string {
   return `${environment} ${kind} ${id}`
 }
 
 export function noteConcerned(run: Run, concern: Concern): void {
-  const name = nodeName(concern.environment, concern)
+  const name = nodeName(concern.environment, concern.kind, concern.id)
   if (run.concerned.has(name)) return
   run.concerned.set(name, concern)
   run.unsaved.concerned.push(concern)

@@ -55,6 +55,8 @@ interface EventDifference extends GroupEvent {
   /** Whether it belongs to another source. */
   readonly isElsewhere: boolean
   readonly hasOtherOutcome: boolean
+  /** Whether its own reading has changed, beside what became of it with the others of its source. */
+  readonly isOwnChange: boolean
 }
 
 interface CustomerAccess {
@@ -71,16 +73,13 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
   let count = 0
   for (const environment of ENVIRONMENTS) {
     const group = await readGroup(trx, run, environment, seeds)
+    const { links, derived } = group
     const differences: Differences = {
-      ...linkDifferences(group),
+      links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
+      unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
       events: eventDifferences(group),
       sources: sourceDifferences(group),
       access: await compareAccess(trx, group, now),
-    }
-    // A source whose history lacks some of its events would be folded from the others alone.
-    if (run.unlisted !== 'known' && (!group.isListed || differences.sources.length > 0)) {
-      run.unlisted = 'needed'
-      continue
     }
     if (run.mode === 'apply') await write(trx, run, environment, differences, now)
     else noteFound(run, group, differences, now)
@@ -89,13 +88,6 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
     count += group.events.length
   }
   return count
-}
-
-function linkDifferences({ links, derived }: Group): Pick<Differences, 'links' | 'unlinked'> {
-  return {
-    links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
-    unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
-  }
 }
 
 function eventDifferences({ events, derived, frozen }: Group): readonly EventDifference[] {
@@ -111,7 +103,8 @@ function eventDifferences({ events, derived, frozen }: Group): readonly EventDif
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
     const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
     if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
-    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome }]
+    const isOwnChange = hasOtherForm || isElsewhere || source === null || row.disposition === 'quarantined'
+    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, isOwnChange }]
   })
 }
 
@@ -227,7 +220,7 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
     run.found.differences.set(JSON.stringify(one), one)
   }
   for (const [customerId, access] of differences.access) {
-    const name = nodeName(environment, { kind: 'customer', id: customerId })
+    const name = nodeName(environment, 'customer', customerId)
     const changes = access.differences.flatMap(({ productId, before, after }): AccessDifference[] => {
       const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
       if (!isChange(was, is)) return []
@@ -242,16 +235,17 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
   // Nothing stored leads there as long as it is not written.
   for (const { row, before, after, reading, isElsewhere } of differences.events) {
     const { source } = reading
-    if (isElsewhere && source !== null) noteLeading(run, nodeName(environment, source), row.seq)
+    if (isElsewhere && source !== null)
+      noteLeading(run, nodeName(environment, source.kind, source.id), row.seq)
     const id = paymentIn(after)
     if (id === null || id === paymentIn(before)) continue
-    noteLeading(run, nodeName(environment, { kind: 'payment', id }), row.seq)
+    noteLeading(run, nodeName(environment, 'link', id), row.seq)
   }
   for (const { key, folded } of differences.sources) {
     const id = folded?.state.customerId ?? null
     if (folded === null || id === null || id === group.sources.get(sourceKey(key))?.customer_id) continue
     for (const seq of seqsInHistory(folded.history) ?? []) {
-      noteLeading(run, nodeName(environment, { kind: 'customer', id }), seq)
+      noteLeading(run, nodeName(environment, 'customer', id), seq)
     }
   }
 }
@@ -269,7 +263,7 @@ export function noteAhead(
 ): void {
   if (!isDryReplay(run)) return
   const { customers } = run.found
-  const name = nodeName(environment, { kind: 'customer', id: customerId })
+  const name = nodeName(environment, 'customer', customerId)
   const known = customers.get(name) ?? { environment, customerId, activeProducts: null, accounts: null }
   customers.set(name, { ...known, ...next })
 }
@@ -284,18 +278,17 @@ function namesOf(
   const entitlements = [...access.values()]
     .flatMap(({ differences }) => differences)
     .filter(({ before }) => before === null || !isDueBy(before, now))
-  const ids: Readonly<Record<StateDifference['kind'], readonly string[]>> = {
-    link: [...links.map(({ paymentId }) => paymentId), ...unlinked],
-    place: events.filter(({ isElsewhere }) => isElsewhere).map(eventId),
-    source: [...frozen, ...sources.map(({ key }) => sourceKey(key))],
-    disposition: events.filter(({ hasOtherOutcome }) => hasOtherOutcome).map(eventId),
-    entitlement: entitlements.map(({ customerId, productId }) => `${customerId} ${productId}`),
-  }
-  const kinds = Object.keys(ids) as StateDifference['kind'][]
-  return kinds.flatMap((kind) => ids[kind].map((id) => ({ environment, kind, id })))
+  const names: readonly (readonly [StateDifference['kind'], readonly string[]])[] = [
+    ['link', [...links.map(({ paymentId }) => paymentId), ...unlinked]],
+    ['place', events.filter(({ isElsewhere }) => isElsewhere).map(eventId)],
+    ['source', [...frozen, ...sources.map(({ key }) => sourceKey(key))]],
+    ['disposition', events.filter(({ hasOtherOutcome }) => hasOtherOutcome).map(eventId)],
+    ['entitlement', entitlements.map(({ customerId, productId }) => `${customerId} ${productId}`)],
+  ]
+  return names.flatMap(([kind, ids]) => ids.map((id) => ({ environment, kind, id })))
 }
 
-/** Notes of whom events say something else now, and which payments no event of theirs may link any more. */
+/** Notes customers of whom events say something else now, and payments whose linking event may be gone. */
 function noteConcerns(
   run: Run,
   { environment, sources: stored, doubted }: Group,
@@ -324,7 +317,7 @@ function detailsIn(event: NormalizedEvent | null): string | null {
 
 /** Notes that they are done, what became of those that were read again, and what can't be read. */
 async function noteEvents(run: Run, group: Group, { events }: Differences): Promise<void> {
-  const differing = new Map(events.map((event) => [event.row.seq, event]))
+  const changed = new Set(events.filter((one) => one.isOwnChange).map(({ row }) => row.seq))
   for (const { row, again, isUnreadable } of group.events) {
     // A verification names its source.
     if (isUnreadable && (run.mode !== 'verify' || placeOf(row) === null)) {
@@ -332,20 +325,13 @@ async function noteEvents(run: Run, group: Group, { events }: Differences): Prom
     }
     if (isDone(run, row.seq)) continue
     if (again?.kind === 'read') {
-      run.counts.read += 1
-      if (again.quarantined !== null) run.counts.quarantined += 1
-      if (hasNews(differing.get(row.seq))) {
-        run.counts.changed += 1
-        if (again.quarantined === null && row.disposition === 'quarantined') run.counts.recovered += 1
+      run.job.counts.read += 1
+      if (again.quarantined !== null) run.job.counts.quarantined += 1
+      if (changed.has(row.seq)) {
+        run.job.counts.changed += 1
+        if (again.quarantined === null && row.disposition === 'quarantined') run.job.counts.recovered += 1
       }
-    } else if (again !== null && again.kind !== 'byHand') run.counts[again.kind] += 1
+    } else if (again !== null && again.kind !== 'byHand') run.job.counts[again.kind] += 1
     noteDone(run, row.seq)
   }
-}
-
-/** Whether an event's own reading has changed, beside what has become of it with the others of its source. */
-function hasNews(event: EventDifference | undefined): boolean {
-  if (event === undefined) return false
-  const isFolded = event.reading.source !== null && event.row.disposition !== 'quarantined'
-  return event.hasOtherForm || event.isElsewhere || !isFolded
 }

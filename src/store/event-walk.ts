@@ -9,7 +9,7 @@ const ROWS_PER_STEP = 500
 /** By `seq`, the order of arrival. */
 export type WalkOrder = 'newest first' | 'oldest first'
 
-/** One stretch of the walk: which of the rows looked at were meant, in order. */
+/** One stretch of the walk: which of the rows looked at match, in order. */
 export interface WalkStep {
   readonly matching: readonly number[]
   readonly lookedAt: number
@@ -20,7 +20,7 @@ export interface WalkStep {
 
 /**
  * Walks through the stored events in bounded steps, beginning beyond a `seq` (null: at the end of all). Most filters
- * have no index: whoever walks decides how many steps to take. No step keeps a transaction open for the next.
+ * have no index: the caller decides how many steps to take. No step keeps a transaction open for the next.
  */
 export async function* walkEvents(
   db: Kysely<Database>,
@@ -54,7 +54,7 @@ const GLANCE_COLUMNS = [
 /** What a filter can ask of an event, and no more. */
 export type EventGlance = Pick<Selectable<EventsTable>, (typeof GLANCE_COLUMNS)[number]>
 
-/** The next rows beyond a `seq`: of the few events that wait where only those are meant, else of all there are. */
+/** The next rows beyond a `seq`: of the few events that wait where the filter is for those, else of all there are. */
 export function glanceAtEvents(
   db: Kysely<Database>,
   { environment, disposition }: Pick<EventFilter, 'environment' | 'disposition'>,

@@ -9,35 +9,26 @@ const JOB = 'recompute'
 /** With a number after it: a part for each time that the job was saved, so that none is written twice. */
 const PART = 'recompute.'
 
-/** What became of the stored events that a replay has read again. */
-export interface ReplayCounts {
-  readonly read: number
-  /** Rows that the replay changed. */
-  readonly changed: number
-  /** Of these, the ones that could not be used before. */
-  readonly recovered: number
-  /** Read again, and still not usable. */
-  readonly quarantined: number
-  /** Left as they are: another event has the id that they have by today's reading. */
-  readonly duplicates: number
-  /** Left as they are: their endpoint receives for another environment by now. */
-  readonly skipped: number
-  /** Folded as they are stored: their body was removed, so that they can't be read again. */
-  readonly notReplayable: number
-  /** Folded as they are stored: their body is not the one that came, since something has altered it in the database. */
-  readonly altered: number
-}
-
-export const NOTHING_READ: ReplayCounts = {
+export const NOTHING_READ = {
   read: 0,
+  /** Rows that the replay changed. */
   changed: 0,
+  /** Of these, the ones that could not be used before. */
   recovered: 0,
+  /** Read again, and still not usable. */
   quarantined: 0,
+  /** Left as they are: another event has the id that they have by today's reading. */
   duplicates: 0,
+  /** Left as they are: their endpoint receives for another environment by now. */
   skipped: 0,
+  /** Folded as they are stored: their body was removed, so that they can't be read again. */
   notReplayable: 0,
+  /** Folded as they are stored: their body is not the one that came, since something has altered it in the database. */
   altered: 0,
 }
+
+/** What became of the stored events that a replay has read again. */
+export type ReplayCounts = Readonly<typeof NOTHING_READ>
 
 /** What a job works out again. */
 export interface JobScope {
@@ -69,7 +60,7 @@ export interface JobPart {
   readonly concerned: readonly Concern[]
 }
 
-/** A customer or a payment of which some event says something else since: all events have to be asked again. */
+/** A customer or a payment of which some event says something else since: all events have to be searched for it. */
 export interface Concern {
   readonly environment: Environment
   readonly kind: 'customer' | 'payment'

@@ -3,7 +3,7 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkStatement, rowStatement } from './bulk.js'
+import { bulkLookup, rowStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './events.js'
 import type { Database, EventsTable, SourcesTable } from './schema.js'
 
@@ -65,12 +65,11 @@ export async function loadSeqsByHand(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<readonly number[]> {
-  const rows = await selectByHand(
-    db,
-    customerIds.map((id) => [environment, id]),
-  )
+  const rows = await selectByHand(db, keysIn(environment, customerIds))
   return rows.map(({ seq }) => seq)
 }
+
+const keysIn = (environment: Environment, ids: readonly string[]) => ids.map((id) => [environment, id])
 
 /** The source that an event is stored as being of. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
@@ -106,10 +105,7 @@ export function loadSourceRowsOf(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<readonly SourceRow[]> {
-  return selectSourcesOf(
-    db,
-    customerIds.map((id) => [environment, id]),
-  )
+  return selectSourcesOf(db, keysIn(environment, customerIds))
 }
 
 /** A source's key, and what its events are found by. */
@@ -118,12 +114,12 @@ export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | '
 /** The next sources, in the order of their numbers; a damaged row may have any. */
 export async function loadHistories(
   db: Kysely<Database>,
-  after = Number.MIN_SAFE_INTEGER,
-  limit = Number.MAX_SAFE_INTEGER,
+  after: number | undefined,
+  limit: number,
 ): Promise<readonly SourceHistory[]> {
   const { rows } = await sql<SourceHistory>`
     select seq, environment, kind, source_id as id, history from sources
-    where seq > ${after} order by seq limit ${limit}`.execute(db)
+    where seq > ${after ?? Number.MIN_SAFE_INTEGER} order by seq limit ${limit}`.execute(db)
   return rows
 }
 
@@ -144,46 +140,31 @@ export async function loadEntitledCustomers(
 ): Promise<readonly EntitledCustomer[]> {
   const { rows } = await sql<EntitledCustomer>`
     select environment, customer_id as "customerId", exists (
-      select 1 from sources where sources.environment = told.environment
-        and sources.customer_id = told.customer_id
+      select 1 from sources where sources.environment = entitled.environment
+        and sources.customer_id = entitled.customer_id
     ) as "hasSources"
     from (
       select distinct environment, customer_id from entitlements
       where (environment, customer_id) > (${after?.environment ?? ''}, ${after?.customerId ?? ''})
       order by environment, customer_id limit ${limit}
-    ) as told order by environment, customer_id`.execute(db)
+    ) as entitled order by environment, customer_id`.execute(db)
   return rows
 }
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-const BODY_COLUMNS = [
-  'seq',
-  'environment',
-  'endpoint',
-  'headers',
-  'received_at',
-  'body_sha256',
-  'body_removed',
-  ...READ_COLUMNS,
-] as const
-
 /** A stored event, without its bytes. */
-export type ReplayedEvent = Pick<Selectable<EventsTable>, (typeof BODY_COLUMNS)[number]>
+export type ReplayedEvent = Omit<Selectable<EventsTable>, 'body'>
 
 /** Stored events one by one with their bytes, in the order of arrival. */
 export async function* loadBodies(
   db: Kysely<Database>,
   seqs: readonly number[],
-): AsyncGenerator<ReplayedEvent & { readonly body: Buffer | null }> {
+): AsyncGenerator<Selectable<EventsTable>> {
   for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
-    yield* await db
-      .selectFrom('events')
-      .select([...BODY_COLUMNS, 'body'])
-      .where('seq', 'in', seqs.slice(i, i + BODIES_AT_ONCE))
-      .orderBy('seq')
-      .execute()
+    const some = seqs.slice(i, i + BODIES_AT_ONCE)
+    yield* await db.selectFrom('events').selectAll().where('seq', 'in', some).orderBy('seq').execute()
   }
 }
 
@@ -222,11 +203,9 @@ function updateOf(names: readonly (keyof ReadColumns)[]) {
   }
 }
 
-const renameConflicts = bulkStatement(
-  (names) => sql`
-    with renamed (environment, event_id, next_id) as (${names})
-    update event_conflicts set event_id = renamed.next_id from renamed
-    where event_conflicts.environment = renamed.environment and event_conflicts.event_id = renamed.event_id`,
+const renameConflicts = rowStatement(
+  ([nextId, environment, id]) => sql`
+    update event_conflicts set event_id = ${nextId} where environment = ${environment} and event_id = ${id}`,
 )
 
 /**
@@ -242,6 +221,6 @@ export async function saveForms(
   const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
   await renameConflicts(
     trx,
-    renamed.map(({ row, reading }) => [environment, row.event_id, reading.eventId]),
+    renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id]),
   )
 }

@@ -90,7 +90,7 @@ it('loses nothing of what is taken in while it runs', async () => {
 
 it('goes on after an interruption at any turn, whatever is taken in between', async () => {
   await fc.assert(
-    fc.asyncProperty(deliveries, policies, policies, fc.nat(5), async (told, before, after, turns) => {
+    fc.asyncProperty(deliveries, policies, policies, fc.nat(6), async (told, before, after, turns) => {
       const [last, ...early] = told
       const first = await storeUnder(before, early)
       let asked = 0
@@ -131,7 +131,7 @@ it('goes on from where it was interrupted', async () => {
 
 it('moves all sources to a policy before anything else is worked out again', async () => {
   await fc.assert(
-    fc.asyncProperty(deliveries, policies, policies, fc.nat(3), async (told, before, after, turns) => {
+    fc.asyncProperty(deliveries, policies, policies, fc.nat(4), async (told, before, after, turns) => {
       const store = await storeUnder(before, told)
       let asked = 0
       const isMoved = await store
@@ -184,7 +184,7 @@ it('goes on though an event that it had folded has moved to another source since
   let asked = 0
   const interrupted = store.recompute(
     { ...REBUILD, policy: DOCUMENTED_POLICY },
-    { isStopping: () => asked++ === 1 },
+    { isStopping: () => asked++ === 2 },
   )
   await expect(interrupted).rejects.toMatchObject({ code: 'rebuild_interrupted' })
   await store.writeBatch([deliveryOf(linking)])
@@ -200,7 +200,7 @@ it('begins anew where the interrupted rebuild was for another policy', async () 
       const store = await storeUnder(before, told)
       let asked = 0
       await store
-        .recompute({ ...REBUILD, policy: dropped }, { isStopping: () => asked++ === 2 })
+        .recompute({ ...REBUILD, policy: dropped }, { isStopping: () => asked++ === 3 })
         .catch(() => {})
       await store.recompute({ ...REBUILD, policy: after })
       const anew = await storeUnder(after, told)

@@ -53,7 +53,7 @@ it('changes no row and no line of the change log where everything stands as toda
 
 it('goes on after an interruption at any batch, whatever is taken in between', async () => {
   await fc.assert(
-    fc.asyncProperty(misreadDeliveries, policies, fc.nat(12), async (misread, policy, batches) => {
+    fc.asyncProperty(misreadDeliveries, policies, fc.nat(13), async (misread, policy, batches) => {
       const [last, ...early] = misread
       const first = await storeUnder(policy)
       await takeInMisread(first, early)
@@ -123,7 +123,7 @@ async function interruptedStore() {
     await store.writeBatch([grantOf(n)])
   }
   let asked = 0
-  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 1 })
+  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 2 })
   await expect(interrupted).rejects.toMatchObject({ code: 'replay_interrupted' })
   return store
 }
@@ -144,7 +144,7 @@ it.each<[string, RecomputePlan, number]>([
 
 it('counts each event once, however often it is interrupted', async () => {
   await fc.assert(
-    fc.asyncProperty(misreadDeliveries, policies, fc.array(fc.nat(4)), async (misread, policy, stops) => {
+    fc.asyncProperty(misreadDeliveries, policies, fc.array(fc.nat(5)), async (misread, policy, stops) => {
       const [first, other] = [await storeUnder(policy), await storeUnder(policy)]
       for (const store of [first, other]) await takeInMisread(store, misread)
       for (const turns of stops) {
@@ -200,11 +200,34 @@ it('settles what an interrupted replay had taken back, though the next one means
   const rightly = [...between, older].map((delivery) => ({ delivery, misreading: 'as today' }) as const)
   await takeInMisread(store, [{ delivery: newer, misreading: 'another subscription' }, ...rightly])
   let asked = 0
-  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 1 })
+  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 2 })
   await expect(interrupted).rejects.toMatchObject({ code: 'replay_interrupted' })
   await store.recompute(replayOf({ type: 'payment.refunded' }))
   const anew = await storeUnder(DOCUMENTED_POLICY, [newer, ...between, older])
   expect(await standing(store.db)).toEqual(await standing(anew.db))
+})
+
+it('takes the other bodies that came under an id along, where today’s program reads another id', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY, [grantOf(1)])
+  const paid = paymentEvent({ id: 'evt_2', type: 'payment.authorized', paymentId: 'pay_2' })
+  const [first, other] = [paid, { ...paid, productId: 'pro_2' }].map((event) => deliveryOf(bodyOf(event)))
+  for (const delivery of [first, other]) if (delivery) await store.writeBatch([delivery])
+  const ids = async () => {
+    const events = await store.db.selectFrom('events').select('event_id').orderBy('seq').execute()
+    const conflicts = await store.db.selectFrom('event_conflicts').select('event_id').execute()
+    return [...events, ...conflicts].map((row) => row.event_id)
+  }
+  const right = await ids()
+  expect(right.slice(1)).toEqual(['evt_2', 'evt_2'])
+  for (const table of ['events', 'event_conflicts'] as const) {
+    await store.db
+      .updateTable(table)
+      .set({ event_id: 'evt_misread' })
+      .where('event_id', '=', 'evt_2')
+      .execute()
+  }
+  await store.recompute(replayOf())
+  expect(await ids()).toEqual(right)
 })
 
 const LINKED = [

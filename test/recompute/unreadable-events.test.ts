@@ -100,7 +100,7 @@ it('events of one source that can’t be read are all mended by a replay, also o
   const before = await standing(store.db)
   for (const { id } of EVENTS) await damage(store, id)
   let asked = 0
-  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 1 })
+  const interrupted = store.recompute(replayOf(), { isStopping: () => asked++ === 2 })
   await expect(interrupted).rejects.toMatchObject({ code: 'replay_interrupted' })
   expect((await store.recompute(replayOf())).counts).toMatchObject({ read: 6, changed: 6 })
   expect(await standing(store.db)).toEqual(before)
