@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Logger } from 'pino'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 
