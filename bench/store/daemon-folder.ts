@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EXAMPLE_POLICY } from '../../src/config/example-policy.js'
 import { loadConfig } from '../../src/config/load.js'
+import { EXAMPLE_POLICY } from '../../src/config/policy.js'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { ENDPOINT, SECRET } from '../sample/signing.js'
 

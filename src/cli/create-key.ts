@@ -1,11 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { apiKeySchema } from '../config/access-schema.js'
-import { addApiKey } from '../config/add-api-key.js'
+import { addApiKey, createApiKey, keyNameSchema, type NewApiKey } from '../config/api-keys.js'
 import { parseJsonText } from '../config/json-text.js'
-import { objectAt, valueAt } from '../config/json-values.js'
 import { readConfigText } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
-import { createApiKey, type NewApiKey } from '../config/new-api-key.js'
 import { replaceFile } from '../config/write-file.js'
 import { LatchkeyError } from '../errors.js'
 import type { ApiScope } from '../handlers/api-key.js'
@@ -26,14 +22,11 @@ export interface KeysCreateOptions extends SharedOptions {
  * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
 export function createKey(options: KeysCreateOptions, { env, folder, out, err }: CliContext): void {
-  const made = createApiKey(
-    {
-      name: requireName(options.name),
-      scopes: [...new Set(options.scope)],
-      environments: [...new Set(options.environment)],
-    },
-    randomBytes,
-  )
+  const made = createApiKey({
+    name: requireName(options.name),
+    scopes: [...new Set(options.scope)],
+    environments: [...new Set(options.environment)],
+  })
   if (options.print) {
     out(options.json ? jsonLine(made) : printedText(made))
     return
@@ -52,9 +45,11 @@ export function createKey(options: KeysCreateOptions, { env, folder, out, err }:
 
 /** Whether an endpoint is of this environment. One that is written as a reference may be. */
 function mayReceive(text: string, path: string, environment: Environment): boolean {
-  const endpoints: unknown[] = Object.values(objectAt(parseJsonText(text, path).value, ['endpoints']))
-  return endpoints.some((endpoint) => {
-    const given = valueAt(endpoint, ['environment'])
+  const { endpoints } = parseJsonText(text, path).value as {
+    readonly endpoints?: Readonly<Record<string, { readonly environment?: unknown } | null>> | null
+  }
+  return Object.values(endpoints ?? {}).some((endpoint) => {
+    const given = endpoint?.environment
     return given === environment || (typeof given === 'string' && given.includes('${'))
   })
 }
@@ -70,7 +65,7 @@ function writeConfig(path: string, text: string): void {
 }
 
 function requireName(name: string): string {
-  const checked = apiKeySchema.shape.name.safeParse(name)
+  const checked = keyNameSchema.safeParse(name)
   if (!checked.success) throw new LatchkeyError('usage', '--name must be a name without control characters')
   return checked.data
 }

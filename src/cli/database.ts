@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import type { BroughtUpToDate } from '../store/sqlite/store.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import type { ExaminedDaemon } from '../doctor/examine.js'
 import { counted, type Finding, fail, findingLine, warn } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'

@@ -10,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import { assertNotOwnFile, leadsTo } from '../store/sqlite/file.js'
 import { refusalText } from '../system-refusal.js'

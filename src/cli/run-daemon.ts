@@ -2,11 +2,10 @@ import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { createFirstConfig, type FirstConfig, type FirstConfigOptions } from '../config/first-start.js'
-import { valueAt } from '../config/json-values.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
-import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server-schema.js'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
+import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server.js'
 import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, issueLine, LatchkeyError } from '../errors.js'
 import { createLogger } from '../log.js'
@@ -135,9 +134,10 @@ function changedPaths(before: unknown, after: unknown, path: readonly string[] =
   const keys = new Set([before, after].flatMap((value) => (isObject(value) ? Object.keys(value) : [])))
   // What is a duration in the file is milliseconds here.
   if (keys.size === 0) return [path.join('.').replace(/Ms$/, '')]
-  return [...keys].flatMap((key) =>
-    changedPaths(valueAt(before, [key]), valueAt(after, [key]), [...path, key]),
-  )
+  return [...keys].flatMap((key) => {
+    const at = (value: unknown): unknown => (isObject(value) ? Reflect.get(value, key) : undefined)
+    return changedPaths(at(before), at(after), [...path, key])
+  })
 }
 
 function isObject(value: unknown): value is object {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { type Command, Help, InvalidArgumentError, Option } from 'commander'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import { ERROR_CODES, type ErrorCode, LatchkeyError } from '../errors.js'
 import { nearestName } from '../handlers/nearest-name.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'

@@ -3,10 +3,10 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { LatchkeyError } from '../errors.js'
 import { API_SCOPES } from '../handlers/api-key.js'
-import { EXAMPLE_POLICY } from './example-policy.js'
-import { createApiKey, type RandomBytes } from './new-api-key.js'
+import { createApiKey } from './api-keys.js'
+import { EXAMPLE_POLICY } from './policy.js'
 import { reasonOf } from './references.js'
-import { DEFAULT_HOST, DEFAULT_PORT } from './server-schema.js'
+import { DEFAULT_HOST, DEFAULT_PORT } from './server.js'
 import { createPrivateFile, writePrivateFile } from './write-file.js'
 
 export interface FirstConfigOptions {
@@ -14,7 +14,6 @@ export interface FirstConfigOptions {
   readonly path: string
   /** Whether a person reads along; if not, the key goes to a file of its own. */
   readonly isTerminal: boolean
-  readonly random?: RandomBytes
   /** Where the daemon will answer. */
   readonly url?: string
 }
@@ -25,36 +24,28 @@ export interface FirstConfig {
   readonly text: string
 }
 
-const SECRET_BYTES = 32
-
 /** Makes the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
-export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
-  const { path, isTerminal, random = randomBytes, url = `http://${DEFAULT_HOST}:${DEFAULT_PORT}` } = options
-  const { key, entry } = createApiKey(
-    { name: 'first', scopes: [...API_SCOPES], environments: ['sandbox'] },
-    random,
-  )
+export function createFirstConfig({
+  path,
+  isTerminal,
+  url = `http://${DEFAULT_HOST}:${DEFAULT_PORT}`,
+}: FirstConfigOptions): FirstConfig {
+  const { key, entry } = createApiKey({ name: 'first', scopes: [...API_SCOPES], environments: ['sandbox'] })
+  const secret = `whsec_${randomBytes(32).toString('base64url')}`
   const config = {
     server: { host: DEFAULT_HOST, port: DEFAULT_PORT },
     database: { url: 'sqlite:./data/latchkey.db' },
-    endpoints: {
-      sandbox: { environment: 'sandbox', secrets: [`whsec_${random(SECRET_BYTES).toString('base64url')}`] },
-    },
+    endpoints: { sandbox: { environment: 'sandbox', secrets: [secret] } },
     api: { keys: [entry] },
     policy: EXAMPLE_POLICY,
   }
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
   if (isTerminal) return { key, text: firstStartText(path, url, `API key (shown only now): ${key}`, key) }
-  const keyFile = firstKeyFileOf(path)
+  const keyFile = join(dirname(path), 'data', 'first-key.txt')
   mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
   writePrivateFile(keyFile, `${key}\n`)
   const shown = relative(dirname(path), keyFile)
   return { key, text: firstStartText(path, url, `API key: in ${shown}`, `$(cat ${shown})`) }
-}
-
-/** Where the key is put down that a first start makes, without a terminal to show it on. */
-function firstKeyFileOf(configPath: string): string {
-  return join(dirname(configPath), 'data', 'first-key.txt')
 }
 
 function createConfigFile(path: string, text: string): void {

@@ -1,15 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Issue, LatchkeyError } from '../errors.js'
-import { findConflicts, findSharedPorts } from './checks.js'
-import { describeIssue, toIssues } from './issues.js'
-import { findDuplicateKeys, findReservedKeys, parseJsonText } from './json-text.js'
-import { readOverrides } from './overrides.js'
+import { parseJsonText } from './json-text.js'
+import { describeIssue, formatPath, problemsIn, toIssue } from './problems.js'
 import { reasonOf, resolveReferences, throwWhereRead } from './references.js'
-import { configSchema } from './schema.js'
-import { toConfig } from './to-config.js'
-import type { Config } from './types.js'
-import { findWarnings } from './warnings.js'
+import { type Config, configSchema, findConflicts, findWarnings } from './schema.js'
+import { readOverrides, sqlitePath } from './server.js'
 
 export interface LoadConfigOptions {
   readonly path: string
@@ -40,32 +36,32 @@ export function loadConfig({
   secrets = 'all',
 }: LoadConfigOptions): LoadedConfig {
   const absolute = resolve(path)
-  const { value, root } = parseJsonText(readConfigText(absolute, readFile), absolute)
-  const resolved = resolveReferences(value, {
-    env,
-    readFile,
-    folder: dirname(absolute),
-    mayLackSecrets: secrets === 'when read',
-  })
-  const parsed = configSchema.safeParse(resolved.value, { error: describeIssue })
-  const { overrides, issues: overrideIssues } = readOverrides(env)
+  const folder = dirname(absolute)
+  const { value, duplicates, reserved } = parseJsonText(readConfigText(absolute, readFile), absolute)
+  const mayLackSecrets = secrets === 'when read'
+  const resolved = resolveReferences(value, { env, readFile, folder, mayLackSecrets })
+  const { data, error } = configSchema.safeParse(resolved.value, { error: describeIssue })
+  const { overrides, problems: wrongOverrides } = readOverrides(env)
 
-  const certain = [...findReservedKeys(root), ...resolved.issues]
-  const known = new Set(certain.map((issue) => issue.path))
-  const problems = [
-    ...findDuplicateKeys(root),
-    ...certain,
-    // A value whose reference failed, or whose name can't be, is known to be wrong already.
-    ...[
-      ...(parsed.error ? toIssues(parsed.error) : []),
-      ...findConflicts(resolved.value),
-      ...findSharedPorts(resolved.value, overrides),
-    ].filter((issue) => !known.has(issue.path)),
-    ...overrideIssues,
-  ]
-  if (problems.length > 0 || !parsed.success) throw invalidConfig(absolute, problems)
+  const certain = [...reserved, ...resolved.problems]
+  const invalid = error ? problemsIn(error) : []
+  const conflicts = findConflicts(resolved.value, [...certain, ...invalid], overrides)
+  // A value whose reference failed, or whose name can't be, is known to be wrong already.
+  const known = new Set(certain.map(({ path }) => formatPath(path)))
+  const further = [...invalid, ...conflicts].filter(({ path }) => !known.has(formatPath(path)))
+  const problems = [...duplicates, ...certain, ...further, ...wrongOverrides]
+  if (problems.length > 0 || data === undefined) throw invalidConfig(absolute, problems.map(toIssue))
 
-  const config = toConfig(parsed.data, overrides, absolute)
+  const { server, database, backup, log } = data
+  const url = overrides.databaseUrl ?? database.url
+  const config: Config = {
+    ...data,
+    path: absolute,
+    server: { ...server, host: overrides.host ?? server.host, port: overrides.port ?? server.port },
+    database: { url, file: resolve(folder, sqlitePath(url)) },
+    backup: backup && { ...backup, folder: resolve(folder, backup.folder) },
+    log: { level: overrides.logLevel ?? log.level },
+  }
   const unchecked = [...resolved.missing.values()].map(({ path, message }) => ({
     path,
     message: `${message}, and so is not checked`,

@@ -1,11 +1,5 @@
 import { resolve } from 'node:path'
 
-export interface ConfigLocation {
-  readonly path: string
-  /** Whether somebody chose it: a chosen file is never made, and its absence is an error. */
-  readonly named: boolean
-}
-
 export interface LocateConfigOptions {
   /** The value of `--config`, if given. */
   readonly option?: string | undefined
@@ -13,8 +7,11 @@ export interface LocateConfigOptions {
   readonly folder: string
 }
 
-/** `--config`, else `LATCHKEY_CONFIG`, else `config.json` in the current folder. */
-export function locateConfig({ option, env, folder }: LocateConfigOptions): ConfigLocation {
+/**
+ * `--config`, else `LATCHKEY_CONFIG`, else `config.json` in the current folder. A config that is `named` is never made:
+ * that there is none is an error.
+ */
+export function locateConfig({ option, env, folder }: LocateConfigOptions): { path: string; named: boolean } {
   const named = option ?? (env.LATCHKEY_CONFIG || undefined)
   return { path: resolve(folder, named ?? 'config.json'), named: named !== undefined }
 }

@@ -1,17 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Issue } from '../errors.js'
-import { formatPath, type Path } from './issues.js'
+import { type Path, type Problem, replaceWithin, toIssue } from './problems.js'
 
-/** Where references are looked up. Neither a variable's nor a file's content ever enters a message. */
-export interface ReferenceSources {
+export interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: (path: string) => string
   /** What relative file paths are relative to: the config file's folder. */
   readonly folder: string
-}
-
-export interface ResolveOptions extends ReferenceSources {
   /** Whether secrets and addresses may be missing until something reads them: see `throwWhereRead`. */
   readonly mayLackSecrets: boolean
 }
@@ -19,7 +15,7 @@ export interface ResolveOptions extends ReferenceSources {
 export interface Resolved {
   readonly value: unknown
   /** A text with a reference that can't be resolved stays as it is, and is reported here. */
-  readonly issues: readonly Issue[]
+  readonly problems: readonly Problem[]
   /** What stands in for each text that may be missing, and why it is. */
   readonly missing: ReadonlyMap<string, Issue>
 }
@@ -30,39 +26,38 @@ type Lookup = { readonly text: string } | { readonly problem: string; readonly i
 // Anything that opens like a reference counts as one: a misspelt one must not become a literal secret.
 const REFERENCE = /\$\{([^}]*)(\}?)/g
 
-/** Replaces `${env:NAME}` and `${file:/path}` in every text of a JSON value, keys excepted. */
-export function resolveReferences(value: unknown, { mayLackSecrets, ...sources }: ResolveOptions): Resolved {
-  const issues: Issue[] = []
+/**
+ * Replaces `${env:NAME}` and `${file:/path}` in every text of a JSON value, keys excepted. Neither a variable's nor a
+ * file's content ever enters a message.
+ */
+export function resolveReferences(value: unknown, options: ResolveOptions): Resolved {
+  const problems: Problem[] = []
   const missing = new Map<string, Issue>()
 
-  const walk = (node: unknown, path: Path): unknown => {
-    if (typeof node === 'string') return resolveText(node, path)
-    if (Array.isArray(node)) return node.map((element, index) => walk(element, [...path, index]))
-    if (typeof node !== 'object' || node === null) return node
-    return Object.fromEntries(Object.entries(node).map(([key, child]) => [key, walk(child, [...path, key])]))
-  }
-
   const resolveText = (text: string, path: Path): string => {
-    const unresolved: Issue[] = []
+    const unresolved: Problem[] = []
     let isMissing = true
     const resolved = text.replace(REFERENCE, (whole, name: string, closing: string) => {
-      const found = lookUp(closing === '' ? '' : name, sources)
+      const found = lookUp(closing === '' ? '' : name, options)
       if ('text' in found) return found.text
-      unresolved.push({ path: formatPath(path), message: found.problem })
+      unresolved.push({ path, message: found.problem })
       isMissing &&= found.isMissing
       return whole
     })
     const [first] = unresolved
-    const standIn = mayLackSecrets && isMissing ? standInFor(path) : null
+    const standIn = options.mayLackSecrets && isMissing ? standInFor(path) : null
     if (first === undefined || standIn === null) {
-      issues.push(...unresolved)
+      problems.push(...unresolved)
       return resolved
     }
-    missing.set(standIn, first)
+    missing.set(standIn, toIssue(first))
     return standIn
   }
 
-  return { value: walk(value, []), issues, missing }
+  const resolved = replaceWithin(value, (node, path) =>
+    typeof node === 'string' ? resolveText(node, path) : node,
+  )
+  return { value: resolved, problems, missing }
 }
 
 /**
@@ -97,7 +92,7 @@ function standInFor(path: Path): string | null {
   return ADDRESSES.includes(key) ? `https://${unknown}.invalid` : null
 }
 
-function lookUp(reference: string, { env, readFile, folder }: ReferenceSources): Lookup {
+function lookUp(reference: string, { env, readFile, folder }: ResolveOptions): Lookup {
   const [, kind, name] = /^(env|file):(.+)$/.exec(reference) ?? []
   if (kind === undefined || name === undefined) {
     const problem = 'has a "${" that is no reference: write env:NAME or file:/path between its braces'

@@ -1,26 +1,86 @@
 import { z } from 'zod'
-import { apiSchema, endpointsSchema } from './access-schema.js'
-import { backupSchema } from './backup-schema.js'
-import { policySchema } from './policy-schema.js'
-import { erasureSchema, retentionSchema } from './privacy-schema.js'
-import { databaseSchema, logSchema, serverSchema } from './server-schema.js'
-import { identitySchema, productsSchema, providerSchema, syncSchema } from './sync-schema.js'
+import type { Issue } from '../errors.js'
+import { apiSchema, findRepeatedKeys } from './api-keys.js'
+import { endpointsSchema, findSharedSecrets, warnOfEndpoints } from './endpoints.js'
+import { type DeepReadonly, withFallback } from './fields.js'
+import { findTypesOfBothKinds, policySchema, warnOfPolicy } from './policy.js'
+import { type Problem, toIssue, usablePart } from './problems.js'
+import { databaseSchema, findSharedPorts, logSchema, type Overrides, serverSchema } from './server.js'
+import {
+  findSyncConflicts,
+  identitySchema,
+  productsSchema,
+  providerSchema,
+  syncSchema,
+  warnOfProducts,
+  warnOfSync,
+} from './sync.js'
+import { backupSchema, erasureSchema, retentionSchema, warnOfRetention } from './upkeep.js'
 
 /** The config file as it is written, its references resolved. An unknown key anywhere is a problem. */
-export const configSchema = z.strictObject({
-  $schema: z.string().optional(),
-  server: serverSchema.prefault({}),
-  database: databaseSchema.prefault({}),
-  backup: backupSchema.optional(),
-  retention: retentionSchema.optional(),
-  erasure: erasureSchema.prefault({}),
-  endpoints: endpointsSchema.default({}),
-  api: apiSchema.prefault({}),
-  policy: policySchema.prefault({}),
-  identity: identitySchema.prefault({}),
-  products: productsSchema.default({}),
-  sync: syncSchema.prefault({}),
-  provider: providerSchema.optional(),
-  log: logSchema.prefault({}),
-})
-export type ConfigFile = z.infer<typeof configSchema>
+export const configSchema = z
+  .strictObject({
+    $schema: z.string().optional(),
+    server: serverSchema.prefault({}),
+    database: databaseSchema.prefault({}),
+    /** Null: none are made by the clock. */
+    backup: withFallback(backupSchema, null),
+    /** Null: for ever. */
+    retention: withFallback(retentionSchema, null),
+    erasure: erasureSchema.prefault({}),
+    endpoints: endpointsSchema.prefault({}),
+    api: apiSchema.prefault({}),
+    policy: policySchema.prefault({}),
+    identity: identitySchema.prefault({}),
+    products: productsSchema.prefault({}),
+    sync: syncSchema.prefault({}),
+    /** The payments service's own API; null: it is never asked anything. */
+    provider: withFallback(providerSchema, null),
+    log: logSchema.prefault({}),
+  })
+  .transform(({ $schema, api, ...config }) => ({ ...config, apiKeys: api.keys }))
+
+type Sections = DeepReadonly<z.output<typeof configSchema>>
+
+/** The whole configuration, references resolved and defaults filled in. It holds secrets: never logged. */
+export interface Config extends Sections {
+  /** The file it came from, absolute. */
+  readonly path: string
+  readonly database: {
+    readonly url: string
+    /** The SQLite file, absolute. */
+    readonly file: string
+  }
+}
+
+/** The JSON Schema of the config file as it is written, for editors. */
+export function configJsonSchema(): string {
+  const schema = z.toJSONSchema(configSchema, { io: 'input' })
+  return `${JSON.stringify({ title: 'Latchkey config', ...schema }, null, 2)}\n`
+}
+
+/**
+ * What is wrong between values of a file in which these problems are known. It reads the rest of the file, so that a
+ * problem in one place does not hide a problem between two others.
+ */
+export function findConflicts(file: unknown, known: readonly Problem[], overrides: Overrides): Problem[] {
+  const usable = usablePart<z.input<typeof configSchema>>(file, known)
+  return [
+    ...findSharedSecrets(usable?.endpoints ?? {}),
+    ...findRepeatedKeys(usable?.api ?? {}),
+    ...findTypesOfBothKinds(usable?.policy ?? {}),
+    ...findSyncConflicts(usable?.products ?? {}, usable?.sync ?? {}),
+    ...findSharedPorts(usable?.server ?? {}, overrides),
+  ]
+}
+
+/** What is allowed, and seldom meant. */
+export function findWarnings({ endpoints, policy, retention, products, sync }: Config): Issue[] {
+  return [
+    ...warnOfEndpoints(endpoints),
+    ...warnOfPolicy(policy),
+    ...warnOfRetention(retention),
+    ...warnOfProducts(products, endpoints),
+    ...warnOfSync(sync),
+  ].map(toIssue)
+}

@@ -1,4 +1,4 @@
 import { writeFileSync } from 'node:fs'
-import { configJsonSchema } from './json-schema.js'
+import { configJsonSchema } from './schema.js'
 
 writeFileSync('config.schema.json', configJsonSchema())

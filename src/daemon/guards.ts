@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { LatchkeyError } from '../errors.js'
+import type { KeptAnswers } from '../handlers/kept-answers.js'
 import { isStoreBroken } from '../store/engine.js'
+import type { Writer } from './writer.js'
 
 /** Does something more with every call of a function. */
 export type Guard = <Args extends readonly unknown[], Answer>(
@@ -40,4 +42,18 @@ export function orUnavailable(log: Logger): Guard {
         throw new LatchkeyError('store_unavailable', 'The store can not be read now.', { cause: error })
       }
     }
+}
+
+/** Before a batch is acknowledged, no answer is kept that it made untrue; nor any, should it be unknown which. */
+export function forgetting(kept: KeptAnswers, writeBatch: Writer['writeBatch']): Writer['writeBatch'] {
+  return async (deliveries) => {
+    try {
+      const written = await writeBatch(deliveries)
+      for (const { environment, customerIds } of written.touched) kept.forget(environment, customerIds)
+      return written
+    } catch (error) {
+      kept.forgetAll()
+      throw error
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { BotConfig, SyncConfig } from '../config/types.js'
+import type { BotConfig, SyncConfig } from '../config/sync.js'
 import type { Outages } from '../sync/outages.js'
 import type { Platform } from '../sync/platform.js'
 import type { DiscordTarget } from '../sync/target.js'

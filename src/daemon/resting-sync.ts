@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import type { SyncState } from '../handlers/sync-json.js'
 import type { Environment } from '../provider/event.js'
 import { findLongestWait, loadTargetRefs } from '../store/memberships.js'

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import type { SyncQuestions } from '../handlers/sync.js'
 import type { SyncState } from '../handlers/sync-json.js'
 import { addSyncMetrics } from '../handlers/sync-metrics.js'

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
-import type { TelegramConfig } from '../config/types.js'
+import type { TelegramConfig } from '../config/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../people/acts.js'
 import type { Database } from '../store/schema.js'

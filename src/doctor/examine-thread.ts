@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { findWarnings } from '../config/warnings.js'
+import { findWarnings } from '../config/schema.js'
 import { type Examined, examine } from './examine.js'
 import type { Finding } from './finding.js'
 

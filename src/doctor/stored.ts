@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import { isLatchkeyError } from '../errors.js'
 import { assertDatabase } from '../operations/assert-database.js'
 import { compareReadings, endpointsOf } from '../recompute/read-again.js'

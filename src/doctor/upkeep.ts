@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import type { Kysely } from 'kysely'
-import type { Config } from '../config/types.js'
+import type { Config } from '../config/schema.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 import { loadErasedIds, loadUnfinishedErasures } from '../store/erasures.js'
 import {

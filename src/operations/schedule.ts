@@ -8,62 +8,40 @@ export interface Schedule {
   stop(): Promise<void>
 }
 
+export interface Job {
+  readonly name: string
+  /** @param stopping aborted where the job should end soon */
+  readonly run: (stopping: AbortSignal) => Promise<void>
+  /** What the log says of a failure. */
+  readonly failed: string
+}
+
 /**
- * Runs a job at once, and then every minute; never twice at the same time.
- * @param run never rejects
+ * Runs each job at once, and then every minute; never twice at the same time. The next minute tries again what failed.
  */
-export function everyMinute(name: string, run: () => Promise<void>): Schedule {
-  let running: Promise<void> | null = null
-
-  function runOnce(): Promise<void> {
-    running ??= run().finally(() => {
-      running = null
-    })
-    return running
-  }
-
-  void runOnce()
-  const task = cron.schedule(EVERY_MINUTE, runOnce, { noOverlap: true, name })
-  return {
-    async stop() {
+export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
+  const stopping = new AbortController()
+  const started = jobs.map(({ name, run, failed }) => {
+    let running: Promise<void> | null = null
+    const runOnce = (): Promise<void> => {
+      running ??= run(stopping.signal)
+        .catch((error: unknown) => log.error({ err: error }, failed))
+        .finally(() => {
+          running = null
+        })
+      return running
+    }
+    void runOnce()
+    const task = cron.schedule(EVERY_MINUTE, runOnce, { noOverlap: true, name })
+    return async () => {
       await task.destroy()
       await running
-    },
-  }
-}
-
-export interface ScheduleDeps {
-  /** Writes what the clock alone has changed; answers how much. */
-  readonly refreshDue: () => Promise<number>
-  /** Logs endpoints that have fallen silent. */
-  readonly warnOfGaps: () => Promise<void>
-  readonly log: Logger
-}
-
-/** Runs what time makes due: once at the start, to catch up, then every minute. */
-export function startSchedule({ refreshDue, warnOfGaps, log }: ScheduleDeps): Schedule {
-  const jobs = [
-    everyMinute('refresh-due', async () => {
-      try {
-        const count = await refreshDue()
-        if (count > 0) log.info({ count }, 'access ran out by the clock')
-      } catch (error) {
-        // The next minute tries again; queries are exact without it.
-        log.error({ err: error }, 'could not write down what the clock changed')
-      }
-    }),
-    everyMinute('warn-of-gaps', async () => {
-      try {
-        await warnOfGaps()
-      } catch (error) {
-        // The next minute tries again; only a warning comes late.
-        log.error({ err: error }, 'could not look for silent endpoints')
-      }
-    }),
-  ]
+    }
+  })
   return {
     async stop() {
-      await Promise.all(jobs.map((job) => job.stop()))
+      stopping.abort()
+      await Promise.all(started.map((stop) => stop()))
     },
   }
 }
@@ -82,15 +60,14 @@ export interface SweepsDeps {
 
 /** Sweeps whenever the newest sweep is old enough: the store tells what is due, so that a restart changes nothing. */
 export function startSweeps({ sweep, sweptAt, everyMs, clock, log }: SweepsDeps): Schedule {
-  return everyMinute('sweep', async () => {
-    try {
+  return everyMinute(log, {
+    name: 'sweep',
+    async run() {
       const newest = await sweptAt()
       const now = clock()
       // From the future: the clock was set back, and its age is not known.
       if (newest === null || newest > now || now - newest >= everyMs()) await sweep()
-    } catch (error) {
-      // The next minute tries again; what changes by itself is driven without it.
-      log.error({ err: error }, 'could not compare with the members on the platforms')
-    }
+    },
+    failed: 'could not compare with the members on the platforms',
   })
 }

@@ -46,36 +46,34 @@ export interface ScheduledBackupsDeps {
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
   const { folder, everyMs, keep, startBackup, registry, clock, log } = deps
   const report = createGauge(registry)
-  let underWay: BackupUnderWay | null = null
-  let isStopping = false
   let failedAt: number | null = null
 
-  async function makeWhereDue(): Promise<void> {
+  async function makeWhereDue(stopping: AbortSignal): Promise<void> {
     const now = clock()
-    if (isStopping || (failedAt !== null && now - failedAt < RETRY_AFTER_MS)) return
+    if (failedAt !== null && now - failedAt < RETRY_AFTER_MS) return
     try {
       const newest = newestBackupAt(folder, now)
       if (newest !== null) report(newest)
       if (newest !== null && now - newest < everyMs) return
-      underWay = startBackup(backupFileAt(folder, now))
-      const { file, bytes } = await underWay.done
+      const underWay = startBackup(backupFileAt(folder, now))
+      stopping.addEventListener('abort', underWay.stop)
+      const { file, bytes } = await underWay.done.finally(() =>
+        stopping.removeEventListener('abort', underWay.stop),
+      )
       failedAt = null
       report(now)
       log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'made a backup')
     } catch (error) {
       failedAt = now
-      if (!isStopping) log.error({ err: error }, 'the backup failed: it is tried again in ten minutes')
+      if (!stopping.aborted) throw error
     }
   }
 
-  const schedule = everyMinute('back-up', makeWhereDue)
-  return {
-    async stop() {
-      isStopping = true
-      underWay?.stop()
-      await schedule.stop()
-    },
-  }
+  return everyMinute(log, {
+    name: 'back-up',
+    run: makeWhereDue,
+    failed: 'the backup failed: it is tried again in ten minutes',
+  })
 }
 
 /** Makes a backup beside everything else, in a thread of its own. Never overwrites. */

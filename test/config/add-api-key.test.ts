@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { addApiKey } from '../../src/config/add-api-key.js'
+import { addApiKey } from '../../src/config/api-keys.js'
 import { refusal } from './config-file.js'
 
 const PATH = '/etc/latchkey/config.json'

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { EXAMPLE_POLICY } from '../../src/config/example-policy.js'
-import { configJsonSchema } from '../../src/config/json-schema.js'
 import { loadConfig } from '../../src/config/load.js'
+import { EXAMPLE_POLICY } from '../../src/config/policy.js'
+import { configJsonSchema } from '../../src/config/schema.js'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const EXAMPLE = join(ROOT, 'config.example.json')

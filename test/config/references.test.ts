@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
-import type { Config } from '../../src/config/types.js'
+import type { Config } from '../../src/config/schema.js'
 import {
   endpoint,
   fromEnv,

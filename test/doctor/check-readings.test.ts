@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { Config } from '../../src/config/types.js'
+import type { Config } from '../../src/config/schema.js'
 import { checkReadings } from '../../src/doctor/stored.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { grantOf } from '../ingest/wire.js'

@@ -134,6 +134,7 @@ it('says so where its folder can not be read, and makes one once it can', async 
     clock: Date.now,
     log: createLogger('error', lineWriter(lines)),
   })
+  await vi.advanceTimersByTimeAsync(0)
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
     { msg: expect.stringContaining('the backup failed'), err: { code: 'ENOTDIR', path: folder } },
   ])

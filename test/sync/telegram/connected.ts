@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
-import type { TelegramConfig } from '../../../src/config/types.js'
+import type { TelegramConfig } from '../../../src/config/sync.js'
 import { createTelegram, type Telegram } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'

@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
+import { environmentSchema } from './fields.js'
+import type { Problem, Usable } from './problems.js'
+
+const ENDPOINT_NAME = /^[a-z0-9-]{1,64}$/
+
+/** How the provider's secrets begin: part of the secret's text, and of the HMAC key. */
+const SECRET_PREFIX = 'whsec_'
+
+/** The provider's own tolerance, and the default. */
+const TOLERANCE_SECONDS = 300
+
+/** Of a secret without its prefix. */
+const SHORT_SECRET = 16
+
+/**
+ * A signing secret as text. Its literal text is the HMAC key, so it is never trimmed. The prefix alone is public: who
+ * knows it could sign anything.
+ */
+const secretTextSchema = z.string().regex(/^(?!\s*(whsec_)?\s*$)/, {
+  error: ({ input }) =>
+    /\S/.test(String(input)) ? `is empty: nothing follows ${SECRET_PREFIX}` : 'is empty',
+})
+
+const secretSchema = z
+  .union(
+    [
+      secretTextSchema,
+      z.strictObject({
+        secret: secretTextSchema,
+        notAfter: z.iso
+          .datetime({ offset: true, error: 'must be an ISO 8601 time, such as 2027-01-31T00:00:00Z' })
+          .optional()
+          .describe('From then on the secret no longer counts.'),
+      }),
+    ],
+    'must be a text or { "secret", "notAfter" }',
+  )
+  .transform((given) => {
+    const { secret, notAfter } = typeof given === 'string' ? { secret: given } : given
+    return { secret, notAfter: notAfter === undefined ? null : Date.parse(notAfter) }
+  })
+
+export const endpointsSchema = z
+  .record(
+    z.string().regex(ENDPOINT_NAME, 'must be a name of 1 to 64 of a-z, 0-9 and "-"'),
+    z.strictObject({
+      environment: environmentSchema,
+      secrets: z.array(secretSchema).min(1).describe('Any of them may have signed a delivery.'),
+      toleranceSeconds: z.int().min(1).max(MAX_TOLERANCE_SECONDS).default(TOLERANCE_SECONDS),
+    }),
+  )
+  .transform((endpoints): Endpoint[] =>
+    Object.entries(endpoints).map(([name, endpoint]) => ({ name, ...endpoint })),
+  )
+
+/** A secret that opens a sandbox endpoint must open nothing live. */
+export function findSharedSecrets(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
+  const secrets = Object.entries(endpoints).flatMap(([name, endpoint]) =>
+    (endpoint?.secrets ?? []).flatMap((given, index) => {
+      if (given === null) return []
+      const path = ['endpoints', name, 'secrets', index]
+      const { environment } = endpoint ?? {}
+      if (typeof given === 'string') return [{ name, environment, text: given, path }]
+      return [{ name, environment, text: given.secret, path: [...path, 'secret'] }]
+    }),
+  )
+  return secrets.flatMap(({ environment, text, path }) => {
+    const live = secrets.findLast((other) => other.environment === 'live' && other.text === text)
+    if (environment !== 'sandbox' || live === undefined) return []
+    const message = `is a secret of the live endpoint ${live.name} too: a sandbox secret must open nothing live`
+    return [{ path, message }]
+  })
+}
+
+export function warnOfEndpoints(endpoints: readonly Endpoint[]): Problem[] {
+  if (endpoints.length === 0) {
+    return [{ path: ['endpoints'], message: 'is empty: no delivery can be received' }]
+  }
+  return endpoints.flatMap(({ name, secrets }) =>
+    secrets.flatMap(({ secret }, index) =>
+      doubtsAbout(secret).map((message) => ({ path: ['endpoints', name, 'secrets', index], message })),
+    ),
+  )
+}
+
+function doubtsAbout(secret: string): string[] {
+  const doubts: string[] = []
+  const text = secret.trim()
+  const after = text.startsWith(SECRET_PREFIX) ? ` after ${SECRET_PREFIX}` : ''
+  if (text !== secret) doubts.push('begins or ends with white space, which counts')
+  if (after === '') doubts.push(`does not begin with ${SECRET_PREFIX}, as the provider's secrets do`)
+  if (text.replace(/^whsec_/, '').trim().length < SHORT_SECRET)
+    doubts.push(`can be guessed: it has fewer than ${SHORT_SECRET} characters${after}`)
+  return doubts
+}

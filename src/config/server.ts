@@ -1,0 +1,115 @@
+import { isIPv4, isIPv6 } from 'node:net'
+import { z } from 'zod'
+import { withFallback } from './fields.js'
+import { describeIssue, formatPath, type Problem, problemsIn, type Usable } from './problems.js'
+
+export const DEFAULT_HOST = '127.0.0.1'
+export const DEFAULT_PORT = 4680
+
+const hostSchema = z.string().trim().min(1)
+const portSchema = z.int().min(0).max(65_535)
+const logLevelSchema = z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+
+/** Port 0 lets the system choose one. */
+const listenerSchema = z.strictObject({ host: hostSchema.default(DEFAULT_HOST), port: portSchema })
+
+/** Null listeners: the main one serves webhooks, or metrics, too. */
+export const serverSchema = z.strictObject({
+  host: hostSchema.default(DEFAULT_HOST),
+  port: portSchema.default(DEFAULT_PORT),
+  trustProxy: z.int().min(0).max(100).default(0).describe('How many proxies stand in front of the daemon.'),
+  webhooks: withFallback(listenerSchema, null).describe('A listener for webhooks alone.'),
+  metrics: withFallback(listenerSchema, null).describe('A listener for metrics alone.'),
+})
+
+/** The address may hold a password: no message quotes it. */
+const databaseUrlSchema = z.string().superRefine((url, context) => {
+  const file = sqlitePath(url)
+  if (/^postgres(ql)?:/i.test(url)) {
+    context.addIssue('PostgreSQL is not supported by this version: use sqlite:<path>')
+  } else if (!url.startsWith('sqlite:')) {
+    context.addIssue('must be sqlite:<path>, such as sqlite:./data/latchkey.db')
+  } else if (file === '' || file.startsWith(':')) {
+    context.addIssue('must name a file, since acknowledged events have to last')
+  }
+})
+
+export const databaseSchema = z.strictObject({
+  url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
+})
+
+export const logSchema = z.strictObject({ level: logLevelSchema.default('info') })
+
+/** The path in a `sqlite:` address, as written; `sqlite:///srv/latchkey.db` is `/srv/latchkey.db`. */
+export function sqlitePath(url: string): string {
+  return url.replace(/^sqlite:(\/\/)?/, '')
+}
+
+/** What the environment puts in place of the file's values; null leaves them. */
+export type Overrides = ReturnType<typeof readOverrides>['overrides']
+
+/** Reads the `LATCHKEY_*` overrides. An empty variable counts as not set. */
+export function readOverrides(env: Readonly<Record<string, string | undefined>>) {
+  const problems: Problem[] = []
+  const read = <T>(name: string, schema: z.ZodType<T>, parse: (text: string) => unknown): T | null => {
+    const text = env[name]
+    if (text === undefined || text === '') return null
+    const { data = null, error } = schema.safeParse(parse(text), { error: describeIssue })
+    if (error) problems.push(...problemsIn(error).map(({ message }) => ({ path: [name], message })))
+    return data
+  }
+  const overrides = {
+    host: read('LATCHKEY_HOST', hostSchema, String),
+    port: read('LATCHKEY_PORT', portSchema, (text) => (/^[0-9]+$/.test(text) ? Number(text) : text)),
+    databaseUrl: read('LATCHKEY_DATABASE_URL', databaseUrlSchema, String),
+    logLevel: read('LATCHKEY_LOG_LEVEL', logLevelSchema, String),
+  }
+  return { overrides, problems }
+}
+
+/** Two listeners can't share a port where their hosts overlap. What the environment overrides counts. */
+export function findSharedPorts(
+  server: Usable<z.input<typeof serverSchema>>,
+  overrides: Pick<Overrides, 'host' | 'port'>,
+): Problem[] {
+  const { host, port = DEFAULT_PORT, webhooks, metrics } = server
+  const given = [
+    { path: ['server'], host: overrides.host ?? host, port: overrides.port ?? port },
+    { path: ['server', 'webhooks'], host: webhooks?.host, port: webhooks?.port },
+    { path: ['server', 'metrics'], host: metrics?.host, port: metrics?.port },
+  ]
+  const listeners = given.flatMap(({ path, host = DEFAULT_HOST, port }) =>
+    // The system chooses another port for each 0.
+    host === null || !port ? [] : [{ path, host: host.trim(), port }],
+  )
+  return listeners.flatMap(({ path, host, port }, position) => {
+    const other = listeners
+      .slice(0, position)
+      .find((earlier) => earlier.port === port && overlap(earlier.host, host))
+    if (other === undefined) return []
+    const message = `is the port of ${formatPath(other.path)} too (${other.host}:${port}): each listener needs its own`
+    return [{ path: [...path, 'port'], message }]
+  })
+}
+
+/** Whether a listener on one host takes connections to the other. */
+function overlap(one: string, other: string): boolean {
+  return addressesOf(one).some((a) =>
+    addressesOf(other).some((b) => a === b || takesAll(a, b) || takesAll(b, a)),
+  )
+}
+
+/** `::` takes IPv4 too; `0.0.0.0` takes all IPv4, and a name may be that. */
+function takesAll(wildcard: string, address: string): boolean {
+  if (wildcard === '[::]') return true
+  return wildcard === '[::ffff:0:0]' && (address.startsWith('[::ffff:') || !address.startsWith('['))
+}
+
+/** In one spelling, IPv4 as IPv6. Of names only `localhost` is known. */
+function addressesOf(host: string): string[] {
+  if (/^localhost$/i.test(host)) return ['127.0.0.1', '::1'].flatMap(addressesOf)
+  const url = `http://${isIPv6(host) ? `[${host}]` : host}`
+  if (!URL.canParse(url)) return [host]
+  const { hostname } = new URL(url)
+  return [isIPv4(hostname) ? new URL(`http://[::ffff:${hostname}]`).hostname : hostname]
+}

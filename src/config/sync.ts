@@ -1,0 +1,252 @@
+import { z } from 'zod'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Target } from '../sync/target.js'
+import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
+import { formatPath, type Path, type Problem, type Usable } from './problems.js'
+
+const textSchema = z.string().regex(/\S/, 'is empty')
+const urlSchema = z.url({
+  protocol: /^https?$/,
+  error: ({ input }) => (input === undefined ? undefined : 'must be an http or https address'),
+})
+
+/** A text of one form; one without anything in it is told as empty. */
+function textOf(form: RegExp, problemOf: (text: string) => string) {
+  return z.string().regex(form, {
+    error: ({ input }) => (/\S/.test(String(input)) ? problemOf(String(input)) : 'is empty'),
+    abort: true,
+  })
+}
+
+const NO_DISCORD_ID = 'must be a Discord id: a whole number, such as "1100000000000000010"'
+
+/** Ids of Discord are whole numbers of 64 bits. Here is asked only what no id can break. */
+const discordIdSchema = textOf(/^[1-9]\d{0,19}$/, () => NO_DISCORD_ID).refine(
+  (id) => BigInt(id) < 2n ** 64n,
+  NO_DISCORD_ID,
+)
+
+/** The adapter refuses what is none, too, but by then a mistyped group has taken the place of the right one. */
+const telegramGroupSchema = textOf(
+  /^-[1-9]\d{0,15}$/,
+  () => 'must be the id of a Telegram group: a whole number below zero, such as "-1001234567890"',
+)
+
+/** A token goes into a header or a path, which nothing but these characters can be part of. */
+const botTokenSchema = textOf(/^[!-~]+$/, (token) =>
+  /^Bot\s/i.test(token)
+    ? 'must be the token alone, without "Bot" before it'
+    : 'must be the token alone: it has a space, a line break or another character that no token has',
+)
+
+const targetSchema = z.discriminatedUnion(
+  'adapter',
+  [
+    z.strictObject({
+      adapter: z.literal('discord'),
+      guildId: discordIdSchema,
+      roleId: discordIdSchema,
+      environment: environmentSchema.default('live'),
+    }),
+    z.strictObject({
+      adapter: z.literal('telegram'),
+      groupId: telegramGroupSchema,
+      environment: environmentSchema.default('live'),
+    }),
+  ],
+  'must be an adapter that exists: discord, telegram',
+)
+
+const productSchema = z.strictObject({
+  name: withFallback(textSchema, null),
+  targets: z.array(targetSchema).default([]).describe('Roles and groups that follow access to the product.'),
+  communityGuildId: discordIdSchema.optional().describe("As the service's own COMMUNITY product has it."),
+  communityRoleId: discordIdSchema.optional().describe('Likewise, and never without that.'),
+  messengerGroupId: telegramGroupSchema.optional().describe("As the service's own MESSENGER product has it."),
+})
+type ProductFile = Usable<z.input<typeof productSchema>>
+
+export const productsSchema = z.record(z.string().min(1).max(255), productSchema).transform((products) =>
+  Object.entries(products).map(([id, product]) => {
+    const pasted = pastedTargets(product).map(({ target }) => target)
+    return { id, name: product.name, targets: [...product.targets, ...pasted] }
+  }),
+)
+
+/** What was pasted from the payments service's own product counts as one more target each, for live access. */
+function pastedTargets({
+  communityGuildId: guildId,
+  communityRoleId: roleId,
+  messengerGroupId: groupId,
+}: Pick<ProductFile, 'communityGuildId' | 'communityRoleId' | 'messengerGroupId'>) {
+  const pasted: { readonly key: string; readonly target: Target }[] = []
+  const environment = 'live'
+  if (guildId && roleId) {
+    pasted.push({ key: 'communityRoleId', target: { adapter: 'discord', guildId, roleId, environment } })
+  }
+  if (groupId) {
+    pasted.push({ key: 'messengerGroupId', target: { adapter: 'telegram', groupId, environment } })
+  }
+  return pasted
+}
+
+const botSchema = z.strictObject({
+  botToken: botTokenSchema,
+  apiUrl: withFallback(urlSchema, null).describe("Left out: the platform's own."),
+})
+
+const telegramSchema = botSchema.extend({
+  updates: withFallback(
+    z.strictObject({
+      url: urlSchema.describe('Where the messenger reaches `POST /platforms/telegram/updates`.'),
+      secret: z
+        .string()
+        .regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -')
+        .describe('Proves that an update comes from the messenger.'),
+    }),
+    null,
+  ).describe('Has updates delivered. Left out: they are fetched by long polling.'),
+})
+
+const outboundSecretSchema = z
+  .string()
+  .regex(
+    /^whsec_([A-Za-z0-9+/]{4}){8,}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
+    'must be whsec_ and at least 24 bytes in base64',
+  )
+
+const outboundSchema = z
+  .strictObject({
+    url: urlSchema,
+    secret: z
+      .union(
+        [outboundSecretSchema, z.array(outboundSecretSchema).min(1).max(4)],
+        'must be whsec_ and at least 24 bytes in base64, or a list of such',
+      )
+      .describe('Signs what is sent, by the Standard Webhooks scheme. Of several, each signs.'),
+    environments: z
+      .array(environmentSchema)
+      .min(1)
+      .default(['live'])
+      .describe('Whose changes of access are told.'),
+  })
+  .transform(({ url, secret, environments }) => ({ url, secrets: [secret].flat(), environments }))
+
+export const syncSchema = z
+  .strictObject({
+    discord: withFallback(botSchema, null),
+    telegram: withFallback(telegramSchema, null),
+    webhook: withFallback(outboundSchema, null).describe(
+      "Every change of access, posted to the merchant's own address.",
+    ),
+    sweepEvery: durationSchema('must be a duration, such as "1h"')
+      .describe('How often the real members are read and repaired.')
+      .prefault('1h'),
+    removals: z
+      .strictObject({
+        atMost: z.int().min(0).default(20),
+        percent: z.number().min(0).max(100).default(10),
+      })
+      .prefault({})
+      .describe(
+        "More removals than both, within an hour, wait for an operator: `percent` is of a target's members.",
+      ),
+  })
+  .transform(({ sweepEvery, ...sync }) => ({ ...sync, sweepEveryMs: sweepEvery }))
+
+export type BotConfig = DeepReadonly<z.output<typeof botSchema>>
+export type TelegramConfig = DeepReadonly<z.output<typeof telegramSchema>>
+export type SyncConfig = DeepReadonly<z.output<typeof syncSchema>>
+
+export const providerSchema = z.strictObject({ baseUrl: urlSchema, apiKey: textSchema })
+
+export const identitySchema = z.strictObject({
+  ref: z
+    .string()
+    .regex(/^(externalRef|metadata\..+)$/, 'must be externalRef or metadata.<key>')
+    .default('externalRef')
+    .describe("Where events carry the merchant's own reference to a customer."),
+})
+
+/** A role or group that a product names, and where the config says so. */
+interface NamedTarget {
+  readonly path: Path
+  readonly target: Target
+}
+
+/** What is wrong between products and the bots that serve them. */
+export function findSyncConflicts(
+  products: Usable<z.input<typeof productsSchema>>,
+  sync: Usable<z.input<typeof syncSchema>>,
+): Problem[] {
+  const given = Object.entries(products).map(([id, product]) => ({ path: ['products', id], ...product }))
+  const named = given.flatMap(targetsIn)
+  return [
+    ...given.flatMap(findHalf),
+    ...named
+      .filter(({ target }) => sync[target.adapter] === undefined)
+      .map(({ path, target: { adapter } }) => ({
+        path,
+        message: `needs a bot: sync.${adapter}.botToken is not set`,
+      })),
+    ...findSharedTargets(named),
+  ]
+}
+
+function targetsIn({ path, targets, ...product }: ProductFile & { readonly path: Path }): NamedTarget[] {
+  const listed = (targets ?? []).flatMap((target, index) => {
+    if (target === null) return []
+    const { environment = 'live' } = target
+    return [{ path: [...path, 'targets', index], target: { ...target, environment } }]
+  })
+  return [...listed, ...pastedTargets(product).map(({ key, target }) => ({ path: [...path, key], target }))]
+}
+
+/** What the service calls a community is a guild and a role: one of them alone says nothing. */
+function findHalf({
+  path,
+  communityGuildId: guild,
+  communityRoleId: role,
+}: ProductFile & { readonly path: Path }): Problem[] {
+  if ((guild === undefined) === (role === undefined)) return []
+  const [there, missing] =
+    role === undefined ? ['communityGuildId', 'communityRoleId'] : ['communityRoleId', 'communityGuildId']
+  return [{ path: [...path, missing], message: `is required beside ${there}` }]
+}
+
+/** Whoever has access in one environment only would lose and get it by turns. */
+function findSharedTargets(named: readonly NamedTarget[]): Problem[] {
+  return named.flatMap(({ path, target }, position) => {
+    const other = named
+      .slice(0, position)
+      .find((one) => keyOf(one.target) === keyOf(target) && one.target.environment !== target.environment)
+    if (other === undefined) return []
+    const message = `follows ${target.environment} access, and ${other.target.environment} access in ${formatPath(other.path)}: a role or group follows one environment`
+    return [{ path, message }]
+  })
+}
+
+function keyOf(target: Target): string {
+  return target.adapter === 'discord' ? `${target.guildId} ${target.roleId}` : target.groupId
+}
+
+export function warnOfProducts(
+  products: DeepReadonly<z.output<typeof productsSchema>>,
+  endpoints: readonly Endpoint[],
+): Problem[] {
+  return products.flatMap(({ id, targets }) =>
+    [...new Set(targets.map(({ environment }) => environment))]
+      .filter((environment) => !endpoints.some((endpoint) => endpoint.environment === environment))
+      .map((environment) => ({
+        path: ['products', id, 'targets'],
+        message: `follow ${environment} access, and no endpoint is ${environment}`,
+      })),
+  )
+}
+
+export function warnOfSync({ webhook }: SyncConfig): Problem[] {
+  if (webhook === null) return []
+  const { protocol, hostname } = new URL(webhook.url)
+  if (protocol !== 'http:' || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)) return []
+  return [{ path: ['sync', 'webhook', 'url'], message: 'is not https: what is sent can be read on the way' }]
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { durationSchema } from './fields.js'
+import type { Problem } from './problems.js'
+
+const SHORTEST_MS = 60_000
+
+/** Somebody may dispute a payment for weeks, and until then its events may be asked for as they came. */
+const SHORT_RETENTION_MS = 35 * 86_400_000
+
+export const backupSchema = z
+  .strictObject({
+    folder: z.string().regex(/\S/, 'is empty').describe('Where the backups are kept: a folder of their own.'),
+    every: durationSchema('must be a duration such as "24h"')
+      .refine((every) => every >= SHORTEST_MS, 'must be at least 1m')
+      .describe('How old the newest backup gets before another is made.')
+      .prefault('24h'),
+    keep: z.int().min(1).max(10_000).default(7).describe('How many backups are kept.'),
+  })
+  .transform(({ folder, every, keep }) => ({ folder, everyMs: every, keep }))
+
+export const retentionSchema = z
+  .strictObject({
+    bodiesAfter: durationSchema('must be a duration, such as "180d"').describe(
+      'How old the exact bytes of an event get before they are removed; what was read from them stays.',
+    ),
+  })
+  .transform(({ bodiesAfter }) => ({ bodiesAfterMs: bodiesAfter }))
+
+export const erasureSchema = z.strictObject({
+  onCustomerDeleted: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether customers whom the payments service says it deleted are erased here too, those of before included: within a minute, 100 at a time, and for good.',
+    ),
+})
+
+export function warnOfRetention(retention: z.output<typeof retentionSchema> | null): Problem[] {
+  if (retention === null || retention.bodiesAfterMs >= SHORT_RETENTION_MS) return []
+  const message = 'is under 35 days: what came can not be read again, nor exported, after that'
+  return [{ path: ['retention', 'bodiesAfter'], message }]
+}

@@ -1,0 +1,89 @@
+import { existsSync } from 'node:fs'
+import type { Logger } from 'pino'
+import type { Config } from '../config/schema.js'
+import type { Readiness } from '../handlers/health.js'
+import { newestBackupAt } from '../operations/backup-folder.js'
+import { erasureListOf, readErasureList } from '../people/erasure-list.js'
+import type { Outage } from '../sync/outages.js'
+
+/* What an operator should know of a daemon: at its start by the log, then by `/readyz`. */
+
+export interface OpenedStore {
+  readonly file: string
+  readonly isNew: boolean
+}
+
+const NOT_THE_FIRST =
+  'made a new, empty database, though there was one before: if it should not be empty, stop, and put a backup in its ' +
+  'place (latchkey restore)'
+
+/** Says in the log what is unusual about the store that was opened: nobody else would notice before it matters. */
+export function tellOfStore(
+  { file, isNew }: OpenedStore,
+  { backup }: Pick<Config, 'backup'>,
+  now: number,
+  log: Logger,
+): void {
+  const list = erasureListOf(file)
+  const unreadable = readErasureList(list)?.unreadable ?? 0
+  if (unreadable > 0)
+    log.warn(
+      { file: list, lines: unreadable },
+      'lines of the list of erasures can’t be read: put a copy of the list in its place',
+    )
+  if (!isNew) return
+  const backedUpAt = backup === null ? null : backedUpBy(backup.folder, now)
+  if (backedUpAt !== null || existsSync(list)) {
+    log.warn({ file, newestBackup: backedUpAt === null ? null : new Date(backedUpAt) }, NOT_THE_FIRST)
+  } else log.info({ file }, 'made a new database')
+}
+
+/** Null also where the folder can't be read, which the first backup tells. */
+function backedUpBy(folder: string, now: number): number | null {
+  try {
+    return newestBackupAt(folder, now)
+  } catch {
+    return null
+  }
+}
+
+/** The least that any supported system takes, less its final NUL. */
+const MAX_SOCKET_PATH_BYTES = 103
+
+/** A socket's path has few bytes on every system; a longer one would stop the start for what few need. */
+export function usableSocket(file: string, log: Logger): string | null {
+  if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
+  log.warn({ file }, 'the path is too long for a local socket: commands need --url')
+  return null
+}
+
+/** Whether a delivery could be stored now: tried, by storing something small. */
+export async function readinessOf(
+  isWriterAlive: () => boolean,
+  canWrite: () => Promise<boolean>,
+  policyDiffers: () => Promise<boolean>,
+  outages: () => Promise<readonly Outage[]>,
+  configNote: string | null,
+): Promise<Readiness> {
+  const isWriting = isWriterAlive() && (await canWrite().catch(() => false))
+  if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
+  if (!isWriting) return { ready: false, notes: ['The store can not be written now.'] }
+  return {
+    ready: true,
+    notes: [
+      ...(configNote === null ? [] : [configNote]),
+      ...((await policyDiffers()) ? ['The configured policy is not the one in force.'] : []),
+      ...(await outages()).map(outageNote),
+    ],
+  }
+}
+
+const OUTAGE_NOTES: Readonly<Record<Outage['name'], string>> = {
+  discord: 'Discord is unreachable',
+  telegram: 'Telegram is unreachable',
+  webhook: 'Webhook delivery is failing',
+}
+
+function outageNote({ name, since }: Outage): string {
+  return `${OUTAGE_NOTES[name]}${since === null ? '' : ` since ${new Date(since).toISOString()}`}; retrying.`
+}
