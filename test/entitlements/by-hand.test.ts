@@ -90,6 +90,7 @@ describe('what is done by hand', () => {
         const isBlocked = all?.type === 'manual.blocked' || ofProduct?.type === 'manual.blocked'
         expect(standing(at, acts).active).toBe(isGiven && !isBlocked)
       }),
+      { numRuns: 2_000 },
     )
   })
 
@@ -151,6 +152,7 @@ it('a block shows the sources as they are, and access begins where it is lifted'
   expect(standing(19, acts, [PAID])).toMatchObject({ status: 'blocked', since: null, sources })
   expect(standing(20, acts, [PAID])).toMatchObject({ active: true, since: minute(20) })
   expect(standing(5, acts, [PAID])).toMatchObject({ active: true, since: minute(0) })
+  expect(foldBlocks([...acts, byHand('manual.blocked', 15)])).toHaveLength(1)
 })
 
 describe('an erasure', () => {

@@ -116,6 +116,8 @@ describe('what a customer may use', () => {
     expect(listedAt(10, [ENDS])).toEqual([['pro_a', 'ending']])
     const ahead = { ...ENDS, newestAt: minute(10) }
     expect(entitlementsOf([ahead], [], { now: minute(5) })).toMatchObject([{ active: true }])
+    const over = sourceState('pay_2', { gave: [['pro_a', 0, 30]], newestAt: minute(30) })
+    expect(entitlementsOf([ahead, over], [], { now: minute(5) })).toMatchObject([{ until: minute(20) }])
   })
 
   it('stays past due over a move to another product, and not over a gap', () => {
