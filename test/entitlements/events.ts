@@ -2,6 +2,7 @@ import type {
   CustomerDetails,
   CustomerEvent,
   Generation,
+  ManualEvent,
   NormalizedEvent,
   PaymentEvent,
   ProvenRail,
@@ -81,6 +82,50 @@ export function subscriptionEvent(fields: SubscriptionFields): SubscriptionEvent
 export function customerEvent(fields: CustomerFields): CustomerEvent {
   const { customerId = 'cus_1' } = fields
   return { ...factsOf(fields, customerId), subject: 'customer', productId: null, ...fields, customerId }
+}
+
+/** What was done by hand to `cus_1` about `pro_a`, at a minute of the example. */
+export function byHand(
+  type: ManualEvent['type'],
+  at: number,
+  fields: Partial<Pick<ManualEvent, 'productId' | 'until' | 'id'>> = {},
+): ManualEvent {
+  const facts = { ...factsOf({ createdAt: minute(at) }, null), id: `man_${type}_${at}`, generation: null }
+  return { ...facts, subject: 'manual', type, until: null, actor: 'ada', reason: null, ...fields }
+}
+
+/* Short forms for stories: what happened at a minute of the example, under a short event id. */
+
+/** Of a payment by card of `sub_1`. */
+export function pay(
+  id: string,
+  type: PaymentEvent['type'],
+  paymentId: string | null,
+  at: number,
+  fields: Partial<PaymentEvent> = {},
+): PaymentEvent {
+  const createdAt = minute(at)
+  return paymentEvent({ id, type, paymentId, createdAt, rail: 'card', subscriptionId: 'sub_1', ...fields })
+}
+
+/** Of `sub_1` itself. */
+export function sub(
+  id: string,
+  type: SubscriptionEvent['type'],
+  at: number,
+  fields: Partial<SubscriptionEvent> = {},
+): SubscriptionEvent {
+  return subscriptionEvent({ id, type, createdAt: minute(at), ...fields })
+}
+
+/** Of the one-time payment `pay_1`, by card. */
+export function once(
+  id: string,
+  type: PaymentEvent['type'],
+  at: number,
+  fields: Partial<PaymentEvent> = {},
+): PaymentEvent {
+  return pay(id, type, 'pay_1', at, { subscriptionId: null, ...fields })
 }
 
 /** The facts that every event carries. The id tells what happened to `about`, and when: one happening, one id. */

@@ -1,50 +1,29 @@
-import {
-  type ExplainedSource,
-  type Explanation,
-  explain,
-  type StoredAccount,
-} from '../../src/entitlements/explain.js'
-import type { FoldableEvent } from '../../src/entitlements/kept-event.js'
+import { type ExplainedSource, explain, type StoredAccount } from '../../src/entitlements/explain.js'
+import { type FoldableEvent, isGrantAct } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
-import type { PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
-import { minute, paymentEvent, subscriptionEvent } from './events.js'
+import type { ManualEvent } from '../../src/provider/event.js'
+import { minute, pay, sub } from './events.js'
+
+export type Events = readonly FoldableEvent[]
+export type Sources = readonly (readonly [SourceKey, Events])[]
 
 export const SUBSCRIPTION: SourceKey = { kind: 'subscription', id: 'sub_1' }
 export const PAYMENT: SourceKey = { kind: 'payment', id: 'pay_1' }
+export const MANUAL: SourceKey = { kind: 'manual', id: 'cus_1/pro_a' }
 
-/** What happened, told by a short event id: of `sub_1`, by card, at a minute of the example. */
-export function pay(
-  id: string,
-  type: PaymentEvent['type'],
-  paymentId: string | null,
-  at: number,
-  fields: Partial<PaymentEvent> = {},
-): PaymentEvent {
-  const createdAt = minute(at)
-  return paymentEvent({ id, type, paymentId, createdAt, rail: 'card', subscriptionId: 'sub_1', ...fields })
-}
+export const TO_B = { productId: 'pro_b' } as const
+export const AT_PERIOD_END = { expiresAt: minute(43200), cancelAtPeriodEnd: true } as const
+export const PERIOD_END = '2026-01-31T00:00:00.000Z'
+export const NOTHING_CHANGES = 'for information only, since the policy lets it change nothing.'
 
-export function sub(
-  id: string,
-  type: SubscriptionEvent['type'],
-  at: number,
-  fields: Partial<SubscriptionEvent> = {},
-): SubscriptionEvent {
-  return subscriptionEvent({ id, type, createdAt: minute(at), ...fields })
-}
+export const BEGUN = [pay('evt_1', 'payment.authorized', 'pay_1', 0), sub('evt_2', 'subscription.created', 0)]
+export const REFUNDED = [...BEGUN, pay('evt_3', 'payment.refunded', 'pay_1', 10)]
+export const OVERDUE = [...BEGUN, sub('evt_3', 'subscription.past_due', 100)]
+export const CANCELED = [...BEGUN, sub('evt_3', 'subscription.canceled', 100, AT_PERIOD_END)]
+export const ANNOUNCED = [...BEGUN, sub('evt_3', 'subscription.updated', 100, AT_PERIOD_END)]
 
-/** The same as `pay`, of a one-time payment. */
-export function once(
-  id: string,
-  type: PaymentEvent['type'],
-  at: number,
-  fields: Partial<PaymentEvent> = {},
-): PaymentEvent {
-  return pay(id, type, 'pay_1', at, { subscriptionId: null, ...fields })
-}
-
-export type Sources = readonly (readonly [SourceKey, readonly FoldableEvent[]])[]
+export const acts = (...events: readonly ManualEvent[]) => events.filter(isGrantAct)
 
 function account(sources: Sources, fields: Partial<StoredAccount> = {}): StoredAccount {
   return {
@@ -62,19 +41,19 @@ function account(sources: Sources, fields: Partial<StoredAccount> = {}): StoredA
   }
 }
 
-/** Why `cus_1` may use `pro_a` at a minute of the example, or may not. */
-export function explainAt(at: number, sources: Sources, fields: Partial<StoredAccount> = {}): Explanation {
-  return explain(account(sources, fields), 'pro_a', { at: minute(at) }, DOCUMENTED_POLICY)
-}
-
 /** What an explanation says of the events of one source, asked about a product that it names. */
 export function explained(
   key: SourceKey,
-  events: readonly FoldableEvent[],
+  events: Events,
   policy: Policy = DOCUMENTED_POLICY,
 ): ExplainedSource {
   const productId = events.find((event) => event.productId !== null)?.productId ?? 'pro_a'
   const [source] = explain(account([[key, events]]), productId, { at: minute(0) }, policy).sources
   if (source === undefined) throw new Error('The source is not explained.')
   return source
+}
+
+/** Why `cus_1` may use `pro_a` at a minute of the example, or may not. */
+export function explainAt(at: number, sources: Sources, fields: Partial<StoredAccount> = {}) {
+  return explain(account(sources, fields), 'pro_a', { at: minute(at) }, DOCUMENTED_POLICY)
 }

@@ -10,9 +10,8 @@ import {
 } from '../../src/entitlements/history.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { isUsableId } from '../../src/provider/ids.js'
-import { customerEvent } from './events.js'
+import { byHand, customerEvent } from './events.js'
 import { type History, paymentHistory, subscriptionHistory, unlawfulHistory } from './histories.js'
-import { byHand } from './manual-events.js'
 import { policies } from './policies.js'
 import { anyPaymentEvent, anySubscriptionEvent } from './unlawful.js'
 

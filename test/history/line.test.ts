@@ -6,7 +6,7 @@ import { normalise } from '../../src/provider/normalise.js'
 import { buildSampleEvent, SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { signBody } from '../../src/provider/signature.js'
 import { sha256Of } from '../../src/store/stored-form.js'
-import { byHand } from '../entitlements/manual-events.js'
+import { byHand } from '../entitlements/events.js'
 import { deliveryLine, endpointNamed, manualLine, SIGNED_AT, TIMESTAMP } from './exported-lines.js'
 
 const BODY = '{"id":"evt_1"}'

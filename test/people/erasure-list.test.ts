@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { erasureListOf, listErasures, readErasureList } from '../../src/people/erasure-list.js'
-import { byHand } from '../entitlements/manual-events.js'
+import { byHand } from '../entitlements/events.js'
 import { temporaryFile } from '../store/temporary-store.js'
 
 const act = (n: number) => ({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { eventOf } from './wire.js'
 
 const NOBODY = {
@@ -10,24 +11,14 @@ const NOBODY = {
   messengerUsername: null,
 }
 
-function paymentOf(data: object) {
-  return eventOf('payment.succeeded', data)
-}
+const paymentOf = (data: object) => eventOf('payment.succeeded', data)
+const checkoutOf = (data: object) => eventOf('checkout.succeeded', data)
+const renewalOf = (data: object) => eventOf('subscription.renewed', data)
 
-describe('a field under both of its names', () => {
-  it('counts in camelCase', () => {
-    expect(paymentOf({ customerId: 'cus_1', customer_id: 'cus_2' })).toMatchObject({ customerId: 'cus_1' })
-    expect(paymentOf({ customer_id: 'cus_2', customerId: 'cus_1' })).toMatchObject({ customerId: 'cus_1' })
-  })
-
-  it.each([null, '', 5, {}])('counts in snake_case where camelCase shows nothing but %j', (nothing) => {
-    expect(paymentOf({ customerId: nothing, customer_id: 'cus_2' })).toMatchObject({ customerId: 'cus_2' })
-    expect(paymentOf({ externalRef: nothing, external_ref: 'ref' })).toMatchObject({ externalRef: 'ref' })
-  })
-})
+const END = '2030-01-02T00:00:00Z'
+const LATER = '2030-01-03T00:00:00Z'
 
 describe('every field of two words', () => {
-  const END = '2030-01-02T00:00:00Z'
   const people = [
     ['customerEmail', { customer: { email: 'a' } }],
     ['customerName', { customer: { name: 'a' } }],
@@ -59,7 +50,9 @@ describe('every field of two words', () => {
   const crypto = proofs('crypto', ['depositAddress', 'cryptoSettlementMode', 'txHash'])
   const decline = proofs('card', ['declineCode', 'declineCategory'])
   const end = { expiresAt: Date.parse(END) }
-  const lastPayments = ['paymentId', 'lastPayment', 'lastPaymentId'] as const
+  const paymentIds = ['payment', 'paymentId', 'lastPayment', 'lastPaymentId'] as const
+  const payments = paymentIds.map((name) => [name, { paymentId: 'a' }] as const)
+  const ends = [['expiresAt', end] as const, ['currentCycleDueAt', end] as const]
 
   it.each([
     ['payment.succeeded', within(), 'a', [...people, ...references, ['paymentId', { paymentId: 'a' }]]],
@@ -68,15 +61,9 @@ describe('every field of two words', () => {
     ['payment.failed', within(), 'a', [...crypto, ...decline]],
     ['checkout.succeeded', within('payment'), 'a', [...people, ...references]],
     ['checkout.succeeded', within('payment', 'customer'), 'a', details],
-    ['subscription.renewed', within(), 'a', [...people, ...references]],
-    ['subscription.renewed', within(), 'a', lastPayments.map((name) => [name, { paymentId: 'a' }] as const)],
+    ['subscription.renewed', within(), 'a', [...people, ...references, ...payments]],
     ['subscription.renewed', within(), true, [['cancelAtPeriodEnd', { cancelAtPeriodEnd: true }]]],
-    [
-      'subscription.renewed',
-      within(),
-      END,
-      [['expiresAt', end] as const, ['currentCycleDueAt', end] as const],
-    ],
+    ['subscription.renewed', within(), END, ends],
     ['customer.updated', within(), 'a', [...people, ...details, externalRef]],
     ['customer.updated', within('customer'), 'a', details],
     ['PAYMENT_SUCCESS', within('payment'), 'a', [...people, subscriptionId, productId]],
@@ -97,32 +84,20 @@ describe('every field of two words', () => {
     }
   })
 
-  it.each([
-    ['currentCycle', 'totalCycles'],
-    ['current_cycle', 'total_cycles'],
-    ['currentCycle', 'total_cycles'],
-  ])('of a cycle is read as %s and %s', (current, total) => {
-    expect(eventOf('subscription.renewed', { [current]: 2, [total]: 3 })).toMatchObject({
-      cycles: { current: 2, total: 3 },
-    })
-  })
-
-  it('shows a cycle in snake_case where camelCase shows none', () => {
-    const cycles = (shown: object) => eventOf('subscription.renewed', { total_cycles: 3, ...shown })
-    expect(cycles({ currentCycle: 'two', current_cycle: 2 })).toMatchObject({ cycles: { current: 2 } })
-    expect(cycles({ currentCycle: null, current_cycle: 2 })).toMatchObject({ cycles: { current: 2 } })
-    expect(cycles({ currentCycle: 2, current_cycle: null })).toMatchObject({ cycles: { current: 2 } })
-    expect(cycles({ currentCycle: null, current_cycle: null })).toMatchObject({ cycles: { current: null } })
-    expect(cycles({ currentCycle: null, current_cycle: 'two' })).toMatchObject({ cycles: null })
-  })
-})
-
-describe('an instant under both of its names', () => {
-  it.each([
-    [{ expiresAt: '2030-01-02T00:00:00Z', expires_at: '2030-01-03T00:00:00Z' }, Date.UTC(2030, 0, 2)],
-    [{ expiresAt: 'soon', expires_at: '2030-01-03T00:00:00Z' }, Date.UTC(2030, 0, 3)],
-  ])('counts as any other field: %j', (shown, expiresAt) => {
-    expect(eventOf('subscription.renewed', { id: 'sub_1', ...shown })).toMatchObject({ expiresAt })
+  it.each<[object, object]>([
+    [{ customerId: 'cus_1', customer_id: 'cus_2' }, { customerId: 'cus_1' }],
+    [{ customer_id: 'cus_2', customerId: 'cus_1' }, { customerId: 'cus_1' }],
+    ...[null, '', 5, {}].map((nothing): [object, object] => [
+      { customerId: nothing, customer_id: 'cus_2' },
+      { customerId: 'cus_2' },
+    ]),
+    [{ externalRef: '', external_ref: 'ref' }, { externalRef: 'ref' }],
+    [{ expiresAt: END, expires_at: LATER }, { expiresAt: Date.parse(END) }],
+    [{ expiresAt: 'soon', expires_at: LATER }, { expiresAt: Date.parse(LATER) }],
+    [{ totalCycles: null, currentCycle: 'two', current_cycle: 2 }, { cycles: { current: 2, total: null } }],
+    [{ total_cycles: 3, currentCycle: null, current_cycle: 2 }, { cycles: { current: 2, total: 3 } }],
+  ])('counts in camelCase, unless that shows nothing: %j', (data, expected) => {
+    expect(renewalOf(data)).toMatchObject(expected)
   })
 })
 
@@ -136,14 +111,9 @@ describe('text', () => {
     ['with half a surrogate pair', '\udc00'],
     ['over a thousand characters', 'a'.repeat(1001)],
   ])('that is %s counts as not shown', (_, text) => {
-    expect(
-      paymentOf({ customer: { id: 'cus_1', email: text, name: text }, external_ref: text }),
-    ).toMatchObject({
-      customerId: 'cus_1',
-      customer: NOBODY,
-      externalRef: null,
-    })
-    expect(eventOf('subscription.created', { id: 'sub_1', status: text })).toMatchObject({ status: null })
+    const data = { customer: { id: 'cus_1', email: text, name: text }, external_ref: text, status: text }
+    const shown = { customerId: 'cus_1', customer: NOBODY, externalRef: null, status: null }
+    expect(renewalOf(data)).toMatchObject(shown)
   })
 
   it.each(['a'.repeat(1000), "O'Brien", 'Zoë 😀', '<b>&amp;</b>', '../..'])(
@@ -155,63 +125,53 @@ describe('text', () => {
 })
 
 describe('metadata', () => {
-  const metadataOf = (metadata: unknown) => paymentOf({ metadata }).metadata
+  const huge = JSON.parse('{"user":9007199254740993,"huge":1e999,"safe":9007199254740991}')
 
-  it('keeps text and numbers, as text, and leaves out the rest', () => {
-    const mixed = {
-      text: 'a',
-      empty: '',
-      one: 1,
-      half: 0.5,
-      flag: true,
-      none: null,
-      list: ['a'],
-      object: { a: 'b' },
-    }
-    expect(metadataOf(mixed)).toEqual({ text: 'a', empty: '', one: '1', half: '0.5' })
+  it.each([
+    [
+      'text and numbers, as text',
+      { text: 'a', empty: '', half: 0.5, flag: true, none: null, list: ['a'], object: { a: 'b' } },
+      { text: 'a', empty: '', half: '0.5' },
+    ],
+    [
+      'no text or name that can not be kept',
+      { a: '\u0000', '\u0001': 'b', c: '\ud800', d: 'd'.repeat(1001), e: 'e' },
+      { e: 'e' },
+    ],
+    ['no numbers that have lost digits on the way', huge, { safe: '9007199254740991' }],
+    ['nothing of what is no object', ['a'], {}],
+    ['nothing of nothing', null, {}],
+  ])('keeps %s', (_what, metadata, kept) => {
+    expect(paymentOf({ metadata }).metadata).toEqual(kept)
   })
 
-  it('leaves out text and names that can not be kept', () => {
-    expect(metadataOf({ a: '\u0000', '\u0001': 'b', c: '\ud800', d: 'd'.repeat(1001), e: 'e' })).toEqual({
-      e: 'e',
-    })
-  })
-
-  it('leaves out numbers that have lost digits on the way', () => {
-    const body = '{"user":9007199254740993,"huge":1e999,"safe":9007199254740991}'
-    expect(metadataOf(JSON.parse(body))).toEqual({ safe: '9007199254740991' })
-  })
-
-  it.each([null, 'text', 5, ['a'], undefined])('is empty as %j', (metadata) => {
-    expect(metadataOf(metadata)).toEqual({})
+  it('is kept up to its first 64 entries, so that no event holds up the others', () => {
+    const metadata = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key_${i}`, `value_${i}`]))
+    const kept = paymentOf({ metadata }).metadata
+    expect([Object.keys(kept).length, kept.key_63]).toEqual([64, 'value_63'])
   })
 })
 
 describe('the customer', () => {
   it.each([
-    ['an object', { customer: { id: 'cus_1', email: 'ada@example.com' } }],
-    ['an id beside flat details', { customer: 'cus_1', customer_email: 'ada@example.com' }],
-    ['flat fields', { customer_id: 'cus_1', customerEmail: 'ada@example.com' }],
-    [
-      'an object without details beside them',
-      { customer: { id: 'cus_1' }, customerEmail: 'ada@example.com' },
-    ],
-  ])('is read from %s', (_, data) => {
+    { customer: { id: 'cus_1', email: 'ada@example.com' }, customer_email: 'bob@example.com' },
+    { customer: 'cus_1', customer_email: 'ada@example.com' },
+    { customer_id: 'cus_1', customerEmail: 'ada@example.com' },
+    { customer: { id: 'cus_1' }, customer_id: 'cus_2', customerEmail: 'ada@example.com' },
+  ])('is read from %j', (data) => {
     for (const type of [
       'payment.succeeded',
       'subscription.created',
       'checkout.succeeded',
       'customer.updated',
     ]) {
-      expect(eventOf(type, data)).toMatchObject({
-        customerId: 'cus_1',
-        customer: { ...NOBODY, email: 'ada@example.com' },
-      })
+      const customer = { ...NOBODY, email: 'ada@example.com' }
+      expect(eventOf(type, data)).toMatchObject({ customerId: 'cus_1', customer })
     }
   })
 
-  it('as an object counts before flat fields', () => {
-    expect(paymentOf({ customer: { id: 'cus_1' }, customer_id: 'cus_2' })).toMatchObject({
+  it('of a customer event is the one that the data is about', () => {
+    expect(eventOf('customer.updated', { id: 'cus_1', customer_id: 'cus_2' })).toMatchObject({
       customerId: 'cus_1',
     })
   })
@@ -224,5 +184,177 @@ describe('the customer', () => {
     [{}, null],
   ])('of %j has the name %s', (shown, name) => {
     expect(eventOf('customer.created', { id: 'cus_1', ...shown })).toMatchObject({ customer: { name } })
+  })
+})
+
+describe('a checkout', () => {
+  it.each([
+    [{ id: 'pay_1', payment: 'pay_2' }, 'pay_1'],
+    [{ id: 'cs_1', payment: 'pay_1' }, 'pay_1'],
+    [{ id: 'cs_1', payment: { id: 'pay_1' } }, 'pay_1'],
+    [{ id: 'cs_1', payment_id: '4711' }, '4711'],
+    [{ id: 'cs_1' }, null],
+  ])('with %j is about the payment %s', (data, paymentId) => {
+    expect(checkoutOf(data)).toMatchObject({ paymentId })
+  })
+
+  const payment = {
+    id: 'pay_1',
+    method: 'CRYPTO',
+    customer: { id: 'cus_1', email: 'ada@example.com' },
+    product_id: 'pro_1',
+    subscription: { id: 'sub_1' },
+    external_ref: 'user_7',
+    metadata: { plan: 'gold' },
+  }
+  const own = {
+    customer_id: 'cus_2',
+    product: 'pro_2',
+    subscription_id: 'sub_2',
+    method: 'CARD',
+    externalRef: 'user_8',
+    metadata: { plan: 'silver' },
+  }
+
+  it('shows what the payment within it shows, unless it shows its own', () => {
+    expect(checkoutOf({ id: 'cs_1', payment })).toMatchObject({
+      paymentId: 'pay_1',
+      customerId: 'cus_1',
+      customer: { email: 'ada@example.com' },
+      productId: 'pro_1',
+      subscriptionId: 'sub_1',
+      railProof: { rail: 'crypto', strength: 3 },
+      externalRef: 'user_7',
+      metadata: { plan: 'gold' },
+    })
+    expect(checkoutOf({ id: 'cs_1', payment, ...own })).toMatchObject({
+      customerId: 'cus_2',
+      productId: 'pro_2',
+      subscriptionId: 'sub_2',
+      railProof: { rail: 'card', strength: 3 },
+      externalRef: 'user_8',
+      metadata: { plan: 'silver' },
+    })
+  })
+})
+
+describe('a payment event', () => {
+  it.each([
+    [{ id: '4711' }, '4711'],
+    [{ id: 'pay_1', payment: 'pay_2' }, 'pay_1'],
+    [{ payment: { id: 'pay_2' } }, 'pay_2'],
+    [{}, null],
+  ])('with %j is about %s', (data, paymentId) => {
+    expect(paymentOf(data)).toMatchObject({ paymentId })
+  })
+
+  it('has no end of a paid period: its expires_at is a deadline for paying', () => {
+    expect(paymentOf({ id: 'pay_1', expires_at: END })).not.toHaveProperty('expiresAt')
+  })
+})
+
+describe('a subscription event', () => {
+  it.each([
+    [{ id: 'sub_1', subscription: 'sub_2' }, { subscriptionId: 'sub_1' }],
+    [{ subscription: { id: 'sub_2' } }, { subscriptionId: 'sub_2' }],
+    [{}, { subscriptionId: null, expiresAt: null, cycles: null, cancelAtPeriodEnd: null }],
+    [{ last_payment: { id: 'pay_1' } }, { paymentId: 'pay_1' }],
+    [{ payment: 'pay_1', last_payment: 'pay_2' }, { paymentId: 'pay_1' }],
+    [{ currentCycleDueAt: END, expires_at: null }, { expiresAt: Date.parse(END) }],
+    [{ expires_at: END, current_cycle_due_at: LATER }, { expiresAt: Date.parse(END) }],
+    [{ expires_at: 'soon', current_cycle_due_at: END }, { expiresAt: Date.parse(END) }],
+    [{ expires_at: 1775001600 }, { expiresAt: null }],
+    [{ expires_at: [END] }, { expiresAt: null }],
+    [{ current_cycle: 1, total_cycles: 3 }, { cycles: { current: 1, total: 3 } }],
+    [{ currentCycle: 1, total_cycles: null }, { cycles: { current: 1, total: null } }],
+    [{ current_cycle: null, totalCycles: null }, { cycles: { current: null, total: null } }],
+    [{ current_cycle: 1 }, { cycles: null }],
+    [{ total_cycles: null }, { cycles: null }],
+    [{ current_cycle: 1, total_cycles: 'three' }, { cycles: null }],
+    [{ current_cycle: 1.5, total_cycles: 3 }, { cycles: null }],
+    [{ cancelAtPeriodEnd: false }, { cancelAtPeriodEnd: false }],
+    [{ cancel_at_period_end: 'true' }, { cancelAtPeriodEnd: null }],
+    [{ status: 'PAST_DUE' }, { status: 'past_due' }],
+  ])('with %j shows %j', (data, shown) => {
+    expect(renewalOf(data)).toMatchObject(shown)
+  })
+})
+
+describe('the rail of a payment', () => {
+  const card = (strength: number) => ({ rail: 'card', strength })
+  const crypto = (strength: number) => ({ rail: 'crypto', strength })
+
+  it.each([
+    ['CARD', card(3)],
+    ['WALLET_A', card(3)],
+    ['wallet_b', card(3)],
+    ['Crypto', crypto(3)],
+    ['FIAT', null],
+    ['__proto__', null],
+    [{ type: 'CARD' }, null],
+    [null, null],
+  ])('is proved by the method %j as %j', (method, railProof) => {
+    for (const field of ['method', 'payment_method', 'rail']) {
+      expect(paymentOf({ [field]: method })).toMatchObject({ railProof })
+    }
+  })
+
+  const all = { method: 'CRYPTO', asset: { symbol: 'USDC' }, decline_code: 'expired_card' }
+  const noMethod = { ...all, method: null }
+  it.each([
+    [
+      'the first method that says something',
+      'payment.succeeded',
+      { method: 'OTHER', rail: 'CRYPTO' },
+      crypto(3),
+    ],
+    ['no source, a word of the legacy generation', 'payment.succeeded', { source: 'CRYPTO' }, null],
+    ['a field of crypto', 'payment.succeeded', { asset: { symbol: 'USDC' } }, crypto(1)],
+    ['a field of crypto within', 'checkout.succeeded', { payment: { tx_hash: '0x1' } }, crypto(1)],
+    ['a decline within', 'checkout.succeeded', { payment: { decline_code: 'x' } }, card(1)],
+    ['another field of crypto', 'payment.succeeded', { deposit: { expected: '1' } }, crypto(1)],
+    [
+      'no field that is empty',
+      'payment.succeeded',
+      { asset: null, deposit: '', txHash: 0, deposit_address: false },
+      null,
+    ],
+    ['no decline that is empty', 'payment.failed', { decline_code: null, decline_category: '' }, null],
+    ['a method before the type', 'payment.authorized', all, crypto(3)],
+    ['the type before other fields', 'payment.authorized', noMethod, card(2)],
+    ['crypto before a decline', 'payment.failed', noMethod, crypto(1)],
+  ])('is proved by %s', (_by, type, data, railProof) => {
+    expect(eventOf(type, data)).toMatchObject({ railProof })
+  })
+
+  it.each([
+    [{ source: 'FIAT' }, card(3)],
+    [{ source: 'crypto' }, crypto(3)],
+    [{ source: 'CARD' }, null],
+    [{ source: null, txHash: '0xabc' }, crypto(1)],
+    [{ source: 'FIAT', txHash: '0xabc' }, card(3)],
+    [{ source: null, txHash: null }, null],
+  ])('of the legacy generation is proved by %j as %j', (payment, railProof) => {
+    expect(eventOf('PAYMENT_SUCCESS', { payment })).toMatchObject({ railProof })
+  })
+
+  it('is proved by the types that the documents send for cards alone', () => {
+    const proving = (types: readonly string[], data: object) =>
+      types.filter((type) => {
+        const event = eventOf(type, data)
+        return event.subject === 'payment' && event.railProof !== null
+      })
+    expect(proving(SAMPLE_TYPES.v3, { id: 'pay_1' })).toEqual([
+      'payment.authorized',
+      'payment.canceled',
+      'payment.settled',
+    ])
+    expect(proving(SAMPLE_TYPES.v2, { payment: { id: 'pay_1' } })).toEqual([
+      'CHECKOUT_SUCCESS',
+      'CHECKOUT_FAILED',
+      'PARTIAL_REFUNDED',
+      'PAYMENT_REFUNDED',
+      'PAYMENT_CHARGEBACK',
+    ])
   })
 })

@@ -11,61 +11,46 @@ function nested(depth: number, open = '{"a":', close = '}'): string {
   return `${open.repeat(depth)}1${close.repeat(depth)}`
 }
 
-describe('a body', () => {
-  it('is read when it is one JSON object', () => {
-    expect(parseJsonBody(Buffer.from('{"id":"evt_1","data":{"n":[1,{"id":2}]}}'))).toEqual({
-      ok: true,
-      object: { id: 'evt_1', data: { n: [1, { id: 2 }] } },
-    })
-  })
+const bytes = (...values: readonly number[]) => Uint8Array.from(values)
 
-  it.each([
-    ['empty', ''],
-    ['blank', ' '],
-    ['cut off', '{"a":1'],
-    ['followed by more', '{}{}'],
-    ['a comment', '{}//'],
-    ['preceded by a byte order mark', '\ufeff{}'],
-    ['with a raw NUL in text', '{"a":"\u0000"}'],
-  ])('is not JSON when it is %s', (_, body) => {
-    expect(reasonOf(body)).toBe('not_json')
-  })
-
-  it.each(['null', 'true', '1', '"text"', '[]', '[{"id":"evt_1"}]'])('is no object when it is %s', (body) => {
-    expect(reasonOf(body)).toBe('not_an_object')
-  })
-
-  it.each([
-    ['a stray byte', [0x7b, 0xff, 0x7d]],
-    ['an overlong form', [0x22, 0xc0, 0xaf, 0x22]],
-    ['a surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
-    ['a cut-off sequence', [0x22, 0xe2, 0x82]],
-    ['UTF-16', [0xff, 0xfe, 0x7b, 0x00]],
-  ])('is not UTF-8 with %s', (_, bytes) => {
-    expect(reasonOf(Uint8Array.from(bytes))).toBe('not_utf8')
+it('a body is read when it is one JSON object', () => {
+  expect(parseJsonBody(Buffer.from('{"id":"evt_1","data":{"n":[1,{"id":2}]}}'))).toEqual({
+    ok: true,
+    object: { id: 'evt_1', data: { n: [1, { id: 2 }] } },
   })
 })
 
+it.each([
+  ['empty', '', 'not_json'],
+  ['blank', ' ', 'not_json'],
+  ['cut off', '{"a":1', 'not_json'],
+  ['followed by more', '{}{}', 'not_json'],
+  ['followed by a comment', '{}//', 'not_json'],
+  ['preceded by a byte order mark', '\ufeff{}', 'not_json'],
+  ['with a raw NUL in text', '{"a":"\u0000"}', 'not_json'],
+  ['null', 'null', 'not_an_object'],
+  ['a number', '1', 'not_an_object'],
+  ['text', '"text"', 'not_an_object'],
+  ['an array', '[{"id":"evt_1"}]', 'not_an_object'],
+  ['with a stray byte', bytes(0x7b, 0xff, 0x7d), 'not_utf8'],
+  ['with an overlong form', bytes(0x22, 0xc0, 0xaf, 0x22), 'not_utf8'],
+  ['with a surrogate', bytes(0x22, 0xed, 0xa0, 0x80, 0x22), 'not_utf8'],
+  ['with a sequence cut off', bytes(0x22, 0xe2, 0x82), 'not_utf8'],
+  ['in UTF-16', bytes(0xff, 0xfe, 0x7b, 0x00), 'not_utf8'],
+])('a body that is %s is refused', (_, body, reason) => {
+  expect(reasonOf(body)).toBe(reason)
+})
+
 describe('nesting', () => {
+  const others = '0,'.repeat(500)
   it.each([
-    ['objects', '{"a":', '}'],
-    ['arrays in an object', '{"a":[', ']}'],
-  ])('is bounded for %s', (_, open, close) => {
-    const levels = open.includes('[') ? 2 : 1
-    expect(reasonOf(nested(MAX_NESTING / levels, open, close))).toBeNull()
-    expect(reasonOf(nested(MAX_NESTING / levels + 1, open, close))).toBe('nested_too_deep')
-  })
-
-  it('is bounded after any number of other values', () => {
-    const others = '0,'.repeat(500)
-    expect(reasonOf(`{"a":[${others}${nested(MAX_NESTING - 2, '[', ']')}]}`)).toBeNull()
-    expect(reasonOf(`{"a":[${others}${nested(MAX_NESTING - 1, '[', ']')}]}`)).toBe('nested_too_deep')
-  })
-
-  it('of 200,000 levels is refused without overflowing', () => {
-    expect(reasonOf(`{"a":${nested(200_000, '[', ']')}}`)).toBe('nested_too_deep')
-    expect(reasonOf(nested(200_000))).toBe('nested_too_deep')
-    expect(reasonOf(nested(200_000, '[', ']'))).toBe('nested_too_deep')
+    ['of objects', (depth: number) => nested(depth)],
+    ['of arrays', (depth: number) => `{"a":${nested(depth - 1, '[', ']')}}`],
+    ['after other values', (depth: number) => `{"a":[${others}${nested(depth - 2, '[', ']')}]}`],
+  ])('%s is bounded, and overflows nothing', (_, nestedBy) => {
+    expect(reasonOf(nestedBy(MAX_NESTING))).toBeNull()
+    expect(reasonOf(nestedBy(MAX_NESTING + 1))).toBe('nested_too_deep')
+    expect(reasonOf(nestedBy(200_000))).toBe('nested_too_deep')
   })
 
   it('counts no brackets in text, and none that lie side by side', () => {
@@ -75,15 +60,11 @@ describe('nesting', () => {
 
 describe('a key that comes twice', () => {
   it.each([
-    ['at the top', '{"id":"evt_1","id":"evt_2"}'],
     ['with equal values', '{"a":1,"a":1}'],
-    ['far inside', '{"a":[0,{"b":[{"c":1,"d":2,"c":3}]}]}'],
     ['in an object that is itself overwritten', '{"a":{"x":1,"x":2},"b":{}}'],
     ['around other objects', '{"a":{"a":{"a":1}},"b":1,"a":2}'],
-    ['once written with an escape', '{"a":1,"\\u0061":2}'],
     ['with quotes and backslashes in it', '{"\\"\\\\":1,"\\u0022\\u005c":2}'],
     ['empty', '{"":1,"":2}'],
-    ['named __proto__', '{"__proto__":1,"__proto__":2}'],
     ['named like a number', '{"1":1,"\\u0031":2}'],
   ])('is found %s', (_, body) => {
     expect(reasonOf(body)).toBe('duplicate_keys')
@@ -141,30 +122,17 @@ function unicodeEscape(codeUnit: string): string {
   return `\\u${codeUnit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-describe('a body of a megabyte', () => {
+it('a body of a megabyte is read, and searched for a key that comes twice', () => {
   const names = Array.from({ length: 90_000 }, (_, index) => `"k${index}":0`)
-
-  it('full of keys is read, and searched for one that comes twice', () => {
-    expect(reasonOf(`{${names}}`)).toBeNull()
-    expect(reasonOf(`{${names},"k1":0}`)).toBe('duplicate_keys')
-  })
-
-  it('full of quotes and backslashes is read', () => {
-    expect(reasonOf(`{"a":"${'\\"\\\\'.repeat(250_000)}"}`)).toBeNull()
-  })
-
-  it('full of empty objects is read', () => {
-    expect(reasonOf(`{"a":[${Array(300_000).fill('{}')}]}`)).toBeNull()
-  })
+  expect(reasonOf(`{${names}}`)).toBeNull()
+  expect(reasonOf(`{${names},"k1":0}`)).toBe('duplicate_keys')
+  expect(reasonOf(`{"a":"${'\\"\\\\'.repeat(250_000)}"}`)).toBeNull()
+  expect(reasonOf(`{"a":[${Array(300_000).fill('{}')}]}`)).toBeNull()
 })
 
-describe('keys with a meaning to JavaScript', () => {
-  it('are data and reach no prototype', () => {
-    const parsed = parseJsonBody(
-      Buffer.from('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'),
-    )
-    expect(parsed).toMatchObject({ ok: true })
-    expect(parsed.ok && Object.keys(parsed.object)).toEqual(['__proto__', 'constructor'])
-    expect(({} as Record<string, unknown>).polluted).toBeUndefined()
-  })
+it('keys with a meaning to JavaScript are data and reach no prototype', () => {
+  const text = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'
+  const parsed = parseJsonBody(Buffer.from(text))
+  expect(parsed.ok && Object.keys(parsed.object)).toEqual(['__proto__', 'constructor'])
+  expect(({} as Record<string, unknown>).polluted).toBeUndefined()
 })

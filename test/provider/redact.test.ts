@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { redact, withoutPerson } from '../../src/provider/redact.js'
-import { byHand } from '../entitlements/manual-events.js'
+import { byHand } from '../entitlements/events.js'
 
 const ERASED = new Set(['cus_ada', 'cus_eve'])
 const DETAILS = { email: 'ada@example.com', name: 'Ada', communityId: '1', messengerUsername: 'ada_x' }
