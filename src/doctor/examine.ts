@@ -60,7 +60,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
 }
 
 async function* examineStore(examination: Examination): AsyncGenerator<Finding> {
-  const { config, thorough, clock } = examination
+  const { config, thorough, clock, daemon, syncOf } = examination
   const db = openStored(config, clock())
   if ('level' in db) return yield db
   try {
@@ -70,39 +70,27 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
     yield* checkLog(config.database.file)
     // What its tables mean is known for the current schema alone.
     if (schema?.level !== 'ok') return
-    for (const [what, check] of storeChecks(db, examination)) yield* await attempt(what, check)
+    const checks: Record<string, Check> = {
+      disk: () => checkDisk(db, config.database.file, clock()),
+      clock: () => checkClock(db, daemon.facts, clock()),
+      deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
+      events: () => checkEvents(db, clock()),
+      ...(thorough && {
+        'body hashes': () => checkBodyHashes(db),
+        'stored forms': () => checkStoredForms(db),
+        readings: () => checkReadings(db, config),
+      }),
+      policy: () => checkPolicy(db, config, daemon.isRebuilding),
+      privacy: () => checkPrivacy(db, config, daemon.isServed, clock()),
+      sync: async () => checkSync(await syncOf(db), clock()),
+    }
+    for (const [what, check] of Object.entries(checks)) yield* await attempt(what, check)
   } finally {
     await db.destroy()
   }
 }
 
 type Check = () => Promise<readonly Finding[]>
-type NamedCheck = readonly [what: string, check: Check]
-
-function storeChecks(
-  db: Kysely<Database>,
-  { config, thorough, clock, daemon, syncOf }: Examination,
-): readonly NamedCheck[] {
-  const { facts, isServed, isRebuilding } = daemon
-  return [
-    ['disk', () => checkDisk(db, config.database.file, clock())],
-    ['clock', () => checkClock(db, facts, clock())],
-    ['deliveries', async () => checkDeliveries(config.endpoints, await readGaps(db, clock()))],
-    ['events', () => checkEvents(db, clock())],
-    ...(thorough ? thoroughChecks(db, config) : []),
-    ['policy', () => checkPolicy(db, config, isRebuilding)],
-    ['privacy', () => checkPrivacy(db, config, isServed, clock())],
-    ['sync', async () => checkSync(await syncOf(db), clock())],
-  ]
-}
-
-function thoroughChecks(db: Kysely<Database>, config: Examination['config']): readonly NamedCheck[] {
-  return [
-    ['body hashes', () => checkBodyHashes(db)],
-    ['stored forms', () => checkStoredForms(db)],
-    ['readings', () => checkReadings(db, config)],
-  ]
-}
 
 async function attempt(what: string, check: Check): Promise<readonly Finding[]> {
   try {

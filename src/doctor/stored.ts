@@ -68,7 +68,7 @@ export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
     )
   } catch (error) {
     if (!isLatchkeyError(error, 'schema_too_new')) throw error
-    return fail('schema', withoutStop(error.message), 'run the Latchkey that wrote it, or a newer one')
+    return fail('schema', error.message.replace(/\.$/, ''), 'run the Latchkey that wrote it, or a newer one')
   }
 }
 
@@ -78,11 +78,7 @@ export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): P
   const [first] = faults
   if (first === undefined) return [ok('integrity', thorough ? 'sound, indexes included' : 'sound')]
   const detail = `damaged, in ${counted(faults.length, 'place')} at least: ${first}`
-  return [fail('integrity', detail, 'stop the daemon, and put a backup in its place: `latchkey restore`')]
-}
-
-function withoutStop(sentence: string): string {
-  return sentence.replace(/\.$/, '')
+  return [fail('integrity', detail, RESTORE)]
 }
 
 const READ_ANEW = 'restore a backup; `latchkey replay` reads them anew where their bodies are there'

@@ -9,7 +9,6 @@ export function checkSync(status: SyncStatusJson, now: number): readonly Finding
   return [
     ...(status.targets.length === 0 ? [] : checkMemberships(status)),
     ...checkStops(status),
-    ...checkProblems(status),
     ...checkOutages(status, now),
     ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status, now)]),
   ]
@@ -49,27 +48,19 @@ function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): rea
   ]
 }
 
-function checkStops({ platforms, targets }: SyncStatusJson): readonly Finding[] {
-  const named = [
-    ...platforms.map(({ platform, ...one }) => ({ name: platform, ...one })),
-    ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
-  ]
-  return named.flatMap(({ name, state, reason }) =>
-    state === 'stopped' && reason !== null
-      ? [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then `latchkey sync run`')]
-      : [],
-  )
-}
-
-/** What the daemon has found, where nothing is stopped for it yet. */
-function checkProblems({ checked, platforms, targets }: SyncStatusJson): readonly Finding[] {
+/** What is stopped, and what the daemon has found where nothing is stopped for it yet. */
+function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly Finding[] {
   const stopped = [
-    ...platforms.flatMap(({ platform, state }) => (state === 'stopped' ? [platform as string] : [])),
-    ...targets.flatMap(({ target, state }) => (state === 'stopped' ? [target] : [])),
+    ...platforms.map(({ platform, ...one }) => ({ name: platform as string, ...one })),
+    ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
+  ].filter(({ state }) => state === 'stopped')
+  const problems = checked?.problems.filter(({ about }) => !stopped.some(({ name }) => name === about)) ?? []
+  return [
+    ...stopped.flatMap(({ name, reason }) =>
+      reason === null ? [] : [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then `latchkey sync run`')],
+    ),
+    ...problems.map(({ about, message }) => fail(`sync ${about}`, message, 'then `latchkey sync check`')),
   ]
-  return (checked?.problems ?? [])
-    .filter(({ about }) => !stopped.includes(about))
-    .map(({ about, message }) => fail(`sync ${about}`, message, 'then `latchkey sync check`'))
 }
 
 const PLATFORM_NAMES = { discord: 'Discord', telegram: 'Telegram' } as const
