@@ -20,7 +20,9 @@ export interface RunningDaemon extends RunningServer {
 export async function startLatchkey(configFile: string, project = PROJECT_FOLDER): Promise<RunningDaemon> {
   const startedAt = performance.now()
   const program = join(project, 'bin', 'latchkey.js')
-  const child = spawn(process.execPath, [program, 'serve', '--config', configFile], {
+  // As `npm start` does.
+  const flags = ['--max-semi-space-size=8']
+  const child = spawn(process.execPath, [...flags, program, 'serve', '--config', configFile], {
     env: {},
     stdio: ['ignore', 'pipe', 'inherit'],
   })
