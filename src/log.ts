@@ -14,15 +14,24 @@ const NEVER_LOGGED = [
   'email',
 ]
 
+/** One JSON object a line, on standard output where no destination is named. */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const paths = NEVER_LOGGED.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
   const options = {
     level,
     base: { name: 'latchkey' },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (name: string) => ({ level: name }) },
     redact: { paths, censor: '[redacted]' },
     serializers: { err: errorFields },
   }
   return destination === undefined ? pino(options) : pino(options, destination)
+}
+
+/** For a person at a terminal: coloured, one line each where that is enough, times in the local zone. */
+export async function terminalLines(): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty')
+  return pretty({ sync: true, ignore: 'name', translateTime: 'SYS:yyyy-mm-dd HH:MM:ss.l', singleLine: true })
 }
 
 /** A stack only where the message does not say it all. */

@@ -5,8 +5,8 @@ import { stopChild, tieToThisProcess } from '../child.js'
 import { PROJECT_FOLDER } from '../project.js'
 import type { RunningServer } from './running-server.js'
 
-/** As the log counts: what is above it is worth a look. */
-const INFO = 30
+/** What is of another level is worth a look. */
+const QUIET = ['trace', 'debug', 'info']
 
 export interface RunningDaemon extends RunningServer {
   /** From the start of the process to the first 200 of `/readyz`. */
@@ -44,8 +44,8 @@ function servingUrl(child: ChildProcess): Promise<string> {
     child.once('exit', (code) => reject(new Error(`latchkey serve ended with ${code ?? 'a signal'}`)))
     if (child.stdout === null) throw new Error('The log of the daemon can not be read.')
     createInterface({ input: child.stdout }).on('line', (line) => {
-      const { level, url } = JSON.parse(line) as { level: number; url?: string }
-      if (level > INFO) console.error(line)
+      const { level, url } = JSON.parse(line) as { level: string; url?: string }
+      if (!QUIET.includes(level)) console.error(line)
       if (url !== undefined) resolve(url)
     })
   })

@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.js'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server.js'
 import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, issueLine, LatchkeyError } from '../errors.js'
-import { createLogger } from '../log.js'
+import { createLogger, terminalLines } from '../log.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import type { CliContext, SharedOptions } from './context.js'
 
@@ -45,7 +45,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
     else err(text)
   }
   const { config, warnings } = loadConfig({ path, env: context.env })
-  const log = createLogger(config.log.level)
+  const log = createLogger(config.log.level, context.isTerminal ? await terminalLines() : undefined)
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
   let current = config

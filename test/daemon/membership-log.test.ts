@@ -54,7 +54,7 @@ const done = (daemon: RunningDaemon) =>
     .map(({ msg, cause }) => [msg, cause])
 
 const MEMBERSHIP = {
-  level: 30,
+  level: 'info',
   environment: 'live',
   customerId: 'cus_1',
   platform: 'discord',
@@ -168,7 +168,7 @@ describe('a start while sync is paused', () => {
     await askSync(daemon, 'pause')
     const again = await daemon.restart()
     const paused = again.logged().filter(({ msg }) => String(msg).includes('sync is paused'))
-    expect(paused).toMatchObject([{ level: 40, since: new Date(NOW).toISOString() }])
+    expect(paused).toMatchObject([{ level: 'warn', since: new Date(NOW).toISOString() }])
     expect(paused[0]?.msg).toContain('latchkey sync resume')
     await askSync(again, 'resume')
     const resumed = await again.restart()
@@ -183,14 +183,14 @@ it('the log tells of each webhook message that is parked, and of those delivered
   const about = { environment: 'live', customerId: 'cus_1', productId: PRODUCT }
   await eventually(() =>
     expect(daemon.logged().filter(({ msg }) => String(msg).includes('webhook parked'))).toMatchObject([
-      { level: 50, ...about, reason: 'gone', cause: { kind: 'event', eventId: 'evt_pay' } },
+      { level: 'error', ...about, reason: 'gone', cause: { kind: 'event', eventId: 'evt_pay' } },
     ]),
   )
   receiver.answerWith(204)
   await pay(daemon, 'evt_refund', 'payment.refunded')
   await eventually(() =>
     expect(lines(daemon, 'webhook delivered')).toMatchObject([
-      { level: 20, ...about, cause: { kind: 'event', eventId: 'evt_refund' } },
+      { level: 'debug', ...about, cause: { kind: 'event', eventId: 'evt_refund' } },
     ]),
   )
 })

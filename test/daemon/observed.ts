@@ -8,9 +8,9 @@ export async function metric(daemon: RunningDaemon, series: string): Promise<num
   return line === undefined ? null : Number(line.slice(series.length))
 }
 
-/** What an operator is warned of or worse: pino's levels from 40 up. */
+/** What an operator is warned of, or worse. */
 export function warnings(daemon: RunningDaemon): readonly Record<string, unknown>[] {
-  return daemon.logged().filter(({ level }) => Number(level) >= 40)
+  return daemon.logged().filter(({ level }) => ['warn', 'error', 'fatal'].includes(String(level)))
 }
 
 /** An answer of `GET /entitlements/:customerId/:productId`, as far as these tests look at it. */

@@ -83,7 +83,7 @@ describe('another body under the id of a stored event', () => {
     ])
     expect([await isActive(daemon, CUSTOMER), await isActive(daemon, 'cus_other')]).toEqual([true, false])
 
-    const alarm = { level: 50, endpoint: 'live', eventId: 'evt_same' }
+    const alarm = { level: 'error', endpoint: 'live', eventId: 'evt_same' }
     expect(warnings(daemon)).toMatchObject([alarm, alarm])
     expect(JSON.stringify(daemon.logged())).not.toContain('cus_other')
     expect(await metric(daemon, 'latchkey_conflicts_total{endpoint="live"}')).toBe(2)

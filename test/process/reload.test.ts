@@ -98,7 +98,7 @@ describe('on SIGHUP a daemon', () => {
       polices: {},
     })
     expect(await reload(daemon, NOT_USABLE)).toMatchObject({
-      level: 50,
+      level: 'error',
       issues: expect.arrayContaining([
         { path: 'endpoints.live.secrets[1]', message: expect.any(String) },
         { path: 'endpoints.live.secrets[2]', message: expect.stringContaining('NOT_SET') },
@@ -131,7 +131,7 @@ describe('on SIGHUP a daemon', () => {
     }
     rewriteConfig(folder, changed)
     expect(await reload(daemon, NEEDS_RESTART)).toMatchObject({
-      level: 40,
+      level: 'warn',
       msg: `${NEEDS_RESTART}: server.port, server.trustProxy, server.metrics.host, server.metrics.port, backup.folder, backup.every, backup.keep, retention.bodiesAfter, erasure.onCustomerDeleted, identity.ref, database.url`,
     })
     await daemon.until(/"msg":"read the config again: took over api\.keys, sync"/)
@@ -186,7 +186,7 @@ describe('on SIGHUP a daemon', () => {
       daemon.signal('SIGHUP')
       await eventually(async () => expect(daemon.stdout().split('\n')).toHaveLength(before + 1))
       expect(daemon.logged().at(-1)).toMatchObject({
-        level: 50,
+        level: 'error',
         msg: expect.stringContaining(NOT_USABLE),
         why: expect.stringMatching(/ is nested more than 64 levels deep at line 1, column \d+$/),
       })
@@ -214,7 +214,7 @@ describe('on SIGHUP a daemon', () => {
 function warningsOf(daemon: ServedDaemon): unknown[] {
   return daemon
     .logged()
-    .filter(({ level }) => level === 40)
+    .filter(({ level }) => level === 'warn')
     .map(({ msg }) => msg)
 }
 

@@ -162,7 +162,7 @@ describe('latchkey sync', () => {
     discord.guild.setRole({ id: GOLD_ROLE_ID, position: 99 })
     const daemon = await serve(folder)
     const warning = expect.objectContaining({
-      level: 40,
+      level: 'warn',
       about: TARGET,
       reason: expect.stringContaining("Put the bot's own role above"),
     })
