@@ -4,8 +4,7 @@ import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { createBatchWriter } from '../../src/ingest/commit.js'
 import { loadCustomer, loadCustomers } from '../../src/store/customers.js'
-import { migratedFile } from '../store/migrated-file.js'
-import { open } from '../store/temporary-store.js'
+import { migratedFile, open } from '../store/temporary-store.js'
 import { deliveryOf } from './wire.js'
 
 const AT = Date.UTC(2026, 5, 1)

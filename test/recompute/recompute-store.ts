@@ -14,9 +14,8 @@ import type { Database } from '../../src/store/schema.js'
 import { policyInForce, settlePolicy } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import type { EventFilter } from '../../src/store/stored-event.js'
-import { customersIn } from '../store/customers-in.js'
-import { migratedFile } from '../store/migrated-file.js'
-import { SOURCE_COLUMNS } from '../store/source-columns.js'
+import { customersIn, SOURCE_COLUMNS } from '../store/tables.js'
+import { migratedFile } from '../store/temporary-store.js'
 
 export const NOW = Date.UTC(2030, 0, 1)
 
