@@ -8,7 +8,7 @@ import { insertEvents } from '../../src/store/events.js'
 import { expireBodies, firstKeptBodyAt } from '../../src/store/expire-bodies.js'
 import type { Database } from '../../src/store/schema.js'
 import { byHand, paymentEvent } from '../entitlements/events.js'
-import { newEvent } from '../store/sample-events.js'
+import { newEvent } from '../store/events.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
 
 const NOW = Date.UTC(2026, 2, 1, 12)

@@ -4,8 +4,7 @@ import type { Config } from '../../src/config/schema.js'
 import { checkReadings } from '../../src/doctor/stored.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { grantOf } from '../ingest/wire.js'
-import { deliveries } from '../recompute/histories.js'
-import { storeUnder } from '../recompute/recompute-store.js'
+import { deliveries, storeUnder } from '../recompute/recompute-store.js'
 
 const CONFIG: Pick<Config, 'endpoints'> = {
   endpoints: [{ name: 'v3', environment: 'live', secrets: [], toleranceSeconds: 300 }],

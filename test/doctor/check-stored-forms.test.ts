@@ -2,7 +2,8 @@ import { expect, it } from 'vitest'
 import { checkStoredForms } from '../../src/doctor/stored.js'
 import { packHistory } from '../../src/entitlements/history.js'
 import { insertEvents } from '../../src/store/events.js'
-import { newEvent, paymentEvent } from '../store/sample-events.js'
+import { paymentEvent } from '../entitlements/events.js'
+import { newEvent } from '../store/events.js'
 import { temporaryStore } from '../store/temporary-store.js'
 
 /** More than are read at once. */

@@ -40,9 +40,7 @@ const TYPES_PROVING_CARD: Readonly<Record<Generation, readonly PaymentEventType[
   ],
 }
 
-interface PaymentFields extends Partial<Omit<PaymentEvent, 'subject' | 'type'>> {
-  readonly type: PaymentEvent['type']
-  readonly paymentId: string | null
+interface PaymentFields extends Partial<Omit<PaymentEvent, 'subject'>> {
   /** What the event's method field says; left out, only its type can prove a rail. */
   readonly rail?: ProvenRail
 }
@@ -51,19 +49,17 @@ interface CustomerFields extends Partial<Omit<CustomerEvent, 'subject' | 'type'>
   readonly type: CustomerEvent['type']
 }
 
-interface SubscriptionFields extends Partial<Omit<SubscriptionEvent, 'subject' | 'type'>> {
-  readonly type: SubscriptionEvent['type']
-}
-
-/** A payment or checkout event of `cus_1` for `pro_a`, of no subscription, unless the fields tell otherwise. */
-export function paymentEvent({ rail, ...fields }: PaymentFields): PaymentEvent {
+/** The success of `pay_1` of `cus_1` for `pro_a`, of no subscription, unless the fields tell otherwise. */
+export function paymentEvent({ rail, ...told }: PaymentFields = {}): PaymentEvent {
+  const fields = { type: 'payment.succeeded', paymentId: 'pay_1', ...told } as const
   const facts = factsOf(fields, fields.paymentId)
   const railProof = proofOf(fields.type, facts.generation, rail)
   return { ...facts, subject: 'payment', subscriptionId: null, railProof, ...fields }
 }
 
-/** An event of `sub_1` for `cus_1` on `pro_a`, showing nothing else, unless the fields tell otherwise. */
-export function subscriptionEvent(fields: SubscriptionFields): SubscriptionEvent {
+/** The start of `sub_1` of `cus_1` on `pro_a`, showing nothing else, unless the fields tell otherwise. */
+export function subscriptionEvent(told: Partial<Omit<SubscriptionEvent, 'subject'>> = {}): SubscriptionEvent {
+  const fields = { type: 'subscription.created', ...told } as const
   const { subscriptionId = 'sub_1' } = fields
   return {
     ...factsOf(fields, subscriptionId),

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { type ExportPage, readExportPage } from '../../src/history/export.js'
 import { insertEvents } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
-import { newEvent, paymentEvent, subscriptionEvent } from '../store/sample-events.js'
-import { everyEvent, numberedEvents, storeOf } from '../store/stored-events.js'
+import { paymentEvent, subscriptionEvent } from '../entitlements/events.js'
+import { everyEvent, newEvent, numberedEvents, storeOf } from '../store/events.js'
 
 const LATE = newEvent(subscriptionEvent({ id: 'evt_late' }))
 

@@ -7,7 +7,7 @@ import { migrate } from '../../src/store/migrate.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { temporaryFolder } from '../setup/program.js'
-import { eventsIn, SOURCE_COLUMNS } from '../store/source-columns.js'
+import { eventsIn, SOURCE_COLUMNS } from '../store/tables.js'
 import { readStore } from './served.js'
 
 /** The stored events in the order of their arrival: the ids, and how often each was delivered. */

@@ -5,7 +5,7 @@ import type { WriteBatch } from '../../src/ingest/commit.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import type { Database } from '../../src/store/schema.js'
 import { deliveryOf } from '../ingest/wire.js'
-import { deliveries } from './histories.js'
+import { deliveries } from './recompute-store.js'
 
 interface WireEvent {
   id?: unknown

@@ -1,5 +1,6 @@
+import fc from 'fast-check'
 import { type Kysely, sql } from 'kysely'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { createBatchWriter, type WriteBatch } from '../../src/ingest/commit.js'
@@ -14,11 +15,19 @@ import type { Database } from '../../src/store/schema.js'
 import { policyInForce, settlePolicy } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import type { EventFilter } from '../../src/store/stored-event.js'
-import { customersIn } from '../store/customers-in.js'
-import { migratedFile } from '../store/migrated-file.js'
-import { SOURCE_COLUMNS } from '../store/source-columns.js'
+import { mixedHistory } from '../entitlements/histories.js'
+import { bodyOf, deliveryOf } from '../ingest/wire.js'
+import { customersIn, SOURCE_COLUMNS } from '../store/tables.js'
+import { migratedFile } from '../store/temporary-store.js'
 
 export const NOW = Date.UTC(2030, 0, 1)
+
+/** Deliveries of several sources and customers, of which each goes to one of the two environments. */
+export const deliveries: fc.Arbitrary<readonly Delivery[]> = fc
+  .tuple(mixedHistory, fc.infiniteStream(fc.constantFrom('live', 'live', 'sandbox')))
+  .map(([events, environments]) =>
+    events.map((event) => deliveryOf(bodyOf(event), { environment: environments.next().value })),
+  )
 
 /** Few at once, so that short histories take several turns. */
 const PACE = { eventsPerTurn: 4, eventsPerSave: 5 }
@@ -98,6 +107,31 @@ export async function storeUnder(
   }
 }
 
+/** It ends as a store that has taken all of this in under the policy. Both are closed. */
+export async function expectAsAnew(
+  store: RecomputeStore,
+  policy: Policy,
+  told: readonly Delivery[],
+): Promise<void> {
+  const anew = await storeUnder(policy, told)
+  expect(await standing(store.db)).toEqual(await standing(anew.db))
+  await Promise.all([store.close(), anew.close()])
+}
+
+/** Stops the work before the turn that many turns on; null: it was done by then. */
+export function interruptedAt(
+  turns: number,
+  { recompute: run }: Pick<RecomputeStore, 'recompute'>,
+  plan: RecomputePlan,
+  options: WorkOptions = {},
+): Promise<string | null> {
+  let asked = 0
+  return run(plan, { ...options, isStopping: () => asked++ === turns }).then(
+    () => null,
+    (error: { readonly code: string }) => error.code,
+  )
+}
+
 /** All that follows from the stored events, and these, as the tables hold it. */
 export async function standing(db: Kysely<Database>) {
   const { cursor: _, ...tables } = await everything(db)
@@ -106,10 +140,10 @@ export async function standing(db: Kysely<Database>) {
 
 /** The same, and where the change log stands. */
 export async function everything(db: Kysely<Database>) {
-  const cursor = await db
-    .selectFrom('changes')
-    .select((eb) => eb.fn.max('cursor').as('cursor'))
-    .execute()
+  const rowsOf = async (table: string, order: string) =>
+    (await sql`select * from ${sql.table(table)} order by ${sql.raw(order)}`.execute(db)).rows
+  const settings = db.selectFrom('settings').selectAll().orderBy('key')
+  const cursor = db.selectFrom('changes').select((eb) => eb.fn.max('cursor').as('cursor'))
   return {
     sources: await db
       .selectFrom('sources')
@@ -118,36 +152,13 @@ export async function everything(db: Kysely<Database>) {
       .orderBy('kind')
       .orderBy('source_id')
       .execute(),
-    entitlements: await db
-      .selectFrom('entitlements')
-      .selectAll()
-      .orderBy('environment')
-      .orderBy('customer_id')
-      .orderBy('product_id')
-      .execute(),
-    links: await db
-      .selectFrom('payment_links')
-      .selectAll()
-      .orderBy('environment')
-      .orderBy('payment_id')
-      .execute(),
+    entitlements: await rowsOf('entitlements', 'environment, customer_id, product_id'),
+    links: await rowsOf('payment_links', 'environment, payment_id'),
     customers: await customersIn(db),
-    events: await db.selectFrom('events').selectAll().orderBy('seq').execute(),
-    settings: await db
-      .selectFrom('settings')
-      .selectAll()
-      // Drawn by lot, once for each store.
-      .where('key', '!=', EPOCH_SETTING)
-      .orderBy('key')
-      .execute(),
-    references: await db
-      .selectFrom('customer_references')
-      .selectAll()
-      .orderBy('environment')
-      .orderBy('name')
-      .orderBy('value')
-      .orderBy('customer_id')
-      .execute(),
-    cursor,
+    references: await rowsOf('customer_references', 'environment, name, value, customer_id'),
+    events: await rowsOf('events', 'seq'),
+    // The epoch is drawn by lot, once for each store.
+    settings: await settings.where('key', '!=', EPOCH_SETTING).execute(),
+    cursor: await cursor.execute(),
   }
 }

@@ -1,211 +1,141 @@
-import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { CustomerFacts } from '../../src/store/customer-facts.js'
 import { saveCustomers } from '../../src/store/customers.js'
-import { type Happening, type MembershipKey, membershipKey } from '../../src/store/membership.js'
+import {
+  type Failed,
+  type Happening,
+  type Membership,
+  type MembershipKey,
+  membershipKey,
+  neverDesired,
+  next,
+} from '../../src/store/membership.js'
 import { loadMemberships, saveDesires, stepMemberships } from '../../src/store/memberships.js'
-import type { Database } from '../../src/store/schema.js'
 import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
 import { temporaryStore } from './temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const KEY: MembershipKey = { environment: 'live', target: 'discord:1:10', accountId: 'a' }
 
-async function membership() {
-  const db = await temporaryStore()
-  const desire = (desired: boolean, now = NOON) =>
-    db
-      .transaction()
-      .execute((trx) =>
-        saveDesires(
-          trx,
-          { desires: [{ ...KEY, customerId: 'cus_1', desired, reason: null }], cursor: '0.1', marksUpTo: 0 },
-          now,
-        ),
-      )
-  const step = async (happening: Happening, now = NOON) =>
-    (await db.transaction().execute((trx) => stepMemberships(trx, [{ key: KEY, happening }], now)))[0]
-  const stored = async () => (await loadMemberships(db, [KEY])).get(membershipKey(KEY))
-  return { db, desire, step, stored }
+const want = (desired: boolean): Happening => ({
+  kind: 'desired',
+  desired,
+  customerId: 'cus_1',
+  reason: null,
+})
+const GIVE: Happening = { kind: 'begin', action: 'give' }
+const TAKE: Happening = { kind: 'begin', action: 'take' }
+const GAVE: Happening = { kind: 'gave' }
+const TOOK: Happening = { kind: 'took' }
+const GONE: Happening = { kind: 'gone' }
+const GIVEN = [want(true), GIVE, GAVE]
+const TAKING = [...GIVEN, want(false), TAKE]
+
+const FAILURE = { code: 'limited', message: 'Later: much later.' }
+const RETRY = { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } as const
+const PARK = { kind: 'park', mayHeal: true } as const
+const failed = (then: Failed['next'], wasBegun = true): Happening => ({
+  kind: 'failed',
+  desired: true,
+  failure: FAILURE,
+  undo: null,
+  wasBegun,
+  next: then,
+})
+
+/** Each happening a millisecond after the one before; null: the last one must not begin. */
+function afterwards(happenings: readonly Happening[]): Membership | null {
+  let membership: Membership | null = neverDesired(KEY, { customerId: 'cus_1' }, NOON)
+  for (const [i, happening] of happenings.entries()) {
+    membership = membership === null ? null : next(membership, happening, NOON + i)
+  }
+  return membership
 }
 
+/* Whatever happens in whatever order, members are right in the end: `test/sync/any-order.test.ts`. */
+
 describe('a membership', () => {
-  it('is on disk as given, with an outcome that nobody knows, before the call that gives it', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    expect(await stored()).toMatchObject({
-      desired: true,
-      applied: 'unknown',
-      given: false,
-      nextAttemptAt: NOON,
-    })
-    expect(await step({ kind: 'begin', action: 'give' })).toBe(true)
-    expect(await stored()).toMatchObject({ applied: 'unknown', given: true, nextAttemptAt: NOON })
-    await step({ kind: 'gave' })
-    expect(await stored()).toMatchObject({ applied: 'member', appliedAt: NOON, nextAttemptAt: null })
+  it.each<[string, Happening[], Partial<Membership> | null]>([
+    [
+      'is to be given once it is desired',
+      [want(true)],
+      { applied: 'unknown', given: false, nextAttemptAt: NOON },
+    ],
+    ['counts as given before the call', [want(true), GIVE], { applied: 'unknown', given: true }],
+    ['is settled once it was given', GIVEN, { applied: 'member', appliedAt: NOON + 2, nextAttemptAt: null }],
+    ['that is desired no more is not given', [want(true), want(false), GIVE], null],
+    ['that is desired again is not taken', [...GIVEN, want(false), want(true), TAKE], null],
+    [
+      'whose access ended while it was being given is taken next',
+      [want(true), GIVE, want(false), GAVE],
+      { desired: false, applied: 'member', given: true, nextAttemptAt: NOON + 3 },
+    ],
+    [
+      'whose access came back while it was being taken is given next',
+      [...TAKING, want(true), TOOK],
+      { desired: true, applied: 'absent', given: false, nextAttemptAt: NOON + 6 },
+    ],
+    [
+      'of an account that was gone stays given, and nothing is due',
+      [...TAKING, GONE],
+      { state: 'gone', applied: 'unknown', appliedAt: null, given: true, nextAttemptAt: null },
+    ],
+    [
+      'of an account that was gone is given when it is desired again',
+      [...TAKING, GONE, want(true)],
+      { applied: 'unknown', given: true, nextAttemptAt: NOON + 6 },
+    ],
+    [
+      'of an account that was gone while access came back is given next',
+      [...TAKING, want(true), GONE],
+      { desired: true, applied: 'unknown', given: true, nextAttemptAt: NOON + 6 },
+    ],
+    [
+      'is never parked for a failure of what is not desired any more',
+      [want(true), GIVE, want(false), failed(PARK)],
+      { state: 'due', error: null, nextAttemptAt: NOON + 3 },
+    ],
+    [
+      'waits as long as the platform says',
+      [want(true), GIVE, failed(RETRY)],
+      { state: 'retrying', attempts: 0, error: FAILURE, nextAttemptAt: NOON + 5_000 },
+    ],
+    [
+      'waits as long when access changes meanwhile',
+      [want(true), GIVE, failed(RETRY), want(false)],
+      { state: 'due', error: null, nextAttemptAt: NOON + 5_000 },
+    ],
+    ...[RETRY, PARK].map((then): [string, Happening[], Partial<Membership>] => [
+      `that could not be asked about (${then.kind}) is asked about again when somebody has it retried`,
+      [...GIVEN, { kind: 'recheck', before: NOON + 9 }, failed(then, false), { kind: 'retry' }],
+      { state: 'recheck', error: null, nextAttemptAt: NOON + 5 },
+    ]),
+  ])('%s', (_what, happenings, expected) => {
+    if (expected === null) expect(afterwards(happenings)).toBeNull()
+    else expect(afterwards(happenings)).toMatchObject(expected)
   })
 
-  it('that is desired no more is not given, and one that is again is not taken', async () => {
-    const { desire, step } = await membership()
-    await desire(true)
-    await desire(false)
-    expect(await step({ kind: 'begin', action: 'give' })).toBe(false)
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await step({ kind: 'gave' })
-    await desire(false)
-    await desire(true)
-    expect(await step({ kind: 'begin', action: 'take' })).toBe(false)
-  })
-
-  it('that access ended for while it was being given is taken back next', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await desire(false, NOON + 1)
-    await step({ kind: 'gave' }, NOON + 2)
-    expect(await stored()).toMatchObject({
-      desired: false,
-      applied: 'member',
-      given: true,
-      nextAttemptAt: NOON + 2,
-    })
-  })
-
-  it('whose end was overtaken by new access while it was being taken is given next, and anew', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await step({ kind: 'gave' })
-    await desire(false)
-    await step({ kind: 'begin', action: 'take' })
-    await desire(true, NOON + 1)
-    await step({ kind: 'took' }, NOON + 2)
-    expect(await stored()).toMatchObject({
-      desired: true,
-      applied: 'absent',
-      given: false,
-      nextAttemptAt: NOON + 2,
-    })
-    await step({ kind: 'begin', action: 'give' })
-    expect(await stored()).toMatchObject({ applied: 'unknown', given: true })
-  })
-
-  it('of an account that was gone stays given, has nothing due, and is given anew without a look', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await step({ kind: 'gave' })
-    await desire(false)
-    await step({ kind: 'begin', action: 'take' })
-    await step({ kind: 'gone' })
-    const gone = {
-      state: 'gone',
-      desired: false,
-      applied: 'unknown',
-      appliedAt: null,
-      given: true,
-      nextAttemptAt: null,
+  it.each([
+    ['took', [TOOK]],
+    ['gone', [GONE, want(false)]],
+  ])('of somebody who was erased goes once it was %s', async (_how, last) => {
+    const db = await temporaryStore()
+    const step = async (happening: Happening) => {
+      await db.transaction().execute(async (trx) => {
+        if (happening.kind !== 'desired') return stepMemberships(trx, [{ key: KEY, happening }], NOON)
+        return saveDesires(trx, { desires: [{ ...KEY, ...happening }], cursor: '0.1', marksUpTo: 0 }, NOON)
+      })
+      return (await loadMemberships(db, [KEY])).get(membershipKey(KEY))
     }
-    expect(await stored()).toMatchObject(gone)
-    await desire(false, NOON + 1)
-    expect(await stored()).toMatchObject(gone)
-    await desire(true, NOON + 2)
-    expect(await stored()).toMatchObject({ applied: 'unknown', given: true, nextAttemptAt: NOON + 2 })
-  })
-
-  it('of an account that was gone while access came back is given next', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await step({ kind: 'gave' })
-    await desire(false)
-    await step({ kind: 'begin', action: 'take' })
-    await desire(true, NOON + 1)
-    await step({ kind: 'gone' }, NOON + 2)
-    expect(await stored()).toMatchObject({
-      desired: true,
-      applied: 'unknown',
-      given: true,
-      nextAttemptAt: NOON + 2,
-    })
-  })
-
-  it('is never parked for a failure of what is not desired any more', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await desire(false, NOON + 1)
-    const failure = { code: 'missing', message: 'Have them join.' }
-    const failed = { kind: 'failed', desired: true, failure, undo: null, wasBegun: true } as const
-    await step({ ...failed, next: { kind: 'park', mayHeal: true } }, NOON + 2)
-    expect(await stored()).toMatchObject({ state: 'due', error: null, nextAttemptAt: NOON + 2 })
-  })
-
-  it('keeps a limit that the platform has set when access changes once more', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    const failure = { code: 'limited', message: 'Later: much later.' }
-    const failed = { kind: 'failed', desired: true, failure, undo: null, wasBegun: true } as const
-    await step({ ...failed, next: { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } })
-    expect(await stored()).toMatchObject({
-      attempts: 0,
-      state: 'retrying',
-      error: failure,
-      nextAttemptAt: NOON + 5_000,
-    })
-    await desire(false, NOON + 1)
-    expect(await stored()).toMatchObject({ state: 'due', error: null, nextAttemptAt: NOON + 5_000 })
-  })
-
-  it('that could not be asked about is asked about again when somebody has it retried', async () => {
-    const { desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await step({ kind: 'gave' })
-    await step({ kind: 'recheck', before: NOON + 1 }, NOON + 1)
-    const failure = { code: 'limited', message: 'Later.' }
-    const failed = { kind: 'failed', desired: true, failure, undo: null, wasBegun: false } as const
-    for (const next of [
-      { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } as const,
-      { kind: 'park', mayHeal: true } as const,
-    ]) {
-      await step({ ...failed, next }, NOON + 1)
-      expect(await stored()).toMatchObject({ error: failure })
-      await step({ kind: 'retry' }, NOON + 2)
-      expect(await stored()).toMatchObject({ state: 'recheck', error: null, nextAttemptAt: NOON + 2 })
-    }
-  })
-
-  it.each(['took', 'gone'] as const)(
-    'of somebody who was erased goes with a step that says %s',
-    async (kind) => {
-      const { db, desire, step, stored } = await membership()
-      await desire(true)
-      await step({ kind: 'begin', action: 'give' })
-      await step({ kind: 'gave' })
-      await erased(db, 'cus_1')
-      await desire(false)
-      expect(await stored()).toMatchObject({ desired: false, given: true })
-      await step({ kind: 'begin', action: 'take' })
-      await step({ kind })
-      expect(await stored()).toBeUndefined()
-    },
-  )
-
-  it('of an account that was gone goes with the erasure of whose it was', async () => {
-    const { db, desire, step, stored } = await membership()
-    await desire(true)
-    await step({ kind: 'begin', action: 'give' })
-    await step({ kind: 'gave' })
-    await desire(false)
-    await step({ kind: 'begin', action: 'take' })
-    await step({ kind: 'gone' })
-    await erased(db, 'cus_1')
-    expect(await stored()).toBeDefined()
-    await desire(false)
-    expect(await stored()).toBeUndefined()
+    for (const happening of TAKING) expect(await step(happening)).toBeDefined()
+    const erasure = { event_id: 'man_1', erased_at: NOON, was_known: 1, finished_at: null } as const
+    await db
+      .insertInto('erasures')
+      .values({ environment: 'live', customer_id: 'cus_1', ...erasure })
+      .execute()
+    const left = []
+    for (const happening of last) left.push(await step(happening))
+    expect(left.at(-1)).toBeUndefined()
   })
 })
 
@@ -223,48 +153,22 @@ describe('a mark', () => {
     expect((await loadSyncMarks(db, 10)).marks).toEqual([])
   })
 
-  it('is made for whoever gets or loses an account, and for whoever shares the lost one: for nothing else', async () => {
+  it('is made for everybody who gets or loses an account, and who shares the lost one: for nothing else', async () => {
     const db = await temporaryStore()
     const known = (value: string) => ({ value, at: NOON, by: 'evt_1' })
-    const save = (customerId: string, facts: CustomerFacts, before: CustomerFacts = {}) =>
-      db
-        .transaction()
-        .execute((trx) =>
-          saveCustomers(
-            trx,
-            'live',
-            new Map([[customerId, { customerId, facts: before, deletedAt: null }]]),
-            [{ customerId, facts, deletedAt: null }],
-          ),
-        )
-    const marked = async () => {
+    const markedBy = async (customerId: string, facts: CustomerFacts, before: CustomerFacts = {}) => {
+      const customer = { customerId, deletedAt: null }
+      const earlier = new Map([[customerId, { ...customer, facts: before }]])
+      await db.transaction().execute((trx) => saveCustomers(trx, 'live', earlier, [{ ...customer, facts }]))
       const { marks, upTo } = await loadSyncMarks(db, 10)
       await db.transaction().execute((trx) => unmarkForSync(trx, upTo))
-      return marks.map(({ customerId }) => customerId)
+      return marks.map((mark) => mark.customerId)
     }
     const a = { communityId: known('a') }
-    await save('cus_1', { email: known('one@example.com') })
-    expect(await marked()).toEqual([])
-    await save('cus_1', a)
-    await save('cus_2', a)
-    expect(await marked()).toEqual(['cus_1', 'cus_2'])
-    await save('cus_1', { ...a, email: known('one@example.com') }, a)
-    expect(await marked()).toEqual([])
-    await save('cus_1', { communityId: known('b') }, a)
-    expect(await marked()).toEqual(['cus_1', 'cus_2'])
+    expect(await markedBy('cus_1', { email: known('one@example.com') })).toEqual([])
+    expect(await markedBy('cus_1', a)).toEqual(['cus_1'])
+    expect(await markedBy('cus_2', a)).toEqual(['cus_2'])
+    expect(await markedBy('cus_1', { ...a, email: known('one@example.com') }, a)).toEqual([])
+    expect(await markedBy('cus_1', { communityId: known('b') }, a)).toEqual(['cus_1', 'cus_2'])
   })
 })
-
-async function erased(db: Kysely<Database>, customerId: string): Promise<void> {
-  await db
-    .insertInto('erasures')
-    .values({
-      environment: 'live',
-      customer_id: customerId,
-      event_id: 'man_1',
-      erased_at: NOON,
-      was_known: 1,
-      finished_at: null,
-    })
-    .execute()
-}

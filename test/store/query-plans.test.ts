@@ -50,8 +50,8 @@ import {
 import type { Database } from '../../src/store/schema.js'
 import { deleteSources, loadLinks, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
 import { loadAccountHolders, markAccountHolders } from '../../src/store/sync-state.js'
-import { NOON, newEvent, paymentEvent, subscriptionEvent } from './sample-events.js'
-import { everyEvent } from './stored-events.js'
+import { subscriptionEvent } from '../entitlements/events.js'
+import { everyEvent, NOON, newEvent } from './events.js'
 import { temporaryStore } from './temporary-store.js'
 
 const SOURCES = [
@@ -88,16 +88,18 @@ const MESSAGE_OUTCOMES = [1, 2].map((cursor) => ({
   customerId: `cus_${cursor}`,
   result: { kind: 'delivered' as const },
 }))
+const BOTH = ['cus_1', 'cus_2']
+const LIVE = ['live'] as const
 const PRODUCT_PAGE = { environment: 'live', productId: 'pro_1', after: 'cus_1', limit: 10 } as const
 const TARGET = { environment: 'live', target: 'discord:1:10' } as const
 const EVENT = { environment: 'live', eventId: 'evt_1' } as const
-const DELIVERIES = [newEvent(paymentEvent()), newEvent(subscriptionEvent())]
+const DELIVERIES = [newEvent(), newEvent(subscriptionEvent({ id: 'evt_2' }))]
 
 describe('the cost of a query does not grow with the number of stored rows:', () => {
   it.each<[string, (db: Transaction<Database>) => Promise<unknown>]>([
     ['events by their numbers', (db) => loadGroupRows(db, [1, 2])],
     ['rows of sources', (db) => loadSourceRows(db, 'live', SOURCES)],
-    ['rows of sources of customers', (db) => loadSourceRowsOf(db, 'live', ['cus_1', 'cus_2'])],
+    ['rows of sources of customers', (db) => loadSourceRowsOf(db, 'live', BOTH)],
     ['a stretch of events', (db) => loadGroupRowsBeyond(db, 5, 15, 10)],
     ['where events belong', (db) => savePlaces(db, REPLACED)],
     ['places of events', (db) => placeEvents(db, MOVED)],
@@ -106,18 +108,18 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['ids of events', (db) => loadStoredIds(db, 'live', ['evt_1', 'evt_2'])],
     ['links of payments', (db) => loadLinks(db, 'live', ['pay_1', 'pay_2'])],
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
-    ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', ['cus_1', 'cus_2'])],
+    ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', BOTH)],
     ['deleting sources', (db) => deleteSources(db, 'live', SOURCES)],
-    ['inputs of an answer', (db) => loadAccessInputs(db, 'live', ['cus_1', 'cus_2'])],
-    ['entitlements of customers', (db) => loadEntitlements(db, 'live', ['cus_1', 'cus_2'])],
+    ['inputs of an answer', (db) => loadAccessInputs(db, 'live', BOTH)],
+    ['entitlements of customers', (db) => loadEntitlements(db, 'live', BOTH)],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],
-    ['customers', (db) => loadCustomers(db, 'live', ['cus_1', 'cus_2'])],
+    ['customers', (db) => loadCustomers(db, 'live', BOTH)],
     ['customers by email', (db) => findCustomers(db, 'live', { email: 'a@example.com' })],
     ['customers by community', (db) => findCustomers(db, 'live', { communityId: '1' })],
     ['customers by messenger', (db) => findCustomers(db, 'live', { messengerId: '1' })],
     ['customers by reference', (db) => findCustomersByReference(db, 'live', 'externalRef', 'a')],
-    ['what was done by hand to customers', (db) => loadManualEvents(db, 'live', ['cus_1', 'cus_2'])],
+    ['what was done by hand to customers', (db) => loadManualEvents(db, 'live', BOTH)],
     ['all that explains one customer', (db) => loadAccount(db, 'live', 'cus_1', 'pro_1')],
     [
       'customers by many references',
@@ -130,17 +132,11 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadAllChanges(db, 5, 10)],
-    ['marking those who share an account', (db) => markAccountHolders(db, 'live', ['cus_1', 'cus_2'])],
+    ['marking those who share an account', (db) => markAccountHolders(db, 'live', BOTH)],
     ['customers of community accounts', (db) => loadAccountHolders(db, 'live', 'communityId', ['1', '2'])],
     ['customers of messenger accounts', (db) => loadAccountHolders(db, 'live', 'messengerId', ['1', '2'])],
-    [
-      'memberships of customers',
-      (db) => findMemberships(db, { environments: ['live'], customerIds: ['cus_1', 'cus_2'] }),
-    ],
-    [
-      'memberships of accounts',
-      (db) => findMemberships(db, { environments: ['live'], accountIds: ['1', '2'] }),
-    ],
+    ['memberships of customers', (db) => findMemberships(db, { environments: LIVE, customerIds: BOTH })],
+    ['memberships of accounts', (db) => findMemberships(db, { environments: LIVE, accountIds: ['1', '2'] })],
     ['memberships', (db) => loadMemberships(db, [{ ...TARGET, accountId: '1' }])],
     ['memberships to give', (db) => loadDueMemberships(db, TARGET, 'give', NOON, 10)],
     ['memberships to take', (db) => loadDueMemberships(db, TARGET, 'take', NOON, 10)],
@@ -148,7 +144,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['memberships to ask about', (db) => loadDueMemberships(db, TARGET, 'recheck', NOON, 10)],
     [
       'memberships of a target',
-      (db) => findMemberships(db, { environments: ['live'], target: 'discord:1:10' }, 10),
+      (db) => findMemberships(db, { environments: LIVE, target: 'discord:1:10' }, 10),
     ],
     ['when memberships come due', (db) => nextDueAt(db, TARGET, true)],
     ['removals', (db) => isHeld(db, TARGET, { atMost: 1, percent: 1 }, NOON)],
@@ -227,7 +223,7 @@ async function readOneOnPage(db: Transaction<Database>): Promise<void> {
 
 /** In a store with an old event, and then in one with none. */
 async function expireOneAndMore(db: Transaction<Database>): Promise<void> {
-  await insertEvents(db, [newEvent(paymentEvent())])
+  await insertEvents(db, [newEvent()])
   for (const before of [NOON * 2, NOON * 2]) await expireBodies(db, before, NOON)
 }
 

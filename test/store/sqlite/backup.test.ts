@@ -53,19 +53,6 @@ describe('a backup', () => {
     expect(rowsIn(targetOf(file))).toBe(10_000)
   })
 
-  it('leaves a file that is there as it is, unless it may replace it', async () => {
-    const file = temporaryFile()
-    const write = await filledStore(file, 1)
-    const target = targetOf(file)
-    await backUp(file, target, NEW)
-    const before = readFileSync(target)
-    write(1)
-    await expect(backUp(file, target, NEW)).rejects.toMatchObject({ code: 'backup_exists' })
-    expect(readFileSync(target).equals(before)).toBe(true)
-    await backUp(file, target, { overwrite: true })
-    expect(rowsIn(target)).toBe(2)
-  })
-
   it('is never written over the database under another name', async () => {
     const file = temporaryFile()
     await filledStore(file, 3)

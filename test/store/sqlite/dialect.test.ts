@@ -3,10 +3,8 @@ import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { isStoreBroken, isStoreBusy } from '../../../src/store/engine.js'
-import { migrate } from '../../../src/store/migrate.js'
-import { getSetting, setSetting } from '../../../src/store/settings.js'
+import { setSetting } from '../../../src/store/settings.js'
 import { openDatabase } from '../../../src/store/sqlite/dialect.js'
-import { startChild } from '../child-process.js'
 import { open, temporaryFile, temporaryStore } from '../temporary-store.js'
 
 describe('a database opened to write', () => {
@@ -50,33 +48,11 @@ describe('a database opened to write', () => {
     await expect(second.transaction().execute(async () => 'began')).resolves.toBe('began')
   })
 
-  it('tells a full disk as it is, keeps what was committed, and takes more once there is room', async () => {
-    const db = await temporaryStore()
-    const write = (key: string, value: string) =>
-      db.transaction().execute((trx) => setSetting(trx, key, value))
-    await write('before', 'kept')
-    const pages = await sql<{ max_page_count: number }>`pragma max_page_count = 1`.execute(db)
-    await expect(write('large', 'x'.repeat(100_000))).rejects.toMatchObject({ code: 'SQLITE_FULL' })
-    await sql`pragma max_page_count = ${sql.lit((pages.rows[0]?.max_page_count ?? 0) + 1_000)}`.execute(db)
-    await write('after', 'stored')
-    expect([
-      await getSetting(db, 'before'),
-      await getSetting(db, 'large'),
-      await getSetting(db, 'after'),
-    ]).toEqual(['kept', null, 'stored'])
-  })
-
   it('leaves one file when it is closed, even where no query ever ran', async () => {
     const file = temporaryFile()
     await (await temporaryStore(file)).destroy()
     await openDatabase(file, { readOnly: false }).destroy()
     expect(readdirSync(dirname(file))).toEqual(['latchkey.db'])
-  })
-
-  it('refuses a value of the wrong type', async () => {
-    const db = await temporaryStore()
-    const insert = sql`insert into payment_links values ('live', 'pay_1', 'sub_1', 'yesterday', 'evt_1')`
-    await expect(insert.execute(db)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT_DATATYPE' })
   })
 })
 
@@ -98,51 +74,6 @@ describe('a database opened to read', () => {
       expect.objectContaining({ code: 'store_missing' }),
     )
     expect(statSync(`${file}-wal`).size).toBe(5)
-  })
-
-  it('sees each commit of the writer beside it', async () => {
-    const file = temporaryFile()
-    const [writer, reader] = [await temporaryStore(file), open(file, true)]
-    expect(await getSetting(reader, 'policy')).toBeNull()
-    await writer.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
-    expect(await getSetting(reader, 'policy')).toBe('{}')
-  })
-
-  it('reads a consistent state while the writer goes on', async () => {
-    const file = temporaryFile()
-    const [writer, reader] = [await temporaryStore(file), open(file, true)]
-    await reader.transaction().execute(async (snapshot) => {
-      expect(await getSetting(snapshot, 'policy')).toBeNull()
-      await writer.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
-      expect(await getSetting(snapshot, 'policy')).toBeNull()
-    })
-  })
-
-  it('works when the daemon has stopped', async () => {
-    const file = temporaryFile()
-    const writer = openDatabase(file, { readOnly: false })
-    await migrate(writer)
-    await writer.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
-    await writer.destroy()
-    expect(await getSetting(open(file, true), 'policy')).toBe('{}')
-  })
-
-  it('has everything that was committed when the daemon was killed', async () => {
-    const file = temporaryFile()
-    const daemon = await startChild(
-      `const { openDatabase } = await import(store + 'sqlite/dialect.js')
-       const { migrate } = await import(store + 'migrate.js')
-       const { setSetting } = await import(store + 'settings.js')
-       const db = openDatabase(file, { readOnly: false })
-       await migrate(db)
-       await db.transaction().execute((trx) => setSetting(trx, 'policy', '{}'))
-       console.log('committed')
-       await db.transaction().execute((trx) => setSetting(trx, 'torn', '{}').then(() => new Promise(() => {})))`,
-      file,
-    )
-    await daemon.kill()
-    const reader = open(file, true)
-    expect([await getSetting(reader, 'policy'), await getSetting(reader, 'torn')]).toEqual(['{}', null])
   })
 
   it('refuses to write', async () => {

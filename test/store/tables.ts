@@ -1,6 +1,8 @@
 import type { Kysely } from 'kysely'
+import { compareText } from '../../src/entitlements/order.js'
 import { loadCustomer } from '../../src/store/customers.js'
 import type { Database } from '../../src/store/schema.js'
+import { readHistory } from '../../src/store/sources.js'
 
 /** Every customer, as it is told of them, with what they are found by. */
 export async function customersIn(db: Kysely<Database>) {
@@ -16,4 +18,21 @@ export async function customersIn(db: Kysely<Database>) {
       facts: (await loadCustomer(db, row.environment, row.customer_id))?.facts,
     })),
   )
+}
+
+/** Of `sources`, all but their numbers: deliveries in another order have sources come to be in another order. */
+export const SOURCE_COLUMNS = [
+  'environment',
+  'kind',
+  'source_id',
+  'customer_id',
+  'state',
+  'history',
+  'newest_at',
+] as const
+
+/** The events of a history without their numbers, for the same reason. */
+export function eventsIn(history: string) {
+  const events = readHistory({ history }).map(({ seq: _, ...event }) => event)
+  return events.sort((a, b) => compareText(a.id, b.id))
 }

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import type { Environment, PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
+import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
+import type { Database } from '../../src/store/schema.js'
+import type { EventFilter } from '../../src/store/stored-event.js'
+import { paymentEvent } from '../entitlements/events.js'
+import { temporaryStore } from './temporary-store.js'
+
+export const NOON = Date.parse('2026-03-01T12:00:00Z')
+
+/** An event as it is stored: about the payment or subscription that it names. */
+export function newEvent(
+  event: PaymentEvent | SubscriptionEvent = paymentEvent({ id: 'evt_1' }),
+  { body = JSON.stringify(event), ...told }: Partial<Omit<NewEvent, 'body'>> & { body?: string } = {},
+): NewEvent {
+  const id = event.subject === 'payment' ? event.paymentId : event.subscriptionId
+  return {
+    environment: 'live',
+    eventId: event.id,
+    endpoint: 'v3',
+    receivedAt: NOON + 1_000,
+    headers: { event: event.type, timestamp: '1772366400', signature: 'v1=00' },
+    body: Buffer.from(body),
+    bodySha256: createHash('sha256').update(body).digest('hex'),
+    disposition: 'applied',
+    reason: null,
+    event,
+    source: id === null ? null : { kind: event.subject, id },
+    ...told,
+  }
+}
+
+/** `count` payment events that differ by their ids alone: `evt_0`, `evt_1` and so on. */
+export function numberedEvents(count: number, environment: Environment = 'live'): NewEvent[] {
+  return Array.from({ length: count }, (_, i) =>
+    newEvent(paymentEvent({ id: `evt_${i}`, paymentId: `pay_${i}` }), { environment }),
+  )
+}
+
+/** A store with these events, which arrived in this order. */
+export async function storeOf(events: readonly NewEvent[]): Promise<Kysely<Database>> {
+  const db = await temporaryStore()
+  await db.transaction().execute((trx) => insertEvents(trx, events))
+  return db
+}
+
+/** Deliveries of events that are stored: counted, and kept where their body is another. */
+export function deliverAgain(db: Kysely<Database>, ...deliveries: readonly NewEvent[]) {
+  return db.transaction().execute((trx) => recordDuplicates(trx, deliveries))
+}
+
+export function everyEvent(told: Partial<EventFilter> = {}): EventFilter {
+  const every = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
+  return { environment: 'live', ...every, ...told }
+}
