@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { addStoreMetrics } from '../handlers/store-metrics.js'
+import { addStoreMetrics } from '../handlers/metrics.js'
 import { createWarnOfGaps, readGaps } from '../operations/delivery-gaps.js'
 import { type Schedule, startSchedule } from '../operations/schedule.js'
 import { countWaiting } from '../store/event-questions.js'

@@ -3,11 +3,10 @@ import express, { type ErrorRequestHandler, type Express, type Request, type Res
 import helmet from 'helmet'
 import type { Logger } from 'pino'
 import { LatchkeyError } from '../errors.js'
-import { answerFailure } from './answer-failure.js'
 import { problemOf } from './problem.js'
 import type { Route } from './raw-handler.js'
 import { pathOf } from './route.js'
-import { send } from './send.js'
+import { answerFailure, send } from './send.js'
 
 /** These routes as an Express app, and a problem 404 for any other path. */
 export function createApp(routes: readonly Route[], log: Logger): Express {

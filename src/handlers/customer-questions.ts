@@ -9,8 +9,7 @@ import type { ChangePageQuery, ListedChange } from '../store/changes.js'
 import type { CustomerLookup } from '../store/customers.js'
 import type { IdPage } from '../store/keys.js'
 import type { Authenticate } from './authenticate.js'
-import { readEnvironment } from './environment.js'
-import { readQuery } from './query.js'
+import { readEnvironment, readQuery } from './query.js'
 
 /** What the routes about customers ask the store. All reject with `store_unavailable` where it can't answer. */
 export interface CustomerQuestions {

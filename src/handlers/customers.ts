@@ -4,19 +4,25 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { CustomerLookup } from '../store/customers.js'
+import { readJson, requireJson } from './body.js'
 import { checkEntitlements } from './check-entitlements.js'
 import { type CustomerDeps, idSchema, readQuestion } from './customer-questions.js'
 import { accessJson, changeJson, customerJson, entitlementJson } from './entitlement-json.js'
-import { ENVIRONMENT_ONLY } from './environment.js'
 import { type EraseDeps, eraseCustomer } from './erase-customer.js'
-import { type Page, pageJson, readLimit, readPage, withOneMore } from './page.js'
-import { invalidParameter, readInstant, readParameter } from './query.js'
+import {
+  ENVIRONMENT_ONLY,
+  invalidParameter,
+  type Page,
+  pageJson,
+  readInstant,
+  readLimit,
+  readPage,
+  readParameter,
+  withOneMore,
+} from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
-import { readJson } from './read-json.js'
-import { requireJson } from './require-json.js'
 import { createRoute, onlyPost, requireMethod } from './route.js'
-import { sendJson } from './send.js'
-import { sendTagged } from './send-tagged.js'
+import { sendJson, sendTagged } from './send.js'
 
 const PAGE = ['environment', 'limit', 'cursor'] as const
 const PAGE_AT = ['environment', 'at', 'limit', 'cursor'] as const

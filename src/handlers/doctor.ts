@@ -1,7 +1,6 @@
 import type { Finding } from '../doctor/finding.js'
 import type { Authenticate } from './authenticate.js'
-import { requireBoth } from './environment.js'
-import { invalidParameter, readParameter, readQuery } from './query.js'
+import { invalidParameter, readParameter, readQuery, requireBoth } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'

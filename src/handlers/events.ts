@@ -15,14 +15,20 @@ import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
 import { eventDetailJson, storedEventJson } from './event-json.js'
-import { cursorAt, readPage } from './page.js'
-import { invalidParameter, readInstant, readParameter, readQuery } from './query.js'
+import {
+  cursorAt,
+  ENVIRONMENT_ONLY,
+  invalidParameter,
+  readEnvironment,
+  readInstant,
+  readPage,
+  readParameter,
+  readQuery,
+} from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
 import { createRoute, requireMethod } from './route.js'
-import { sendJson } from './send.js'
-import { sendTaggedBytes } from './send-tagged.js'
+import { sendJson, sendTaggedBytes } from './send.js'
 
 /** All reject with `store_unavailable` if the store can't be read. */
 export interface StoredEventQuestions {

@@ -6,13 +6,11 @@ import type { AccessQuery } from '../store/access.js'
 import type { ExplanationQuery } from '../store/account.js'
 import type { Authenticate } from './authenticate.js'
 import { entitlementJson, explanationJson } from './entitlement-json.js'
-import { chooseEnvironment, readEnvironment } from './environment.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
-import { queryOf, readInstant, readQuery } from './query.js'
+import { chooseEnvironment, queryOf, readEnvironment, readInstant, readQuery } from './query.js'
 import type { RawHandler } from './raw-handler.js'
 import { requireMethod } from './route.js'
-import { sendJson } from './send.js'
-import { sendTagged, sendTaggedJson } from './send-tagged.js'
+import { sendJson, sendTagged, sendTaggedJson } from './send.js'
 
 const PARAMETERS = ['environment', 'at'] as const
 

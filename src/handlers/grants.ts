@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { readJson } from './body.js'
 import { act, authorizeAct, idText, type ManualActDeps, reasonText } from './manual-act.js'
 import type { RawHandler } from './raw-handler.js'
-import { readJson } from './read-json.js'
 import { requireMethod } from './route.js'
 import { sendJson } from './send.js'
 

@@ -1,7 +1,7 @@
 import type { AccessAnswer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { accessJson, iso } from './entitlement-json.js'
-import { tagOf } from './send-tagged.js'
+import { tagOf } from './send.js'
 
 /** The places of the two that are no part of the tag: no value holds these words, since quotes within one are escaped. */
 const NO_INSTANT = '"asOf":null'

@@ -5,16 +5,19 @@ import type { Logger } from 'pino'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { ApiKey } from './api-key.js'
+import { type ApiKey, localKey } from './api-key.js'
 import { createListener, createShortcut } from './app.js'
-import { type Authenticate, createAuthenticate } from './authenticate.js'
-import { createClientAddress } from './client-address.js'
+import {
+  type Authenticate,
+  createAuthenticate,
+  createClientAddress,
+  createFailureLimit,
+} from './authenticate.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customers.js'
 import { type DoctorDeps, getDoctor } from './doctor.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes, type StoredEventQuestions } from './events.js'
-import { createFailureLimit } from './failure-limit.js'
 import {
   type AccessDeps,
   type EntitlementDeps,
@@ -28,18 +31,17 @@ import { getMetrics } from './get-metrics.js'
 import { healthz, type Readiness, readyz } from './health.js'
 import { type ImportsDeps, postImport } from './imports.js'
 import { type JoinLinksDeps, postInvites, postLinkToken } from './join-links.js'
-import { createLocalAuthenticate } from './local-access.js'
 import type { ManualActDeps } from './manual-act.js'
 import { manualRoutes } from './manual-routes.js'
 import type { RequestMetrics } from './metrics.js'
 import type { RawHandler } from './raw-handler.js'
 import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
-import { receiveWebhook } from './receive-webhook.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
 import { createRoute } from './route.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
 import { type SyncDeps, syncRoutes } from './sync.js'
 import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
+import { receiveWebhook } from './webhooks.js'
 
 export interface Address {
   readonly host: string
@@ -99,7 +101,8 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, metrics, log } = deps
   const clientAddress = createClientAddress(addresses.trustProxy)
   const api = createApi(deps, createAuthenticate({ ...deps, clientAddress, failures: createFailureLimit() }))
-  const local = createApi(deps, createLocalAuthenticate())
+  const key = localKey()
+  const local = createApi(deps, () => key)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
   const openMetrics = getMetrics({ ...deps, registry: metrics.registry, authenticate: null })

@@ -6,8 +6,7 @@ import type { Environment } from '../provider/event.js'
 import { isPlainText, isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
 import { accessJson } from './entitlement-json.js'
-import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
-import { readQuery } from './query.js'
+import { ENVIRONMENT_ONLY, readEnvironment, readQuery } from './query.js'
 
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000

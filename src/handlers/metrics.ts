@@ -1,7 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
-import { bytesBeingRead } from './read-body.js'
+import type { DeliveryGap } from '../operations/delivery-gaps.js'
+import type { Environment } from '../provider/event.js'
+import { bytesBeingRead } from './body.js'
+import type { SyncState } from './sync-json.js'
 
 const ROUTES = ['webhooks', 'entitlements', 'entitlement'] as const
 export type TimedRoute = (typeof ROUTES)[number]
@@ -136,4 +139,202 @@ export async function readRefusals(registry: Registry) {
       seconds: value,
     })),
   }
+}
+
+export interface StoreMetricsDeps {
+  readonly registry: Registry
+  /** The configured ones, asked at every scrape: no other name becomes a label. */
+  readonly endpointNames: () => readonly string[]
+  /** By the name of the endpoint. */
+  readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
+  readonly countWaiting: () => Promise<readonly WaitingSeries[]>
+  /** Milliseconds; null: none is kept. */
+  readonly readFirstBodyAge: () => Promise<number | null>
+}
+
+interface WaitingSeries {
+  readonly environment: Environment
+  readonly disposition: 'held' | 'quarantined'
+  readonly count: number
+}
+
+const ENVIRONMENTS = ['live', 'sandbox'] as const
+const DISPOSITIONS = ['held', 'quarantined'] as const
+
+/**
+ * Adds what only the store can tell, read when it is scraped. While the store can't be read these series are
+ * missing, and the others are still told.
+ */
+export function addStoreMetrics(deps: StoreMetricsDeps): void {
+  const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge } = deps
+  const registers = [registry]
+
+  const addGapGauge = (name: string, help: string, tell: (gap: DeliveryGap) => number | null): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['endpoint'],
+      registers,
+      async collect() {
+        this.reset()
+        const gaps = await readGaps().catch(() => null)
+        for (const endpoint of endpointNames()) {
+          const gap = gaps?.get(endpoint)
+          const value = gap === undefined ? null : tell(gap)
+          if (value !== null) this.set({ endpoint }, value / 1000)
+        }
+      },
+    })
+  }
+
+  addGapGauge(
+    'latchkey_last_delivery_timestamp_seconds',
+    'When the last new event arrived.',
+    ({ lastAt }) => lastAt,
+  )
+  addGapGauge(
+    'latchkey_delivery_gap_seconds',
+    'How long ago the last new event arrived.',
+    ({ current }) => current,
+  )
+  addGapGauge(
+    'latchkey_delivery_usual_interval_seconds',
+    'The mean time between two new events; the newest weigh most.',
+    ({ usualInterval }) => usualInterval,
+  )
+  new Gauge({
+    name: 'latchkey_events_waiting',
+    help: 'Stored events that count nowhere yet.',
+    labelNames: ['environment', 'disposition'],
+    registers,
+    async collect() {
+      this.reset()
+      const counted = await countWaiting().catch(() => null)
+      if (counted === null) return
+      // Zero is told too: an alarm on a series that is not there never ends.
+      for (const environment of ENVIRONMENTS) {
+        for (const disposition of DISPOSITIONS) this.set({ environment, disposition }, 0)
+      }
+      for (const { environment, disposition, count } of counted) this.set({ environment, disposition }, count)
+    },
+  })
+  new Gauge({
+    name: 'latchkey_oldest_body_age_seconds',
+    help: 'How long ago the event arrived that was stored first of those whose exact bytes are kept.',
+    registers,
+    async collect() {
+      this.reset()
+      const age = await readFirstBodyAge().catch(() => null)
+      // A gauge without labels is told as 0 once it is reset.
+      if (age === null) this.remove()
+      else this.set(age / 1000)
+    },
+  })
+}
+
+export interface SyncMetricsDeps {
+  readonly registry: Registry
+  /** Asked at every scrape. While it can't be told, these series are missing, and the others are still told. */
+  readonly status: () => Promise<SyncState>
+}
+
+/** What is counted as it happens, beside what the store tells. Targets are configured ones, or were. */
+export interface SyncMetrics {
+  /** One membership was worked on. */
+  driven(platform: string, result: string): void
+}
+
+export function addSyncMetrics({ registry, status }: SyncMetricsDeps): SyncMetrics {
+  const registers = [registry]
+  let reading: Promise<SyncState | null> | null = null
+  /** One read for all of a scrape. */
+  const read = () => {
+    reading ??= status()
+      .catch(() => null)
+      .finally(() => {
+        reading = null
+      })
+    return reading
+  }
+
+  new Gauge({
+    name: 'latchkey_sync_memberships',
+    help: 'Accounts that should be, or should not be, in a role or group, by how far that is.',
+    labelNames: ['environment', 'target', 'state'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { environment, target, counts } of (await read())?.sync.targets ?? []) {
+        for (const [state, count] of Object.entries(counts)) this.set({ environment, target, state }, count)
+      }
+    },
+  })
+  new Gauge({
+    name: 'latchkey_sync_stopped',
+    help: '1: no call is made to a platform or target until somebody has done something.',
+    labelNames: ['name'],
+    registers,
+    async collect() {
+      this.reset()
+      const told = (await read())?.sync
+      if (told === undefined) return
+      for (const { platform, state } of told.platforms)
+        this.set({ name: platform }, Number(state.kind === 'stopped'))
+      for (const { target, state } of told.targets)
+        this.set({ name: target }, Number(state.kind === 'stopped'))
+    },
+  })
+  new Gauge({
+    name: 'latchkey_sync_paused',
+    help: '1: nothing is given, taken or sent until an operator resumes it.',
+    registers,
+    async collect() {
+      this.reset()
+      const told = await read()
+      if (told === null) this.remove()
+      else this.set(Number(told.sync.paused))
+    },
+  })
+  new Gauge({
+    name: 'latchkey_outbound_messages',
+    help: 'Changes of access that the outbound webhook has not told yet.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      this.reset()
+      const told = (await read())?.outbound
+      if (told === null || told === undefined) return
+      const count = (isParked: boolean) =>
+        told.messages
+          .filter(({ parked }) => (parked !== null) === isParked)
+          .reduce((sum, { count }) => sum + count, 0)
+      this.set({ state: 'pending' }, count(false))
+      this.set({ state: 'parked' }, count(true))
+    },
+  })
+  new Gauge({
+    name: 'latchkey_platform_unreachable',
+    help: '1: a platform, or the receiver of the outbound webhook, has answered no call for a minute or more.',
+    labelNames: ['platform'],
+    registers,
+    async collect() {
+      this.reset()
+      const told = await read()
+      if (told === null) return
+      const called = [
+        ...told.sync.platforms.map(({ platform }) => platform),
+        ...(told.outbound === null ? [] : ['webhook' as const]),
+      ]
+      for (const platform of called) {
+        this.set({ platform }, Number(told.outages.some(({ name }) => name === platform)))
+      }
+    },
+  })
+  const calls = new Counter({
+    name: 'latchkey_sync_calls_total',
+    help: 'Memberships that were worked on, by what came of it.',
+    labelNames: ['platform', 'result'],
+    registers,
+  })
+  return { driven: (platform, result) => calls.inc({ platform, result }) }
 }

@@ -4,10 +4,16 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { ComparisonName, RecomputeJobs } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, readEnvironment, requireBoth, shownEnvironments } from './environment.js'
-import { readParameter, readQuery } from './query.js'
+import { readJson } from './body.js'
+import {
+  ENVIRONMENT_ONLY,
+  readEnvironment,
+  readParameter,
+  readQuery,
+  requireBoth,
+  shownEnvironments,
+} from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
-import { readJson } from './read-json.js'
 import { comparisonJson, rebuildJson } from './rebuild-json.js'
 import { createRoute, requireMethod } from './route.js'
 import { sendJson } from './send.js'

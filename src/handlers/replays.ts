@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, ReplayStatus } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
+import { invalidBody, readJson, requireJson } from './body.js'
 import {
   endsBeforeItBegins,
   LATER_THAN_TO,
@@ -14,12 +14,17 @@ import {
   unknownEndpoint,
 } from './events.js'
 import { idText } from './manual-act.js'
-import { pageJson, readPage } from './page.js'
-import { invalidParameter, readQuery } from './query.js'
+import {
+  ENVIRONMENT_ONLY,
+  invalidParameter,
+  pageJson,
+  readEnvironment,
+  readPage,
+  readQuery,
+  shownEnvironments,
+} from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
-import { invalidBody, readJson } from './read-json.js'
 import { replayJson } from './replay-json.js'
-import { requireJson } from './require-json.js'
 import { createRoute, requireMethod } from './route.js'
 import { sendJson } from './send.js'
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { type Issue, LatchkeyError } from '../errors.js'
-import { answerFailure } from './answer-failure.js'
 import type { RawHandler, Route } from './raw-handler.js'
+import { answerFailure } from './send.js'
 
 /** No stored id is longer, or holds a control character: events with such ids are quarantined. */
 const MAX_ID_LENGTH = 255

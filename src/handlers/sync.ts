@@ -7,13 +7,18 @@ import { isUsableId } from '../provider/ids.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { MembershipKey, MembershipQuery, MembershipState, RunOptions, Sync } from '../sync/sync.js'
 import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, requireBoth, shownEnvironments } from './environment.js'
+import { invalidBody, readJson, requireJson } from './body.js'
 import { idText } from './manual-act.js'
-import { readLimit } from './page.js'
-import { invalidParameter, readParameter, readQuery } from './query.js'
+import {
+  ENVIRONMENT_ONLY,
+  invalidParameter,
+  readLimit,
+  readParameter,
+  readQuery,
+  requireBoth,
+  shownEnvironments,
+} from './query.js'
 import type { RawHandler, Route } from './raw-handler.js'
-import { invalidBody, readJson } from './read-json.js'
-import { requireJson } from './require-json.js'
 import { createRoute, requireMethod } from './route.js'
 import { sendJson } from './send.js'
 import {

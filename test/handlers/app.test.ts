@@ -5,15 +5,17 @@ import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { entitlementFor } from '../../src/entitlements/entitlement.js'
 import { createApp } from '../../src/handlers/app.js'
-import { createAuthenticate } from '../../src/handlers/authenticate.js'
-import { createClientAddress } from '../../src/handlers/client-address.js'
-import { createFailureLimit } from '../../src/handlers/failure-limit.js'
+import {
+  createAuthenticate,
+  createClientAddress,
+  createFailureLimit,
+} from '../../src/handlers/authenticate.js'
 import { getEntitlement, getEntitlements } from '../../src/handlers/get-entitlements.js'
 import { healthz } from '../../src/handlers/health.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
-import { receiveWebhook } from '../../src/handlers/receive-webhook.js'
 import { createRoute } from '../../src/handlers/route.js'
+import { receiveWebhook } from '../../src/handlers/webhooks.js'
 import { answerTo, apiKey, bearer, LIVE, NOW, openFront, signed } from './daemon-front.js'
 import { exchange, head } from './raw-connection.js'
 

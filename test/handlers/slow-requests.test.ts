@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../src/handlers/app.js'
-import { readBody } from '../../src/handlers/read-body.js'
+import { readBody } from '../../src/handlers/body.js'
 import { createRoute } from '../../src/handlers/route.js'
 import { createServer } from '../../src/handlers/server.js'
 import { eventually } from '../setup/eventually.js'

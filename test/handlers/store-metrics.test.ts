@@ -1,6 +1,6 @@
 import { Counter, Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import { addStoreMetrics, type StoreMetricsDeps } from '../../src/handlers/store-metrics.js'
+import { addStoreMetrics, type StoreMetricsDeps } from '../../src/handlers/metrics.js'
 import type { DeliveryGap } from '../../src/operations/delivery-gaps.js'
 
 const GAP = {

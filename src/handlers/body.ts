@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { LatchkeyError } from '../errors.js'
+import type { z } from 'zod'
+import { type Issue, LatchkeyError } from '../errors.js'
 import { isProved, MAX_CONNECTIONS } from './server.js'
 
 /** Far above any event seen, far below what many senders at once could fill the memory with. */
@@ -118,4 +119,46 @@ function tooManyPieces(): LatchkeyError {
     'body_too_large',
     `The body comes in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
   )
+}
+
+/**
+ * The body of a request, as its schema has it; an empty one is read as an empty object.
+ * @throws LatchkeyError `invalid_request` with everything that is wrong; `body_too_large` and the like
+ */
+export async function readJson<Schema extends z.ZodType>(
+  req: IncomingMessage,
+  schema: Schema,
+): Promise<z.infer<Schema>> {
+  const parsed = schema.safeParse(parseJson(await readBody(req, MAX_BODY_BYTES)))
+  if (parsed.success) return parsed.data
+  throw invalidBody(
+    parsed.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message })),
+  )
+}
+
+function parseJson(body: Buffer): unknown {
+  if (body.length === 0) return {}
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw invalidBody([{ path: '', message: 'is not JSON' }])
+  }
+}
+
+/** The failure of a request whose body can't be used. */
+export function invalidBody(issues: readonly Issue[]): LatchkeyError {
+  return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
+}
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
+
+/**
+ * Lets only a body through that says it is JSON, so that no page in a browser can have one sent unasked.
+ *
+ * @throws LatchkeyError `media_type_not_supported`.
+ */
+export function requireJson(req: IncomingMessage): void {
+  const [mediaType = ''] = (req.headers['content-type'] ?? '').split(';')
+  if (JSON_TYPE.test(mediaType.trim())) return
+  throw new LatchkeyError('media_type_not_supported', 'The body must be JSON, sent as application/json.')
 }
