@@ -6,7 +6,7 @@ import proxyAddr from 'proxy-addr'
 import { LatchkeyError } from '../errors.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { RequestMetrics } from './metrics.js'
-import { pathOf } from './route.js'
+import { pathOf } from './query.js'
 import { markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i

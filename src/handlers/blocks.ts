@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { readJson } from './body.js'
 import { act, authorizeAct, type ManualActDeps, reasonText } from './manual-act.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
+import { requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 const blockBody = z.strictObject({ reason: reasonText })

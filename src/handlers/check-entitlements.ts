@@ -6,8 +6,8 @@ import { readJson, requireJson } from './body.js'
 import { type CustomerDeps, idSchema, readQuestion } from './customer-questions.js'
 import { isoOrNull } from './entitlement-json.js'
 import { ENVIRONMENT_ONLY } from './query.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
+import { requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 /** Enough for a page of any app, and bounds what one request can cost. */

@@ -9,6 +9,7 @@ import { checkEntitlements } from './check-entitlements.js'
 import { type CustomerDeps, idSchema, readQuestion } from './customer-questions.js'
 import { accessJson, changeJson, customerJson, entitlementJson } from './entitlement-json.js'
 import { type EraseDeps, eraseCustomer } from './erase-customer.js'
+import type { MountedPath } from './mount.js'
 import {
   ENVIRONMENT_ONLY,
   invalidParameter,
@@ -20,8 +21,8 @@ import {
   readParameter,
   withOneMore,
 } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { createRoute, onlyPost, requireMethod } from './route.js'
+import { createRoute, onlyPost, requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson, sendTagged } from './send.js'
 
 const PAGE = ['environment', 'limit', 'cursor'] as const
@@ -29,7 +30,7 @@ const PAGE_AT = ['environment', 'at', 'limit', 'cursor'] as const
 const PAGE_OF_REFERENCE = ['environment', 'externalRef', 'at', 'limit', 'cursor'] as const
 
 /** The routes that find customers, tell what is known of them and how their access changed, and erase them. */
-export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): readonly Route[] {
+export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): readonly MountedPath[] {
   return [
     onlyPost(createRoute('/entitlements/lookup', lookupEntitlements(deps), log)),
     onlyPost(createRoute('/entitlements/check', checkEntitlements(deps), log)),

@@ -9,7 +9,7 @@ import { readJson } from './body.js'
 import { iso, isoOrNull } from './entitlement-json.js'
 import { reasonText } from './manual-act.js'
 import { ENVIRONMENT_ONLY, readEnvironment, readQuery } from './query.js'
-import type { RawHandler } from './raw-handler.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 const eraseBody = z.strictObject({ reason: reasonText.nullish() })

@@ -16,6 +16,7 @@ import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Authenticate } from './authenticate.js'
 import { eventDetailJson, storedEventJson } from './event-json.js'
+import type { MountedPath } from './mount.js'
 import {
   cursorAt,
   ENVIRONMENT_ONLY,
@@ -26,8 +27,8 @@ import {
   readParameter,
   readQuery,
 } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { createRoute, requireMethod } from './route.js'
+import { createRoute, requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson, sendTaggedBytes } from './send.js'
 
 /** All reject with `store_unavailable` if the store can't be read. */
@@ -52,7 +53,7 @@ export interface StoredEventDeps {
 }
 
 /** The routes that show what is stored, to keys with the scope `events`. */
-export function eventRoutes(deps: StoredEventDeps, log: Logger): readonly Route[] {
+export function eventRoutes(deps: StoredEventDeps, log: Logger): readonly MountedPath[] {
   return [
     createRoute('/events', getEvents(deps), log),
     createRoute('/events/:eventId', getEvent(deps), log),

@@ -8,8 +8,8 @@ import type { Authenticate } from './authenticate.js'
 import { entitlementJson, explanationJson } from './entitlement-json.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { chooseEnvironment, queryOf, readEnvironment, readInstant, readQuery } from './query.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
+import { requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson, sendTagged, sendTaggedJson } from './send.js'
 
 const PARAMETERS = ['environment', 'at'] as const

@@ -5,8 +5,8 @@ import type { Environment } from '../provider/event.js'
 import type { Authenticate } from './authenticate.js'
 import { readBody } from './body.js'
 import { invalidParameter, readParameter, readQuery, shownEnvironments } from './query.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
+import { requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 /** Of one request. So many are checked in some ten milliseconds, for which nobody else is answered. */

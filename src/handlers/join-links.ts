@@ -9,8 +9,8 @@ import { readJson } from './body.js'
 import { iso } from './entitlement-json.js'
 import { idText } from './manual-act.js'
 import { ENVIRONMENT_ONLY, readEnvironment, readQuery } from './query.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
+import { requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 /** The messenger, as far as the routes need it. */

@@ -6,7 +6,6 @@ import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { type ApiKey, localKey } from './api-key.js'
-import { createListener, createShortcut } from './app.js'
 import {
   type Authenticate,
   createAuthenticate,
@@ -15,7 +14,6 @@ import {
 } from './authenticate.js'
 import type { CustomerQuestions } from './customer-questions.js'
 import { customerRoutes } from './customers.js'
-import { type DoctorDeps, getDoctor } from './doctor.js'
 import type { EraseDeps } from './erase-customer.js'
 import { eventRoutes, type StoredEventQuestions } from './events.js'
 import {
@@ -27,17 +25,18 @@ import {
   getEntitlements,
   getExplanation,
 } from './get-entitlements.js'
-import { getMetrics } from './get-metrics.js'
-import { healthz, type Readiness, readyz } from './health.js'
+import { type HealthDeps, openMetrics } from './health.js'
 import { type ImportsDeps, postImport } from './imports.js'
 import { type JoinLinksDeps, postInvites, postLinkToken } from './join-links.js'
 import type { ManualActDeps } from './manual-act.js'
 import { manualRoutes } from './manual-routes.js'
 import type { RequestMetrics } from './metrics.js'
-import type { RawHandler } from './raw-handler.js'
+import { createListener, createShortcut, mountRoutes } from './mount.js'
+import { createRoute } from './raw-route.js'
 import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
-import { createRoute } from './route.js'
+import type { RawHandler } from './route.js'
+import { ROUTES } from './routes.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
 import { type SyncDeps, syncRoutes } from './sync.js'
 import { postTelegramUpdate, TELEGRAM_UPDATES_PATH } from './telegram-updates.js'
@@ -73,13 +72,13 @@ export interface ListenersDeps {
   readonly erase: EraseDeps['erase']
   readonly readExplanation: ExplanationDeps['readExplanation']
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
-  readonly examine: DoctorDeps['examine']
+  readonly examine: HealthDeps['examine']
   readonly replays: ReplaysDeps['replays']
   readonly importLines: ImportsDeps['importLines']
   readonly messenger: JoinLinksDeps['messenger']
   readonly sync: SyncDeps['sync']
   readonly isWriterAlive: () => boolean
-  readonly readiness: () => Promise<Readiness>
+  readonly readiness: HealthDeps['readiness']
   readonly clock: () => number
   readonly metrics: RequestMetrics
   readonly log: Logger
@@ -105,7 +104,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const local = createApi(deps, () => key)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
-  const openMetrics = getMetrics({ ...deps, registry: metrics.registry, authenticate: null })
 
   // One line in a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
@@ -130,7 +128,10 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
       url,
       webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, api.delivered) : url,
       metricsUrl: addresses.metrics
-        ? await listen(addresses.metrics, createListener([createRoute('/metrics', openMetrics, log)], log))
+        ? await listen(
+            addresses.metrics,
+            createListener(mountRoutes([openMetrics], { ...deps, authenticate: () => key }), log),
+          )
         : url,
       connect,
       stop,
@@ -143,7 +144,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
 
 /** All that one listener serves, to whom `authenticate` lets in; apart from it, what only delivers. */
 function createApi(deps: ListenersDeps, authenticate: Authenticate) {
-  const { addresses, metrics, log } = deps
+  const { addresses, log } = deps
   const { webhooks, access, aboutProducts } = createRoutes(deps, authenticate)
   const clientAddress = createClientAddress(addresses.trustProxy)
   const updates = postTelegramUpdate({ ...deps, clientAddress })
@@ -164,11 +165,8 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
       ...syncRoutes({ ...deps, authenticate }, log),
       createRoute('/customers/:customerId/link-tokens', postLinkToken({ ...deps, authenticate }), log),
       createRoute('/customers/:customerId/invites', postInvites({ ...deps, authenticate }), log),
-      createRoute('/doctor', getDoctor({ ...deps, authenticate }), log),
       createRoute('/imports', postImport({ ...deps, authenticate }), log),
-      createRoute('/healthz', healthz(deps), log),
-      createRoute('/readyz', readyz(deps), log),
-      createRoute('/metrics', getMetrics({ ...deps, registry: metrics.registry, authenticate }), log),
+      ...mountRoutes(ROUTES, { ...deps, authenticate }),
     ],
     log,
     hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion],

@@ -1,3 +1,5 @@
+/* What the target of a request says: its path, its parameters, its environment, and which page of a list. */
+
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
@@ -5,6 +7,9 @@ import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
 import { nearestName } from './nearest-name.js'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
 
 const isoInstant = z.iso.datetime({ offset: true })
 
@@ -20,6 +25,136 @@ export function readQuery(req: IncomingMessage, known: readonly string[]): URLSe
     if (!known.includes(name)) throw unknownParameter(name, known)
   }
   return query
+}
+
+/**
+ * The parameters of a request that its route takes, each once.
+ *
+ * @throws LatchkeyError `invalid_request` for an unknown one (ignoring a misspelt filter would return the wrong list)
+ * unless `schema` allows any; and for one that is given twice
+ */
+export function readParameters(
+  req: IncomingMessage,
+  takesEnvironment: boolean,
+  schema: z.ZodObject | 'any',
+): Readonly<Record<string, string>> {
+  const known = [
+    ...(takesEnvironment ? ['environment'] : []),
+    ...(schema === 'any' ? [] : Object.keys(schema.shape)),
+  ]
+  const query = new URLSearchParams(queryOf(req))
+  const given: Record<string, string> = {}
+  for (const name of new Set(query.keys())) {
+    if (!known.includes(name)) {
+      if (schema === 'any') continue
+      throw unknownParameter(name, known)
+    }
+    const [value = '', ...others] = query.getAll(name)
+    if (others.length > 0) throw invalidParameter(name, 'is given more than once')
+    given[name] = value
+  }
+  return given
+}
+
+/** @throws LatchkeyError `invalid_request` with everything that is wrong */
+export function parseParameters<Schema extends z.ZodObject>(
+  schema: Schema,
+  given: Readonly<Record<string, string>>,
+): z.output<Schema> {
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return parsed.data
+  const issues = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+  const [first = { path: '', message: 'is not valid' }] = issues
+  throw new LatchkeyError('invalid_request', `The parameter "${first.path}" ${first.message}.`, { issues })
+}
+
+const ISO_INSTANT = z.iso.datetime({
+  offset: true,
+  error: 'is not an instant such as 2026-01-31T12:00:00Z',
+})
+
+/** ISO 8601 with a time zone, in epoch milliseconds. */
+export const instantParameter = z.codec(ISO_INSTANT, z.number(), {
+  decode: (text) => Date.parse(text),
+  encode: (instant) => new Date(instant).toISOString(),
+})
+
+export const idParameter = z
+  .string()
+  .refine(isUsableId, 'is not a text of 1 to 255 characters without control characters')
+
+export const flagParameter = z.codec(
+  z.enum(['true', 'false'], 'is neither "true" nor "false"'),
+  z.boolean(),
+  { decode: (text) => text === 'true', encode: (flag) => (flag ? 'true' : 'false') },
+)
+
+const limitMessage = `is not a whole number from 1 to ${MAX_LIMIT}`
+
+/** How many items a page holds at most. */
+export const limitParameter = z
+  .codec(
+    z.string().regex(/^\d{1,3}$/, limitMessage),
+    z.int().min(1, limitMessage).max(MAX_LIMIT, limitMessage),
+    { decode: Number, encode: String },
+  )
+  .default(DEFAULT_LIMIT)
+
+/**
+ * The place in a list at which a page ends, and the next one begins; opaque to callers. Decoding forgives whatever it is
+ * given: only a text that this place would get again is one.
+ * @param read null: there is no such place
+ */
+export function placeIn<Place>(read: (text: string) => Place | null, write: (place: Place) => string) {
+  const encode = (place: Place): string => Buffer.from(write(place), 'utf8').toString('base64url')
+  return z.codec(z.string(), z.custom<Place>(), {
+    encode,
+    decode(cursor, context) {
+      const place = read(Buffer.from(cursor, 'base64url').toString('utf8'))
+      if (place !== null && encode(place) === cursor) return place
+      context.issues.push({ code: 'custom', message: 'is none that was given out', input: cursor })
+      return z.NEVER
+    },
+  })
+}
+
+/** In a list that is ordered by id: behind this one. */
+export const idPlace = placeIn(
+  (id) => (isUsableId(id) ? id : null),
+  (id) => id,
+)
+
+/** The parameters of a list that is ordered by id. */
+export const PAGE = { limit: limitParameter, cursor: idPlace.optional() }
+
+/** A page of a list, as JSON. */
+export function pageOf<Item extends z.ZodType, Place extends z.ZodType>(item: Item, place: Place) {
+  return z.object({
+    items: z.array(item),
+    pagination: z.object({ nextCursor: place.nullable(), hasMore: z.boolean() }),
+  })
+}
+
+/** The first of what was found, which may be one more than the page holds: it tells whether the list goes on. */
+export function firstOf<Item, Place>(
+  found: readonly Item[],
+  limit: number,
+  placeOf: (item: Item) => Place,
+): { readonly items: readonly Item[]; readonly pagination: ReturnType<typeof paginated<Place>> } {
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return { items, pagination: paginated(found.length > limit && last !== undefined ? placeOf(last) : null) }
+}
+
+/** @param next null: the list ends here */
+export function paginated<Place>(next: Place | null) {
+  return { nextCursor: next, hasMore: next !== null }
+}
+
+/** The path of a request target, still percent-encoded. */
+export function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query === -1 ? target : target.slice(0, query)
 }
 
 /** As it was sent, without the question mark. */
@@ -70,7 +205,7 @@ export function invalidParameter(name: string, message: string): LatchkeyError {
 export const ENVIRONMENT_ONLY = ['environment'] as const
 
 /** Every environment that the store may hold data of, configured today or not. */
-const BOTH: readonly Environment[] = ['live', 'sandbox']
+export const BOTH: readonly Environment[] = ['live', 'sandbox']
 
 /**
  * The environment that a question is about: `?environment=`; left out, the only one of the key, else the only one
@@ -138,8 +273,6 @@ function onlyOne(environments: readonly Environment[]): Environment | null {
   return first !== undefined && environments.every((one) => one === first) ? first : null
 }
 
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 100
 const WHOLE_NUMBER = /^\d{1,3}$/
 
 /** A stretch of a list that is ordered by id: at most `limit` items, all after `after` (empty: from the first). */

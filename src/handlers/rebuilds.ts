@@ -5,6 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { ComparisonName, RecomputeJobs } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
 import { readJson } from './body.js'
+import type { MountedPath } from './mount.js'
 import {
   ENVIRONMENT_ONLY,
   readEnvironment,
@@ -13,9 +14,9 @@ import {
   requireBoth,
   shownEnvironments,
 } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
+import { createRoute, requireMethod } from './raw-route.js'
 import { comparisonJson, rebuildJson } from './rebuild-json.js'
-import { createRoute, requireMethod } from './route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 export interface RebuildsDeps {
@@ -34,7 +35,7 @@ export interface RebuildsDeps {
 }
 
 /** The routes that rebuild the state, and tell how that goes. */
-export function rebuildRoutes(deps: RebuildsDeps, log: Logger): readonly Route[] {
+export function rebuildRoutes(deps: RebuildsDeps, log: Logger): readonly MountedPath[] {
   return [
     createRoute('/policy', getPolicy(deps), log),
     createRoute('/policy/diff', comparison(deps, 'policy diff'), log),

@@ -14,6 +14,7 @@ import {
   unknownEndpoint,
 } from './events.js'
 import { idText } from './manual-act.js'
+import type { MountedPath } from './mount.js'
 import {
   ENVIRONMENT_ONLY,
   invalidParameter,
@@ -23,9 +24,9 @@ import {
   readQuery,
   shownEnvironments,
 } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
+import { createRoute, requireMethod } from './raw-route.js'
 import { replayJson } from './replay-json.js'
-import { createRoute, requireMethod } from './route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
 export interface ReplaysDeps
@@ -37,7 +38,7 @@ export interface ReplaysDeps
 }
 
 /** The routes that read stored events again, and tell how that goes. */
-export function replayRoutes(deps: ReplaysDeps, log: Logger): readonly Route[] {
+export function replayRoutes(deps: ReplaysDeps, log: Logger): readonly MountedPath[] {
   return [
     createRoute('/replays', replays(deps), log),
     createRoute('/replays/:replayId', oneReplay(deps), log),

@@ -115,7 +115,12 @@ export function tagOf(state: string): string {
 }
 
 /** The same with bytes, of which `sha256` tells whether they are still those. */
-export function sendTaggedBytes(res: ServerResponse, sha256: string, bytes: Buffer, headers: Headers): void {
+export function sendTaggedBytes(
+  res: ServerResponse,
+  sha256: string,
+  bytes: string | Buffer,
+  headers: Headers,
+): void {
   unlessHeld(res, `"${sha256}"`, (tagHeaders) => send(res, 200, { ...headers, ...tagHeaders }, bytes))
 }
 

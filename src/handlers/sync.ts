@@ -9,6 +9,7 @@ import type { MembershipKey, MembershipQuery, MembershipState, RunOptions, Sync 
 import type { Authenticate } from './authenticate.js'
 import { invalidBody, readJson, requireJson } from './body.js'
 import { idText } from './manual-act.js'
+import type { MountedPath } from './mount.js'
 import {
   ENVIRONMENT_ONLY,
   invalidParameter,
@@ -18,8 +19,8 @@ import {
   requireBoth,
   shownEnvironments,
 } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { createRoute, requireMethod } from './route.js'
+import { createRoute, requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 import {
   checkJson,
@@ -56,7 +57,7 @@ const ANSWER_WITHIN_MS = 20_000
 const WEBHOOK_TARGET = 'webhook'
 
 /** The routes about what follows access: roles, groups, and the outbound webhook. */
-export function syncRoutes(deps: SyncDeps, log: Logger): readonly Route[] {
+export function syncRoutes(deps: SyncDeps, log: Logger): readonly MountedPath[] {
   return [
     createRoute('/sync', getSync(deps), log),
     createRoute('/sync/memberships', getMemberships(deps), log),

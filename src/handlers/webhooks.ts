@@ -7,8 +7,8 @@ import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from 
 import { createFailureLimit, type FailureLimit } from './authenticate.js'
 import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
 import type { RequestMetrics } from './metrics.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
+import { requireMethod } from './raw-route.js'
+import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 import { markProved } from './server.js'
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { API_SCOPES } from '../../src/handlers/api-key.js'
+import { ROUTES } from '../../src/handlers/routes.js'
 import { BOT_TOKEN, startTelegram } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
 import { writeBeside } from './other-writer.js'
@@ -298,8 +299,9 @@ describe('a key of one environment', () => {
   it('has a case here for every route that there is', async () => {
     const { daemon } = await worldOfBoth()
     const served = servedPaths()
-    expect(served.map(({ path }) => path)).toEqual(expect.arrayContaining(WITHOUT_A_KEY))
-    const routes: string[] = []
+    const paths = [...served, ...ROUTES].map(({ path }) => path)
+    expect(paths).toEqual(expect.arrayContaining(WITHOUT_A_KEY))
+    const routes = ROUTES.filter(({ scope }) => scope !== null).map(({ method, path }) => `${method} ${path}`)
     for (const { path, onlyPost } of served.filter(({ path }) => !WITHOUT_A_KEY.includes(path))) {
       const answer = await fetch(`${daemon.url}${path.replaceAll(/:\w+/g, 'x')}`, { method: 'PATCH' })
       const allowed = onlyPost ? 'POST' : (answer.headers.get('allow') ?? `none (${answer.status})`)

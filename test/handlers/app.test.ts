@@ -4,17 +4,17 @@ import { pino } from 'pino'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { entitlementFor } from '../../src/entitlements/entitlement.js'
-import { createApp } from '../../src/handlers/app.js'
 import {
   createAuthenticate,
   createClientAddress,
   createFailureLimit,
 } from '../../src/handlers/authenticate.js'
 import { getEntitlement, getEntitlements } from '../../src/handlers/get-entitlements.js'
-import { healthz } from '../../src/handlers/health.js'
+import { healthRoutes } from '../../src/handlers/health.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { createMetrics } from '../../src/handlers/metrics.js'
-import { createRoute } from '../../src/handlers/route.js'
+import { createApp, mountRoutes } from '../../src/handlers/mount.js'
+import { createRoute } from '../../src/handlers/raw-route.js'
 import { receiveWebhook } from '../../src/handlers/webhooks.js'
 import { answerTo, apiKey, bearer, LIVE, NOW, openFront, signed } from './daemon-front.js'
 import { exchange, head } from './raw-connection.js'
@@ -45,7 +45,15 @@ function embeddedApp(): Express {
         log,
       ),
       createRoute('/entitlements/:customerId/:productId', getEntitlement({ ...access, entitlementFor }), log),
-      createRoute('/healthz', healthz({ isWriterAlive: () => true }), log),
+      ...mountRoutes(healthRoutes, {
+        isWriterAlive: () => true,
+        readiness: async () => ({ ready: true, notes: [] }),
+        examine: async () => [],
+        endpointNamed: () => LIVE,
+        ...access,
+        metrics,
+        log,
+      }),
     ],
     log,
   )
