@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
+import { isUsableId } from '../provider/ids.js'
 import { isProved, MAX_CONNECTIONS } from './server.js'
 
 /** Far above any event seen, far below what many senders at once could fill the memory with. */
@@ -140,7 +141,8 @@ function parseBody<Schema extends z.ZodType>(schema: Schema, told: unknown): z.i
   )
 }
 
-function parseJson(body: Buffer): unknown {
+/** @throws LatchkeyError `invalid_request` */
+export function parseJson(body: Buffer): unknown {
   if (body.length === 0) return {}
   try {
     return JSON.parse(body.toString('utf8'))
@@ -186,3 +188,8 @@ export async function readLines<Schema extends z.ZodType>(
     text.split('\n').filter((line) => line !== ''),
   )
 }
+
+/** An id in a body. */
+export const idText = z
+  .string()
+  .refine(isUsableId, 'is not an id: 1 to 255 characters, none a control character')

@@ -1,6 +1,6 @@
 import type { BodyRemoval, StoredEvent, StoredEventDetail } from '../entitlements/stored-event.js'
 import type { NormalizedEvent } from '../provider/event.js'
-import { iso, isoOrNull } from './entitlement-json.js'
+import { iso, isoOrNull } from './answers.js'
 
 /** A stored event as it goes over the wire: times are ISO 8601 UTC with milliseconds. */
 export type StoredEventJson = ReturnType<typeof storedEventJson>

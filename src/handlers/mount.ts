@@ -149,8 +149,9 @@ function sendAnswer(res: ServerResponse, route: Route<never>, told: unknown): vo
     return
   }
   const json = z.encode(answer, told) as never
-  if (route.tagged !== undefined) {
-    sendTagged(res, json, route.tagged(json))
+  const { tagged } = route
+  if (tagged !== undefined) {
+    sendTagged(res, json, tagged === true ? json : tagged(json))
     return
   }
   const location = route.acceptedAt?.(json) ?? null

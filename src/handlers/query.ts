@@ -79,9 +79,12 @@ export const instantParameter = z.codec(ISO_INSTANT, z.number(), {
   encode: (instant) => new Date(instant).toISOString(),
 })
 
-export const idParameter = z
-  .string()
-  .refine(isUsableId, 'is not a text of 1 to 255 characters without control characters')
+const USABLE = 'is not a text of 1 to 255 characters without control characters'
+
+/** What can be stored: nothing else needs to be looked for. */
+export const idParameter = z.string('is required').refine(isUsableId, USABLE)
+/** The same in a body. */
+export const detailText = z.string().refine(isUsableId, USABLE)
 
 export const flagParameter = z.codec(
   z.enum(['true', 'false'], 'is neither "true" nor "false"'),

@@ -1,7 +1,7 @@
 import type { Environment } from '../provider/event.js'
 import type { ComparisonStatus, RebuildStatus } from '../recompute/jobs.js'
 import type { AccessDifference, DifferenceSummary } from '../recompute/report.js'
-import { isoOrNull } from './entitlement-json.js'
+import { isoOrNull } from './answers.js'
 
 /**
  * The state of a rebuild, as the wire shows it.

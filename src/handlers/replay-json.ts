@@ -1,6 +1,6 @@
 import type { EventFilter } from '../entitlements/stored-event.js'
 import type { ReplayReport, ReplayStatus } from '../recompute/jobs.js'
-import { iso, isoOrNull } from './entitlement-json.js'
+import { iso, isoOrNull } from './answers.js'
 import { summaryJson } from './rebuild-json.js'
 
 /** How a replay stands, as the wire shows it. */

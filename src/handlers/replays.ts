@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, ReplayStatus } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
-import { invalidBody, readJson, requireJson } from './body.js'
+import { idText, invalidBody, readJson, requireJson } from './body.js'
 import {
   endsBeforeItBegins,
   LATER_THAN_TO,
@@ -13,7 +13,6 @@ import {
   type StoredEventDeps,
   unknownEndpoint,
 } from './events.js'
-import { idText } from './manual-act.js'
 import type { MountedPath } from './mount.js'
 import {
   ENVIRONMENT_ONLY,

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { ErrorCode } from '../errors.js'
 import type { Environment } from '../provider/event.js'
+import type { Told } from './answers.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { Authenticate } from './authenticate.js'
 import type { RequestMetrics, TimedRoute } from './metrics.js'
@@ -42,13 +43,6 @@ export interface Content {
   readonly headers: Readonly<Record<string, string>>
   readonly sha256?: string
 }
-
-/** A value of the program may be deeply read-only; nothing here changes it. */
-export type Told<Value> = Value extends readonly (infer Item)[]
-  ? readonly Told<Item>[]
-  : Value extends object
-    ? { readonly [Name in keyof Value]: Told<Value[Name]> }
-    : Value
 
 type AnswerOf<Answer> = Answer extends z.ZodType ? Told<z.output<Answer>> : Content
 type JsonOf<Answer> = Answer extends z.ZodType ? z.input<Answer> : never
@@ -100,13 +94,13 @@ interface Facts<Path extends string, Rule extends EnvironmentRule, Query, Body, 
   readonly errors?: readonly ErrorCode[]
   /** It asks platforms, or reads much: not to be asked by HEAD, which shows none of it. */
   readonly hasNoHead?: boolean
+  /** Callers may keep the answer, and ask whether it still holds: this part of it counts for that; true: all of it. */
+  readonly tagged?: true | ((json: JsonOf<Answer>) => unknown)
   readonly timedAs?: TimedRoute
 }
 
 interface Handled<Path extends string, Rule extends EnvironmentRule, Query, Body, Answer, Deps>
   extends Facts<Path, Rule, Query, Body, Answer> {
-  /** Callers may keep the answer, and ask whether it still holds: this part of it counts for that. */
-  readonly tagged?: (json: JsonOf<Answer>) => unknown
   /** Where to ask how it goes on, with a 202; null: it is done. */
   readonly acceptedAt?: (json: JsonOf<Answer>) => string | null
   readonly handle: (
@@ -127,10 +121,13 @@ type AnyAnswer = z.ZodType | `${string}/${string}`
 
 /** One route of the table; what differs between routes in type is erased. */
 export interface Route<Deps>
-  extends Omit<Facts<string, EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'query' | 'params'> {
+  extends Omit<
+    Facts<string, EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>,
+    'query' | 'params' | 'tagged'
+  > {
   readonly query: z.ZodObject | 'any'
   readonly params: Readonly<Record<string, z.ZodType<string>>>
-  readonly tagged?: (json: never) => unknown
+  readonly tagged?: true | ((json: never) => unknown)
   readonly acceptedAt?: (json: never) => string | null
   readonly handle?: (asked: never, deps: Deps) => unknown
   readonly plain?: (deps: Deps & MountDeps) => RawHandler<string>

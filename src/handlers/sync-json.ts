@@ -2,7 +2,7 @@ import type { Outage } from '../sync/outages.js'
 import type { OutboundStatus } from '../sync/outbound/outbound.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { CallState, MembershipView, SyncPlan, SyncRun, SyncStatus } from '../sync/sync.js'
-import { iso, isoOrNull } from './entitlement-json.js'
+import { iso, isoOrNull } from './answers.js'
 
 /** All that follows access, as it is now. */
 export interface SyncState {

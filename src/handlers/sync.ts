@@ -7,8 +7,7 @@ import { isUsableId } from '../provider/ids.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { MembershipKey, MembershipQuery, MembershipState, RunOptions, Sync } from '../sync/sync.js'
 import type { Authenticate } from './authenticate.js'
-import { invalidBody, readJson, requireJson } from './body.js'
-import { idText } from './manual-act.js'
+import { idText, invalidBody, readJson, requireJson } from './body.js'
 import type { MountedPath } from './mount.js'
 import {
   ENVIRONMENT_ONLY,

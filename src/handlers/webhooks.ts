@@ -1,18 +1,19 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
+import { z } from 'zod'
 import { type ErrorCode, isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from '../provider/signature.js'
-import { createFailureLimit, type FailureLimit } from './authenticate.js'
+import { createFailureLimit } from './authenticate.js'
 import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
 import type { RequestMetrics } from './metrics.js'
-import { requireMethod } from './raw-route.js'
-import type { RawHandler } from './route.js'
+import { methodNotAllowed } from './mount.js'
+import { plainRoute, type RawHandler, type Route } from './route.js'
 import { sendJson } from './send.js'
 import { markProved } from './server.js'
 
-export interface ReceiveWebhookDeps extends RefusalDeps {
+export interface WebhookDeps {
   /** Asked for each delivery, since a reload may change the endpoints. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
   /** Of these the log names those to which a delivery may be sent. */
@@ -21,22 +22,45 @@ export interface ReceiveWebhookDeps extends RefusalDeps {
   readonly clock: () => number
   /** Resolves once the delivery and what follows from it are committed; else rejects, with `not_stored`. */
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
+  readonly clientAddress: (req: IncomingMessage) => string
   readonly metrics: RequestMetrics
+  readonly log: Logger
 }
 
-/**
- * POST /webhooks/:endpoint. Answers 200 only when the delivery and what follows from it are committed:
- * the sender takes any 2xx as final. Nothing is parsed, and nothing unauthentic gets past here.
- */
-export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'> {
-  const { endpointNamed, endpointNames, clock, ingest, metrics } = deps
+export const webhookRoutes: readonly Route<WebhookDeps>[] = [
+  plainRoute({
+    method: 'POST',
+    path: '/webhooks/:endpoint',
+    summary: 'Receives a signed event. A 200 says that it is stored, and that every answer knows it.',
+    scope: null,
+    environments: 'none',
+    query: 'any',
+    body: z.unknown(),
+    answer: z.object({
+      received: z.literal(true),
+      id: z.string().nullable(),
+      disposition: z.enum(['applied', 'ignored', 'held', 'quarantined', 'duplicate']),
+    }),
+    errors: [
+      'signature_missing',
+      'signature_invalid',
+      'timestamp_invalid',
+      'timestamp_out_of_tolerance',
+      'rate_limited',
+      'endpoint_not_found',
+      'not_stored',
+      'store_unavailable',
+    ],
+    timedAs: 'webhooks',
+    plain: receiveWebhook,
+  }),
+]
+
+/** Nothing is parsed, and nothing unauthentic gets past here: the sender takes any 2xx as final. */
+function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
+  const { endpointNamed, clock, ingest, metrics } = deps
   const refuse = createRefusal(deps)
-  const refuseUnread = createUnreadRefusal({
-    ...deps,
-    // Of its own: how many signatures of an address may fail is not for these to change.
-    failures: createFailureLimit(),
-    endpointNames: () => endpointNames().filter((name) => endpointNamed(name) !== undefined),
-  })
+  const refuseUnread = createUnreadRefusal(deps)
 
   /** Reads no body whose headers are refused already: anybody can send one. */
   async function readClaimed(req: IncomingMessage, endpoint: Endpoint): Promise<Buffer> {
@@ -50,7 +74,7 @@ export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'>
     if (endpoint === undefined) {
       return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
     }
-    requireMethod(req, res, 'POST')
+    if (req.method !== 'POST') throw methodNotAllowed(res, 'POST')
     const headers = req.headersDistinct
     const body = await readClaimed(req, endpoint).catch((error: unknown) =>
       refuseUnread(req, endpoint.name, error),
@@ -76,13 +100,6 @@ export function receiveWebhook(deps: ReceiveWebhookDeps): RawHandler<'endpoint'>
   }
 }
 
-export interface RefusalDeps {
-  readonly failures: FailureLimit
-  readonly clientAddress: (req: IncomingMessage) => string
-  readonly metrics: Pick<RequestMetrics, 'rejected' | 'refused' | 'clockSkew'>
-  readonly log: Logger
-}
-
 /** What the sender of an unauthentic delivery may know: which check failed, and no more. */
 const SAID_TO_SENDER: Readonly<Record<SignatureRefusal['code'], string>> = {
   signature_missing: 'The delivery carries no signature.',
@@ -97,7 +114,8 @@ const SAID_TO_SENDER: Readonly<Record<SignatureRefusal['code'], string>> = {
  *
  * @throws LatchkeyError always: the refusal's own code, or `rate_limited` over the limit.
  */
-export function createRefusal({ failures, clientAddress, metrics, log }: RefusalDeps) {
+function createRefusal({ clientAddress, metrics, log }: WebhookDeps) {
+  const failures = createFailureLimit()
   return async (req: IncomingMessage, endpoint: Endpoint, refusal: SignatureRefusal): Promise<never> => {
     const { code, skewSeconds, expiredSecret } = refusal
     const address = clientAddress(req)
@@ -143,11 +161,6 @@ function sayOffset(skewSeconds: number): string {
   return `${Math.abs(skewSeconds)} s ${skewSeconds > 0 ? 'ahead of' : 'behind'}`
 }
 
-export interface UnreadRefusalDeps extends RefusalDeps {
-  /** Those that are configured. */
-  readonly endpointNames: () => readonly string[]
-}
-
 /** Why a delivery gets no further than its path, its headers or its body. */
 const UNREAD = [
   'endpoint_not_found',
@@ -164,13 +177,9 @@ type UnreadCode = (typeof UNREAD)[number]
  *
  * @throws always what it is told of, so that the limit changes no answer
  */
-export function createUnreadRefusal({
-  failures,
-  clientAddress,
-  metrics,
-  log,
-  endpointNames,
-}: UnreadRefusalDeps) {
+function createUnreadRefusal({ clientAddress, metrics, log, endpointNamed, endpointNames }: WebhookDeps) {
+  // Of its own: how many signatures of an address may fail is not for these to change.
+  const failures = createFailureLimit()
   return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
     const code = isLatchkeyError(error) ? UNREAD.find((one) => one === error.code) : undefined
     // By another method it was no delivery; anything else is a bug.
@@ -178,11 +187,13 @@ export function createUnreadRefusal({
     const address = clientAddress(req)
     metrics.refused(code)
 
+    const names = () => endpointNames().filter((name) => endpointNamed(name) !== undefined)
     const { limited, justLimited, retryAfterSeconds } = failures(address)
     const where = endpoint === null ? {} : { endpoint }
-    if (!limited)
-      log.warn({ ...where, code, address, hint: unreadHintOf(code, endpointNames()) }, 'delivery refused')
-    else if (justLimited) {
+    if (!limited) {
+      const hint = unreadHintOf(code, names())
+      log.warn({ ...where, code, address, hint }, 'delivery refused')
+    } else if (justLimited) {
       log.warn({ address, retryAfterSeconds }, 'more refused deliveries of this address are not logged')
     }
     throw error

@@ -58,7 +58,7 @@ const ROUTES = [
 ] as const
 
 /** Their senders and watchers may add what they like: they ask nothing, so no answer can mislead them. */
-const TOLERANT = ['/metrics', '/webhooks/:endpoint', '/healthz', '/readyz']
+const TOLERANT = ['/platforms/telegram/updates', '/metrics', '/webhooks/:endpoint', '/healthz', '/readyz']
 
 async function openWithKeys() {
   const { url } = await openFront({
