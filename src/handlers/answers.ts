@@ -52,6 +52,8 @@ export const endReason = z.enum([
 ])
 const status = z.enum(['active', 'ending', 'blocked', 'none', ...endReason.options])
 
+export const holdReason = z.enum(['source_unknown', 'customer_unknown', 'product_unknown', 'rail_unknown'])
+
 export const sourceKey = z.object({ kind: sourceKind, id: z.string() })
 
 export const source = z.object({

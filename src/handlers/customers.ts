@@ -12,7 +12,7 @@ import type { ChangePageQuery, ListedChange } from '../store/changes.js'
 import { access, entitlement, environment, instant, snapshot, source } from './answers.js'
 import { idText } from './body.js'
 import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
-import { type ParamNames, type Route, route } from './route.js'
+import { type ParamNames, READ, type Route, route } from './route.js'
 
 export interface CustomerDeps {
   /** All reject with `store_unavailable` where the store can't answer. */
@@ -115,35 +115,30 @@ export type ActJson = z.input<typeof actAnswer>
 function byHand<
   const Path extends `/customers/:customerId/${string}`,
   Body extends z.ZodType<{ readonly reason?: string | null | undefined }>,
->({
-  act,
-  ...declared
-}: {
-  readonly method: 'POST' | 'PUT' | 'DELETE'
-  readonly path: Path
-  readonly summary: string
-  readonly body: Body
-  readonly status?: 201
-  readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
-}): Route<CustomerDeps> {
-  return route({
+>(
+  name: `${'POST' | 'PUT' | 'DELETE'} ${Path}`,
+  {
+    act,
+    ...declared
+  }: {
+    readonly summary: string
+    readonly body: Body
+    readonly status?: 201
+    readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
+  },
+): Route<CustomerDeps> {
+  return route(name, {
     ...declared,
     scope: 'write',
     environments: 'one',
     params: ACTED_ON,
     takesIdempotencyKey: true,
     answer: actAnswer,
-    errors: [
-      'grant_not_found',
-      'customer_erased',
-      'idempotency_key_conflict',
-      'not_stored',
-      'store_unavailable',
-    ],
+    errors: ['grant_not_found', 'customer_erased', 'idempotency_key_conflict'],
     async handle({ params, body, environment, key, idempotencyKey }, { performAct }: CustomerDeps) {
       const { customerId } = params as { readonly customerId: string }
-      const { reason = null } = body as z.output<Body>
-      const asked = { environment, customerId, act: act(body as z.output<Body>, params), reason }
+      const given = body as z.output<Body>
+      const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
       const { eventId, access: since } = await performAct({ ...asked, actor: key.name, idempotencyKey })
       return { eventId, ...since }
     },
@@ -160,14 +155,11 @@ export const messengerIdText = z
   .regex(/^[1-9]\d{0,15}$/, 'is not the id of a Telegram account: a whole number above 0')
 
 export const customerRoutes: readonly Route<CustomerDeps>[] = [
-  route({
-    method: 'GET',
-    path: '/customers/:customerId',
+  route('GET /customers/:customerId', {
     summary: 'Everything that is known of a person, as a data request asks for it.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     answer: customerAnswer,
-    errors: ['customer_not_found', 'store_unavailable'],
+    errors: ['customer_not_found'],
     async handle({ params, environment }, { customers }: CustomerDeps) {
       const known = await customers.readCustomer({ environment, ...params })
       if (known === null) {
@@ -194,28 +186,21 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       }
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/customers/:customerId',
+  route('DELETE /customers/:customerId', {
     summary: 'Erases a person, once: asked again, it answers with the same erasure.',
     scope: 'admin',
     environments: 'one',
     params: ACTED_ON,
     body: z.strictObject(perhapsWhy),
     answer: erasureAnswer,
-    errors: ['not_stored', 'store_unavailable'],
     handle: ({ params, body, environment, key }, { erase }: CustomerDeps) =>
       erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
   }),
-  route({
-    method: 'GET',
-    path: '/products/:productId/customers',
+  route('GET /products/:productId/customers', {
     summary: 'Those with access to a product now, in the order of their ids.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: z.object(PAGE),
     answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
-    errors: ['store_unavailable'],
     async handle({ params, query: { limit, cursor: after = '' }, environment }, { customers }: CustomerDeps) {
       const asked = { environment, ...params, after, limit: limit + 1 }
       const found = await customers.readProductCustomers(asked)
@@ -223,16 +208,13 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       return firstOf(items, limit, ({ customerId }) => customerId)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/changes',
+  route('GET /changes', {
     // A cursor is one that any change or answer about access bears: who has read up to the end goes on from the last.
     summary: 'The change log, oldest first, after a cursor or from its beginning.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
     answer: pageOf(changeAnswer, z.string()),
-    errors: ['cursor_reset', 'store_unavailable'],
+    errors: ['cursor_reset'],
     async handle({ query: { limit, cursor: after = null }, environment }, { customers }: CustomerDeps) {
       const found = await customers.readChangePage({ environment, after, limit: limit + 1 })
       if (found === null) {
@@ -241,52 +223,38 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       return firstOf(found, limit, ({ cursor }) => cursor)
     },
   }),
-  byHand({
-    method: 'POST',
-    path: '/customers/:customerId/grants',
+  byHand('POST /customers/:customerId/grants', {
     summary: 'Grants a product by hand, until a time or for good.',
     body: z.strictObject({ productId: idText, until: instantParameter.nullish(), ...why }),
     status: 201,
     act: ({ productId, until = null }) => ({ type: 'manual.granted', productId, until }),
   }),
-  byHand({
-    method: 'DELETE',
-    path: '/customers/:customerId/grants/:productId',
+  byHand('DELETE /customers/:customerId/grants/:productId', {
     summary: 'Revokes what was granted by hand, and nothing else.',
     body: z.strictObject(perhapsWhy),
     act: (_, { productId }) => ({ type: 'manual.revoked', productId }),
   }),
-  byHand({
-    method: 'PUT',
-    path: '/customers/:customerId/blocks',
+  byHand('PUT /customers/:customerId/blocks', {
     summary: 'Blocks a customer from every product.',
     body: z.strictObject(why),
     act: () => ({ type: 'manual.blocked', productId: null }),
   }),
-  byHand({
-    method: 'DELETE',
-    path: '/customers/:customerId/blocks',
+  byHand('DELETE /customers/:customerId/blocks', {
     summary: 'Lifts every block on a customer.',
     body: z.strictObject(perhapsWhy),
     act: () => ({ type: 'manual.unblocked', productId: null }),
   }),
-  byHand({
-    method: 'PUT',
-    path: '/customers/:customerId/blocks/:productId',
+  byHand('PUT /customers/:customerId/blocks/:productId', {
     summary: 'Blocks a customer from one product.',
     body: z.strictObject(why),
     act: (_, { productId }) => ({ type: 'manual.blocked', productId }),
   }),
-  byHand({
-    method: 'DELETE',
-    path: '/customers/:customerId/blocks/:productId',
+  byHand('DELETE /customers/:customerId/blocks/:productId', {
     summary: 'Lifts the block on one product.',
     body: z.strictObject(perhapsWhy),
     act: (_, { productId }) => ({ type: 'manual.unblocked', productId }),
   }),
-  byHand({
-    method: 'PUT',
-    path: '/customers/:customerId/identities',
+  byHand('PUT /customers/:customerId/identities', {
     summary: 'Links platform accounts; what is left out stays as it is.',
     body: z
       .strictObject({

@@ -10,7 +10,16 @@ import type { AccessesQuery, AccessQuery } from '../store/access.js'
 import type { ExplanationQuery } from '../store/account.js'
 import type { CustomerLookup } from '../store/customers.js'
 import type { IdPage } from '../store/keys.js'
-import { access, endReason, entitlement, environment, instant, rail, sourceKey } from './answers.js'
+import {
+  access,
+  endReason,
+  entitlement,
+  environment,
+  holdReason,
+  instant,
+  rail,
+  sourceKey,
+} from './answers.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { methodNotAllowed } from './mount.js'
 import {
@@ -26,7 +35,7 @@ import {
   queryOf,
   readParameters,
 } from './query.js'
-import { type MountDeps, plainRoute, type RawHandler, type Route, route } from './route.js'
+import { type MountDeps, plainRoute, type RawHandler, READ, type Route, route } from './route.js'
 import { sendTaggedJson } from './send.js'
 
 /** All questions reject with `store_unavailable` where the store can't answer: never with an empty answer. */
@@ -154,7 +163,7 @@ const explanationAnswer = z.object({
     z.object({
       ...explainedEvent,
       source: sourceKey.nullable(),
-      reason: z.enum(['source_unknown', 'customer_unknown', 'product_unknown', 'rail_unknown']),
+      reason: holdReason,
       sentence,
     }),
   ),
@@ -206,13 +215,10 @@ interface Standing {
 }
 
 export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
-  route({
-    method: 'POST',
-    path: '/entitlements/lookup',
+  route('POST /entitlements/lookup', {
     summary:
       'What the customers may use who have an email or a platform account, in a body since URLs end up in logs.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: z.object({ ...AT.shape, ...PAGE }),
     body: z
       .strictObject({
@@ -226,7 +232,6 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       ),
     bodyType: 'json',
     answer: accessPage,
-    errors: ['store_unavailable'],
     async handle({ query, body, environment: asked }, deps: EntitlementDeps) {
       const { limit, cursor: after = '', at = null } = query
       const lookup = body as CustomerLookup
@@ -235,12 +240,9 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       return readPage(deps, { environment: asked, customerIds, at }, limit)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/entitlements/check',
+  route('POST /entitlements/check', {
     summary: 'Many yes-or-no questions at once, answered in their order.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     body: z.strictObject({
       checks: z.array(check).min(1, 'is empty').max(MAX_CHECKS, `holds more than ${MAX_CHECKS} checks`),
     }),
@@ -255,23 +257,18 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
         }),
       ),
     }),
-    errors: ['store_unavailable'],
     handle: ({ body, environment: asked }, { customers }: EntitlementDeps) =>
       answerChecks(body.checks, asked, customers),
   }),
-  route({
-    method: 'GET',
-    path: '/entitlements',
+  route('GET /entitlements', {
     summary: 'What the customers may use whom the merchant’s own reference leads to.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: z.object({
       externalRef: idParameter,
       ...AT.shape,
       ...PAGE,
     }),
     answer: accessPage,
-    errors: ['store_unavailable'],
     // As with one customer: neither of the two says anything about what these customers may use.
     tagged: ({ items, ...page }) => ({
       ...page,
@@ -284,28 +281,20 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       return readPage(deps, { environment: asked, customerIds, at }, limit)
     },
   }),
-  plainRoute({
-    method: 'GET',
-    path: '/entitlements/:customerId',
+  plainRoute('GET /entitlements/:customerId', {
     summary: 'Everything that a customer may use; of one never seen an empty list.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: AT,
     answer: access,
-    errors: ['store_unavailable'],
     tagged: true,
     timedAs: 'entitlements',
     plain: answerEntitlements,
   }),
-  route({
-    method: 'GET',
-    path: '/entitlements/:customerId/:productId',
+  route('GET /entitlements/:customerId/:productId', {
     summary: 'Whether a customer may use a product; never granted is an answer, not a 404.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: AT,
     answer: entitlement,
-    errors: ['store_unavailable'],
     tagged: true,
     timedAs: 'entitlement',
     async handle({ params, query: { at = null }, environment: asked }, deps: EntitlementDeps) {
@@ -314,16 +303,12 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       return deps.entitlementFor(productId, answer)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/entitlements/:customerId/:productId/explanation',
+  route('GET /entitlements/:customerId/:productId/explanation', {
     summary:
       'Why a customer may use a product, or may not: every event that counted, and every one that did not.',
-    scope: 'read',
-    environments: 'one',
+    ...READ,
     query: AT,
     answer: explanationAnswer,
-    errors: ['store_unavailable'],
     handle: ({ params, query: { at = null }, environment: asked }, { readExplanation }: EntitlementDeps) =>
       readExplanation({ environment: asked, ...params, at }),
   }),

@@ -38,9 +38,7 @@ const doctorAnswer = z.object({
 export type DoctorJson = z.input<typeof doctorAnswer>
 
 /** The series of the environments that are shown; those of the process are always there. */
-export const getMetrics = route({
-  method: 'GET',
-  path: '/metrics',
+export const getMetrics = route('GET /metrics', {
   summary: 'The metrics, in the text form that Prometheus reads.',
   scope: 'metrics',
   environments: 'shown',
@@ -60,9 +58,7 @@ export const getMetrics = route({
 export const openMetrics: Route<HealthDeps> = { ...getMetrics, scope: null, environments: 'none' }
 
 export const healthRoutes: readonly Route<HealthDeps>[] = [
-  route({
-    method: 'GET',
-    path: '/healthz',
+  route('GET /healthz', {
     summary: 'Whether the process and its writer live.',
     scope: null,
     environments: 'none',
@@ -74,9 +70,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
       return { status: 'ok' as const }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/readyz',
+  route('GET /readyz', {
     summary: 'Whether the store is migrated and takes deliveries.',
     scope: null,
     environments: 'none',
@@ -89,9 +83,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
       return { status: 'ready' as const, notes }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/doctor',
+  route('GET /doctor', {
     summary: 'Everything that was looked at, and what to do about it; thorough reads every page and body.',
     scope: 'admin',
     environments: 'both',

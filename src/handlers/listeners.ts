@@ -7,11 +7,8 @@ import {
   createClientAddress,
   createFailureLimit,
 } from './authenticate.js'
-import { eventRoutes, type StoredEventQuestions } from './events.js'
 import { openMetrics } from './health.js'
-import { type ImportsDeps, postImport } from './imports.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
-import { createRoute } from './raw-route.js'
 import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplaysDeps, replayRoutes } from './replays.js'
 import type { MountDeps } from './route.js'
@@ -36,10 +33,8 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   readonly socketFile: string | null
   /** Asked at every request, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
-  readonly storedEvents: StoredEventQuestions
   readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
   readonly replays: ReplaysDeps['replays']
-  readonly importLines: ImportsDeps['importLines']
   readonly sync: SyncDeps['sync']
 }
 
@@ -118,11 +113,9 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
   const all = createListener(
     [
       ...(hasDeliveries ? table : others),
-      ...eventRoutes({ ...deps, authenticate }, log),
       ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
       ...replayRoutes({ ...deps, authenticate }, log),
       ...syncRoutes({ ...deps, authenticate }, log),
-      createRoute('/imports', postImport({ ...deps, authenticate }), log),
     ],
     log,
     hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion],

@@ -7,10 +7,10 @@ import type { RecomputeJobs, ReplayStatus } from '../recompute/jobs.js'
 import type { Authenticate } from './authenticate.js'
 import { idText, invalidBody, readJson, requireJson } from './body.js'
 import {
-  endsBeforeItBegins,
+  beginsBeforeItEnds,
+  type EventDeps,
   LATER_THAN_TO,
   STORED_DISPOSITIONS,
-  type StoredEventDeps,
   unknownEndpoint,
 } from './events.js'
 import type { MountedPath } from './mount.js'
@@ -28,8 +28,7 @@ import { replayJson } from './replay-json.js'
 import type { RawHandler } from './route.js'
 import { sendJson } from './send.js'
 
-export interface ReplaysDeps
-  extends Pick<StoredEventDeps, 'endpointNames' | 'endpointNamed' | 'storedEvents'> {
+export interface ReplaysDeps extends Pick<EventDeps, 'endpointNames' | 'endpointNamed' | 'storedEvents'> {
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; asked each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
@@ -61,7 +60,7 @@ const replayBody = z.strictObject({
       from: instant.nullable().default(null),
       to: instant.nullable().default(null),
     })
-    .refine((filter) => !endsBeforeItBegins(filter), { path: ['from'], message: LATER_THAN_TO })
+    .refine(beginsBeforeItEnds, LATER_THAN_TO)
     .prefault({}),
   dryRun: z.boolean().default(false),
 })

@@ -18,6 +18,11 @@ import type { RequestMetrics, TimedRoute } from './metrics.js'
  */
 export type EnvironmentRule = 'one' | 'shown' | 'both' | 'shown of both' | 'none'
 
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/** Of most questions: about one environment. */
+export const READ = { scope: 'read', environments: 'one' } as const
+
 /** The names that a path binds: `'/entitlements/:customerId'` binds `customerId`. */
 export type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamNames<Rest>
@@ -67,11 +72,10 @@ export interface MountDeps {
   readonly log: Logger
 }
 
+type AnyAnswer = z.ZodType | `${string}/${string}`
+
 /** What every route says of itself. */
 interface Facts<Path extends string, Rule extends EnvironmentRule, Query, Body, Answer> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Such as `/entitlements/:customerId`. */
-  readonly path: Path
   /** One sentence. */
   readonly summary: string
   /** What a key must have; null: nobody needs a key. */
@@ -90,41 +94,22 @@ interface Facts<Path extends string, Rule extends EnvironmentRule, Query, Body, 
   readonly answer: Answer
   /** 200 if left out. */
   readonly status?: 201 | 202
+  /** Callers may keep the answer, and ask whether it still holds: this part of it counts for that; true: all of it. */
+  readonly tagged?: true | ((json: JsonOf<Answer>) => unknown)
+  /** Where to ask how it goes on, with a 202; null: it is done. */
+  readonly acceptedAt?: (json: JsonOf<Answer>) => string | null
   /** The expected failures beyond those that its other facts imply. */
   readonly errors?: readonly ErrorCode[]
   /** It asks platforms, or reads much: not to be asked by HEAD, which shows none of it. */
   readonly hasNoHead?: boolean
-  /** Callers may keep the answer, and ask whether it still holds: this part of it counts for that; true: all of it. */
-  readonly tagged?: true | ((json: JsonOf<Answer>) => unknown)
   readonly timedAs?: TimedRoute
 }
 
-interface Handled<Path extends string, Rule extends EnvironmentRule, Query, Body, Answer, Deps>
-  extends Facts<Path, Rule, Query, Body, Answer> {
-  /** Where to ask how it goes on, with a 202; null: it is done. */
-  readonly acceptedAt?: (json: JsonOf<Answer>) => string | null
-  readonly handle: (
-    asked: Asked<Path, Rule, Query extends z.ZodType ? z.output<Query> : unknown, BodyOf<Body>>,
-    deps: Deps,
-  ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
-}
-
-type BodyOf<Body> = Body extends z.ZodType ? z.output<Body> : undefined
-
-interface Plain<Path extends string, Rule extends EnvironmentRule, Query, Body, Answer, Deps>
-  extends Facts<Path, Rule, Query, Body, Answer> {
-  /** Does everything itself, for every method of the path. */
-  readonly plain: (deps: Deps & MountDeps) => RawHandler<ParamNames<Path>>
-}
-
-type AnyAnswer = z.ZodType | `${string}/${string}`
-
 /** One route of the table; what differs between routes in type is erased. */
 export interface Route<Deps>
-  extends Omit<
-    Facts<string, EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>,
-    'query' | 'params' | 'tagged'
-  > {
+  extends Omit<Facts<string, EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'tagged' | 'acceptedAt'> {
+  readonly method: Method
+  readonly path: string
   readonly query: z.ZodObject | 'any'
   readonly params: Readonly<Record<string, z.ZodType<string>>>
   readonly tagged?: true | ((json: never) => unknown)
@@ -135,27 +120,50 @@ export interface Route<Deps>
 
 const NO_PARAMETERS = z.object({})
 
-/** Declares a route. */
+/** Declares a route, such as `GET /entitlements/:customerId`. */
 export function route<
   const Path extends string,
   Rule extends EnvironmentRule,
   const Answer extends AnyAnswer,
   Deps = unknown,
   Query extends z.ZodObject = typeof NO_PARAMETERS,
-  Body extends z.ZodType | undefined = undefined,
->(declared: Handled<Path, Rule, Query, Body, Answer, Deps>): Route<Deps> {
-  // The types of its handler were checked by now; the table has one for all.
-  return { query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
+  Body = undefined,
+>(
+  name: `${Method} ${Path}`,
+  declared: Facts<Path, Rule, Query, Body, Answer> & {
+    readonly handle: (
+      asked: Asked<Path, Rule, z.output<Query>, BodyOf<Body>>,
+      deps: Deps,
+    ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
+  },
+): Route<Deps> {
+  // The types of its handler are checked by now; the table has one for all.
+  return { ...placeOf(name), query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
 }
 
-/** Declares a route that does everything itself: what it declares is for those who read the table. */
+type BodyOf<Body> = Body extends z.ZodType ? z.output<Body> : undefined
+
+/**
+ * Declares a route that does everything itself, for every method of its path: what else it declares is for those who
+ * read the table.
+ */
 export function plainRoute<
   const Path extends string,
   const Answer extends AnyAnswer,
   Deps,
   Query extends z.ZodObject = typeof NO_PARAMETERS,
->(declared: Plain<Path, EnvironmentRule, Query, z.ZodType, Answer, Deps>): Route<Deps> {
-  return { query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
+>(
+  name: `${Method} ${Path}`,
+  declared: Facts<Path, EnvironmentRule, Query, z.ZodType, Answer> & {
+    readonly plain: (deps: Deps & MountDeps) => RawHandler<ParamNames<Path>>
+  },
+): Route<Deps> {
+  return { ...placeOf(name), query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
+}
+
+function placeOf(name: string) {
+  const [method, path] = name.split(' ')
+  return { method, path }
 }
 
 /** The methods by which a route is asked. */
@@ -168,7 +176,7 @@ export function errorsOf({ scope, body, bodyType, errors = [] }: Route<never>): 
   return [
     'invalid_request',
     'method_not_allowed',
-    ...(scope === null ? [] : (['unauthorized', 'forbidden', 'rate_limited'] as const)),
+    ...(scope === null ? [] : (['unauthorized', 'forbidden', 'rate_limited', 'store_unavailable'] as const)),
     ...(body === undefined
       ? []
       : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),

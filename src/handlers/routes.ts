@@ -1,18 +1,20 @@
 import { type CustomerDeps, customerRoutes } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
+import { type EventDeps, eventRoutes } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import type { Route } from './route.js'
 import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { type WebhookDeps, webhookRoutes } from './webhooks.js'
 
 /** What the handlers of all routes are given. */
-export type RouteDeps = WebhookDeps & EntitlementDeps & CustomerDeps & TelegramDeps & HealthDeps
+export type RouteDeps = WebhookDeps & EntitlementDeps & CustomerDeps & EventDeps & TelegramDeps & HealthDeps
 
 /** Every route that there is. Of two whose paths fit the same request, the first one takes it. */
 export const ROUTES: readonly Route<RouteDeps>[] = [
   ...webhookRoutes,
   ...entitlementRoutes,
   ...customerRoutes,
+  ...eventRoutes,
   ...telegramRoutes,
   ...healthRoutes,
 ]

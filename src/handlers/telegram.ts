@@ -40,18 +40,10 @@ function messengerOf({ messenger }: TelegramDeps): Messenger {
   throw new LatchkeyError('platform_not_configured', 'No messenger is configured (sync.telegram).')
 }
 
-const LINK_ERRORS = [
-  'platform_not_configured',
-  'platform_unavailable',
-  'platform_refused',
-  'not_stored',
-  'store_unavailable',
-] as const
+const LINK_ERRORS = ['platform_not_configured', 'platform_unavailable', 'platform_refused'] as const
 
 export const telegramRoutes: readonly Route<TelegramDeps>[] = [
-  route({
-    method: 'POST',
-    path: '/customers/:customerId/link-tokens',
+  route('POST /customers/:customerId/link-tokens', {
     summary:
       'A one-time link to the messenger’s bot: the first account that follows it is taken for the customer’s.',
     scope: 'write',
@@ -64,9 +56,7 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
     handle: ({ params, environment }, deps: TelegramDeps) =>
       messengerOf(deps).linkToken({ environment, ...params }),
   }),
-  route({
-    method: 'POST',
-    path: '/customers/:customerId/invites',
+  route('POST /customers/:customerId/invites', {
     summary: 'A link to each group that the customer’s access opens.',
     scope: 'write',
     environments: 'one',
@@ -87,9 +77,7 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
       return { invites: await messengerOf(deps).invite(asked) }
     },
   }),
-  plainRoute({
-    method: 'POST',
-    path: '/platforms/telegram/updates',
+  plainRoute('POST /platforms/telegram/updates', {
     summary: 'Takes one update, delivered by Telegram. Another answer than 200 has it sent again.',
     scope: null,
     environments: 'none',

@@ -28,9 +28,7 @@ export interface WebhookDeps {
 }
 
 export const webhookRoutes: readonly Route<WebhookDeps>[] = [
-  plainRoute({
-    method: 'POST',
-    path: '/webhooks/:endpoint',
+  plainRoute('POST /webhooks/:endpoint', {
     summary: 'Receives a signed event. A 200 says that it is stored, and that every answer knows it.',
     scope: null,
     environments: 'none',
