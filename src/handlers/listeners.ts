@@ -9,8 +9,6 @@ import {
 } from './authenticate.js'
 import { openMetrics } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
-import { type RebuildsDeps, rebuildRoutes } from './rebuilds.js'
-import { type ReplaysDeps, replayRoutes } from './replays.js'
 import type { MountDeps } from './route.js'
 import { ROUTES, type RouteDeps } from './routes.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
@@ -33,8 +31,6 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   readonly socketFile: string | null
   /** Asked at every request, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
-  readonly rebuilds: Omit<RebuildsDeps, 'authenticate'>
-  readonly replays: ReplaysDeps['replays']
   readonly sync: SyncDeps['sync']
 }
 
@@ -111,12 +107,7 @@ function createApi(deps: ListenersDeps, authenticate: Authenticate) {
   const delivered = table.filter(({ path }) => DELIVERED.includes(path))
   const others = table.filter((one) => !delivered.includes(one))
   const all = createListener(
-    [
-      ...(hasDeliveries ? table : others),
-      ...rebuildRoutes({ ...deps.rebuilds, authenticate }, log),
-      ...replayRoutes({ ...deps, authenticate }, log),
-      ...syncRoutes({ ...deps, authenticate }, log),
-    ],
+    [...(hasDeliveries ? table : others), ...syncRoutes({ ...deps, authenticate }, log)],
     log,
     hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion],
   )
