@@ -60,7 +60,7 @@ async function* findingsOf(options: DoctorOptions, context: CliContext): AsyncGe
     daemon = { finding: unansweredBy(error, config), facts: null, isServed: true, isRebuilding: false }
   }
   const { readSyncState } = await import('../daemon/resting-sync.js')
-  const { syncStateJson } = await import('../handlers/sync-json.js')
+  const { syncStateJson } = await import('../handlers/sync.js')
   yield* examine({
     ...loaded,
     thorough,

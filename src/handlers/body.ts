@@ -136,9 +136,7 @@ export async function readJson<Schema extends z.ZodType>(
 function parseBody<Schema extends z.ZodType>(schema: Schema, told: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(told)
   if (parsed.success) return parsed.data
-  throw invalidBody(
-    parsed.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message })),
-  )
+  throw invalidBody(issuesOf(parsed.error))
 }
 
 /** @throws LatchkeyError `invalid_request` */
@@ -149,6 +147,11 @@ export function parseJson(body: Buffer): unknown {
   } catch {
     throw invalidBody([{ path: '', message: 'is not JSON' }])
   }
+}
+
+/** `checks.1.productId`: where it is wrong. */
+export function issuesOf({ issues }: z.ZodError): readonly Issue[] {
+  return issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
 }
 
 /** The failure of a request whose body can't be used. */

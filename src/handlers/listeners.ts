@@ -1,18 +1,12 @@
 import type { RequestListener } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ApiKey, localKey } from './api-key.js'
-import {
-  type Authenticate,
-  createAuthenticate,
-  createClientAddress,
-  createFailureLimit,
-} from './authenticate.js'
+import { createAuthenticate, createClientAddress, createFailureLimit } from './authenticate.js'
 import { openMetrics } from './health.js'
-import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
+import { createListener, mountRoutes } from './mount.js'
 import type { MountDeps } from './route.js'
-import { ROUTES, type RouteDeps } from './routes.js'
+import { createApi, type RouteDeps } from './routes.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
-import { type SyncDeps, syncRoutes } from './sync.js'
 
 export interface Address {
   readonly host: string
@@ -31,7 +25,6 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   readonly socketFile: string | null
   /** Asked at every request, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
-  readonly sync: SyncDeps['sync']
 }
 
 export interface Listeners {
@@ -48,10 +41,12 @@ export interface Listeners {
 /** Opens every listener that is configured. One of its own serves nothing else; webhooks then have no other. */
 export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, metrics, log } = deps
-  const clientAddress = createClientAddress(addresses.trustProxy)
-  const api = createApi(deps, createAuthenticate({ ...deps, clientAddress, failures: createFailureLimit() }))
+  const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
+  const hasDeliveries = addresses.webhooks === null
+  const authenticate = createAuthenticate({ ...own, failures: createFailureLimit() })
+  const api = createApi({ ...own, authenticate }, hasDeliveries)
   const key = localKey()
-  const local = createApi(deps, () => key)
+  const local = createApi({ ...own, authenticate: () => key }, hasDeliveries)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
 
@@ -80,7 +75,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
       metricsUrl: addresses.metrics
         ? await listen(
             addresses.metrics,
-            createListener(mountRoutes([openMetrics], { ...deps, authenticate: () => key }), log),
+            createListener(mountRoutes([openMetrics], { ...own, authenticate }), log),
           )
         : url,
       connect,
@@ -90,26 +85,4 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     await stop()
     throw error
   }
-}
-
-/** Where deliveries come; on a listener of their own nothing else is served, and they have no other. */
-const DELIVERED = ['/webhooks/:endpoint', '/platforms/telegram/updates']
-
-/** All that one listener serves, to whom `authenticate` lets in; apart from it, what only delivers. */
-function createApi(deps: ListenersDeps, authenticate: Authenticate) {
-  const { addresses, log } = deps
-  const clientAddress = createClientAddress(addresses.trustProxy)
-  const table = mountRoutes(ROUTES, { ...deps, authenticate, clientAddress })
-  const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
-  const takeWebhook = createShortcut(pathNamed('/webhooks/:endpoint'))
-  const takeQuestion = createShortcut(pathNamed('/entitlements/:customerId'), ['GET', 'HEAD'])
-  const hasDeliveries = addresses.webhooks === null
-  const delivered = table.filter(({ path }) => DELIVERED.includes(path))
-  const others = table.filter((one) => !delivered.includes(one))
-  const all = createListener(
-    [...(hasDeliveries ? table : others), ...syncRoutes({ ...deps, authenticate }, log)],
-    log,
-    hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion],
-  )
-  return { all, delivered: createListener(delivered, log, [takeWebhook]) }
 }

@@ -3,8 +3,10 @@ import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
 import type { DeliveryGap } from '../operations/delivery-gaps.js'
 import type { Environment } from '../provider/event.js'
+import type { Outage } from '../sync/outages.js'
+import type { OutboundStatus } from '../sync/outbound/outbound.js'
+import type { SyncStatus } from '../sync/sync.js'
 import { bytesBeingRead } from './body.js'
-import type { SyncState } from './sync-json.js'
 
 const ROUTES = ['webhooks', 'entitlements', 'entitlement'] as const
 export type TimedRoute = (typeof ROUTES)[number]
@@ -232,10 +234,17 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
   })
 }
 
+/** All that follows access, as it is now. */
+export interface FollowingState {
+  readonly sync: SyncStatus
+  readonly outbound: OutboundStatus | null
+  readonly outages: readonly Outage[]
+}
+
 export interface SyncMetricsDeps {
   readonly registry: Registry
   /** Asked at every scrape. While it can't be told, these series are missing, and the others are still told. */
-  readonly status: () => Promise<SyncState>
+  readonly status: () => Promise<FollowingState>
 }
 
 /** What is counted as it happens, beside what the store tells. Targets are configured ones, or were. */
@@ -246,7 +255,7 @@ export interface SyncMetrics {
 
 export function addSyncMetrics({ registry, status }: SyncMetricsDeps): SyncMetrics {
   const registers = [registry]
-  let reading: Promise<SyncState | null> | null = null
+  let reading: Promise<FollowingState | null> | null = null
   /** One read for all of a scrape. */
   const read = () => {
     reading ??= status()

@@ -6,25 +6,19 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
+import { issuesOf } from './body.js'
 import { nearestName } from './nearest-name.js'
 
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 100
+/** The path of a request target, still percent-encoded. */
+export function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query === -1 ? target : target.slice(0, query)
+}
 
-const isoInstant = z.iso.datetime({ offset: true })
-
-/**
- * The query of a request. `known`: the parameters that its route takes.
- *
- * @throws LatchkeyError `invalid_request` for another: what is asked with a slip in a name would get an answer that
- * looks right, and is not.
- */
-export function readQuery(req: IncomingMessage, known: readonly string[]): URLSearchParams {
-  const query = new URLSearchParams(queryOf(req))
-  for (const name of query.keys()) {
-    if (!known.includes(name)) throw unknownParameter(name, known)
-  }
-  return query
+/** The query of a request as it was sent, without the question mark. */
+export function queryOf({ url = '' }: IncomingMessage): string {
+  const start = url.indexOf('?')
+  return start === -1 ? '' : url.slice(start + 1)
 }
 
 /**
@@ -38,22 +32,27 @@ export function readParameters(
   takesEnvironment: boolean,
   schema: z.ZodObject | 'any',
 ): Readonly<Record<string, string>> {
-  const known = [
-    ...(takesEnvironment ? ['environment'] : []),
-    ...(schema === 'any' ? [] : Object.keys(schema.shape)),
-  ]
+  const names = schema === 'any' ? [] : Object.keys(schema.shape)
+  const known = takesEnvironment ? ['environment', ...names] : names
   const query = new URLSearchParams(queryOf(req))
   const given: Record<string, string> = {}
   for (const name of new Set(query.keys())) {
+    const [value = '', ...others] = query.getAll(name)
     if (!known.includes(name)) {
       if (schema === 'any') continue
       throw unknownParameter(name, known)
     }
-    const [value = '', ...others] = query.getAll(name)
     if (others.length > 0) throw invalidParameter(name, 'is given more than once')
     given[name] = value
   }
   return given
+}
+
+function unknownParameter(name: string, known: readonly string[]): LatchkeyError {
+  const nearest = nearestName(name, known)
+  if (nearest !== null) return invalidParameter(name, `is not known here, but "${nearest}" is`)
+  const all = known.length === 0 ? 'none' : known.join(', ')
+  return invalidParameter(name, `is not known here, which takes ${all}`)
 }
 
 /** @throws LatchkeyError `invalid_request` with everything that is wrong */
@@ -63,21 +62,65 @@ export function parseParameters<Schema extends z.ZodObject>(
 ): z.output<Schema> {
   const parsed = schema.safeParse(given)
   if (parsed.success) return parsed.data
-  const issues = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
-  const [first = { path: '', message: 'is not valid' }] = issues
-  throw new LatchkeyError('invalid_request', `The parameter "${first.path}" ${first.message}.`, { issues })
+  const issues = issuesOf(parsed.error)
+  const [{ path, message } = { path: '', message: '' }] = issues
+  throw new LatchkeyError('invalid_request', `The parameter "${path}" ${message}.`, { issues })
 }
 
-const ISO_INSTANT = z.iso.datetime({
-  offset: true,
-  error: 'is not an instant such as 2026-01-31T12:00:00Z',
-})
+/** The failure of a request whose parameter can't be used. */
+export function invalidParameter(name: string, message: string): LatchkeyError {
+  const issues = [{ path: name, message }]
+  return new LatchkeyError('invalid_request', `The parameter "${name}" ${message}.`, { issues })
+}
+
+/** Every environment that the store may hold data of, configured today or not. */
+export const BOTH: readonly Environment[] = ['live', 'sandbox']
+
+/**
+ * The environment that a question is about: the one that is named; left out (null), the only one of the key, else the
+ * only one that is configured, else live.
+ *
+ * @throws LatchkeyError `invalid_request` for another word; `forbidden` if it is outside the key's.
+ */
+export function chooseEnvironment(
+  named: string | null,
+  configured: () => readonly Environment[],
+  key: ApiKey,
+): Environment {
+  const environment = named ?? onlyOne(key.environments) ?? onlyOne(configured()) ?? 'live'
+  if (environment !== 'live' && environment !== 'sandbox') {
+    throw invalidParameter('environment', 'is neither "live" nor "sandbox"')
+  }
+  if (!key.environments.includes(environment)) {
+    throw new LatchkeyError('forbidden', `This key is not for the environment "${environment}".`)
+  }
+  return environment
+}
+
+function onlyOne(environments: readonly Environment[]): Environment | null {
+  const [first] = environments
+  return first !== undefined && environments.every((one) => one === first) ? first : null
+}
+
+/**
+ * Sees that a key is for every environment, for what can't be done, or shown, in one of them alone.
+ *
+ * @throws LatchkeyError `forbidden`.
+ */
+export function requireBoth(key: ApiKey, what = 'This request'): void {
+  if (BOTH.every((environment) => key.environments.includes(environment))) return
+  throw new LatchkeyError(
+    'forbidden',
+    `${what} covers live and sandbox: use a key for both environments, or the latchkey command beside the daemon.`,
+  )
+}
 
 /** ISO 8601 with a time zone, in epoch milliseconds. */
-export const instantParameter = z.codec(ISO_INSTANT, z.number(), {
-  decode: (text) => Date.parse(text),
-  encode: (instant) => new Date(instant).toISOString(),
-})
+export const instantParameter = z.codec(
+  z.iso.datetime({ offset: true, error: 'is not an instant such as 2026-01-31T12:00:00Z' }),
+  z.number(),
+  { decode: (text) => Date.parse(text), encode: (instant) => new Date(instant).toISOString() },
+)
 
 const USABLE = 'is not a text of 1 to 255 characters without control characters'
 
@@ -92,15 +135,16 @@ export const flagParameter = z.codec(
   { decode: (text) => text === 'true', encode: (flag) => (flag ? 'true' : 'false') },
 )
 
-const limitMessage = `is not a whole number from 1 to ${MAX_LIMIT}`
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+const LIMIT = `is not a whole number from 1 to ${MAX_LIMIT}`
 
 /** How many items a page holds at most. */
 export const limitParameter = z
-  .codec(
-    z.string().regex(/^\d{1,3}$/, limitMessage),
-    z.int().min(1, limitMessage).max(MAX_LIMIT, limitMessage),
-    { decode: Number, encode: String },
-  )
+  .codec(z.string().regex(/^\d{1,3}$/, LIMIT), z.int().min(1, LIMIT).max(MAX_LIMIT, LIMIT), {
+    decode: Number,
+    encode: String,
+  })
   .default(DEFAULT_LIMIT)
 
 /**
@@ -124,7 +168,7 @@ export function placeIn<Place>(read: (text: string) => Place | null, write: (pla
 /** In a list that is ordered by id: behind this one. */
 export const idPlace = placeIn(
   (id) => (isUsableId(id) ? id : null),
-  (id) => id,
+  (id: string) => id,
 )
 
 /** The parameters of a list that is ordered by id. */
@@ -139,11 +183,7 @@ export function pageOf<Item extends z.ZodType, Place extends z.ZodType>(item: It
 }
 
 /** The first of what was found, which may be one more than the page holds: it tells whether the list goes on. */
-export function firstOf<Item, Place>(
-  found: readonly Item[],
-  limit: number,
-  placeOf: (item: Item) => Place,
-): { readonly items: readonly Item[]; readonly pagination: ReturnType<typeof paginated<Place>> } {
+export function firstOf<Item, Place>(found: readonly Item[], limit: number, placeOf: (item: Item) => Place) {
   const items = found.slice(0, limit)
   const last = items.at(-1)
   return { items, pagination: paginated(found.length > limit && last !== undefined ? placeOf(last) : null) }
@@ -152,188 +192,4 @@ export function firstOf<Item, Place>(
 /** @param next null: the list ends here */
 export function paginated<Place>(next: Place | null) {
   return { nextCursor: next, hasMore: next !== null }
-}
-
-/** The path of a request target, still percent-encoded. */
-export function pathOf(target: string): string {
-  const query = target.indexOf('?')
-  return query === -1 ? target : target.slice(0, query)
-}
-
-/** As it was sent, without the question mark. */
-export function queryOf({ url = '' }: IncomingMessage): string {
-  const start = url.indexOf('?')
-  return start === -1 ? '' : url.slice(start + 1)
-}
-
-function unknownParameter(name: string, known: readonly string[]): LatchkeyError {
-  const nearest = nearestName(name, known)
-  if (nearest !== null) return invalidParameter(name, `is not known here, but "${nearest}" is`)
-  const all = known.length === 0 ? 'none' : known.join(', ')
-  return invalidParameter(name, `is not known here, which takes ${all}`)
-}
-
-/**
- * The one value of a parameter, or null.
- *
- * @throws LatchkeyError `invalid_request` if it is given twice: no one knows which was meant.
- */
-export function readParameter(query: URLSearchParams, name: string): string | null {
-  const [value, ...others] = query.getAll(name)
-  if (others.length > 0) throw invalidParameter(name, 'is given more than once')
-  return value ?? null
-}
-
-/**
- * An instant given as ISO 8601 with a time zone, in epoch milliseconds, or null.
- *
- * @throws LatchkeyError `invalid_request` for anything else, and if it is given twice.
- */
-export function readInstant(query: URLSearchParams, name: string): number | null {
-  const text = readParameter(query, name)
-  if (text === null) return null
-  if (!isoInstant.safeParse(text).success) {
-    throw invalidParameter(name, 'is not an instant such as 2026-01-31T12:00:00Z')
-  }
-  return Date.parse(text)
-}
-
-/** The failure of a request whose parameter can't be used. */
-export function invalidParameter(name: string, message: string): LatchkeyError {
-  const issues = [{ path: name, message }]
-  return new LatchkeyError('invalid_request', `The parameter "${name}" ${message}.`, { issues })
-}
-
-/** The whole query of a route that takes nothing else. */
-export const ENVIRONMENT_ONLY = ['environment'] as const
-
-/** Every environment that the store may hold data of, configured today or not. */
-export const BOTH: readonly Environment[] = ['live', 'sandbox']
-
-/**
- * The environment that a question is about: `?environment=`; left out, the only one of the key, else the only one
- * that is configured, else live.
- *
- * @throws LatchkeyError `invalid_request` for another word; `forbidden` if it is outside the key's.
- */
-export function readEnvironment(
-  query: URLSearchParams,
-  configured: readonly Environment[],
-  key: ApiKey,
-): Environment {
-  return chooseEnvironment(readParameter(query, 'environment'), () => configured, key)
-}
-
-/** The same of the environment that is named; null: none is. */
-export function chooseEnvironment(
-  named: string | null,
-  configured: () => readonly Environment[],
-  key: ApiKey,
-): Environment {
-  const environment = named ?? onlyOne(key.environments) ?? onlyOne(configured()) ?? 'live'
-  if (environment !== 'live' && environment !== 'sandbox') {
-    throw invalidParameter('environment', 'is neither "live" nor "sandbox"')
-  }
-  if (!key.environments.includes(environment)) {
-    throw new LatchkeyError('forbidden', `This key is not for the environment "${environment}".`)
-  }
-  return environment
-}
-
-/**
- * The environments that an answer takes in: the one that is named, or all that the key is for.
- *
- * @throws LatchkeyError `invalid_request`, `forbidden`.
- */
-export function shownEnvironments(
-  query: URLSearchParams,
-  configured: readonly Environment[],
-  key: ApiKey,
-): readonly Environment[] {
-  return query.has('environment') ? [readEnvironment(query, configured, key)] : key.environments
-}
-
-/** Whether a key is for every environment. */
-export function isForBoth(key: ApiKey): boolean {
-  return BOTH.every((environment) => key.environments.includes(environment))
-}
-
-/**
- * Sees that a key is for every environment, for what can't be done, or shown, in one of them alone.
- *
- * @throws LatchkeyError `forbidden`.
- */
-export function requireBoth(key: ApiKey, what = 'This request'): void {
-  if (isForBoth(key)) return
-  throw new LatchkeyError(
-    'forbidden',
-    `${what} covers live and sandbox: use a key for both environments, or the latchkey command beside the daemon.`,
-  )
-}
-
-function onlyOne(environments: readonly Environment[]): Environment | null {
-  const [first] = environments
-  return first !== undefined && environments.every((one) => one === first) ? first : null
-}
-
-const WHOLE_NUMBER = /^\d{1,3}$/
-
-/** A stretch of a list that is ordered by id: at most `limit` items, all after `after` (empty: from the first). */
-export interface Page {
-  readonly after: string
-  readonly limit: number
-}
-
-/**
- * The page that a request asks for, by `limit` and `cursor`.
- *
- * @throws LatchkeyError `invalid_request` for a limit that is not 1 to 100, or a cursor that no answer gave.
- */
-export function readPage(query: URLSearchParams): Page {
-  return { limit: readLimit(query), after: readCursor(query) }
-}
-
-/** One more than a page holds: whether it is there tells if the list goes on. */
-export function withOneMore({ after, limit }: Page): Page {
-  return { after, limit: limit + 1 }
-}
-
-/** A page as it goes over the wire. `found` may hold one item more than the page, which is not shown. */
-export function pageJson<Item, Json>(
-  found: readonly Item[],
-  { limit }: Page,
-  idOf: (item: Item) => string,
-  toJson: (item: Item) => Json,
-) {
-  const shown = found.slice(0, limit)
-  const last = shown.at(-1)
-  const hasMore = found.length > limit
-  const nextCursor = hasMore && last !== undefined ? cursorAt(idOf(last)) : null
-  return { items: shown.map(toJson), pagination: { nextCursor, hasMore } }
-}
-
-/** @throws LatchkeyError `invalid_request` for one that is not 1 to 100 */
-export function readLimit(query: URLSearchParams): number {
-  const text = readParameter(query, 'limit')
-  if (text === null) return DEFAULT_LIMIT
-  const limit = WHOLE_NUMBER.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > MAX_LIMIT) {
-    throw invalidParameter('limit', `is not a whole number from 1 to ${MAX_LIMIT}`)
-  }
-  return limit
-}
-
-function readCursor(query: URLSearchParams): string {
-  const cursor = readParameter(query, 'cursor')
-  if (cursor === null) return ''
-  const id = Buffer.from(cursor, 'base64url').toString('utf8')
-  // Decoding forgives whatever it is given: only a cursor that this id would get again is one.
-  if (!isUsableId(id) || cursorAt(id) !== cursor)
-    throw invalidParameter('cursor', 'is none that was given out')
-  return id
-}
-
-/** The cursor of the page after this id. */
-export function cursorAt(id: string): string {
-  return Buffer.from(id, 'utf8').toString('base64url')
 }

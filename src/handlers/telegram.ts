@@ -42,6 +42,8 @@ function messengerOf({ messenger }: TelegramDeps): Messenger {
 
 const LINK_ERRORS = ['platform_not_configured', 'platform_unavailable', 'platform_refused'] as const
 
+export const UPDATES_PATH = '/platforms/telegram/updates'
+
 export const telegramRoutes: readonly Route<TelegramDeps>[] = [
   route('POST /customers/:customerId/link-tokens', {
     summary:
@@ -77,7 +79,7 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
       return { invites: await messengerOf(deps).invite(asked) }
     },
   }),
-  plainRoute('POST /platforms/telegram/updates', {
+  plainRoute(`POST ${UPDATES_PATH}`, {
     summary: 'Takes one update, delivered by Telegram. Another answer than 200 has it sent again.',
     scope: null,
     environments: 'none',

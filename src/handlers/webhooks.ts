@@ -27,8 +27,10 @@ export interface WebhookDeps {
   readonly log: Logger
 }
 
+export const WEBHOOK_PATH = '/webhooks/:endpoint'
+
 export const webhookRoutes: readonly Route<WebhookDeps>[] = [
-  plainRoute('POST /webhooks/:endpoint', {
+  plainRoute(`POST ${WEBHOOK_PATH}`, {
     summary: 'Receives a signed event. A 200 says that it is stored, and that every answer knows it.',
     scope: null,
     environments: 'none',
