@@ -18,9 +18,9 @@ import { examineApart } from './doctor/examine.js'
 import { ok } from './doctor/finding.js'
 import { entitlementFor } from './entitlements/entitlement.js'
 import { socketFileOf } from './handlers/api-key.js'
+import { bytesBeingRead } from './handlers/body.js'
 import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
-import { createMetrics, readRefusals } from './handlers/metrics.js'
 import { syncStateJson } from './handlers/sync.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
@@ -28,6 +28,7 @@ import { createPerformAct } from './ingest/manual-acts.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createReportRemarks } from './ingest/remarks.js'
+import { createMetrics, readRefusals } from './operations/metrics.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
@@ -108,7 +109,7 @@ export async function startDaemon(
       if (await policyDiffers()) log.warn(POLICY_DIFFERS)
     }
     await warnIfPolicyDiffers()
-    const metrics = createMetrics()
+    const metrics = createMetrics(bytesBeingRead)
     const { writer } = store
     const trusted = failingWith((error) => fail(error))
     const inPlace = checkedBy(store.assertInPlace)

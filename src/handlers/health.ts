@@ -3,9 +3,9 @@
 import { z } from 'zod'
 import type { Finding } from '../doctor/finding.js'
 import { LatchkeyError } from '../errors.js'
+import type { RequestMetrics } from '../operations/metrics.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { RequestMetrics } from './metrics.js'
 import { flagParameter } from './query.js'
 import { type Route, route } from './route.js'
 

@@ -4,11 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { ErrorCode } from '../errors.js'
+import type { RequestMetrics, TimedRoute } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import type { Told } from './answers.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { Authenticate } from './authenticate.js'
-import type { RequestMetrics, TimedRoute } from './metrics.js'
 
 /**
  * Which environments a request is about. `one`: the one that `?environment=` names; left out, the only one of the key,

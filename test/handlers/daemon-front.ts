@@ -5,12 +5,13 @@ import { entitlementFor } from '../../src/entitlements/entitlement.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ApiKey } from '../../src/handlers/api-key.js'
+import { bytesBeingRead } from '../../src/handlers/body.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
-import { createMetrics } from '../../src/handlers/metrics.js'
 import type { RouteDeps } from '../../src/handlers/routes.js'
 import type { SyncQuestions } from '../../src/handlers/sync.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
+import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { AccessQuery } from '../../src/store/access.js'
@@ -225,7 +226,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     isWriterAlive: () => true,
     readiness: async () => ({ ready: true, notes: [] }),
     clock: () => NOW,
-    metrics: createMetrics(),
+    metrics: createMetrics(bytesBeingRead),
     log: pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) }),
   }
 }

@@ -1,12 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
-import type { DeliveryGap } from '../operations/delivery-gaps.js'
 import type { Environment } from '../provider/event.js'
 import type { Outage } from '../sync/outages.js'
 import type { OutboundStatus } from '../sync/outbound/outbound.js'
 import type { SyncStatus } from '../sync/sync.js'
-import { bytesBeingRead } from './body.js'
+import type { DeliveryGap } from './delivery-gaps.js'
 
 const ROUTES = ['webhooks', 'entitlements', 'entitlement'] as const
 export type TimedRoute = (typeof ROUTES)[number]
@@ -38,7 +37,7 @@ export interface RequestMetrics {
 }
 
 /** Metrics in a registry of their own, which others may add to; the process's are in it. */
-export function createMetrics(): RequestMetrics {
+export function createMetrics(bytesBeingRead: () => number): RequestMetrics {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import { addSyncMetrics } from '../../src/handlers/metrics.js'
 import type { SyncState } from '../../src/handlers/sync.js'
+import { addSyncMetrics } from '../../src/operations/metrics.js'
 
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 
