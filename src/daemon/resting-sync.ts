@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/types.js'
-import type { SyncState } from '../handlers/sync.js'
+import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import { findOpenFailure, loadTargetRefs } from '../store/memberships.js'
 import { countMessages, findOpenMessageFailure } from '../store/messages.js'

@@ -2,8 +2,8 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/types.js'
-import type { SyncQuestions, SyncState } from '../handlers/sync.js'
-import { addSyncMetrics } from '../operations/metrics.js'
+import type { SyncQuestions } from '../handlers/sync.js'
+import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
 import { countUnderWay, loadTargetRefs } from '../store/memberships.js'
@@ -65,7 +65,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     log,
   })
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
-  const metrics = addSyncMetrics({ registry, status })
+  const metrics = addSyncMetrics(registry, status)
   const platforms = createPlatforms({
     ...deps,
     outages,

@@ -3,19 +3,10 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
+import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
-import type { Outage } from '../sync/outages.js'
-import type { OutboundStatus } from '../sync/outbound/outbound.js'
 import type { CheckFinding } from '../sync/platform.js'
-import type {
-  CallState,
-  MembershipKey,
-  MembershipState,
-  RunOptions,
-  Sync,
-  SyncRun,
-  SyncStatus,
-} from '../sync/sync.js'
+import type { CallState, MembershipKey, MembershipState, RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { environment, instant, type Told, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
@@ -28,15 +19,6 @@ import {
   requireBoth,
 } from './query.js'
 import { type Route, route } from './route.js'
-
-/** All that follows access, as it is now. */
-export interface SyncState {
-  readonly sync: SyncStatus
-  /** Null: no outbound webhook is configured. */
-  readonly outbound: OutboundStatus | null
-  /** Those that can't be reached now. */
-  readonly outages: readonly Outage[]
-}
 
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
