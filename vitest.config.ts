@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/setup/build.ts'],
+    setupFiles: ['test/setup/declared-answers.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -13,16 +13,17 @@ import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok } from './doctor/finding.js'
 import { entitlementFor } from './entitlements/entitlement.js'
+import { socketFileOf } from './handlers/api-key.js'
+import { bytesBeingRead } from './handlers/body.js'
 import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
 import { startListeners } from './handlers/listeners.js'
-import { socketFileOf } from './handlers/local-access.js'
-import { createMetrics, readRefusals } from './handlers/metrics.js'
-import { syncStateJson } from './handlers/sync-json.js'
+import { syncStateJson } from './handlers/sync.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createReportRemarks } from './ingest/remarks.js'
+import { createMetrics, readRefusals } from './operations/metrics.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
 import { createErase, eraseDeleted } from './people/erase.js'
@@ -104,7 +105,7 @@ export async function startDaemon(
       if (await policyDiffers()) log.warn(POLICY_DIFFERS)
     }
     await warnIfPolicyDiffers()
-    const metrics = createMetrics()
+    const metrics = createMetrics(bytesBeingRead)
     const { writer } = store
     const trusted = failingWith((error) => fail(error))
     const inPlace = checkedBy(store.assertInPlace)

@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<
       'sync',
     ],
   },
-  operations: { code: ['errors', 'store', 'system-refusal'] },
+  operations: { code: ['errors', 'store', 'system-refusal'], typesOf: ['provider', 'ingest', 'sync'] },
   doctor: {
     code: ['errors', 'system-refusal', 'config', 'store', 'operations', 'people', 'recompute'],
     typesOf: ['handlers', 'provider'],

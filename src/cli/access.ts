@@ -1,12 +1,10 @@
-import type { accessJson, entitlementJson, explanationJson } from '../handlers/entitlement-json.js'
+import type { AccessJson, EntitlementJson } from '../handlers/answers.js'
+import type { ExplanationJson } from '../handlers/entitlements.js'
 import type { Environment } from '../provider/event.js'
 import type { Api, ApiOptions } from './api.js'
 import { alignColumns } from './columns.js'
 import { apiCommand, parseInstant, pathOf } from './command.js'
 import { otherThan } from './context.js'
-
-type AccessJson = ReturnType<typeof accessJson>
-type EntitlementJson = ReturnType<typeof entitlementJson>
 
 interface AtOptions extends ApiOptions {
   /** Epoch milliseconds. */
@@ -91,7 +89,6 @@ function productsText(entitlements: readonly EntitlementJson[]): string | null {
   return entitlements.map(({ productId, status }) => `${productId} ${status}`).join(', ')
 }
 
-type ExplanationJson = ReturnType<typeof explanationJson>
 type SourceJson = ExplanationJson['sources'][number]
 
 /** `latchkey explain`: why a customer may use a product, or may not. Nothing known is an answer too. */

@@ -2,9 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { customerJson } from '../handlers/entitlement-json.js'
-import type { ErasureJson } from '../handlers/erase-customer.js'
-import type { actJson } from '../handlers/manual-act.js'
+import type { ActJson, CustomerJson, ErasureJson } from '../handlers/customers.js'
 import type { Environment } from '../provider/event.js'
 import type { Api, ApiOptions } from './api.js'
 import { type ApiCommand, apiCommand, type GivenCommand, instantIn, parseId, pathOf } from './command.js'
@@ -13,8 +11,6 @@ import { type CliContext, otherThan } from './context.js'
 interface ActOptions extends ApiOptions {
   readonly reason?: string
 }
-
-type ActJson = ReturnType<typeof actJson>
 
 /** An act by hand: a request below the customer, whose path and body follow from what was given. */
 interface Act<Options>
@@ -147,7 +143,7 @@ export const linkCommand = actCommand<LinkOptions>('link <customer>', {
         .option('--messenger <id>', "the account's id in the messenger", parseId),
     ),
   async check({ options: { community, messenger } }) {
-    const { communityIdText, messengerIdText } = await import('../handlers/identities.js')
+    const { communityIdText, messengerIdText } = await import('../handlers/customers.js')
     checkOption('--community', communityIdText, community)
     checkOption('--messenger', messengerIdText, messenger)
     if (community === undefined && messenger === undefined)
@@ -194,7 +190,7 @@ function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: E
 /** @throws {LatchkeyError} `usage` by the rule that holds over HTTP too */
 async function checkReason({ reason }: ActOptions): Promise<void> {
   if (reason === undefined) return
-  const { reasonText } = await import('../handlers/manual-act.js')
+  const { reasonText } = await import('../handlers/customers.js')
   checkOption('--reason', reasonText, reason)
 }
 
@@ -204,11 +200,9 @@ function checkOption(name: string, rule: z.ZodType<string>, text: string | undef
     throw new LatchkeyError('usage', `${name} ${parsed.error.issues[0]?.message}`)
 }
 
-type KnownJson = ReturnType<typeof customerJson>
-
 /** Null where nothing is known of a customer, and where the key may not ask: a hint must not fail the command. */
-function readKnown(api: Api, customerId: string, environment: Environment): Promise<KnownJson | null> {
-  return api.get<KnownJson>(pathOf('customers', customerId), { environment }).catch(() => null)
+function readKnown(api: Api, customerId: string, environment: Environment): Promise<CustomerJson | null> {
+  return api.get<CustomerJson>(pathOf('customers', customerId), { environment }).catch(() => null)
 }
 
 /**

@@ -3,8 +3,8 @@ import type { Config } from '../config/schema.js'
 import type { ExaminedDaemon } from '../doctor/examine.js'
 import { counted, type Finding, fail, findingLine, warn } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { DoctorJson } from '../handlers/doctor.js'
-import { socketFileOf } from '../handlers/local-access.js'
+import { socketFileOf } from '../handlers/api-key.js'
+import type { DoctorJson } from '../handlers/health.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
 import type { ApiOptions } from './api.js'
 import { jsonLine, withSharedOptions } from './command.js'
@@ -60,7 +60,7 @@ async function* findingsOf(options: DoctorOptions, context: CliContext): AsyncGe
     daemon = { finding: unansweredBy(error, config), facts: null, isServed: true, isRebuilding: false }
   }
   const { readSyncState } = await import('../daemon/resting-sync.js')
-  const { syncStateJson } = await import('../handlers/sync-json.js')
+  const { syncStateJson } = await import('../handlers/sync.js')
   yield* examine({
     ...loaded,
     thorough,

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { StoredEventJson } from '../handlers/event-json.js'
+import type { StoredEventJson } from '../handlers/events.js'
 import { nearestName } from '../handlers/nearest-name.js'
 import { CANONICAL_TYPE_OF_V2 } from '../provider/event-types.js'
 import { SAMPLE_TYPES } from '../provider/sample-event.js'

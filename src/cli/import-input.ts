@@ -3,7 +3,8 @@ import { pipeline, Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createGunzip } from 'node:zlib'
 import { LatchkeyError } from '../errors.js'
-import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../handlers/imports.js'
+import { MAX_LINES_BYTES } from '../handlers/body.js'
+import { MAX_IMPORT_LINES } from '../handlers/events.js'
 import { refusalText } from '../system-refusal.js'
 
 /** A body of a mebibyte takes four thirds of that in base64; the headers beside it have room to spare. */
@@ -101,7 +102,7 @@ export async function* importBatches(bytes: AsyncIterable<Buffer>): AsyncGenerat
   try {
     for await (const line of numberedLines(bytes)) {
       const added = line.text === null ? 0 : Buffer.byteLength(line.text) + 1
-      if (batch.length >= MAX_IMPORT_LINES || size + added > MAX_IMPORT_BYTES) {
+      if (batch.length >= MAX_IMPORT_LINES || size + added > MAX_LINES_BYTES) {
         yield batch
         batch = []
         size = 0

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { ImportJson } from '../handlers/imports.js'
+import type { ImportJson } from '../handlers/events.js'
 import type { LineOutcome } from '../history/import.js'
 import type { RefusedLine } from '../history/line.js'
 import type { Api, ApiOptions } from './api.js'
@@ -17,7 +17,7 @@ const WAIT_MS = 1_000
 /** Enough to see what is wrong with a file: there could be as many as it has lines. */
 const REFUSALS_SHOWN = 20
 
-const LINES_TYPE = 'application/x-ndjson' satisfies typeof import('../handlers/imports.js').LINES_TYPE
+const LINES_TYPE = 'application/x-ndjson' satisfies typeof import('../handlers/body.js').LINES_TYPE
 
 interface ImportOptions extends ApiOptions {
   readonly withManual?: true

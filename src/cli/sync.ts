@@ -2,12 +2,12 @@ import { Option } from 'commander'
 import { counted, durationText, findingLine } from '../doctor/finding.js'
 import { LatchkeyError } from '../errors.js'
 import type {
-  membershipJson,
+  MembershipJson,
   SyncCheckJson,
   SyncPlanJson,
   SyncRunJson,
   SyncStatusJson,
-} from '../handlers/sync-json.js'
+} from '../handlers/sync.js'
 import { MEMBERSHIP_STATES, type MembershipState } from '../sync/sync.js'
 import type { Api, ApiOptions } from './api.js'
 import { alignColumns } from './columns.js'
@@ -49,7 +49,7 @@ export const syncStatusCommand = apiCommand<StatusOptions>('sync status', {
 })
 
 interface MembershipsJson {
-  readonly items: readonly ReturnType<typeof membershipJson>[]
+  readonly items: readonly MembershipJson[]
   readonly hasMore: boolean
 }
 

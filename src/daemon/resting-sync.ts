@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
-import type { SyncState } from '../handlers/sync-json.js'
+import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import { findLongestWait, loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'

@@ -3,8 +3,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/schema.js'
 import type { SyncQuestions } from '../handlers/sync.js'
-import type { SyncState } from '../handlers/sync-json.js'
-import { addSyncMetrics } from '../handlers/sync-metrics.js'
+import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
 import { countUnderWay, loadTargetRefs } from '../store/memberships.js'
@@ -65,7 +64,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     log,
   })
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
-  const metrics = addSyncMetrics({ registry, status })
+  const metrics = addSyncMetrics(registry, status)
   const platforms = createPlatforms({
     ...deps,
     outages,

@@ -1,4 +1,4 @@
-import type { SyncStatusJson } from '../handlers/sync-json.js'
+import type { SyncStatusJson } from '../handlers/sync.js'
 import { counted, durationText, type Finding, fail, ok, warn } from './finding.js'
 
 /** A receiver that is deployed anew is back sooner. */

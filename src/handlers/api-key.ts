@@ -1,3 +1,5 @@
+import { userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
 import type { Environment } from '../provider/event.js'
 
 export const API_SCOPES = ['read', 'write', 'events', 'metrics', 'admin'] as const
@@ -10,4 +12,23 @@ export interface ApiKey {
   readonly sha256: string
   readonly scopes: readonly ApiScope[]
   readonly environments: readonly Environment[]
+}
+
+/** The local socket is beside the database, so that a command finds it by the config alone. */
+export function socketFileOf(databaseFile: string): string {
+  return join(dirname(databaseFile), 'latchkey.sock')
+}
+
+/** The key of the local socket: its callers are this process's own user, or root, who could write the database themselves. */
+export function localKey(): ApiKey {
+  return { name: systemUser(), sha256: '', scopes: API_SCOPES, environments: ['live', 'sandbox'] }
+}
+
+/** The user that this process runs as, by name; by number where the system has no name for it, as in many containers. */
+function systemUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
 }

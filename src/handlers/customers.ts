@@ -1,183 +1,275 @@
-import type { Logger } from 'pino'
+/* What is known of customers, how their access changed, and what operators do to it by hand. */
+
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
-import type { Environment } from '../provider/event.js'
-import { isUsableId } from '../provider/ids.js'
-import type { CustomerLookup } from '../store/customers.js'
-import { checkEntitlements } from './check-entitlements.js'
-import { type CustomerDeps, idSchema, readQuestion } from './customer-questions.js'
-import { accessJson, changeJson, customerJson, entitlementJson } from './entitlement-json.js'
-import { ENVIRONMENT_ONLY } from './environment.js'
-import { type EraseDeps, eraseCustomer } from './erase-customer.js'
-import { type Page, pageJson, readLimit, readPage, withOneMore } from './page.js'
-import { invalidParameter, readInstant, readParameter } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { readJson } from './read-json.js'
-import { requireJson } from './require-json.js'
-import { createRoute, onlyPost, requireMethod } from './route.js'
-import { sendJson } from './send.js'
-import { sendTagged } from './send-tagged.js'
+import type { Act, PerformAct } from '../people/acts.js'
+import type { Erase } from '../people/erase.js'
+import { isPlainText, isUsableId } from '../provider/ids.js'
+import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
+import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
+import type { ChangePageQuery, ListedChange } from '../store/changes.js'
+import type { Fact } from '../store/customer-facts.js'
+import { access, entitlement, environment, instant, snapshot, source } from './answers.js'
+import { idText } from './body.js'
+import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
+import { type ParamNames, READ, type Route, route } from './route.js'
 
-const PAGE = ['environment', 'limit', 'cursor'] as const
-const PAGE_AT = ['environment', 'at', 'limit', 'cursor'] as const
-const PAGE_OF_REFERENCE = ['environment', 'externalRef', 'at', 'limit', 'cursor'] as const
-
-/** The routes that find customers, tell what is known of them and how their access changed, and erase them. */
-export function customerRoutes(deps: CustomerDeps & EraseDeps, log: Logger): readonly Route[] {
-  return [
-    onlyPost(createRoute('/entitlements/lookup', lookupEntitlements(deps), log)),
-    onlyPost(createRoute('/entitlements/check', checkEntitlements(deps), log)),
-    createRoute('/entitlements', findEntitlements(deps), log),
-    createRoute('/customers/:customerId', customerResource(deps), log),
-    createRoute('/products/:productId/customers', getProductCustomers(deps), log),
-    createRoute('/changes', getChanges(deps), log),
-  ]
-}
-
-/** GET, DELETE /customers/:customerId. */
-function customerResource(deps: CustomerDeps & EraseDeps): RawHandler<'customerId'> {
-  const get = getCustomer(deps)
-  const erase = eraseCustomer(deps)
-  return async (req, res, params) => {
-    requireMethod(req, res, 'GET', 'HEAD', 'DELETE')
-    await (req.method === 'DELETE' ? erase : get)(req, res, params)
+export interface CustomerDeps {
+  /** All reject with `store_unavailable` where the store can't answer. */
+  readonly customers: {
+    /** Null where nothing is known. */
+    readonly readCustomer: (query: CustomerQuery) => Promise<KnownCustomer | null>
+    readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
+    /** Null for a cursor that this change log never gave out. */
+    readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
   }
+  readonly performAct: PerformAct
+  readonly erase: Erase
 }
 
-/** GET /customers/:customerId: everything that is known of a person, as a data request asks for it. */
-function getCustomer(deps: CustomerDeps): RawHandler<'customerId'> {
-  const { readCustomer } = deps.customers
-  return async (req, res, { customerId }) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment } = readQuestion(req, deps, ENVIRONMENT_ONLY)
-    const customer = await readCustomer({ environment, customerId })
-    if (customer === null) {
-      throw new LatchkeyError('customer_not_found', 'Nothing is known of this customer.')
-    }
-    sendJson(res, 200, customerJson(customer), { 'Cache-Control': 'no-store' })
-  }
+const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }).nullable()
+
+const customerAnswer = z.object({
+  customerId: z.string(),
+  environment,
+  identities: z.object({
+    email: fact,
+    name: fact,
+    communityId: fact,
+    communityUsername: fact,
+    messengerId: fact,
+    messengerUsername: fact,
+  }),
+  references: z.object({
+    externalRef: fact,
+    metadata: z.record(z.string(), fact),
+    all: z.array(z.object({ name: z.string(), value: z.string() })),
+  }),
+  deletedAt: instant.nullable(),
+  erasedAt: instant.nullable(),
+  blocks: z.array(z.object({ productId: z.string().nullable(), since: instant, until: instant.nullable() })),
+  sources: z.array(
+    z.object({
+      productId: z.string().nullable(),
+      ...source.shape,
+      eventId: z.string().nullable(),
+      providerStatus: z.string().nullable(),
+    }),
+  ),
+})
+export type CustomerJson = z.input<typeof customerAnswer>
+
+/** Every fact with since when, and by which event. */
+function factOf(known: Fact | undefined) {
+  return known === undefined ? null : { value: known.value, since: known.at, eventId: known.by }
 }
 
-/** GET /products/:productId/customers: those with access now, in the order of their ids. */
-function getProductCustomers(deps: CustomerDeps): RawHandler<'productId'> {
-  const { readProductCustomers } = deps.customers
-  return async (req, res, { productId }) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, PAGE)
-    const page = readPage(query)
-    const found = await readProductCustomers({ environment, productId, ...withOneMore(page) })
-    const body = pageJson(
-      found,
-      page,
-      (item) => item.customerId,
-      (item) => ({ customerId: item.customerId, ...entitlementJson(item.entitlement) }),
-    )
-    sendJson(res, 200, body, { 'Cache-Control': 'no-store' })
-  }
+function knownSource({ source: state, productId, view }: KnownSource) {
+  const neverGave = { active: false, since: null, until: null, pastDue: false, reason: null, eventId: null }
+  const { providerStatus } = state
+  return { productId, providerStatus, ...(view ?? { ...state, ...neverGave }) }
 }
 
-/** GET /entitlements?externalRef=: what the customers may use whom the merchant's own reference leads to. */
-function findEntitlements(deps: CustomerDeps): RawHandler {
-  const { findByReference } = deps.customers
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, PAGE_OF_REFERENCE)
-    const reference = readReference(query)
-    const page = readPage(query)
-    const at = readInstant(query, 'at')
-    const found = await findByReference({ environment, reference, page: withOneMore(page) })
-    const body = await answerPage(deps, { environment, found, page, at })
-    // As with one customer: neither of the two says anything about what these customers may use.
-    const items = body.items.map(({ asOf: _asOf, cursor: _cursor, ...state }) => state)
-    sendTagged(res, body, { ...body, items })
-  }
-}
+const erasureAnswer = z.object({
+  customerId: z.string(),
+  environment,
+  eventId: z.string(),
+  erasedAt: instant,
+  wasKnown: z.boolean(),
+  finishedAt: instant.nullable(),
+})
+export type ErasureJson = z.input<typeof erasureAnswer>
 
-/** The page's customers, each with everything they may use. `found`: as many as the page holds, and one more. */
-async function answerPage(
-  { customers }: CustomerDeps,
+const changeAnswer = z.object({
+  cursor: z.string(),
+  at: instant,
+  environment,
+  customerId: z.string(),
+  productId: z.string(),
+  before: snapshot,
+  after: snapshot,
+  cause: z.object({ kind: z.enum(['event', 'clock', 'rebuild']), eventId: z.string().nullable() }),
+})
+
+/** Long enough for a sentence or two; it is stored with the event for good. */
+const MAX_REASON_LENGTH = 1_000
+
+export const reasonText = z
+  .string()
+  .trim()
+  .min(1, 'is empty')
+  .refine(
+    (text) => isPlainText(text, MAX_REASON_LENGTH),
+    `is over ${MAX_REASON_LENGTH} characters, or more than a line`,
+  )
+const why = { reason: reasonText }
+const perhapsWhy = { reason: reasonText.nullish() }
+
+/** Of a customer who is acted on, an id that can be stored. */
+export const ACTED_ON = { customerId: z.string().refine(isUsableId, 'is not an id') }
+
+const actAnswer = z.object({ eventId: z.string(), ...access.shape })
+export type ActJson = z.input<typeof actAnswer>
+
+/** Something that operators do by hand; the answer says what the customer may use since. */
+function byHand<
+  const Path extends `/customers/:customerId/${string}`,
+  Body extends z.ZodType<{ readonly reason?: string | null | undefined }>,
+>(
+  name: `${'POST' | 'PUT' | 'DELETE'} ${Path}`,
   {
-    environment,
-    found,
-    page,
-    at,
+    act,
+    ...declared
   }: {
-    readonly environment: Environment
-    readonly found: readonly string[]
-    readonly page: Page
-    readonly at: number | null
+    readonly summary: string
+    readonly body: Body
+    readonly status?: 201
+    readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
   },
-) {
-  const answers = await customers.readAccesses({ environment, customerIds: found, at })
-  return pageJson(answers, page, ({ customerId }) => customerId, accessJson)
-}
-
-function readReference(query: URLSearchParams): string {
-  const reference = readParameter(query, 'externalRef')
-  if (reference === null) throw invalidParameter('externalRef', 'is required')
-  if (!isUsableId(reference)) {
-    throw invalidParameter('externalRef', 'is not a text of 1 to 255 characters without control characters')
-  }
-  return reference
-}
-
-const lookupSchema = z
-  .strictObject({
-    email: idSchema.optional(),
-    communityId: idSchema.optional(),
-    messengerId: idSchema.optional(),
+): Route<CustomerDeps> {
+  return route(name, {
+    ...declared,
+    scope: 'write',
+    environments: 'one',
+    params: ACTED_ON,
+    takesIdempotencyKey: true,
+    answer: actAnswer,
+    errors: ['grant_not_found', 'customer_erased', 'idempotency_key_conflict'],
+    async handle({ params, body, environment, key, idempotencyKey }, { performAct }: CustomerDeps) {
+      const { customerId } = params as { readonly customerId: string }
+      const given = body as z.output<Body>
+      const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
+      const { eventId, access: since } = await performAct({ ...asked, actor: key.name, idempotencyKey })
+      return { eventId, ...since }
+    },
   })
-  .transform((given, context): CustomerLookup => {
-    const { email, communityId, messengerId } = given
-    const [lookup, ...others] = [
-      ...(email === undefined ? [] : [{ email }]),
-      ...(communityId === undefined ? [] : [{ communityId }]),
-      ...(messengerId === undefined ? [] : [{ messengerId }]),
-    ]
-    if (lookup !== undefined && others.length === 0) return lookup
-    context.addIssue('needs exactly one of email, communityId and messengerId')
-    return z.NEVER
-  })
-
-/**
- * POST /entitlements/lookup: what the customers may use who have this email, community account or messenger
- * account, in a body because URLs end up in logs.
- */
-function lookupEntitlements(deps: CustomerDeps): RawHandler {
-  const { findByDetail } = deps.customers
-  return async (req, res) => {
-    requireMethod(req, res, 'POST')
-    const { environment, query } = readQuestion(req, deps, PAGE_AT)
-    const page = readPage(query)
-    const at = readInstant(query, 'at')
-    requireJson(req)
-    const lookup = await readJson(req, lookupSchema)
-    const found = await findByDetail({ environment, lookup, page: withOneMore(page) })
-    sendJson(res, 200, await answerPage(deps, { environment, found, page, at }), {
-      'Cache-Control': 'no-store',
-    })
-  }
 }
 
-/**
- * GET /changes: the change log, oldest first, after `cursor` or from its beginning. A cursor is one that any change or
- * answer about access bears, so that who has read up to the end goes on from the last one.
- */
-function getChanges(deps: CustomerDeps): RawHandler {
-  const { readChangePage } = deps.customers
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, PAGE)
-    const limit = readLimit(query)
-    const after = readParameter(query, 'cursor')
-    const found = await readChangePage({ environment, after, limit: limit + 1 })
-    if (found === null) {
-      throw new LatchkeyError('cursor_reset', 'The cursor is not one of this change log: begin anew.')
-    }
-    const shown = found.slice(0, limit)
-    const hasMore = found.length > limit
-    const nextCursor = hasMore ? (shown.at(-1)?.cursor ?? null) : null
-    const body = { items: shown.map(changeJson), pagination: { nextCursor, hasMore } }
-    sendJson(res, 200, body, { 'Cache-Control': 'no-store' })
-  }
-}
+/** A 64-bit number: a name is no account's id. */
+export const communityIdText = z
+  .string()
+  .regex(/^[1-9]\d{0,19}$/, 'is not the id of a Discord account: a whole number above 0')
+/** Below 2^52, as the platform says of its ids; that of a group is negative. */
+export const messengerIdText = z
+  .string()
+  .regex(/^[1-9]\d{0,15}$/, 'is not the id of a Telegram account: a whole number above 0')
+
+export const customerRoutes: readonly Route<CustomerDeps>[] = [
+  route('GET /customers/:customerId', {
+    summary: 'Everything that is known of a person, as a data request asks for it.',
+    ...READ,
+    answer: customerAnswer,
+    errors: ['customer_not_found'],
+    async handle({ params, environment }, { customers }: CustomerDeps) {
+      const known = await customers.readCustomer({ environment, ...params })
+      if (known === null) {
+        throw new LatchkeyError('customer_not_found', 'Nothing is known of this customer.')
+      }
+      const { facts, metadata, references, blocks, sources } = known
+      return {
+        ...known,
+        identities: {
+          email: factOf(facts.email),
+          name: factOf(facts.name),
+          communityId: factOf(facts.communityId),
+          communityUsername: factOf(facts.communityUsername),
+          messengerId: factOf(facts.messengerId),
+          messengerUsername: factOf(facts.messengerUsername),
+        },
+        references: {
+          externalRef: factOf(facts.externalRef),
+          metadata: Object.fromEntries(Object.entries(metadata).map(([key, one]) => [key, factOf(one)])),
+          all: references,
+        },
+        blocks: blocks.map(({ from, ...block }) => ({ ...block, since: from })),
+        sources: sources.map(knownSource),
+      }
+    },
+  }),
+  route('DELETE /customers/:customerId', {
+    summary: 'Erases a person, once: asked again, it answers with the same erasure.',
+    scope: 'admin',
+    environments: 'one',
+    params: ACTED_ON,
+    body: z.strictObject(perhapsWhy),
+    answer: erasureAnswer,
+    handle: ({ params, body, environment, key }, { erase }: CustomerDeps) =>
+      erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
+  }),
+  route('GET /products/:productId/customers', {
+    summary: 'Those with access to a product now, in the order of their ids.',
+    ...READ,
+    query: z.object(PAGE),
+    answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
+    async handle({ params, query: { limit, cursor: after = '' }, environment }, { customers }: CustomerDeps) {
+      const asked = { environment, ...params, after, limit: limit + 1 }
+      const found = await customers.readProductCustomers(asked)
+      const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
+      return firstOf(items, limit, ({ customerId }) => customerId)
+    },
+  }),
+  route('GET /changes', {
+    // A cursor is one that any change or answer about access bears: who has read up to the end goes on from the last.
+    summary: 'The change log, oldest first, after a cursor or from its beginning.',
+    ...READ,
+    query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
+    answer: pageOf(changeAnswer, z.string()),
+    errors: ['cursor_reset'],
+    async handle({ query: { limit, cursor: after = null }, environment }, { customers }: CustomerDeps) {
+      const found = await customers.readChangePage({ environment, after, limit: limit + 1 })
+      if (found === null) {
+        throw new LatchkeyError('cursor_reset', 'The cursor is not one of this change log: begin anew.')
+      }
+      return firstOf(found, limit, ({ cursor }) => cursor)
+    },
+  }),
+  byHand('POST /customers/:customerId/grants', {
+    summary: 'Grants a product by hand, until a time or for good.',
+    body: z.strictObject({ productId: idText, until: instantParameter.nullish(), ...why }),
+    status: 201,
+    act: ({ productId, until = null }) => ({ type: 'manual.granted', productId, until }),
+  }),
+  byHand('DELETE /customers/:customerId/grants/:productId', {
+    summary: 'Revokes what was granted by hand, and nothing else.',
+    body: z.strictObject(perhapsWhy),
+    act: (_, { productId }) => ({ type: 'manual.revoked', productId }),
+  }),
+  byHand('PUT /customers/:customerId/blocks', {
+    summary: 'Blocks a customer from every product.',
+    body: z.strictObject(why),
+    act: () => ({ type: 'manual.blocked', productId: null }),
+  }),
+  byHand('DELETE /customers/:customerId/blocks', {
+    summary: 'Lifts every block on a customer.',
+    body: z.strictObject(perhapsWhy),
+    act: () => ({ type: 'manual.unblocked', productId: null }),
+  }),
+  byHand('PUT /customers/:customerId/blocks/:productId', {
+    summary: 'Blocks a customer from one product.',
+    body: z.strictObject(why),
+    act: (_, { productId }) => ({ type: 'manual.blocked', productId }),
+  }),
+  byHand('DELETE /customers/:customerId/blocks/:productId', {
+    summary: 'Lifts the block on one product.',
+    body: z.strictObject(perhapsWhy),
+    act: (_, { productId }) => ({ type: 'manual.unblocked', productId }),
+  }),
+  byHand('PUT /customers/:customerId/identities', {
+    summary: 'Links platform accounts; what is left out stays as it is.',
+    body: z
+      .strictObject({
+        communityId: communityIdText.nullish(),
+        messengerId: messengerIdText.nullish(),
+        ...perhapsWhy,
+      })
+      .refine(
+        ({ communityId, messengerId }) => communityId != null || messengerId != null,
+        'names neither communityId nor messengerId',
+      ),
+    act: ({ communityId = null, messengerId = null }) => ({
+      type: 'manual.identity_linked',
+      communityId,
+      messengerId,
+    }),
+  }),
+]

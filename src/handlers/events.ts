@@ -1,10 +1,11 @@
-import type { IncomingMessage } from 'node:http'
-import type { Logger } from 'pino'
+/* What is stored of events: lists, details, exact bytes, and lines to export and import. */
+
+import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { ExportPage, ExportPlace } from '../history/export.js'
+import type { ImportRules, LineOutcome } from '../history/import.js'
 import type { Endpoint } from '../provider/endpoint.js'
-import type { Environment } from '../provider/event.js'
-import { isUsableId } from '../provider/ids.js'
+import { type Environment, type NormalizedEvent, QUARANTINE_REASONS } from '../provider/event.js'
 import type {
   EventBody,
   EventBodyQuery,
@@ -14,227 +15,285 @@ import type {
   EventQuery,
   StoredEventDetail,
 } from '../store/stored-event.js'
-import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, readEnvironment } from './environment.js'
-import { eventDetailJson, storedEventJson } from './event-json.js'
-import { cursorAt, readPage } from './page.js'
-import { invalidParameter, readInstant, readParameter, readQuery } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { createRoute, requireMethod } from './route.js'
-import { sendJson } from './send.js'
-import { sendTaggedBytes } from './send-tagged.js'
+import { environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
+import {
+  flagParameter,
+  idParameter,
+  instantParameter,
+  invalidParameter,
+  limitParameter,
+  pageOf,
+  paginated,
+  placeIn,
+} from './query.js'
+import { type Route, route } from './route.js'
 
-/** All reject with `store_unavailable` if the store can't be read. */
-export interface StoredEventQuestions {
-  readonly readEventPage: (query: EventPageQuery) => Promise<EventPage>
-  /** Null if no such event is stored. */
-  readonly readEvent: (query: EventQuery) => Promise<StoredEventDetail | null>
-  /** Null if no such event is stored, or no such body came under its id. */
-  readonly readEventBody: (query: EventBodyQuery) => Promise<EventBody | null>
-  /** @param place null: from the first event */
-  readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
-}
-
-export interface StoredEventDeps {
-  readonly authenticate: Authenticate
-  /** The environments of the configured endpoints; asked each time, since a reload may change them. */
-  readonly environments: () => readonly Environment[]
-  /** Every endpoint through which events may come today, and the one of acts by hand; asked each time as well. */
+export interface EventDeps {
+  /** Every endpoint through which events may come today, and the one of acts by hand; asked each time. */
   readonly endpointNames: () => readonly string[]
   readonly endpointNamed: (name: string) => Endpoint | undefined
-  readonly storedEvents: StoredEventQuestions
-}
-
-/** The routes that show what is stored, to keys with the scope `events`. */
-export function eventRoutes(deps: StoredEventDeps, log: Logger): readonly Route[] {
-  return [
-    createRoute('/events', getEvents(deps), log),
-    createRoute('/events/:eventId', getEvent(deps), log),
-    createRoute('/events/:eventId/body', getEventBody(deps), log),
-    createRoute('/exports', getExport(deps), log),
-  ]
-}
-
-function readQuestion(
-  req: IncomingMessage,
-  { authenticate, environments }: StoredEventDeps,
-  known: readonly string[],
-): { readonly environment: Environment; readonly query: URLSearchParams } {
-  const key = authenticate(req, 'events')
-  const query = readQuery(req, known)
-  return { environment: readEnvironment(query, environments(), key), query }
-}
-
-const NOT_STORED = { 'Cache-Control': 'no-store' }
-
-const FILTER_PARAMETERS = [
-  'environment',
-  'disposition',
-  'type',
-  'customerId',
-  'endpoint',
-  'from',
-  'to',
-] as const
-const LIST_PARAMETERS = [...FILTER_PARAMETERS, 'limit', 'cursor']
-const EXPORT_PARAMETERS = [...FILTER_PARAMETERS, 'cursor']
-const PLACE = /^\d{1,15}$/
-
-/**
- * GET /events: the stored events that match a filter, newest first. A page may be short, or empty, and still have a
- * next one: a request looks at a limited number of events.
- */
-function getEvents(deps: StoredEventDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, LIST_PARAMETERS)
-    const filter = readFilter(query, environment)
-    const { after, limit } = readPage(query)
-    if (after !== '' && !PLACE.test(after)) throw invalidParameter('cursor', 'is none that was given out')
-    const before = after === '' ? null : Number(after)
-    const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
-    const problem = items.length === 0 ? await unknownEndpoint(filter, deps) : null
-    if (problem !== null) throw invalidParameter('endpoint', problem)
-    const nextCursor = next === null ? null : cursorAt(String(next))
-    const pagination = { nextCursor, hasMore: next !== null }
-    sendJson(res, 200, { items: items.map(storedEventJson), pagination }, NOT_STORED)
+  /** All reject with `store_unavailable` if the store can't be read. */
+  readonly storedEvents: {
+    readonly readEventPage: (query: EventPageQuery) => Promise<EventPage>
+    /** Null if no such event is stored. */
+    readonly readEvent: (query: EventQuery) => Promise<StoredEventDetail | null>
+    /** Null if no such event is stored, or no such body came under its id. */
+    readonly readEventBody: (query: EventBodyQuery) => Promise<EventBody | null>
+    /** @param place null: from the first event */
+    readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
   }
+  /** What became of each line, in their order; a dry run stores none. */
+  readonly importLines: (
+    lines: readonly string[],
+    rules: ImportRules & { readonly dryRun: boolean },
+  ) => Promise<readonly LineOutcome[]>
 }
 
-const EXPORT_PLACE = /^(\d{1,15}) (\d{1,15})$/
+const removal = z.object({ why: z.enum(['expired', 'erased', 'redacted']), at: instant })
 
-/**
- * GET /exports: the next lines of an export, which POST /imports takes, with how much of the store is read for it.
- * A page may have no lines, and still have a next one.
- */
-function getExport(deps: StoredEventDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, EXPORT_PARAMETERS)
-    const filter = readFilter(query, environment)
-    const { after } = readPage(query)
-    const [, reachedBefore, newestThen] = EXPORT_PLACE.exec(after) ?? []
-    if (after !== '' && newestThen === undefined)
-      throw invalidParameter('cursor', 'is none that was given out')
-    const place = after === '' ? null : { reached: Number(reachedBefore), newest: Number(newestThen) }
-    const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
-    const problem = place === null && lines.length === 0 ? await unknownEndpoint(filter, deps) : null
-    if (problem !== null) throw invalidParameter('endpoint', problem)
-    const hasMore = reached < newest
-    const pagination = { nextCursor: hasMore ? cursorAt(`${reached} ${newest}`) : null, hasMore }
-    sendJson(res, 200, { lines, counts, progress: { reached, total: newest }, pagination }, NOT_STORED)
-  }
+const storedEvent = z.object({
+  id: z.string(),
+  environment,
+  endpoint: z.string(),
+  generation: z.enum(['v2', 'v3']).nullable(),
+  type: z.string().nullable(),
+  disposition: z.enum(['applied', 'ignored', 'held', 'quarantined']),
+  reason: z.enum([...holdReason.options, ...QUARANTINE_REASONS]).nullable(),
+  createdAt: instant.nullable(),
+  receivedAt: instant,
+  lastReceivedAt: instant,
+  deliveries: z.int(),
+  customerId: z.string().nullable(),
+  source: sourceKey.nullable(),
+  conflicts: z.int(),
+  normalizerVersion: z.int(),
+  bodySha256: z.string(),
+  bodyBytes: z.int(),
+  bodyRemoved: removal.extend({ sha256: z.string(), bytes: z.int() }).nullable(),
+})
+export type StoredEventJson = z.input<typeof storedEvent>
+
+/** What an event says, in the words that everything else uses; each kind has fields of its own. */
+const normalizedEvent = z.codec(
+  z.looseObject({ id: z.string(), subject: z.string(), type: z.string() }),
+  z.custom<NormalizedEvent>(),
+  {
+    decode: (told) => told as unknown as NormalizedEvent,
+    encode: (event) => ({
+      ...event,
+      createdAt: iso(event.createdAt),
+      ...('expiresAt' in event ? { expiresAt: isoOrNull(event.expiresAt) } : {}),
+      ...('until' in event ? { until: isoOrNull(event.until) } : {}),
+    }),
+  },
+)
+
+/** Everything that is known of an event but its bytes. */
+const eventDetail = storedEvent.extend({
+  reasonText: z.string().nullable(),
+  normalized: normalizedEvent.nullable(),
+  headers: z
+    .object({ event: z.string().nullable(), timestamp: z.string(), signature: z.string() })
+    .nullable(),
+  otherBodies: z.array(
+    z.object({
+      sha256: z.string(),
+      bytes: z.int(),
+      endpoint: z.string(),
+      receivedAt: instant,
+      deliveries: z.int(),
+      removed: removal.nullable(),
+    }),
+  ),
+})
+export type EventDetailJson = z.input<typeof eventDetail>
+
+/** What a stored event can be; a duplicate is not stored again. */
+export const STORED_DISPOSITIONS = storedEvent.shape.disposition.options
+
+const FILTER = {
+  disposition: z.enum(STORED_DISPOSITIONS, `is none of ${STORED_DISPOSITIONS.join(', ')}`).exactOptional(),
+  type: idParameter.exactOptional(),
+  customerId: idParameter.exactOptional(),
+  endpoint: idParameter.exactOptional(),
+  from: instantParameter.exactOptional(),
+  to: instantParameter.exactOptional(),
 }
+const ANY_EVENT = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
 
-/** One answer of `GET /exports`. */
-export interface ExportJson extends Pick<ExportPage, 'lines' | 'counts'> {
-  readonly progress: { readonly reached: number; readonly total: number }
-  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
+/** A filter that ends before it begins matches nothing, whatever is stored: an empty list would look like an answer. */
+export function beginsBeforeItEnds(filter: {
+  readonly from?: number | null
+  readonly to?: number | null
+}): boolean {
+  return filter.from == null || filter.to == null || filter.from <= filter.to
 }
+export const LATER_THAN_TO = { path: ['from'], message: 'is later than "to"' }
 
-/** GET /events/:eventId: everything that is known of one stored event but its bytes. */
-function getEvent(deps: StoredEventDeps): RawHandler<'eventId'> {
-  return async (req, res, { eventId }) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment } = readQuestion(req, deps, ENVIRONMENT_ONLY)
-    const event = await deps.storedEvents.readEvent({ environment, eventId })
-    if (event === null) throw eventNotFound()
-    sendJson(res, 200, eventDetailJson(event), NOT_STORED)
-  }
-}
+const eventPlace = placeIn((text) => (/^\d{1,15}$/.test(text) ? Number(text) : null), String)
+const exportPlace = placeIn(
+  (text) => {
+    const [, reached, newest] = /^(\d{1,15}) (\d{1,15})$/.exec(text) ?? []
+    return newest === undefined ? null : { reached: Number(reached), newest: Number(newest) }
+  },
+  ({ reached, newest }: ExportPlace) => `${reached} ${newest}`,
+)
 
-const SHA256_HEX = /^[0-9a-f]{64}$/
+const exportAnswer = z.object({
+  lines: z.array(z.string()),
+  counts: z.object({ delivery: z.int(), reading: z.int(), removed: z.int(), altered: z.int() }),
+  /** How much of the store is read. */
+  progress: z.object({ reached: z.int(), total: z.int() }),
+  pagination: z.object({ nextCursor: exportPlace.nullable(), hasMore: z.boolean() }),
+})
+export type ExportJson = z.input<typeof exportAnswer>
 
-/**
- * GET /events/:eventId/body: the bytes exactly as they were sent and signed, or what an erasure left of them.
- * `?sha256=` names another body that came under the same id. No browser may take a sender's bytes for a page of ours.
- */
-function getEventBody(deps: StoredEventDeps): RawHandler<'eventId'> {
-  const { readEvent, readEventBody } = deps.storedEvents
-  return async (req, res, { eventId }) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { environment, query } = readQuestion(req, deps, ['environment', 'sha256'])
-    const sha256 = readParameter(query, 'sha256')
-    if (sha256 !== null && !SHA256_HEX.test(sha256)) {
-      throw invalidParameter('sha256', 'is not a SHA-256 in lower-case hex')
-    }
-    const body = await readEventBody({ environment, eventId, sha256 })
-    if (body === null) {
-      const isStored = sha256 !== null && (await readEvent({ environment, eventId })) !== null
-      throw isStored ? eventNotFound('The event has no body with this SHA-256.') : eventNotFound()
-    }
-    if (body.bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
-    // An id may hold any character that is no control character; a file's name in a header may not.
-    const fileName = `${eventId.replaceAll(/[^\w-]/g, '_')}.body`
-    sendTaggedBytes(res, body.sha256, body.bytes, {
-      'Content-Type': 'application/octet-stream',
-      'Content-Disposition': `attachment; filename="${fileName}"`,
-    })
-  }
-}
+/** Of one request: fewer than one transaction takes. */
+export const MAX_IMPORT_LINES = 200
+
+const importAnswer = z.object({
+  results: z.array(
+    z.union([
+      z.object({
+        outcome: z.enum(['applied', 'ignored', 'held', 'quarantined', 'duplicate', 'left_out', 'checked']),
+      }),
+      z.object({
+        outcome: z.literal('refused'),
+        reason: z.enum([
+          'line_too_long',
+          'line_invalid',
+          'endpoint_not_found',
+          'signature_missing',
+          'signature_invalid',
+          'timestamp_invalid',
+          'secret_expired',
+          'other_environment',
+          'received_at_in_future',
+          'received_at_unlikely',
+        ]),
+        detail: z.string(),
+      }),
+    ]),
+  ),
+})
+export type ImportJson = z.input<typeof importAnswer>
+
+const STORED = { scope: 'events', environments: 'one' } as const
+
+export const eventRoutes: readonly Route<EventDeps>[] = [
+  route('GET /events', {
+    // A request looks at a limited number of events.
+    summary:
+      'The stored events that match a filter, newest first. A page may be short, and still have a next one.',
+    ...STORED,
+    query: z
+      .object({ ...FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
+      .refine(beginsBeforeItEnds, LATER_THAN_TO),
+    answer: pageOf(storedEvent, eventPlace),
+    async handle({ query: { limit, cursor: before = null, ...given }, environment: of }, deps: EventDeps) {
+      const filter = { environment: of, ...ANY_EVENT, ...given }
+      const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
+      if (items.length === 0) await requireEndpoint(filter, deps)
+      return { items, pagination: paginated(next) }
+    },
+  }),
+  route('GET /events/:eventId', {
+    summary: 'Everything that is known of one stored event but its bytes.',
+    ...STORED,
+    answer: eventDetail,
+    errors: ['event_not_found'],
+    async handle({ params, environment: of }, { storedEvents }: EventDeps) {
+      const event = await storedEvents.readEvent({ environment: of, ...params })
+      if (event === null) throw eventNotFound()
+      return event
+    },
+  }),
+  route('GET /events/:eventId/body', {
+    // No browser may take a sender's bytes for a page of ours.
+    summary:
+      'The bytes exactly as they were sent and signed, or what an erasure left of them; or another body of the same id.',
+    ...STORED,
+    query: z.object({
+      sha256: z
+        .string()
+        .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 in lower-case hex')
+        .optional(),
+    }),
+    answer: 'application/octet-stream',
+    errors: ['event_not_found', 'body_removed'],
+    async handle({ params, query: { sha256 = null }, environment: of }, { storedEvents }: EventDeps) {
+      const asked = { environment: of, ...params }
+      const body = await storedEvents.readEventBody({ ...asked, sha256 })
+      if (body === null) {
+        const isStored = sha256 !== null && (await storedEvents.readEvent(asked)) !== null
+        throw isStored ? eventNotFound('The event has no body with this SHA-256.') : eventNotFound()
+      }
+      if (body.bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
+      // An id may hold any character that is no control character; a file's name in a header may not.
+      const fileName = `${params.eventId.replaceAll(/[^\w-]/g, '_')}.body`
+      return {
+        content: body.bytes,
+        sha256: body.sha256,
+        headers: {
+          'Content-Type': 'application/octet-stream',
+          'Content-Disposition': `attachment; filename="${fileName}"`,
+        },
+      }
+    },
+  }),
+  route('GET /exports', {
+    summary:
+      'The next lines of an export, which POST /imports takes. A page may have none, and still have a next one.',
+    ...STORED,
+    query: z
+      .object({ ...FILTER, cursor: exportPlace.exactOptional() })
+      .refine(beginsBeforeItEnds, LATER_THAN_TO),
+    answer: exportAnswer,
+    async handle({ query: { cursor: place = null, ...given }, environment: of }, deps: EventDeps) {
+      const filter = { environment: of, ...ANY_EVENT, ...given }
+      const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
+      if (place === null && lines.length === 0) await requireEndpoint(filter, deps)
+      const pagination = paginated(reached < newest ? { reached, newest } : null)
+      return { lines, counts, progress: { reached, total: newest }, pagination }
+    },
+  }),
+  route('POST /imports', {
+    summary: 'Imports some lines of an export, and answers in their order what became of each.',
+    scope: 'admin',
+    // Each line says by its endpoint where it belongs.
+    environments: 'shown',
+    query: z.object({ withManual: flagParameter.default(false), dryRun: flagParameter.default(false) }),
+    body: z.array(z.string()).max(MAX_IMPORT_LINES, `has more than ${MAX_IMPORT_LINES} lines`),
+    bodyType: 'lines',
+    answer: importAnswer,
+    handle: async ({ query, body, environments }, { importLines }: EventDeps) => ({
+      results: await importLines(body, { environments, ...query }),
+    }),
+  }),
+]
 
 function eventNotFound(detail = 'No such event is stored in this environment.'): LatchkeyError {
   return new LatchkeyError('event_not_found', detail)
 }
 
-/** What a stored event can be; a duplicate is not stored again. */
-export const STORED_DISPOSITIONS = ['applied', 'ignored', 'held', 'quarantined'] as const
-
-/** @throws {LatchkeyError} `invalid_request` for a value that no event can have */
-function readFilter(query: URLSearchParams, environment: Environment): EventFilter {
-  const disposition = readParameter(query, 'disposition')
-  const known = STORED_DISPOSITIONS.find((one) => one === disposition) ?? null
-  if (disposition !== known) {
-    throw invalidParameter('disposition', `is none of ${STORED_DISPOSITIONS.join(', ')}`)
-  }
-  const filter = {
-    environment,
-    disposition: known,
-    type: readWord(query, 'type'),
-    customerId: readWord(query, 'customerId'),
-    endpoint: readWord(query, 'endpoint'),
-    from: readInstant(query, 'from'),
-    to: readInstant(query, 'to'),
-  }
-  if (endsBeforeItBegins(filter)) throw invalidParameter('from', LATER_THAN_TO)
-  return filter
+/** @throws LatchkeyError `invalid_request` where `unknownEndpoint` says what is wrong */
+async function requireEndpoint(filter: EventFilter, deps: EventDeps): Promise<void> {
+  const problem = await unknownEndpoint(filter, deps)
+  if (problem !== null) throw invalidParameter('endpoint', problem)
 }
-
-function readWord(query: URLSearchParams, name: string): string | null {
-  const text = readParameter(query, name)
-  if (text !== null && !isUsableId(text)) {
-    throw invalidParameter(name, 'is not a text of 1 to 255 characters without control characters')
-  }
-  return text
-}
-
-/** Such a filter matches nothing, whatever is stored: an empty list would look like an answer. */
-export function endsBeforeItBegins({ from, to }: Pick<EventFilter, 'from' | 'to'>): boolean {
-  return from !== null && to !== null && from > to
-}
-
-/** The message about its `from`. */
-export const LATER_THAN_TO = 'is later than "to"'
 
 /**
  * What is wrong with the endpoint of a filter: it is not configured for the environment, and no stored event came
  * through it (events outlive the config of their endpoint). Null if it is known, and if too much is stored to be sure.
  */
 export async function unknownEndpoint(
-  { environment, endpoint }: Pick<EventFilter, 'environment' | 'endpoint'>,
-  {
-    endpointNames,
-    endpointNamed,
-    storedEvents,
-  }: Pick<StoredEventDeps, 'endpointNames' | 'endpointNamed' | 'storedEvents'>,
+  { environment: of, endpoint }: { readonly environment: Environment; readonly endpoint: string | null },
+  { endpointNames, endpointNamed, storedEvents }: Omit<EventDeps, 'importLines'>,
 ): Promise<string | null> {
   // The endpoint of acts by hand belongs to no environment.
-  const names = endpointNames().filter(
-    (name) => (endpointNamed(name)?.environment ?? environment) === environment,
-  )
+  const names = endpointNames().filter((name) => (endpointNamed(name)?.environment ?? of) === of)
   if (endpoint === null || names.includes(endpoint)) return null
-  const all = { disposition: null, type: null, customerId: null, from: null, to: null }
-  const filter = { ...all, environment, endpoint }
+  const filter = { ...ANY_EVENT, environment: of, endpoint }
   const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
   if (items.length > 0 || next !== null) return null
   return `is none of ${names.join(', ')}, and nothing came through it`

@@ -1,16 +1,13 @@
-import { LatchkeyError } from '../errors.js'
-import type { RawHandler } from './raw-handler.js'
-import { requireMethod } from './route.js'
-import { sendJson } from './send.js'
+/* What says how the daemon is: its health, what `latchkey doctor` finds, and its metrics. */
 
-/** GET /healthz: whether the process and its writer live. Needs no key, and tells nothing else. */
-export function healthz({ isWriterAlive }: { isWriterAlive: () => boolean }): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    if (!isWriterAlive()) throw new LatchkeyError('store_unavailable', 'The writer has stopped.')
-    sendJson(res, 200, { status: 'ok' }, { 'Cache-Control': 'no-store' })
-  }
-}
+import { z } from 'zod'
+import type { Finding } from '../doctor/finding.js'
+import { LatchkeyError } from '../errors.js'
+import type { RequestMetrics } from '../operations/metrics.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
+import { flagParameter } from './query.js'
+import { type Route, route } from './route.js'
 
 /** Whether deliveries can be stored, and what an operator should know. Notes hold no data. */
 export interface Readiness {
@@ -18,12 +15,104 @@ export interface Readiness {
   readonly notes: readonly string[]
 }
 
-/** GET /readyz: whether the store is migrated and takes deliveries. Needs no key. */
-export function readyz({ readiness }: { readiness: () => Promise<Readiness> }): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const { ready, notes } = await readiness()
-    if (!ready) throw new LatchkeyError('store_unavailable', notes.join('; ') || 'Not ready to store.')
-    sendJson(res, 200, { status: 'ready', notes }, { 'Cache-Control': 'no-store' })
+export interface HealthDeps {
+  readonly isWriterAlive: () => boolean
+  readonly readiness: () => Promise<Readiness>
+  readonly examine: (thorough: boolean) => Promise<readonly Finding[]>
+  readonly endpointNamed: (name: string) => Endpoint | undefined
+  readonly metrics: RequestMetrics
+}
+
+const doctorAnswer = z.object({
+  /** Nothing fails. */
+  ok: z.boolean(),
+  findings: z.array(
+    z.object({
+      level: z.enum(['ok', 'warn', 'fail']),
+      what: z.string(),
+      detail: z.string(),
+      todo: z.string().nullable(),
+    }),
+  ),
+})
+export type DoctorJson = z.input<typeof doctorAnswer>
+
+/** The series of the environments that are shown; those of the process are always there. */
+export const getMetrics = route('GET /metrics', {
+  summary: 'The metrics, in the text form that Prometheus reads.',
+  scope: 'metrics',
+  environments: 'shown',
+  query: 'any',
+  answer: 'text/plain',
+  async handle({ environments }, { metrics: { registry }, endpointNamed }: HealthDeps) {
+    const text = await registry.metrics()
+    const isAll = new Set(environments).size > 1
+    return {
+      content: isAll ? text : seriesOf(text, environments, endpointNamed),
+      headers: { 'Content-Type': registry.contentType },
+    }
+  },
+})
+
+/** On a listener of its own: everybody who can reach it may read it. */
+export const openMetrics: Route<HealthDeps> = { ...getMetrics, scope: null, environments: 'none' }
+
+export const healthRoutes: readonly Route<HealthDeps>[] = [
+  route('GET /healthz', {
+    summary: 'Whether the process and its writer live.',
+    scope: null,
+    environments: 'none',
+    query: 'any',
+    answer: z.object({ status: z.literal('ok') }),
+    errors: ['store_unavailable'],
+    handle(_asked, { isWriterAlive }: HealthDeps) {
+      if (!isWriterAlive()) throw new LatchkeyError('store_unavailable', 'The writer has stopped.')
+      return { status: 'ok' as const }
+    },
+  }),
+  route('GET /readyz', {
+    summary: 'Whether the store is migrated and takes deliveries.',
+    scope: null,
+    environments: 'none',
+    query: 'any',
+    answer: z.object({ status: z.literal('ready'), notes: z.array(z.string()) }),
+    errors: ['store_unavailable'],
+    async handle(_asked, { readiness }: HealthDeps) {
+      const { ready, notes } = await readiness()
+      if (!ready) throw new LatchkeyError('store_unavailable', notes.join('; ') || 'Not ready to store.')
+      return { status: 'ready' as const, notes }
+    },
+  }),
+  route('GET /doctor', {
+    summary: 'Everything that was looked at, and what to do about it; thorough reads every page and body.',
+    scope: 'admin',
+    environments: 'both',
+    query: z.object({ thorough: flagParameter.default(false) }),
+    answer: doctorAnswer,
+    hasNoHead: true,
+    async handle({ query: { thorough } }, { examine }: HealthDeps) {
+      const findings = await examine(thorough)
+      return { ok: findings.every(({ level }) => level !== 'fail'), findings }
+    },
+  }),
+  getMetrics,
+]
+
+/** No value of a label can look like this: quotes in one are escaped. */
+const BELONGS_TO = /[{,](environment|endpoint)="([^"]*)"/
+
+/** Leaves out what is counted over both environments together. */
+function seriesOf(
+  text: string,
+  shown: readonly Environment[],
+  endpointNamed: HealthDeps['endpointNamed'],
+): string {
+  const isShown = (line: string): boolean => {
+    if (!line.startsWith('latchkey_')) return true
+    const [, label, value = ''] = BELONGS_TO.exec(line) ?? []
+    if (label === undefined) return false
+    const environment = label === 'endpoint' ? endpointNamed(value)?.environment : value
+    return shown.some((one) => one === environment)
   }
+  return text.split('\n').filter(isShown).join('\n')
 }

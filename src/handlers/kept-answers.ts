@@ -1,7 +1,7 @@
 import type { AccessAnswer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { accessJson, iso } from './entitlement-json.js'
-import { tagOf } from './send-tagged.js'
+import { access, iso, toJson } from './answers.js'
+import { tagOf } from './send.js'
 
 /** The places of the two that are no part of the tag: no value holds these words, since quotes within one are escaped. */
 const NO_INSTANT = '"asOf":null'
@@ -87,7 +87,7 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
  * end of access: what a caller keeps by it never outlives one.
  */
 export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
-  const state = JSON.stringify({ ...accessJson(answer), asOf: null, cursor: null })
+  const state = JSON.stringify({ ...toJson(access, answer), asOf: null, cursor: null })
   const told = state.replace(NO_CURSOR, () => `"cursor":${JSON.stringify(answer.cursor)}`)
   const [before = '', after = ''] = told.split(NO_INSTANT, 2)
   return {

@@ -1,143 +1,213 @@
-import type { Logger } from 'pino'
+/* The policy, and what works out all access again: rebuilds, verifications, comparisons with another policy. */
+
 import { z } from 'zod'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import type { ComparisonName, RecomputeJobs } from '../recompute/jobs.js'
-import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, readEnvironment, requireBoth, shownEnvironments } from './environment.js'
-import { readParameter, readQuery } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { readJson } from './read-json.js'
-import { comparisonJson, rebuildJson } from './rebuild-json.js'
-import { createRoute, requireMethod } from './route.js'
-import { sendJson } from './send.js'
+import type { Environment } from '../provider/event.js'
+import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
+import type { ComparisonName, Job, RecomputeJobs } from '../recompute/jobs.js'
+import { environment, snapshot, type Told } from './answers.js'
+import { type Route, route } from './route.js'
 
-export interface RebuildsDeps {
-  readonly authenticate: Authenticate
-  readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'startComparison' | 'last'>
-  /** Asked each time, since a reload may change it. */
-  readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
-  readonly policyInForce: () => Promise<Policy>
-  /** Reads a policy that is written as in the config. @throws LatchkeyError `invalid_request` */
-  readonly policyIn: (given: unknown) => Policy
-  /** How far a rebuild is that has begun and not ended; null: there is none. */
-  readonly unfinishedAt: () => Promise<number | null>
+export interface RebuildDeps {
+  readonly rebuilds: {
+    readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'startComparison' | 'last'>
+    /** Asked each time, since a reload may change it. */
+    readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
+    readonly policyInForce: () => Promise<Policy>
+    /** Reads a policy that is written as in the config. @throws LatchkeyError `invalid_request` */
+    readonly policyIn: (given: unknown) => Policy
+    /** How far a rebuild is that has begun and not ended; null: there is none. */
+    readonly unfinishedAt: () => Promise<number | null>
+  }
 }
 
-/** The routes that rebuild the state, and tell how that goes. */
-export function rebuildRoutes(deps: RebuildsDeps, log: Logger): readonly Route[] {
-  return [
-    createRoute('/policy', getPolicy(deps), log),
-    createRoute('/policy/diff', comparison(deps, 'policy diff'), log),
-    createRoute('/policy/apply', applyPolicy(deps), log),
-    createRoute('/rebuild', rebuild(deps), log),
-    createRoute('/rebuild/verification', comparison(deps, 'verification'), log),
-  ]
+const typesByRail = <Type extends string>(types: readonly Type[]) => {
+  const row = z.array(z.enum(types))
+  return z.object({ card: row, crypto: row, unknown: row })
+}
+
+const policy = z.object({
+  grantOn: typesByRail(PAYMENT_EVENT_TYPES),
+  revokeOn: typesByRail([...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]),
+  failedRenewal: z.enum(['keep', 'revoke']),
+  canceled: z.enum(['effective', 'period_end']),
+  completed: z.enum(['period_end', 'keep']),
+  paidCycle: z.enum(['grants', 'informs']),
+  /** Milliseconds. */
+  lapseAfter: z.number().nullable(),
+})
+
+const policyAnswer = z.object({ inForce: policy, configured: policy, unfinishedRebuild: z.boolean() })
+export type PolicyJson = Told<z.input<typeof policyAnswer>>
+
+/** How many entitlements differ, and some of them. */
+export const summary = z.object({
+  gains: z.int(),
+  losses: z.int(),
+  otherwise: z.int(),
+  sample: z.array(
+    z.object({
+      environment,
+      customerId: z.string(),
+      productId: z.string(),
+      before: snapshot,
+      after: snapshot,
+    }),
+  ),
+})
+export type SummaryJson = z.input<typeof summary>
+
+const none = z.object({ state: z.literal('none') })
+const running = z.object({ state: z.literal('running'), folded: z.int(), total: z.int() })
+const failed = z.object({ state: z.literal('failed'), reason: z.string() })
+const done = z.object({ state: z.literal('done'), ...summary.shape })
+
+const rebuildAnswer = z.discriminatedUnion('state', [
+  none,
+  z.object({ state: z.literal('interrupted'), folded: z.int() }),
+  running,
+  done,
+  failed,
+])
+export type RebuildJson = z.input<typeof rebuildAnswer>
+
+/** Only a verification looks for `differences`: something that is not stored as the events say. */
+const comparisonAnswer = z.discriminatedUnion('state', [
+  none,
+  running,
+  done.extend({
+    differences: z.object({
+      count: z.int(),
+      named: z.array(
+        z.object({
+          environment,
+          kind: z.enum(['source', 'link', 'place', 'disposition', 'entitlement']),
+          id: z.string(),
+        }),
+      ),
+      problem: z.string().nullable(),
+    }),
+  }),
+  failed,
+])
+export type ComparisonJson = z.input<typeof comparisonAnswer>
+
+/**
+ * @param job the last one of this process; null: none
+ * @param interruptedAt how far one was before that, which goes on once it is run again; null: there is none
+ * @param shown the environments whose changes are shown
+ */
+function rebuildOf(job: Job | null, interruptedAt: number | null = null, shown: readonly Environment[] = []) {
+  if (job === null && interruptedAt !== null) return { state: 'interrupted' as const, folded: interruptedAt }
+  if (job?.outcome.state !== 'done') return unfinished(job)
+  const [only, ...others] = shown
+  const { access } = job.outcome.report
+  return { state: 'done' as const, ...access[only === undefined || others.length > 0 ? 'all' : only] }
+}
+
+function comparisonOf(job: Job | null) {
+  if (job?.outcome.state !== 'done') return unfinished(job)
+  const { access, differences } = job.outcome.report
+  return { state: 'done' as const, ...access.all, differences }
+}
+
+function unfinished(job: Job | null) {
+  if (job === null) return { state: 'none' as const }
+  const { outcome, progress } = job
+  if ('reason' in outcome) return { state: 'failed' as const, reason: outcome.reason }
+  return { state: 'running' as const, folded: progress.reached, total: progress.total }
 }
 
 /** Of the differences that a comparison finds; all are counted. */
 const MAX_NAMED = 100_000
 const NAMED = 1_000
 
-const NOT_STORED = { 'Cache-Control': 'no-store' }
-const ACCEPTED = { ...NOT_STORED, Location: '/rebuild' }
+const ADMIN = { scope: 'admin', environments: 'both' } as const
+const STARTED = { status: 202, errors: ['rebuild_running', 'replay_running'] } as const
 
-/** GET /policy: the one in force, and the one that is configured. */
-function getPolicy({
-  authenticate,
-  configuredPolicy,
-  policyInForce,
-  unfinishedAt,
-}: RebuildsDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    requireBoth(authenticate(req, 'admin'))
-    readQuery(req, [])
-    const { policy: configured } = configuredPolicy()
-    const unfinishedRebuild = (await unfinishedAt()) !== null
-    const told = { inForce: await policyInForce(), configured, unfinishedRebuild }
-    sendJson(res, 200, told satisfies PolicyJson, NOT_STORED)
-  }
+/** Starts a comparison, in one environment alone if it is named, and says how the last one goes. */
+function comparison(
+  path: '/policy/diff' | '/rebuild/verification',
+  name: ComparisonName,
+  about: string,
+): readonly Route<RebuildDeps>[] {
+  return [
+    route(`GET ${path}`, {
+      summary: `How the last ${name} goes.`,
+      ...ADMIN,
+      answer: comparisonAnswer,
+      handle: (_, { rebuilds }: RebuildDeps) => comparisonOf(rebuilds.rebuilds.last(name)),
+    }),
+    route(`POST ${path}`, {
+      summary: about,
+      ...ADMIN,
+      environments: 'shown of both',
+      body: z.strictObject({
+        /** As in the config; left out: the configured one. */
+        policy: z.unknown().optional(),
+        named: z.int().min(1).max(MAX_NAMED).default(NAMED),
+      }),
+      answer: comparisonAnswer,
+      ...STARTED,
+      acceptedAt: () => path,
+      handle({ body: { policy: given, named }, environments }, { rebuilds: deps }: RebuildDeps) {
+        const other = given === undefined ? deps.configuredPolicy().policy : deps.policyIn(given)
+        const compared = name === 'policy diff' ? other : null
+        return comparisonOf(deps.rebuilds.startComparison(name, environments, compared, named))
+      },
+    }),
+  ]
 }
 
-export interface PolicyJson {
-  readonly inForce: Policy
-  readonly configured: Policy
-  readonly unfinishedRebuild: boolean
-}
-
-const LOCATION_OF: Readonly<Record<ComparisonName, string>> = {
-  verification: '/rebuild/verification',
-  'policy diff': '/policy/diff',
-}
-
-const comparisonBody = z.strictObject({
-  /** As in the config; left out: the configured one. */
-  policy: z.unknown().optional(),
-  named: z.int().min(1).max(MAX_NAMED).default(NAMED),
-})
-
-/**
- * POST /policy/diff: whose access would change under a policy. POST /rebuild/verification: what is not stored as its
- * events say. GET: how that goes. `?environment=`: in that environment alone.
- */
-function comparison(deps: RebuildsDeps, name: ComparisonName): RawHandler {
-  const { authenticate, rebuilds, configuredPolicy, policyIn } = deps
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD', 'POST')
-    const key = authenticate(req, 'admin')
-    requireBoth(key)
-    if (req.method !== 'POST') {
-      readQuery(req, [])
-      sendJson(res, 200, comparisonJson(rebuilds.last(name)), NOT_STORED)
-      return
-    }
-    const environments = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), [], key)
-    const { policy: given, named } = await readJson(req, comparisonBody)
-    const other = given === undefined ? configuredPolicy().policy : policyIn(given)
-    const policy = name === 'policy diff' ? other : null
-    const started = rebuilds.startComparison(name, environments, policy, named)
-    sendJson(res, 202, comparisonJson(started), { ...NOT_STORED, Location: LOCATION_OF[name] })
-  }
-}
-
-/**
- * POST /policy/apply: puts the configured policy in force, and moves all sources to it. `?expect=` names the
- * policy that the caller means, who may have read the config file later than the daemon.
- */
-function applyPolicy({ authenticate, rebuilds, configuredPolicy }: RebuildsDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'POST')
-    requireBoth(authenticate(req, 'admin'))
-    const expected = readParameter(readQuery(req, ['expect']), 'expect')
-    const { policy, fingerprint } = configuredPolicy()
-    if (expected !== null && expected !== fingerprint) {
-      throw new LatchkeyError(
-        'policy_differs',
-        'The daemon has read another policy than this one: have it read the config again (SIGHUP) first.',
-      )
-    }
-    sendJson(res, 202, rebuildJson(rebuilds.startRebuild(policy)), ACCEPTED)
-  }
-}
-
-/**
- * POST /rebuild: rebuilds both environments under the policy in force. GET /rebuild: the state of the last one, with
- * what it changed; `?environment=`: in that environment alone.
- */
-function rebuild({ authenticate, rebuilds, policyInForce, unfinishedAt }: RebuildsDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD', 'POST')
-    const key = authenticate(req, 'admin')
-    requireBoth(key)
-    if (req.method === 'POST') {
-      readQuery(req, [])
-      sendJson(res, 202, rebuildJson(rebuilds.startRebuild(await policyInForce())), ACCEPTED)
-    } else {
-      const query = readQuery(req, ENVIRONMENT_ONLY)
-      const environment = query.has('environment') ? readEnvironment(query, [], key) : undefined
-      const told = rebuildJson(rebuilds.last('rebuild'), await unfinishedAt(), environment)
-      sendJson(res, 200, told, NOT_STORED)
-    }
-  }
-}
+export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
+  route('GET /policy', {
+    summary: 'The policy in force, and the one that is configured.',
+    ...ADMIN,
+    answer: policyAnswer,
+    handle: async (_, { rebuilds }: RebuildDeps) => ({
+      inForce: await rebuilds.policyInForce(),
+      configured: rebuilds.configuredPolicy().policy,
+      unfinishedRebuild: (await rebuilds.unfinishedAt()) !== null,
+    }),
+  }),
+  ...comparison('/policy/diff', 'policy diff', 'Finds out whose access would change under a policy.'),
+  route('POST /policy/apply', {
+    summary: 'Puts the configured policy in force, and moves all sources to it.',
+    ...ADMIN,
+    // Names the policy that the caller means, who may have read the config file later than the daemon.
+    query: z.object({ expect: z.string().optional() }),
+    answer: rebuildAnswer,
+    ...STARTED,
+    errors: ['policy_differs', ...STARTED.errors],
+    acceptedAt: () => '/rebuild',
+    handle({ query: { expect } }, { rebuilds: { configuredPolicy, rebuilds } }: RebuildDeps) {
+      const configured = configuredPolicy()
+      if (expect !== undefined && expect !== configured.fingerprint) {
+        throw new LatchkeyError(
+          'policy_differs',
+          'The daemon has read another policy than this one: have it read the config again (SIGHUP) first.',
+        )
+      }
+      return rebuildOf(rebuilds.startRebuild(configured.policy))
+    },
+  }),
+  route('GET /rebuild', {
+    summary: 'How the last rebuild goes, with what it changed, or what of that in one environment.',
+    ...ADMIN,
+    environments: 'shown of both',
+    answer: rebuildAnswer,
+    handle: async ({ environments }, { rebuilds }: RebuildDeps) =>
+      rebuildOf(rebuilds.rebuilds.last('rebuild'), await rebuilds.unfinishedAt(), environments),
+  }),
+  route('POST /rebuild', {
+    summary: 'Works out all access again, in both environments, under the policy in force.',
+    ...ADMIN,
+    answer: rebuildAnswer,
+    ...STARTED,
+    acceptedAt: () => '/rebuild',
+    handle: async (_, { rebuilds: { rebuilds, policyInForce } }: RebuildDeps) =>
+      rebuildOf(rebuilds.startRebuild(await policyInForce())),
+  }),
+  ...comparison('/rebuild/verification', 'verification', 'Finds what is not stored as its events say.'),
+]

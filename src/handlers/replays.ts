@@ -1,125 +1,171 @@
-import type { IncomingMessage } from 'node:http'
-import type { Logger } from 'pino'
+/* Replays: stored events are read again, by today's program. */
+
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, Replay } from '../recompute/jobs.js'
-import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, readEnvironment, shownEnvironments } from './environment.js'
+import type { EventFilter } from '../store/stored-event.js'
+import { environment, instant } from './answers.js'
+import { idText, invalidBody } from './body.js'
 import {
-  endsBeforeItBegins,
+  beginsBeforeItEnds,
+  type EventDeps,
   LATER_THAN_TO,
   STORED_DISPOSITIONS,
-  type StoredEventDeps,
   unknownEndpoint,
 } from './events.js'
-import { idText } from './manual-act.js'
-import { pageJson, readPage } from './page.js'
-import { invalidParameter, readQuery } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { invalidBody, readJson } from './read-json.js'
-import { replayJson } from './replay-json.js'
-import { requireJson } from './require-json.js'
-import { createRoute, requireMethod } from './route.js'
-import { sendJson } from './send.js'
+import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } from './query.js'
+import { summary } from './rebuilds.js'
+import { type Route, route } from './route.js'
 
-export interface ReplaysDeps
-  extends Pick<StoredEventDeps, 'endpointNames' | 'endpointNamed' | 'storedEvents'> {
-  readonly authenticate: Authenticate
-  /** The environments of the configured endpoints; asked each time, since a reload may change them. */
-  readonly environments: () => readonly Environment[]
+export interface ReplayDeps extends Omit<EventDeps, 'importLines'> {
   readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 
-/** The routes that read stored events again, and tell how that goes. */
-export function replayRoutes(deps: ReplaysDeps, log: Logger): readonly Route[] {
-  return [
-    createRoute('/replays', replays(deps), log),
-    createRoute('/replays/:replayId', oneReplay(deps), log),
-  ]
-}
-
-const LIST_PARAMETERS = ['environment', 'limit', 'cursor'] as const
-const NOT_STORED = { 'Cache-Control': 'no-store' }
-
-const instant = z.iso
-  .datetime({ offset: true, error: 'is not an instant such as 2026-01-31T12:00:00Z' })
-  .transform((time) => Date.parse(time))
-
-const replayBody = z.strictObject({
-  filter: z
-    .strictObject({
-      type: idText.nullable().default(null),
-      disposition: z.enum(STORED_DISPOSITIONS).nullable().default(null),
-      customerId: idText.nullable().default(null),
-      endpoint: idText.nullable().default(null),
-      from: instant.nullable().default(null),
-      to: instant.nullable().default(null),
+const ended = z.object({
+  read: z.int(),
+  changed: z.int(),
+  recovered: z.int(),
+  quarantined: z.int(),
+  duplicates: z.int(),
+  skipped: z.int(),
+  notReplayable: z.int(),
+  altered: z.int(),
+  ...summary.shape,
+  /** What roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
+  calls: z
+    .object({
+      gives: z.int(),
+      takes: z.int(),
+      sample: z.array(
+        z.object({
+          environment,
+          target: z.string(),
+          accountId: z.string(),
+          customerId: z.string(),
+          action: z.enum(['give', 'take']),
+        }),
+      ),
     })
-    .refine((filter) => !endsBeforeItBegins(filter), { path: ['from'], message: LATER_THAN_TO })
-    .prefault({}),
-  dryRun: z.boolean().default(false),
+    .nullable(),
 })
+export type ReplaySummaryJson = z.input<typeof ended>
 
-/** POST /replays: starts one, or joins the one that is the same. GET /replays: the newest of this process, newest first. */
-function replays(deps: ReplaysDeps): RawHandler {
-  const { authenticate, environments, replays: jobs } = deps
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD', 'POST')
-    const key = authenticate(req, 'admin')
-    if (req.method !== 'POST') {
-      const query = readQuery(req, LIST_PARAMETERS)
-      const shown = shownEnvironments(query, environments(), key)
-      const page = readPage(query)
-      const known = jobs.replays().filter(({ plan }) => shown.includes(plan.scope.environment))
-      sendJson(
-        res,
-        200,
-        pageJson(behind(known, page.after), page, ({ id }) => id, replayJson),
-        NOT_STORED,
-      )
-      return
-    }
-    const query = readQuery(req, ENVIRONMENT_ONLY)
-    const environment = readEnvironment(query, environments(), key)
-    requireJson(req)
-    const { filter: told, dryRun } = await readJson(req, replayBody)
-    const filter = { environment, ...told }
-    const problem = await unknownEndpoint(filter, deps)
-    if (problem !== null) throw invalidBody([{ path: 'filter.endpoint', message: problem }])
-    const started = jobs.startReplay({ filter, dryRun })
-    sendJson(res, 202, replayJson(started), { ...NOT_STORED, Location: `/replays/${started.id}` })
+const replay = z.object({
+  id: z.string(),
+  state: z.enum(['running', 'done', 'stopped', 'failed']),
+  dryRun: z.boolean(),
+  filter: z.object({
+    environment,
+    type: z.string().nullable(),
+    disposition: z.enum(STORED_DISPOSITIONS).nullable(),
+    customerId: z.string().nullable(),
+    endpoint: z.string().nullable(),
+    from: instant.nullable(),
+    to: instant.nullable(),
+  }),
+  startedAt: instant,
+  endedAt: instant.nullable(),
+  progress: z.object({
+    reached: z.int(),
+    total: z.int(),
+    perSecond: z.number().nullable(),
+    remainingSeconds: z.int().nullable(),
+  }),
+  summary: ended.nullable(),
+  reason: z.string().nullable(),
+})
+export type ReplayJson = z.input<typeof replay>
+
+function replayOf({ id, plan, startedAt, progress, outcome }: Replay) {
+  return {
+    id,
+    dryRun: plan.mode === 'compare',
+    filter: plan.scope,
+    startedAt,
+    progress,
+    state: outcome.state,
+    endedAt: outcome.state === 'running' ? null : outcome.endedAt,
+    summary:
+      outcome.state === 'done'
+        ? { ...outcome.report.counts, ...outcome.report.access.all, calls: outcome.report.calls }
+        : null,
+    reason: 'reason' in outcome ? outcome.reason : null,
   }
 }
 
-/** @throws LatchkeyError `invalid_request` where what the last page ended with is known no more */
-function behind(known: readonly Replay[], after: string): readonly Replay[] {
-  if (after === '') return known
-  const place = known.findIndex(({ id }) => id === after)
-  if (place === -1) throw invalidParameter('cursor', 'is none that was given out')
-  return known.slice(place + 1)
-}
+const ADMIN = { scope: 'admin', environments: 'shown' } as const
 
-/** GET /replays/:replayId: how it stands. DELETE: stops it; what it has done stands. */
-function oneReplay(deps: ReplaysDeps): RawHandler<'replayId'> {
-  const { replays: jobs } = deps
-  return async (req, res, { replayId }) => {
-    requireMethod(req, res, 'GET', 'HEAD', 'DELETE')
-    const status = findFor(req, replayId, deps)
-    const told = req.method === 'DELETE' ? ((await jobs.stopReplay(replayId)) ?? status) : status
-    sendJson(res, 200, replayJson(told), NOT_STORED)
-  }
-}
+export const replayRoutes: readonly Route<ReplayDeps>[] = [
+  route('GET /replays', {
+    summary: 'The newest replays of this process, newest first.',
+    ...ADMIN,
+    query: z.object(PAGE),
+    answer: pageOf(replay, idPlace),
+    handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
+      const known = replays.replays().filter(({ plan }) => environments.includes(plan.scope.environment))
+      const place = cursor === undefined ? -1 : known.findIndex(({ id }) => id === cursor)
+      if (cursor !== undefined && place === -1) throw invalidParameter('cursor', 'is none that was given out')
+      return firstOf(known.slice(place + 1).map(replayOf), limit, ({ id }) => id)
+    },
+  }),
+  route('POST /replays', {
+    summary: 'Starts a replay, or joins the one that is the same.',
+    scope: 'admin',
+    environments: 'one',
+    body: z.strictObject({
+      filter: z
+        .strictObject({
+          type: idText.nullable().default(null),
+          disposition: z.enum(STORED_DISPOSITIONS).nullable().default(null),
+          customerId: idText.nullable().default(null),
+          endpoint: idText.nullable().default(null),
+          from: instantParameter.nullable().default(null),
+          to: instantParameter.nullable().default(null),
+        })
+        .refine(beginsBeforeItEnds, LATER_THAN_TO)
+        .prefault({}),
+      dryRun: z.boolean().default(false),
+    }),
+    bodyType: 'json',
+    answer: replay,
+    status: 202,
+    errors: ['rebuild_running', 'replay_running'],
+    acceptedAt: ({ id }) => `/replays/${id}`,
+    async handle({ body: { filter: given, dryRun }, environment: of }, deps: ReplayDeps) {
+      const filter: EventFilter = { environment: of, ...given }
+      const problem = await unknownEndpoint(filter, deps)
+      if (problem !== null) throw invalidBody([{ path: 'filter.endpoint', message: problem }])
+      return replayOf(deps.replays.startReplay({ filter, dryRun }))
+    },
+  }),
+  route('GET /replays/:replayId', {
+    summary: 'How a replay goes.',
+    ...ADMIN,
+    answer: replay,
+    errors: ['replay_not_found'],
+    handle: ({ params, environments }, { replays }: ReplayDeps) =>
+      replayOf(findReplay(params.replayId, environments, replays)),
+  }),
+  route('DELETE /replays/:replayId', {
+    summary: 'Stops a replay; what it has done stays.',
+    ...ADMIN,
+    answer: replay,
+    errors: ['replay_not_found'],
+    async handle({ params, environments }, { replays }: ReplayDeps) {
+      const found = findReplay(params.replayId, environments, replays)
+      return replayOf((await replays.stopReplay(found.id)) ?? found)
+    },
+  }),
+]
 
-/** @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`, `replay_not_found` */
-function findFor(
-  req: IncomingMessage,
-  replayId: string,
-  { authenticate, environments, replays: jobs }: ReplaysDeps,
+/** @throws LatchkeyError `replay_not_found` */
+function findReplay(
+  id: string,
+  environments: readonly Environment[],
+  { findReplay: find }: ReplayDeps['replays'],
 ): Replay {
-  const key = authenticate(req, 'admin')
-  const shown = shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
-  const found = jobs.findReplay(replayId)
-  if (found !== null && shown.includes(found.plan.scope.environment)) return found
+  const found = find(id)
+  if (found !== null && environments.includes(found.plan.scope.environment)) return found
   throw new LatchkeyError('replay_not_found', 'There is no such replay, or it was of an earlier start.')
 }

@@ -1,5 +1,9 @@
+import { hash } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { isInTinyPieces } from './read-body.js'
+import type { Logger } from 'pino'
+import { isLatchkeyError } from '../errors.js'
+import { isInTinyPieces, NO_ROOM } from './body.js'
+import { problemOf } from './problem.js'
 
 /** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
 const LINGER_MS = 2_000
@@ -76,4 +80,80 @@ function endAfterBody(res: ServerResponse): void {
     res.req.socket.destroySoon()
   }
   res.req.on('data', drop).once('end', end).once('close', end).resume()
+}
+
+const REVALIDATE = 'private, no-cache'
+
+/**
+ * Sends an answer that a caller may keep, if it asks each time whether it still holds: 304 when it does.
+ * `state` is the part of `body` that counts for that.
+ */
+export function sendTagged(res: ServerResponse, body: unknown, state: unknown = body): void {
+  unlessHeld(res, tagOf(JSON.stringify(state)), (headers) => sendJson(res, 200, body, headers))
+}
+
+/** The same with JSON that is written already, and its tag. */
+export function sendTaggedJson(res: ServerResponse, tag: string, text: string): void {
+  if (isHeld(res.req.headers['if-none-match'], tag)) {
+    sendHeld(res, tag)
+    return
+  }
+  // All headers at once, in one literal: most answers are sent from here.
+  const headers = {
+    'Content-Type': JSON_TYPE['Content-Type'],
+    ETag: tag,
+    'Cache-Control': REVALIDATE,
+    'Content-Length': Buffer.byteLength(text),
+    'X-Content-Type-Options': 'nosniff',
+  }
+  sendWhole(res, 200, headers, text)
+}
+
+/** The ETag of an answer whose state this is. */
+export function tagOf(state: string): string {
+  return `"${hash('sha256', state, 'base64url')}"`
+}
+
+/** The same with bytes, of which `sha256` tells whether they are still those. */
+export function sendTaggedBytes(
+  res: ServerResponse,
+  sha256: string,
+  bytes: string | Buffer,
+  headers: Headers,
+): void {
+  unlessHeld(res, `"${sha256}"`, (tagHeaders) => send(res, 200, { ...headers, ...tagHeaders }, bytes))
+}
+
+function unlessHeld(res: ServerResponse, tag: string, sendWhole: (headers: Headers) => void): void {
+  if (isHeld(res.req.headers['if-none-match'], tag)) sendHeld(res, tag)
+  else sendWhole({ ETag: tag, 'Cache-Control': REVALIDATE })
+}
+
+function sendHeld(res: ServerResponse, tag: string): void {
+  res.writeHead(304, { ETag: tag, 'Cache-Control': REVALIDATE })
+  res.end()
+}
+
+/** A proxy that compresses marks a tag as weak (`W/`); for this question the two are the same. */
+function isHeld(ifNoneMatch: string | undefined, tag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  const held = ifNoneMatch.split(',').map((candidate) => candidate.trim().replace(/^W\//, ''))
+  return held.includes(tag) || held.includes('*')
+}
+
+/** Answers a failed request as problem+json. What is not shown to the caller is logged. */
+export function answerFailure(res: ServerResponse, error: unknown, log: Logger): void {
+  const { status, headers, body, expected } = problemOf(error)
+  const request = { method: res.req.method, url: res.req.url, ...loggedOf(error) }
+  if (!expected) log.error(request, 'a request failed by a bug')
+  else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'a request could not be served')
+
+  if (res.headersSent) res.destroy()
+  else send(res, status, headers, body)
+}
+
+/** Of an expected failure that has no cause the code and the message say all, and a stack nothing. */
+function loggedOf(error: unknown): Readonly<Record<string, unknown>> {
+  if (!isLatchkeyError(error) || error.cause !== undefined) return { err: error }
+  return { code: error.code, reason: error.message }
 }

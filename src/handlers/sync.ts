@@ -1,29 +1,32 @@
-import type { IncomingMessage } from 'node:http'
+/* What follows access: roles, groups, and the outbound webhook. */
+
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
+import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
-import { isUsableId } from '../provider/ids.js'
 import type { CheckFinding } from '../sync/platform.js'
-import type { MembershipKey, MembershipQuery, MembershipState, RunOptions, Sync } from '../sync/sync.js'
-import type { Authenticate } from './authenticate.js'
-import { ENVIRONMENT_ONLY, requireBoth, shownEnvironments } from './environment.js'
-import { idText } from './manual-act.js'
-import { readLimit } from './page.js'
-import { invalidParameter, readParameter, readQuery } from './query.js'
-import type { RawHandler, Route } from './raw-handler.js'
-import { invalidBody, readJson } from './read-json.js'
-import { requireJson } from './require-json.js'
-import { createRoute, requireMethod } from './route.js'
-import { sendJson } from './send.js'
+import type {
+  CallState,
+  MembershipKey,
+  MembershipState,
+  RetryFilter,
+  RunOptions,
+  Sync,
+  SyncRun,
+} from '../sync/sync.js'
+import { environment, instant, type Told, toJson } from './answers.js'
+import { idText, invalidBody } from './body.js'
 import {
-  checkJson,
-  membershipJson,
-  type SyncRunJson,
-  type SyncRunReport,
-  type SyncState,
-  syncStateJson,
-} from './sync-json.js'
+  idParameter,
+  invalidParameter,
+  limitParameter,
+  pageOf,
+  paginated,
+  placeIn,
+  requireBoth,
+} from './query.js'
+import { type Route, route } from './route.js'
 
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
@@ -31,18 +34,176 @@ export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'chec
   readonly hasTargets: () => Promise<boolean>
   /** @param environments whose targets and messages it shows; left out: of both */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
-  /** @throws LatchkeyError `plan_changed` */
-  readonly run: (options: RunOptions) => Promise<SyncRunReport>
+  /** `messages`: of the outbound webhook, that `retry` made due. @throws LatchkeyError `plan_changed` */
+  readonly run: (options: RunOptions) => Promise<SyncRun & { readonly messages: number }>
 }
 
 export interface SyncDeps {
-  readonly authenticate: Authenticate
-  /** The environments of the configured endpoints; asked each time, since a reload may change them. */
-  readonly environments: () => readonly Environment[]
   readonly sync: SyncQuestions
+  readonly log: Logger
 }
 
-const NOT_STORED = { 'Cache-Control': 'no-store' }
+const platform = z.enum(['discord', 'telegram'])
+const failure = z.object({ code: z.string(), message: z.string() })
+const STATES = [
+  'settled',
+  'due',
+  'retrying',
+  'waiting',
+  'parked',
+  'unconfirmed',
+] as const satisfies readonly MembershipState[]
+const membershipState = z.enum(STATES, `is none of ${STATES.join(', ')}`)
+
+const callState = {
+  state: z.enum(['ok', 'limited', 'stopped']),
+  until: instant.nullable(),
+  reason: failure.nullable(),
+}
+
+const syncStatus = z.object({
+  paused: z.boolean(),
+  unconfirmed: z.int(),
+  sweptAt: instant.nullable(),
+  checked: z
+    .object({ at: instant, problems: z.array(z.object({ about: z.string(), message: z.string() })) })
+    .nullable(),
+  platforms: z.array(z.object({ platform, ...callState })),
+  targets: z.array(
+    z.object({
+      environment,
+      target: z.string(),
+      ...callState,
+      memberships: z.record(membershipState, z.int()),
+    }),
+  ),
+  webhook: z
+    .object({
+      origin: z.string(),
+      messages: z.array(
+        z.object({
+          state: z.enum(['pending', 'parked']),
+          reason: z.enum(['gone', 'given_up']).nullable(),
+          count: z.int(),
+          oldestAt: instant,
+          lastError: z.string().nullable(),
+        }),
+      ),
+    })
+    .nullable(),
+  unreachable: z.array(
+    z.object({
+      platform: z.enum([...platform.options, 'webhook']),
+      since: instant.nullable(),
+      reason: z.string(),
+    }),
+  ),
+})
+export type SyncStatusJson = z.input<typeof syncStatus>
+
+function statusOf({ sync, outbound, outages }: SyncState): Told<z.output<typeof syncStatus>> {
+  return {
+    ...sync,
+    platforms: sync.platforms.map(({ platform: name, state }) => ({ platform: name, ...callOf(state) })),
+    targets: sync.targets.map(({ state, counts, ...one }) => ({
+      ...one,
+      ...callOf(state),
+      memberships: counts,
+    })),
+    webhook: outbound && {
+      origin: outbound.origin,
+      messages: outbound.messages.map(({ parked, ...one }) => ({
+        ...one,
+        state: parked === null ? 'pending' : 'parked',
+        reason: parked,
+      })),
+    },
+    unreachable: outages.map(({ name, ...one }) => ({ platform: name, ...one })),
+  }
+}
+
+function callOf(state: CallState) {
+  const until = state.kind === 'limited' ? state.until : null
+  return { state: state.kind, until, reason: state.kind === 'ok' ? null : state }
+}
+
+/** The answer of `GET /sync`. */
+export function syncStateJson(state: SyncState): SyncStatusJson {
+  return toJson(syncStatus, statusOf(state))
+}
+
+/** One account and one role or group. */
+const membership = z.object({
+  environment,
+  target: z.string(),
+  accountId: z.string(),
+  customerId: z.string(),
+  state: membershipState,
+  desired: z.boolean(),
+  desiredSince: instant,
+  applied: z.enum(['unknown', 'member', 'absent']),
+  appliedAt: instant.nullable(),
+  given: z.boolean(),
+  attempts: z.int(),
+  nextAttemptAt: instant.nullable(),
+  parked: failure.nullable(),
+  lastError: failure.nullable(),
+})
+export type MembershipJson = z.input<typeof membership>
+
+const membershipPlace = placeIn<MembershipKey>(
+  (text) => {
+    try {
+      const [of, target, accountId] = z.tuple([environment, z.string(), z.string()]).parse(JSON.parse(text))
+      return { environment: of, target, accountId }
+    } catch {
+      return null
+    }
+  },
+  (key) => JSON.stringify([key.environment, key.target, key.accountId]),
+)
+
+const planAnswer = z.object({
+  paused: z.boolean(),
+  hash: z.string().nullable(),
+  calls: z.array(
+    z.object({
+      environment,
+      target: z.string(),
+      accountId: z.string(),
+      customerId: z.string(),
+      action: z.enum(['give', 'take']),
+      needsConfirmation: z.boolean(),
+    }),
+  ),
+})
+export type SyncPlanJson = z.input<typeof planAnswer>
+
+const checkAnswer = z.object({
+  ok: z.boolean(),
+  findings: z.array(z.object({ about: z.string(), ok: z.boolean(), message: z.string() })),
+})
+export type SyncCheckJson = z.input<typeof checkAnswer>
+
+const ran = z.object({
+  done: z.boolean(),
+  paused: z.boolean(),
+  given: z.int(),
+  taken: z.int(),
+  unchanged: z.int(),
+  failed: z.int(),
+  waiting: z.int(),
+  parked: z.int(),
+  unconfirmed: z.int(),
+  stopped: z.int(),
+  left: z.int(),
+  messages: z.int(),
+})
+/** It takes longer, and goes on. */
+const runs = z.object({ done: z.literal(false) })
+export type SyncRunJson =
+  | z.input<typeof ran>
+  | (z.input<typeof runs> & { readonly left?: never; readonly stopped?: never })
 
 /** A run takes as long as the platforms' limits make it; the request is answered before a proxy gives up. */
 const ANSWER_WITHIN_MS = 20_000
@@ -50,130 +211,148 @@ const ANSWER_WITHIN_MS = 20_000
 /** Names the outbound webhook among the targets of a retry. */
 const WEBHOOK_TARGET = 'webhook'
 
-/** The routes about what follows access: roles, groups, and the outbound webhook. */
-export function syncRoutes(deps: SyncDeps, log: Logger): readonly Route[] {
-  return [
-    createRoute('/sync', getSync(deps), log),
-    createRoute('/sync/memberships', getMemberships(deps), log),
-    createRoute('/sync/plan', getSyncPlan(deps), log),
-    createRoute('/sync/run', postSyncRun(deps, log), log),
-    createRoute('/sync/check', getSyncCheck(deps), log),
-    createRoute('/sync/pause', postPaused(deps, true), log),
-    createRoute('/sync/resume', postPaused(deps, false), log),
-  ]
+const ADMIN = { scope: 'admin', environments: 'shown' } as const
+
+/** Has all calls wait, or go on, in no environment alone. */
+function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary: string): Route<SyncDeps> {
+  return route(`POST ${path}`, {
+    summary,
+    scope: 'admin',
+    environments: 'both',
+    body: z.strictObject({}),
+    answer: z.object({ paused: z.boolean() }),
+    errors: ['sync_off'],
+    async handle(_, { sync }: SyncDeps) {
+      const state = await sync.status()
+      const isOff = !(await sync.hasTargets()) && state.outbound === null
+      // A restore pauses, whatever is configured.
+      if (isOff && (paused || !state.sync.paused)) {
+        throw new LatchkeyError(
+          'sync_off',
+          'Neither a role or group nor an outbound webhook is in the config: there is nothing to pause.',
+        )
+      }
+      await (paused ? sync.pause() : sync.resume())
+      return { paused }
+    },
+  })
 }
 
-/** GET /sync: the state of roles, groups and the outbound webhook. */
-function getSync(deps: SyncDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const environments = authorize(req, deps)
-    const state = await deps.sync.status(environments)
-    const { checked } = state.sync
-    const problems = await findingsIn(environments, checked?.problems ?? [], deps.sync)
-    const sync = { ...state.sync, checked: checked && { ...checked, problems } }
-    sendJson(res, 200, syncStateJson({ ...state, sync }), NOT_STORED)
-  }
-}
-
-/** GET /sync/plan: the calls that would be made now; makes none. */
-function getSyncPlan(deps: SyncDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const environments = authorize(req, deps)
-    await requireTargets(deps.sync)
-    sendJson(res, 200, await deps.sync.plan(environments), NOT_STORED)
-  }
-}
-
-/** GET /sync/check: asks the platforms whether all that is needed is there. */
-function getSyncCheck(deps: SyncDeps): RawHandler {
-  const { sync } = deps
-  return async (req, res) => {
-    requireMethod(req, res, 'GET')
-    const environments = authorize(req, deps)
-    await requireTargets(sync)
-    const findings = await findingsIn(environments, await sync.check(), sync)
-    sendJson(res, 200, checkJson(findings), NOT_STORED)
-  }
-}
-
-/**
- * POST /sync/pause: no call is begun from now on, in no environment. POST /sync/resume: they go on. The body is empty.
- */
-function postPaused({ authenticate, sync }: SyncDeps, paused: boolean): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'POST')
-    requireBoth(authenticate(req, 'admin'))
-    readQuery(req, [])
-    await readJson(req, z.strictObject({}))
-    const state = await sync.status()
-    const isOff = !(await sync.hasTargets()) && state.outbound === null
-    // A restore pauses, whatever is configured.
-    if (isOff && (paused || !state.sync.paused)) {
-      throw new LatchkeyError(
-        'sync_off',
-        'Neither a role or group nor an outbound webhook is in the config: there is nothing to pause.',
-      )
-    }
-    await (paused ? sync.pause() : sync.resume())
-    sendJson(res, 200, { paused }, NOT_STORED)
-  }
-}
-
-const runBody = z.strictObject({
-  confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
-  retry: z
-    .strictObject({
-      state: z.enum(['waiting', 'parked', 'retrying']).exactOptional(),
-      code: idText.exactOptional(),
-      environment: z.enum(['live', 'sandbox']).exactOptional(),
-      target: idText.exactOptional(),
-      customerId: idText.exactOptional(),
-    })
-    .exactOptional(),
-  sweep: z.boolean().exactOptional(),
-})
-
-/**
- * POST /sync/run: works off all that is due now. 200 with what came of it; 202 where that takes longer: it goes on.
- * With `retry`, what waits or is parked is due first; with `confirm`, so are the removals of the plan of that hash.
- */
-function postSyncRun(deps: SyncDeps, log: Logger): RawHandler {
-  const { sync } = deps
-  return async (req, res) => {
-    requireMethod(req, res, 'POST')
-    const environments = authorize(req, deps)
-    requireJson(req)
-    const { retry, ...body } = await readJson(req, runBody)
-    // It may take away roles in any environment.
-    if (body.sweep === true) requireBoth(deps.authenticate(req, 'admin'), 'A sweep')
-    const { environment, ...filter } = retry ?? {}
-    const { target } = filter
-    const retried = environment === undefined ? environments : [environment]
-    if (environment !== undefined && !environments.includes(environment)) {
-      throw new LatchkeyError('forbidden', `This request is not for the environment "${environment}".`)
-    }
-    if (target !== WEBHOOK_TARGET) {
+export const syncRoutes: readonly Route<SyncDeps>[] = [
+  route('GET /sync', {
+    summary: 'The state of roles, groups and the outbound webhook.',
+    ...ADMIN,
+    answer: syncStatus,
+    async handle({ environments }, { sync }: SyncDeps) {
+      const state = await sync.status(environments)
+      const { checked } = state.sync
+      const problems = await findingsIn(environments, checked?.problems ?? [], sync)
+      return statusOf({ ...state, sync: { ...state.sync, checked: checked && { ...checked, problems } } })
+    },
+  }),
+  route('GET /sync/memberships', {
+    summary: 'Who should be, and is, a member of which role or group.',
+    ...ADMIN,
+    query: z.object({
+      state: membershipState.exactOptional(),
+      target: idParameter.exactOptional(),
+      customerId: idParameter.exactOptional(),
+      limit: limitParameter,
+      cursor: membershipPlace.exactOptional(),
+    }),
+    answer: pageOf(membership, membershipPlace),
+    errors: ['sync_off'],
+    async handle({ query: { cursor, ...filter }, environments }, { sync }: SyncDeps) {
       await requireTargets(sync)
-      const problem = target === undefined ? null : await targetProblem(target, retried, sync)
-      if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
-    }
-    const options: RunOptions = {
-      ...body,
-      environments,
-      ...(retry !== undefined && { retry: { ...filter, environments: retried } }),
-    }
-    const running = sync.run(options)
-    const report = await within(ANSWER_WITHIN_MS, running)
-    if (report === null) {
+      const after = cursor === undefined ? {} : { after: cursor }
+      const { items, next } = await sync.memberships({ environments, ...filter, ...after })
+      if (items.length === 0 && filter.target !== undefined) {
+        const problem = await targetProblem(filter.target, environments, sync)
+        if (problem !== null) throw invalidParameter('target', problem)
+      }
+      return { items, pagination: paginated(next) }
+    },
+  }),
+  route('GET /sync/plan', {
+    summary: 'The calls that would be made now; makes none.',
+    ...ADMIN,
+    answer: planAnswer,
+    errors: ['sync_off'],
+    async handle({ environments }, { sync }: SyncDeps) {
+      await requireTargets(sync)
+      return sync.plan(environments)
+    },
+  }),
+  route('POST /sync/run', {
+    // With `retry`, what waits or is parked is due first; with `confirm`, so are the removals of the plan of that hash.
+    summary: 'Works off all that is due now; where that takes long, it answers before the end, and goes on.',
+    ...ADMIN,
+    body: z.strictObject({
+      confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
+      retry: z
+        .strictObject({
+          state: z.enum(['waiting', 'parked', 'retrying']).exactOptional(),
+          code: idText.exactOptional(),
+          environment: environment.exactOptional(),
+          target: idText.exactOptional(),
+          customerId: idText.exactOptional(),
+        })
+        .exactOptional(),
+      sweep: z.boolean().exactOptional(),
+    }),
+    bodyType: 'json',
+    answer: z.union([ran, runs]),
+    acceptedAt: ({ done }) => (done ? null : '/sync'),
+    errors: ['sync_off', 'plan_changed'],
+    async handle({ body, environments, key }, { sync, log }: SyncDeps) {
+      // It may take away roles in any environment.
+      if (body.sweep === true) requireBoth(key, 'A sweep')
+      const { retry, ...rest } = body
+      const retried = await checkedRetry(retry, environments, sync)
+      const running = sync.run({ ...rest, environments, ...(retried !== null && { retry: retried }) })
+      const report = await within(ANSWER_WITHIN_MS, running)
+      if (report !== null) return { done: report.left === 0, ...report }
       running.catch((error: unknown) => log.error({ err: error }, 'a run of sync failed'))
-      sendJson(res, 202, { done: false } satisfies SyncRunJson, { ...NOT_STORED, Location: '/sync' })
-    } else {
-      const done = report.left === 0
-      sendJson(res, done ? 200 : 202, { done, ...report } satisfies SyncRunJson, NOT_STORED)
-    }
+      return { done: false as const }
+    },
+  }),
+  route('GET /sync/check', {
+    summary: 'Asks the platforms whether all that is needed is there.',
+    ...ADMIN,
+    answer: checkAnswer,
+    errors: ['sync_off'],
+    hasNoHead: true,
+    async handle({ environments }, { sync }: SyncDeps) {
+      await requireTargets(sync)
+      const findings = await findingsIn(environments, await sync.check(), sync)
+      return {
+        ok: findings.every(({ isFine }) => isFine),
+        findings: findings.map(({ about, isFine, message }) => ({ about, ok: isFine, message })),
+      }
+    },
+  }),
+  pausing('/sync/pause', true, 'No call is begun from now on.'),
+  pausing('/sync/resume', false, 'Calls go on after a pause.'),
+]
+
+/** @throws LatchkeyError `forbidden`, `sync_off`, `invalid_request` for a retry of what there is not */
+async function checkedRetry(
+  given: (Omit<RetryFilter, 'environments'> & { readonly environment?: Environment }) | undefined,
+  environments: readonly Environment[],
+  sync: SyncQuestions,
+): Promise<RetryFilter | null> {
+  const { environment: of, ...filter } = given ?? {}
+  const { target } = filter
+  const retried = of === undefined ? environments : [of]
+  if (of !== undefined && !environments.includes(of)) {
+    throw new LatchkeyError('forbidden', `This request is not for the environment "${of}".`)
   }
+  if (target !== WEBHOOK_TARGET) {
+    await requireTargets(sync)
+    const problem = target === undefined ? null : await targetProblem(target, retried, sync)
+    if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
+  }
+  return given === undefined ? null : { ...filter, environments: retried }
 }
 
 /** Null where it takes longer. */
@@ -186,81 +365,6 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
     return await Promise.race([work, late])
   } finally {
     clearTimeout(timer)
-  }
-}
-
-const MEMBERSHIP_PARAMETERS = ['environment', 'state', 'target', 'customerId', 'limit', 'cursor'] as const
-
-const STATES = {
-  settled: true,
-  due: true,
-  retrying: true,
-  waiting: true,
-  parked: true,
-  unconfirmed: true,
-} as const satisfies Record<MembershipState, true>
-
-/** GET /sync/memberships: who should be, and is, a member of which role or group. */
-function getMemberships({ authenticate, environments, sync }: SyncDeps): RawHandler {
-  return async (req, res) => {
-    requireMethod(req, res, 'GET', 'HEAD')
-    const key = authenticate(req, 'admin')
-    const query = readQuery(req, MEMBERSHIP_PARAMETERS)
-    const shown = shownEnvironments(query, environments(), key)
-    await requireTargets(sync)
-    const filter = readFilter(query)
-    const { items, next } = await sync.memberships({ environments: shown, ...filter })
-    if (items.length === 0 && filter.target !== undefined) {
-      const problem = await targetProblem(filter.target, shown, sync)
-      if (problem !== null) throw invalidParameter('target', problem)
-    }
-    const pagination = { nextCursor: next && cursorAt(next), hasMore: next !== null }
-    sendJson(res, 200, { items: items.map(membershipJson), pagination }, NOT_STORED)
-  }
-}
-
-/** @throws LatchkeyError `invalid_request` */
-function readFilter(query: URLSearchParams): Omit<MembershipQuery, 'environments'> {
-  const [target, customerId] = [readWord(query, 'target'), readWord(query, 'customerId')]
-  const state = readParameter(query, 'state')
-  if (state !== null && !isState(state)) {
-    throw invalidParameter('state', `is none of ${Object.keys(STATES).join(', ')}`)
-  }
-  const after = readCursor(query)
-  return {
-    limit: readLimit(query),
-    ...(target !== null && { target }),
-    ...(customerId !== null && { customerId }),
-    ...(state !== null && { state }),
-    ...(after !== null && { after }),
-  }
-}
-
-function isState(text: string): text is MembershipState {
-  return Object.hasOwn(STATES, text)
-}
-
-function readWord(query: URLSearchParams, name: string): string | null {
-  const text = readParameter(query, name)
-  if (text === null || isUsableId(text)) return text
-  throw invalidParameter(name, 'is not a text of 1 to 255 characters without control characters')
-}
-
-function cursorAt({ environment, target, accountId }: MembershipKey): string {
-  return Buffer.from(JSON.stringify([environment, target, accountId])).toString('base64url')
-}
-
-const cursorSchema = z.tuple([z.enum(['live', 'sandbox']), z.string(), z.string()])
-
-function readCursor(query: URLSearchParams): MembershipKey | null {
-  const cursor = readParameter(query, 'cursor')
-  if (cursor === null) return null
-  try {
-    const text = Buffer.from(cursor, 'base64url').toString('utf8')
-    const [environment, target, accountId] = cursorSchema.parse(JSON.parse(text))
-    return { environment, target, accountId }
-  } catch {
-    throw invalidParameter('cursor', 'is none that was given out')
   }
 }
 
@@ -277,18 +381,9 @@ async function targetProblem(
 }
 
 /** @throws LatchkeyError `sync_off` */
-export async function requireTargets({ hasTargets }: Pick<SyncQuestions, 'hasTargets'>): Promise<void> {
+async function requireTargets({ hasTargets }: SyncQuestions): Promise<void> {
   if (await hasTargets()) return
   throw new LatchkeyError('sync_off', 'No product has a role or group that follows it, in the config.')
-}
-
-/**
- * The environments that a request is about: the one that it names, or all that its key is for.
- * @throws LatchkeyError `unauthorized`, `forbidden`, `invalid_request`
- */
-function authorize(req: IncomingMessage, { authenticate, environments }: SyncDeps): readonly Environment[] {
-  const key = authenticate(req, 'admin')
-  return shownEnvironments(readQuery(req, ENVIRONMENT_ONLY), environments(), key)
 }
 
 /** Leaves out what was found about targets of other environments; what was found about a platform concerns all. */

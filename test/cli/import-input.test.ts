@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { importBatches, MAX_LINE_BYTES, numberedLines } from '../../src/cli/import-input.js'
 import { LatchkeyError } from '../../src/errors.js'
-import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../../src/handlers/imports.js'
+import { MAX_LINES_BYTES } from '../../src/handlers/body.js'
+import { MAX_IMPORT_LINES } from '../../src/handlers/events.js'
 
 async function* chunked(text: string | Buffer, sizes: readonly number[] = []): AsyncGenerator<Buffer> {
   let rest = Buffer.from(text)
@@ -63,9 +64,7 @@ describe('a batch of lines', () => {
     const batches = await all(importBatches(chunked(`${line}\n`.repeat(25))))
     expect(batches.flat()).toHaveLength(25)
     for (const batch of batches) {
-      expect(Buffer.byteLength(batch.map(({ text }) => text).join('\n'))).toBeLessThanOrEqual(
-        MAX_IMPORT_BYTES,
-      )
+      expect(Buffer.byteLength(batch.map(({ text }) => text).join('\n'))).toBeLessThanOrEqual(MAX_LINES_BYTES)
     }
   })
 

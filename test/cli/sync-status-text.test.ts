@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { statusText } from '../../src/cli/sync.js'
-import type { SyncStatusJson } from '../../src/handlers/sync-json.js'
+import type { SyncStatusJson } from '../../src/handlers/sync.js'
 
 const NOW = Date.parse('2026-03-02T12:00:00Z')
 const COUNTS = { settled: 5, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { explanationJson } from '../../src/handlers/entitlement-json.js'
+import type { ExplanationJson } from '../../src/handlers/entitlements.js'
 import { act, runActingDaemon } from './acting.js'
 import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
@@ -9,7 +9,7 @@ const PATH = '/entitlements/cus_1/pro_gold/explanation'
 async function explained(daemon: RunningDaemon, path = PATH) {
   const answer = await ask(daemon, path)
   expect(answer.status).toBe(200)
-  return (await answer.json()) as ReturnType<typeof explanationJson>
+  return (await answer.json()) as ExplanationJson
 }
 
 /** A subscription of two cycles, of which the first is refunded late. */
@@ -101,7 +101,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     await act(daemon, 'DELETE', '/customers/cus_1/blocks', {})
     const at = new Date(NOW).toISOString()
     const answer = await fetch(`${daemon.url}${PATH}`, { headers: { Authorization: 'Bearer lk_read_key' } })
-    const told = (await answer.json()) as ReturnType<typeof explanationJson>
+    const told = (await answer.json()) as ExplanationJson
     expect(told.held).toEqual([
       {
         id: 'evt_3',

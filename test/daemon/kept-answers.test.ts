@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { accessJson } from '../../src/handlers/entitlement-json.js'
+import { access, toJson } from '../../src/handlers/answers.js'
 import { readAccess } from '../../src/store/access.js'
 import { mixedHistory } from '../entitlements/histories.js'
 import { bodyOf } from '../ingest/wire.js'
@@ -13,7 +13,7 @@ const MONTH_MS = 30 * 24 * 3_600_000
 function storedAnswer(daemon: RunningDaemon, customerId: string, now: number): Promise<object> {
   return daemon.stored(async (db) => {
     const stored = await readAccess(db, () => now, { environment: 'live', customerId, at: null })
-    const { cursor: _, ...answer } = accessJson(stored)
+    const { cursor: _, ...answer } = toJson(access, stored)
     return answer
   })
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import type { ReplayJson } from '../../src/handlers/replay-json.js'
+import type { ReplayJson } from '../../src/handlers/replays.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'

@@ -1,52 +1,18 @@
 import type { Express } from 'express'
 import express from 'express'
-import { pino } from 'pino'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { entitlementFor } from '../../src/entitlements/entitlement.js'
-import { createApp } from '../../src/handlers/app.js'
-import { createAuthenticate } from '../../src/handlers/authenticate.js'
-import { createClientAddress } from '../../src/handlers/client-address.js'
-import { createFailureLimit } from '../../src/handlers/failure-limit.js'
-import { getEntitlement, getEntitlements } from '../../src/handlers/get-entitlements.js'
-import { healthz } from '../../src/handlers/health.js'
-import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
-import { createMetrics } from '../../src/handlers/metrics.js'
-import { receiveWebhook } from '../../src/handlers/receive-webhook.js'
-import { createRoute } from '../../src/handlers/route.js'
-import { answerTo, apiKey, bearer, LIVE, NOW, openFront, signed } from './daemon-front.js'
+import { createAuthenticate, createFailureLimit } from '../../src/handlers/authenticate.js'
+import { createApp, mountRoutes } from '../../src/handlers/mount.js'
+import { ROUTES } from '../../src/handlers/routes.js'
+import { apiKey, bearer, frontDeps, openFront, signed } from './daemon-front.js'
 import { exchange, head } from './raw-connection.js'
 
 function embeddedApp(): Express {
-  const log = pino({ level: 'silent' })
-  const metrics = createMetrics()
-  const judging = { failures: createFailureLimit(), clientAddress: createClientAddress(0), metrics, log }
-  const authenticate = createAuthenticate({ apiKeys: () => [apiKey('app')], ...judging })
-  const access = {
-    authenticate,
-    environments: () => ['live' as const],
-    readAccess: async (question: Parameters<typeof answerTo>[0]) => answerTo(question),
-  }
-  const webhook = receiveWebhook({
-    endpointNames: () => [LIVE.name],
-    endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
-    clock: () => NOW,
-    ingest: async () => ({ id: 'evt_1', disposition: 'applied' }),
-    ...judging,
-  })
-  return createApp(
-    [
-      createRoute('/webhooks/:endpoint', webhook, log),
-      createRoute(
-        '/entitlements/:customerId',
-        getEntitlements({ ...access, keptAnswers: createKeptAnswers(), clock: () => NOW }),
-        log,
-      ),
-      createRoute('/entitlements/:customerId/:productId', getEntitlement({ ...access, entitlementFor }), log),
-      createRoute('/healthz', healthz({ isWriterAlive: () => true }), log),
-    ],
-    log,
-  )
+  const deps = frontDeps({ deliveries: [], questions: [], logged: [] })
+  const judging = { ...deps, failures: createFailureLimit(), clientAddress: () => '127.0.0.1' }
+  const authenticate = createAuthenticate({ ...judging, apiKeys: () => [apiKey('app')] })
+  return createApp(mountRoutes(ROUTES, { ...judging, authenticate }), deps.log)
 }
 
 describe('the Express app', () => {

@@ -5,12 +5,13 @@ import { entitlementFor } from '../../src/entitlements/entitlement.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ApiKey } from '../../src/handlers/api-key.js'
-import type { CustomerQuestions } from '../../src/handlers/customer-questions.js'
+import { bytesBeingRead } from '../../src/handlers/body.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
-import { createMetrics } from '../../src/handlers/metrics.js'
+import type { RouteDeps } from '../../src/handlers/routes.js'
 import type { SyncQuestions } from '../../src/handlers/sync.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
+import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { AccessQuery } from '../../src/store/access.js'
@@ -90,7 +91,7 @@ export function answerTo({ environment, customerId, at }: AccessQuery): AccessAn
 }
 
 /** Nobody is found, and nobody has anything, unless told otherwise. */
-export function customerQuestions(overrides: Partial<CustomerQuestions> = {}): CustomerQuestions {
+export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {}): RouteDeps['customers'] {
   return {
     readAccesses: async ({ environment, customerIds, at }) =>
       customerIds.map((customerId) => answerTo({ environment, customerId, at })),
@@ -143,12 +144,11 @@ export interface Front {
   readonly logged: Record<string, unknown>[]
 }
 
-/** Real listeners on free ports, with plain functions where the store would be. Closes with the test. */
-export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise<Front> {
-  const deliveries: Delivery[] = []
-  const questions: AccessQuery[] = []
-  const logged: Record<string, unknown>[] = []
-  const listeners = await startListeners({
+type Seen = Pick<Front, 'deliveries' | 'questions' | 'logged'>
+
+/** Plain functions where the store would be. */
+export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDeps {
+  return {
     socketFile: null,
     addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
@@ -229,11 +229,16 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
     isWriterAlive: () => true,
     readiness: async () => ({ ready: true, notes: [] }),
     clock: () => NOW,
-    metrics: createMetrics(),
+    metrics: createMetrics(bytesBeingRead),
     log: pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) }),
-    ...overrides,
-  })
+  }
+}
+
+/** Real listeners on free ports. Closes with the test. */
+export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise<Front> {
+  const seen: Seen = { deliveries: [], questions: [], logged: [] }
+  const listeners = await startListeners({ ...frontDeps(seen), ...overrides })
   onTestFinished(listeners.stop)
   const { url, webhooksUrl, metricsUrl, stop } = listeners
-  return { url, webhooksUrl, metricsUrl, stop, deliveries, questions, logged }
+  return { url, webhooksUrl, metricsUrl, stop, ...seen }
 }

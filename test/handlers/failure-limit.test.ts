@@ -1,8 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createClientAddress } from '../../src/handlers/client-address.js'
-import { createFailureLimit } from '../../src/handlers/failure-limit.js'
+import { createClientAddress, createFailureLimit } from '../../src/handlers/authenticate.js'
 import { FREE_PORT, openFront, signed } from './daemon-front.js'
 
 const FORGED = signed('{}', { secret: 'whsec_wrong' })

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import type { ManualActDeps } from '../../src/handlers/manual-act.js'
+import type { PerformAct } from '../../src/people/acts.js'
 import { answerTo, apiKey, bearer, openFront } from './daemon-front.js'
 
 /** A front that links whatever it is asked to, and what it was asked. */
 async function linkingFront() {
-  const linked: Parameters<ManualActDeps['performAct']>[0]['act'][] = []
+  const linked: Parameters<PerformAct>[0]['act'][] = []
   const { url } = await openFront({
     apiKeys: () => [apiKey('support', { scopes: ['write'] })],
     performAct: async (request) => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_IMPORT_BYTES, MAX_IMPORT_LINES } from '../../src/handlers/imports.js'
+import { MAX_LINES_BYTES } from '../../src/handlers/body.js'
+import { MAX_IMPORT_LINES } from '../../src/handlers/events.js'
 import type { ImportRules } from '../../src/history/import.js'
 import { apiKey, bearer, openFront } from './daemon-front.js'
 
@@ -83,7 +84,7 @@ describe('POST /imports', () => {
       status: 400,
       code: 'invalid_request',
     })
-    expect(await post('x'.repeat(MAX_IMPORT_BYTES + 1))).toMatchObject({
+    expect(await post('x'.repeat(MAX_LINES_BYTES + 1))).toMatchObject({
       status: 413,
       code: 'body_too_large',
     })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
-import type { Messenger } from '../../src/handlers/join-links.js'
+import type { Messenger } from '../../src/handlers/telegram.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 const EXPIRES_AT = NOW + 3_600_000

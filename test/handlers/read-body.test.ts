@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { bytesBeingRead, MAX_BODY_BYTES } from '../../src/handlers/read-body.js'
+import { bytesBeingRead, MAX_BODY_BYTES } from '../../src/handlers/body.js'
 import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
 import { exchange, head, openConnection } from './raw-connection.js'

@@ -1,7 +1,7 @@
 import { connect, createServer } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createApp } from '../../src/handlers/app.js'
+import { createApp } from '../../src/handlers/mount.js'
 import { createServer as createHttp, markProved } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { eventually } from '../setup/eventually.js'

@@ -1,8 +1,6 @@
-import { pino } from 'pino'
+import type { IncomingMessage } from 'node:http'
 import { expect, it, onTestFinished } from 'vitest'
-import { createApp } from '../../src/handlers/app.js'
-import { readBody } from '../../src/handlers/read-body.js'
-import { createRoute } from '../../src/handlers/route.js'
+import { readBody } from '../../src/handlers/body.js'
 import { createServer } from '../../src/handlers/server.js'
 import { eventually } from '../setup/eventually.js'
 import { FREE_PORT, openFront, signed } from './daemon-front.js'
@@ -33,16 +31,11 @@ it('a sender that never gets beyond the beginning of its request is cut off', as
 
 it('a sender that never stops sending, a byte at a time, is cut off as well', async () => {
   const failures: unknown[] = []
-  const log = pino({ level: 'silent' })
-  const read = createRoute(
-    '/body',
-    async (req) => {
-      await readBody(req, 1024 * 1024).catch((error: unknown) => failures.push(error))
-    },
-    log,
-  )
+  const handle = (req: IncomingMessage): void => {
+    readBody(req, 1024 * 1024).catch((error: unknown) => failures.push(error))
+  }
   const timeouts = { headersMs: 100, requestMs: 200, checkMs: 20 }
-  const server = await createServer({ handle: createApp([read], log), timeouts }).listen(FREE_PORT)
+  const server = await createServer({ handle, timeouts }).listen(FREE_PORT)
   onTestFinished(server.stop)
 
   const connection = await openConnection(server.url)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Messenger } from '../../../src/handlers/join-links.js'
+import type { Messenger } from '../../../src/handlers/telegram.js'
 import { LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { FREE_PORT, openFront } from '../../handlers/daemon-front.js'
 import { startTelegram } from '../../platforms/telegram-server.js'

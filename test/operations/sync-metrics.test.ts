@@ -1,7 +1,6 @@
 import { Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import type { SyncState } from '../../src/handlers/sync-json.js'
-import { addSyncMetrics } from '../../src/handlers/sync-metrics.js'
+import { addSyncMetrics, type SyncState } from '../../src/operations/metrics.js'
 
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 
@@ -42,12 +41,9 @@ async function scrape(registry: Registry): Promise<string[]> {
 it('tells how far memberships and messages are, and what was done, from one reading', async () => {
   const registry = new Registry()
   let readings = 0
-  const metrics = addSyncMetrics({
-    registry,
-    status: async () => {
-      readings += 1
-      return STATE
-    },
+  const metrics = addSyncMetrics(registry, async () => {
+    readings += 1
+    return STATE
   })
   metrics.driven('discord', 'given')
   metrics.driven('discord', 'given')
@@ -72,7 +68,7 @@ it('tells how far memberships and messages are, and what was done, from one read
 
 it('tells the rest while the store can’t be read', async () => {
   const registry = new Registry()
-  const metrics = addSyncMetrics({ registry, status: () => Promise.reject(new Error('The disk is gone.')) })
+  const metrics = addSyncMetrics(registry, () => Promise.reject(new Error('The disk is gone.')))
   metrics.driven('telegram', 'failed')
   expect(await scrape(registry)).toEqual(['latchkey_sync_calls_total{platform="telegram",result="failed"} 1'])
 })

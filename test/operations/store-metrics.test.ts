@@ -1,7 +1,7 @@
 import { Counter, Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import { addStoreMetrics, type StoreMetricsDeps } from '../../src/handlers/store-metrics.js'
 import type { DeliveryGap } from '../../src/operations/delivery-gaps.js'
+import { addStoreMetrics, type StoreMetricsDeps } from '../../src/operations/metrics.js'
 
 const GAP = {
   lastAt: Date.parse('2026-03-02T12:00:00Z'),

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { LatchkeyError } from '../errors.js'
+import { z } from 'zod'
+import { type Issue, LatchkeyError } from '../errors.js'
+import { isUsableId } from '../provider/ids.js'
 import { isProved, MAX_CONNECTIONS } from './server.js'
 
 /** Far above any event seen, far below what many senders at once could fill the memory with. */
@@ -119,3 +121,78 @@ function tooManyPieces(): LatchkeyError {
     `The body comes in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
   )
 }
+
+/**
+ * The body of a request, as its schema has it; an empty one is read as an empty object.
+ * @throws LatchkeyError `invalid_request` with everything that is wrong; `body_too_large` and the like
+ */
+export async function readJson<Schema extends z.ZodType>(
+  req: IncomingMessage,
+  schema: Schema,
+): Promise<z.infer<Schema>> {
+  return parseBody(schema, parseJson(await readBody(req, MAX_BODY_BYTES)))
+}
+
+function parseBody<Schema extends z.ZodType>(schema: Schema, told: unknown): z.infer<Schema> {
+  const parsed = schema.safeParse(told)
+  if (parsed.success) return parsed.data
+  throw invalidBody(issuesOf(parsed.error))
+}
+
+/** @throws LatchkeyError `invalid_request` */
+export function parseJson(body: Buffer): unknown {
+  if (body.length === 0) return {}
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw invalidBody([{ path: '', message: 'is not JSON' }])
+  }
+}
+
+/** `checks.1.productId`: where it is wrong. */
+export function issuesOf({ issues }: z.ZodError): readonly Issue[] {
+  return issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
+}
+
+/** The failure of a request whose body can't be used. */
+export function invalidBody(issues: readonly Issue[]): LatchkeyError {
+  return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
+}
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
+
+/**
+ * Lets only a body through that says it is JSON, so that no page in a browser can have one sent unasked.
+ *
+ * @throws LatchkeyError `media_type_not_supported`.
+ */
+export function requireJson(req: IncomingMessage): void {
+  const [mediaType = ''] = (req.headers['content-type'] ?? '').split(';')
+  if (JSON_TYPE.test(mediaType.trim())) return
+  throw new LatchkeyError('media_type_not_supported', 'The body must be JSON, sent as application/json.')
+}
+
+/** Of a body in lines. So many are checked in some ten milliseconds, for which nobody else is answered. */
+export const MAX_LINES_BYTES = 2 * 1024 * 1024
+export const LINES_TYPE = 'application/x-ndjson'
+
+/** The lines of a body that says it is NDJSON, so that no page in a browser can have them sent unasked. */
+export async function readLines<Schema extends z.ZodType>(
+  req: IncomingMessage,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const [mediaType = ''] = (req.headers['content-type'] ?? '').split(';')
+  if (mediaType.trim().toLowerCase() !== LINES_TYPE) {
+    throw new LatchkeyError('media_type_not_supported', `The body must be lines, sent as ${LINES_TYPE}.`)
+  }
+  const text = (await readBody(req, MAX_LINES_BYTES)).toString('utf8')
+  return parseBody(
+    schema,
+    text.split('\n').filter((line) => line !== ''),
+  )
+}
+
+/** An id in a body. */
+export const idText = z
+  .string()
+  .refine(isUsableId, 'is not an id: 1 to 255 characters, none a control character')

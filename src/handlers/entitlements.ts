@@ -1,0 +1,400 @@
+/* What customers may use: asked by customer, by product, by reference or detail, and many at once. */
+
+import type { ServerResponse } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Explanation } from '../entitlements/explain.js'
+import type { AccessAnswer, Entitlement } from '../entitlements/model.js'
+import type { Environment } from '../provider/event.js'
+import type { AccessesQuery, AccessQuery } from '../store/access.js'
+import type { ExplanationQuery } from '../store/account.js'
+import type { CustomerLookup } from '../store/customers.js'
+import type { IdPage } from '../store/keys.js'
+import {
+  access,
+  endReason,
+  entitlement,
+  environment,
+  holdReason,
+  instant,
+  rail,
+  sourceKey,
+} from './answers.js'
+import { type KeptAnswers, renderAnswer } from './kept-answers.js'
+import { methodNotAllowed } from './mount.js'
+import {
+  chooseEnvironment,
+  detailText,
+  firstOf,
+  idParameter,
+  idPlace,
+  instantParameter,
+  PAGE,
+  pageOf,
+  parseParameters,
+  queryOf,
+  readParameters,
+} from './query.js'
+import { type MountDeps, plainRoute, type RawHandler, READ, type Route, route } from './route.js'
+import { sendTaggedJson } from './send.js'
+
+/** All questions reject with `store_unavailable` where the store can't answer: never with an empty answer. */
+export interface EntitlementDeps {
+  readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
+  readonly readExplanation: (question: ExplanationQuery) => Promise<Explanation>
+  readonly customers: {
+    /** One answer for each customer, in the order asked. */
+    readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
+    /** Ids of the customers whom the merchant's own reference leads to, in order. */
+    readonly findByReference: (query: {
+      readonly environment: Environment
+      readonly reference: string
+      readonly page: IdPage
+    }) => Promise<readonly string[]>
+    /** The same for many, by reference; one that nobody has is not in the map. */
+    readonly findByReferences: (query: {
+      readonly environment: Environment
+      readonly references: readonly string[]
+    }) => Promise<ReadonlyMap<string, readonly string[]>>
+    /** Ids of customers, in order. */
+    readonly findByDetail: (query: {
+      readonly environment: Environment
+      readonly lookup: CustomerLookup
+      readonly page: IdPage
+    }) => Promise<readonly string[]>
+  }
+  /** What an answer says of one product, be it one that it does not list. */
+  readonly entitlementFor: (productId: string, answer: AccessAnswer) => Entitlement
+  readonly keptAnswers: KeptAnswers
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+}
+
+const AT = z.object({ at: instantParameter.optional() })
+
+/** The queries that nearly every request has, with the environment that each names: these are not parsed. */
+const PLAIN_QUERIES: ReadonlyMap<string, Environment | null> = new Map([
+  ['', null],
+  ['environment=live', 'live'],
+  ['environment=sandbox', 'sandbox'],
+])
+
+/** What is asked again while nothing has changed is answered from memory. */
+function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'customerId'> {
+  const { authenticate, environments, keptAnswers, clock, readAccess } = deps
+  const readQuestion = (req: Parameters<RawHandler>[0], customerId: string): AccessQuery => {
+    const key = authenticate(req, 'read')
+    const plain = PLAIN_QUERIES.get(queryOf(req))
+    if (plain !== undefined) {
+      return { environment: chooseEnvironment(plain, environments, key), customerId, at: null }
+    }
+    const given = readParameters(req, true, AT)
+    const asked = chooseEnvironment(given.environment ?? null, environments, key)
+    return { environment: asked, customerId, at: parseParameters(AT, given).at ?? null }
+  }
+  const answerFromStore = async (res: ServerResponse, question: AccessQuery): Promise<void> => {
+    const answer = await readAccess(question)
+    const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
+    sendTaggedJson(res, rendered.tag, rendered.text(answer.asOf))
+  }
+  return (req, res, { customerId }) => {
+    if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(res, 'GET, HEAD')
+    const question = readQuestion(req, customerId)
+    const now = clock()
+    const kept = question.at === null ? keptAnswers.find(question.environment, customerId, now) : null
+    if (kept === null) return answerFromStore(res, question)
+    sendTaggedJson(res, kept.tag, kept.text(now))
+    return undefined
+  }
+}
+
+/** One of the reasons of an explanation, with its facts: the only numbers among these are instants. */
+const reason = z.codec(z.looseObject({ code: z.string() }), z.custom<{ readonly code: string }>(), {
+  decode: (told) => told,
+  encode: ({ code, ...facts }) => {
+    const told = Object.entries(facts as Readonly<Record<string, unknown>>)
+    const texts = told.map(([name, fact]) => [
+      name,
+      typeof fact === 'number' ? z.encode(instant, fact) : fact,
+    ])
+    return { code, ...Object.fromEntries(texts) }
+  },
+})
+
+const explainedEvent = { id: z.string(), type: z.string(), createdAt: instant, receivedAt: instant }
+const sentence = z.string()
+
+const explanationAnswer = z.object({
+  customerId: z.string(),
+  productId: z.string(),
+  environment,
+  asOf: instant,
+  entitlement,
+  summary: z.string(),
+  sources: z.array(
+    z.object({
+      id: z.string(),
+      kind: sourceKey.shape.kind,
+      rail,
+      customerId: z.string().nullable(),
+      intervals: z.array(
+        z.object({
+          productId: z.string(),
+          from: instant,
+          until: instant.nullable(),
+          reason: endReason.nullable(),
+          eventId: z.string(),
+        }),
+      ),
+      events: z.array(
+        z.object({
+          ...explainedEvent,
+          disposition: z.enum(['applied', 'ignored', 'held']),
+          /** Of the policy. */
+          row: z.object({ rail, on: z.enum(['grant', 'takeBack']) }).nullable(),
+          note: reason,
+          changes: z.array(reason),
+          sentence,
+        }),
+      ),
+    }),
+  ),
+  held: z.array(
+    z.object({
+      ...explainedEvent,
+      source: sourceKey.nullable(),
+      reason: holdReason,
+      sentence,
+    }),
+  ),
+  blocks: z.array(
+    z.object({ productId: z.string().nullable(), from: instant, until: instant.nullable(), sentence }),
+  ),
+  erasures: z.array(z.object({ at: instant, eventId: z.string(), sentence })),
+  ends: z.array(
+    z.object({
+      source: sourceKey,
+      at: instant.nullable(),
+      reason: endReason,
+      eventId: z.string().nullable(),
+      sentence,
+    }),
+  ),
+})
+export type ExplanationJson = z.input<typeof explanationAnswer>
+
+const accessPage = pageOf(access, idPlace)
+
+/** The page's customers, each with everything they may use. `found`: as many as the page holds, and one more. */
+async function readPage({ customers }: EntitlementDeps, question: AccessesQuery, limit: number) {
+  return firstOf(await customers.readAccesses(question), limit, ({ customerId }) => customerId)
+}
+
+/** Enough for a page of any app, and bounds what one request can cost. */
+const MAX_CHECKS = 1_000
+/** Customers read at once: in some milliseconds, for which nobody else is answered. */
+const CUSTOMERS_AT_ONCE = 100
+
+const check = z
+  .strictObject({
+    customerId: detailText.optional(),
+    externalRef: detailText.optional(),
+    productId: detailText,
+  })
+  .refine(({ customerId, externalRef }) => (customerId === undefined) !== (externalRef === undefined), {
+    error: 'needs exactly one of customerId and externalRef',
+  })
+type Check = z.infer<typeof check>
+
+/** Whether one customer may use one product. */
+interface Standing {
+  readonly customerId: string
+  readonly active: boolean
+  /** Epoch milliseconds; null while no end is known, and for a product never granted. */
+  readonly until: number | null
+}
+
+export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
+  route('POST /entitlements/lookup', {
+    summary:
+      'What the customers may use who have an email or a platform account, in a body since URLs end up in logs.',
+    ...READ,
+    query: z.object({ ...AT.shape, ...PAGE }),
+    body: z
+      .strictObject({
+        email: detailText.optional(),
+        communityId: detailText.optional(),
+        messengerId: detailText.optional(),
+      })
+      .refine(
+        (details) => Object.keys(details).length === 1,
+        'needs exactly one of email, communityId and messengerId',
+      ),
+    bodyType: 'json',
+    answer: accessPage,
+    async handle({ query, body, environment: asked }, deps: EntitlementDeps) {
+      const { limit, cursor: after = '', at = null } = query
+      const lookup = body as CustomerLookup
+      const page = { after, limit: limit + 1 }
+      const customerIds = await deps.customers.findByDetail({ environment: asked, lookup, page })
+      return readPage(deps, { environment: asked, customerIds, at }, limit)
+    },
+  }),
+  route('POST /entitlements/check', {
+    summary: 'Many yes-or-no questions at once, answered in their order.',
+    ...READ,
+    body: z.strictObject({
+      checks: z.array(check).min(1, 'is empty').max(MAX_CHECKS, `holds more than ${MAX_CHECKS} checks`),
+    }),
+    bodyType: 'json',
+    answer: z.object({
+      results: z.array(
+        z.object({
+          customerId: z.string().nullable(),
+          productId: z.string(),
+          active: z.boolean(),
+          until: instant.nullable(),
+        }),
+      ),
+    }),
+    handle: ({ body, environment: asked }, { customers }: EntitlementDeps) =>
+      answerChecks(body.checks, asked, customers),
+  }),
+  route('GET /entitlements', {
+    summary: 'What the customers may use whom the merchant’s own reference leads to.',
+    ...READ,
+    query: z.object({
+      externalRef: idParameter,
+      ...AT.shape,
+      ...PAGE,
+    }),
+    answer: accessPage,
+    // As with one customer: neither of the two says anything about what these customers may use.
+    tagged: ({ items, ...page }) => ({
+      ...page,
+      items: items.map(({ asOf: _asOf, cursor: _cursor, ...state }) => state),
+    }),
+    async handle({ query, environment: asked }, deps: EntitlementDeps) {
+      const { externalRef: reference, limit, cursor: after = '', at = null } = query
+      const page = { after, limit: limit + 1 }
+      const customerIds = await deps.customers.findByReference({ environment: asked, reference, page })
+      return readPage(deps, { environment: asked, customerIds, at }, limit)
+    },
+  }),
+  plainRoute('GET /entitlements/:customerId', {
+    summary: 'Everything that a customer may use; of one never seen an empty list.',
+    ...READ,
+    query: AT,
+    answer: access,
+    tagged: true,
+    timedAs: 'entitlements',
+    plain: answerEntitlements,
+  }),
+  route('GET /entitlements/:customerId/:productId', {
+    summary: 'Whether a customer may use a product; never granted is an answer, not a 404.',
+    ...READ,
+    query: AT,
+    answer: entitlement,
+    tagged: true,
+    timedAs: 'entitlement',
+    async handle({ params, query: { at = null }, environment: asked }, deps: EntitlementDeps) {
+      const { customerId, productId } = params
+      const answer = await deps.readAccess({ environment: asked, customerId, at })
+      return deps.entitlementFor(productId, answer)
+    },
+  }),
+  route('GET /entitlements/:customerId/:productId/explanation', {
+    summary:
+      'Why a customer may use a product, or may not: every event that counted, and every one that did not.',
+    ...READ,
+    query: AT,
+    answer: explanationAnswer,
+    handle: ({ params, query: { at = null }, environment: asked }, { readExplanation }: EntitlementDeps) =>
+      readExplanation({ environment: asked, ...params, at }),
+  }),
+]
+
+/**
+ * Of several customers with one reference, the one whose access lasts longest answers for all. A customer is read once,
+ * however often they are asked about: thousands may share one reference.
+ */
+async function answerChecks(
+  checks: readonly Check[],
+  environment: Environment,
+  { findByReferences, readAccesses }: EntitlementDeps['customers'],
+) {
+  const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]
+  const byReference = await findByReferences({ environment, references })
+  const asked = checks.flatMap(({ customerId }) => customerId ?? [])
+  const customerIds = [...new Set([...asked, ...byReference.values()].flat())]
+  const productIds = new Set(checks.map(({ productId }) => productId))
+  const entitlementsOf = new Map<string, readonly Entitlement[]>()
+  for (let i = 0; i < customerIds.length; i += CUSTOMERS_AT_ONCE) {
+    if (i > 0) await turn()
+    const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
+    for (const answer of await readAccesses({ environment, customerIds: some, at: null })) {
+      const own = answer.entitlements.filter(({ productId }) => productIds.has(productId))
+      entitlementsOf.set(answer.customerId, own)
+    }
+  }
+
+  const bests = new Map<string, Best>()
+  for (const customerId of new Set(asked))
+    bests.set(keyOf({ customerId }), bestOf([customerId], entitlementsOf))
+  for (const [externalRef, ids] of byReference) {
+    bests.set(keyOf({ externalRef }), bestOf(ids, entitlementsOf))
+    await turn()
+  }
+  const results = checks.map((one) => {
+    const { first = null, byProduct } = bests.get(keyOf(one)) ?? NOBODY
+    const { customerId, active, until } = byProduct.get(one.productId) ?? notGranted(first)
+    return { customerId, productId: one.productId, active, until }
+  })
+  return { results }
+}
+
+/** What answers for a customer, or for all with one reference. */
+interface Best {
+  /** Answers for a product that none of them was ever granted. */
+  readonly first: string | undefined
+  readonly byProduct: ReadonlyMap<string, Standing>
+}
+
+const NOBODY: Best = { first: undefined, byProduct: new Map() }
+
+function bestOf(
+  customerIds: readonly string[],
+  entitlementsOf: ReadonlyMap<string, readonly Entitlement[]>,
+): Best {
+  const [first] = customerIds
+  const byProduct = new Map<string, Standing>()
+  for (const customerId of customerIds) {
+    for (const { productId, active, until } of entitlementsOf.get(customerId) ?? []) {
+      // The first customer takes part in each comparison, whatever they were granted.
+      const known =
+        byProduct.get(productId) ?? (first === customerId ? null : notGranted(first ?? customerId))
+      const own = { customerId, active, until }
+      byProduct.set(productId, known === null ? own : longerLasting(known, own))
+    }
+  }
+  return { first, byProduct }
+}
+
+function notGranted<Id extends string | null>(customerId: Id) {
+  return { customerId, active: false, until: null }
+}
+
+/** By whom a check is about. */
+function keyOf({ customerId, externalRef }: Partial<Check>): string {
+  return customerId === undefined ? `externalRef ${externalRef}` : `customerId ${customerId}`
+}
+
+/** The first of two that are alike. */
+function longerLasting(a: Standing, b: Standing): Standing {
+  if (a.active !== b.active) return a.active ? a : b
+  return endOf(b) > endOf(a) ? b : a
+}
+
+function endOf({ active, until }: Standing): number {
+  return until ?? (active ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)
+}

@@ -1,0 +1,56 @@
+/* The table: every route that there is, and which of them a listener serves. */
+
+import type { RequestListener } from 'node:http'
+import { type CustomerDeps, customerRoutes } from './customers.js'
+import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
+import { type EventDeps, eventRoutes } from './events.js'
+import { type HealthDeps, healthRoutes } from './health.js'
+import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
+import { type RebuildDeps, rebuildRoutes } from './rebuilds.js'
+import { type ReplayDeps, replayRoutes } from './replays.js'
+import type { MountDeps, Route } from './route.js'
+import { type SyncDeps, syncRoutes } from './sync.js'
+import { type TelegramDeps, telegramRoutes, UPDATES_PATH } from './telegram.js'
+import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
+
+/** What the handlers of all routes are given. */
+export type RouteDeps = WebhookDeps &
+  EntitlementDeps &
+  CustomerDeps &
+  EventDeps &
+  ReplayDeps &
+  RebuildDeps &
+  SyncDeps &
+  TelegramDeps &
+  HealthDeps
+
+/** Of two whose paths fit the same request, the first one takes it. */
+export const ROUTES: readonly Route<RouteDeps>[] = [
+  ...webhookRoutes,
+  ...entitlementRoutes,
+  ...customerRoutes,
+  ...eventRoutes,
+  ...replayRoutes,
+  ...rebuildRoutes,
+  ...syncRoutes,
+  ...telegramRoutes,
+  ...healthRoutes,
+]
+
+/** `all`: the whole table, but for what delivers where that has a listener of its own; `delivered`: that alone. */
+export function createApi(
+  deps: RouteDeps & MountDeps,
+  hasDeliveries: boolean,
+): { readonly all: RequestListener; readonly delivered: RequestListener } {
+  const table = mountRoutes(ROUTES, deps)
+  const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
+  const webhooks = pathNamed(WEBHOOK_PATH)
+  const delivered = [webhooks, pathNamed(UPDATES_PATH)]
+  const takeWebhook = createShortcut(webhooks)
+  const takeQuestion = createShortcut(pathNamed('/entitlements/:customerId'), ['GET', 'HEAD'])
+  const paths = hasDeliveries ? table : table.filter((one) => !delivered.includes(one))
+  return {
+    all: createListener(paths, deps.log, hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion]),
+    delivered: createListener(delivered, deps.log, [takeWebhook]),
+  }
+}

@@ -1,0 +1,218 @@
+import type { IncomingMessage } from 'node:http'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { type ErrorCode, isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { Delivery, Receipt } from '../ingest/delivery.js'
+import type { RequestMetrics } from '../operations/metrics.js'
+import type { Endpoint } from '../provider/endpoint.js'
+import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from '../provider/signature.js'
+import { createFailureLimit } from './authenticate.js'
+import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
+import { methodNotAllowed } from './mount.js'
+import { plainRoute, type RawHandler, type Route } from './route.js'
+import { sendJson } from './send.js'
+import { markProved } from './server.js'
+
+export interface WebhookDeps {
+  /** Asked for each delivery, since a reload may change the endpoints. */
+  readonly endpointNamed: (name: string) => Endpoint | undefined
+  /** Of these the log names those to which a delivery may be sent. */
+  readonly endpointNames: () => readonly string[]
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  /** Resolves once the delivery and what follows from it are committed; else rejects, with `not_stored`. */
+  readonly ingest: (delivery: Delivery) => Promise<Receipt>
+  readonly clientAddress: (req: IncomingMessage) => string
+  readonly metrics: RequestMetrics
+  readonly log: Logger
+}
+
+export const WEBHOOK_PATH = '/webhooks/:endpoint'
+
+export const webhookRoutes: readonly Route<WebhookDeps>[] = [
+  plainRoute(`POST ${WEBHOOK_PATH}`, {
+    summary: 'Receives a signed event. A 200 says that it is stored, and that every answer knows it.',
+    scope: null,
+    environments: 'none',
+    query: 'any',
+    body: z.unknown(),
+    answer: z.object({
+      received: z.literal(true),
+      id: z.string().nullable(),
+      disposition: z.enum(['applied', 'ignored', 'held', 'quarantined', 'duplicate']),
+    }),
+    errors: [
+      'signature_missing',
+      'signature_invalid',
+      'timestamp_invalid',
+      'timestamp_out_of_tolerance',
+      'rate_limited',
+      'endpoint_not_found',
+      'not_stored',
+      'store_unavailable',
+    ],
+    timedAs: 'webhooks',
+    plain: receiveWebhook,
+  }),
+]
+
+/** Nothing is parsed, and nothing unauthentic gets past here: the sender takes any 2xx as final. */
+function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
+  const { endpointNamed, clock, ingest, metrics } = deps
+  const refuse = createRefusal(deps)
+  const refuseUnread = createUnreadRefusal(deps)
+
+  /** Reads no body whose headers are refused already: anybody can send one. */
+  async function readClaimed(req: IncomingMessage, endpoint: Endpoint): Promise<Buffer> {
+    requireReadable(req, MAX_BODY_BYTES)
+    const claim = readClaim(req.headersDistinct)
+    return claim.ok ? readBody(req, MAX_BODY_BYTES) : refuse(req, endpoint, claim)
+  }
+
+  return async (req, res, params) => {
+    const endpoint = endpointNamed(params.endpoint)
+    if (endpoint === undefined) {
+      return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
+    }
+    if (req.method !== 'POST') throw methodNotAllowed(res, 'POST')
+    const headers = req.headersDistinct
+    const body = await readClaimed(req, endpoint).catch((error: unknown) =>
+      refuseUnread(req, endpoint.name, error),
+    )
+    const now = clock()
+    const check = verifySignature({ body, headers, endpoint, now })
+    if (!check.ok) return refuse(req, endpoint, check)
+    markProved(req)
+
+    const receipt = await ingest({
+      endpoint: endpoint.name,
+      environment: endpoint.environment,
+      body,
+      headers: {
+        event: headers[EVENT_HEADER]?.join(', ') ?? null,
+        timestamp: check.timestamp,
+        signature: check.signature,
+      },
+      receivedAt: now,
+    })
+    metrics.delivered(endpoint.name, receipt.disposition)
+    sendJson(res, 200, { received: true, id: receipt.id, disposition: receipt.disposition })
+  }
+}
+
+/** What the sender of an unauthentic delivery may know: which check failed, and no more. */
+const SAID_TO_SENDER: Readonly<Record<SignatureRefusal['code'], string>> = {
+  signature_missing: 'The delivery carries no signature.',
+  signature_invalid: 'The signature does not prove this body.',
+  timestamp_invalid: 'The timestamp is not in Unix seconds.',
+  timestamp_out_of_tolerance: 'The timestamp is too far from now.',
+}
+
+/**
+ * Counts and logs an unauthentic delivery; the log says what the operator can do about it. Over the
+ * limit of its address it is still counted, and no longer logged: nobody can fill a disk from outside.
+ *
+ * @throws LatchkeyError always: the refusal's own code, or `rate_limited` over the limit.
+ */
+function createRefusal({ clientAddress, metrics, log }: WebhookDeps) {
+  const failures = createFailureLimit()
+  return async (req: IncomingMessage, endpoint: Endpoint, refusal: SignatureRefusal): Promise<never> => {
+    const { code, skewSeconds, expiredSecret } = refusal
+    const address = clientAddress(req)
+    metrics.rejected(endpoint.name, code)
+    if (code === 'timestamp_out_of_tolerance' && skewSeconds !== null) {
+      metrics.clockSkew(endpoint.name, skewSeconds)
+    }
+
+    const { limited, justLimited, retryAfterSeconds } = failures(address)
+    if (!limited) {
+      const hint = hintOf(refusal)
+      log.warn(
+        { endpoint: endpoint.name, code, skewSeconds, expiredSecret, address, hint },
+        'delivery refused',
+      )
+      throw new LatchkeyError(code, SAID_TO_SENDER[code])
+    }
+    if (justLimited) log.warn({ endpoint: endpoint.name, address, retryAfterSeconds }, 'address limited')
+    throw new LatchkeyError('rate_limited', 'Too many deliveries from this address failed their check.', {
+      retryAfterSeconds,
+    })
+  }
+}
+
+function hintOf({ code, skewSeconds, expiredSecret }: SignatureRefusal): string {
+  switch (code) {
+    case 'signature_missing':
+      return 'not from the payments service, or a proxy dropped the header'
+    case 'timestamp_invalid':
+      return 'not from the payments service, or a proxy changed the header'
+    case 'signature_invalid':
+      return expiredSecret
+        ? 'signed with a secret that is past its notAfter: give the sender the new one'
+        : 'no configured secret signed this: wrong secret, or a changed body'
+    case 'timestamp_out_of_tolerance':
+      return `the signature is right but its time is ${sayOffset(skewSeconds ?? 0)} ours: check the clocks`
+    default:
+      return code satisfies never
+  }
+}
+
+function sayOffset(skewSeconds: number): string {
+  return `${Math.abs(skewSeconds)} s ${skewSeconds > 0 ? 'ahead of' : 'behind'}`
+}
+
+/** Why a delivery gets no further than its path, its headers or its body. */
+const UNREAD = [
+  'endpoint_not_found',
+  'body_too_large',
+  'body_incomplete',
+  'encoding_not_supported',
+  'not_stored',
+] as const satisfies readonly ErrorCode[]
+type UnreadCode = (typeof UNREAD)[number]
+
+/**
+ * Counts and logs a delivery whose signature was never looked at; the log says what the operator can do about it, and
+ * nothing that the sender chose. Over the limit of its address it is still counted, and no longer logged.
+ *
+ * @throws always what it is told of, so that the limit changes no answer
+ */
+function createUnreadRefusal({ clientAddress, metrics, log, endpointNamed, endpointNames }: WebhookDeps) {
+  // Of its own: how many signatures of an address may fail is not for these to change.
+  const failures = createFailureLimit()
+  return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
+    const code = isLatchkeyError(error) ? UNREAD.find((one) => one === error.code) : undefined
+    // By another method it was no delivery; anything else is a bug.
+    if (req.method !== 'POST' || code === undefined) throw error
+    const address = clientAddress(req)
+    metrics.refused(code)
+
+    const names = () => endpointNames().filter((name) => endpointNamed(name) !== undefined)
+    const { limited, justLimited, retryAfterSeconds } = failures(address)
+    const where = endpoint === null ? {} : { endpoint }
+    if (!limited) {
+      const hint = unreadHintOf(code, names())
+      log.warn({ ...where, code, address, hint }, 'delivery refused')
+    } else if (justLimited) {
+      log.warn({ address, retryAfterSeconds }, 'more refused deliveries of this address are not logged')
+    }
+    throw error
+  }
+}
+
+function unreadHintOf(code: UnreadCode, endpointNames: readonly string[]): string {
+  switch (code) {
+    case 'endpoint_not_found':
+      return `its path ends with no endpoint's name: send it to /webhooks/ and one of ${endpointNames.join(', ')}`
+    case 'body_too_large':
+      return 'larger than any event, or in thousands of small pieces: not from the payments service, or not meant for here'
+    case 'body_incomplete':
+      return 'its sender went away before its end, or took too long: look at the proxy and the network between'
+    case 'encoding_not_supported':
+      return 'compressed: not from the payments service, or a proxy changed the body'
+    case 'not_stored':
+      return 'the bodies that are being received hold all the memory there is for them: many large ones come at once'
+    default:
+      return code satisfies never
+  }
+}

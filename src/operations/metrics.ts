@@ -1,0 +1,303 @@
+/* What `/metrics` tells: what is counted about requests, and what is read when it is scraped. */
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { ErrorCode } from '../errors.js'
+import type { Disposition } from '../ingest/delivery.js'
+import type { Environment } from '../provider/event.js'
+import type { Outage } from '../sync/outages.js'
+import type { OutboundStatus } from '../sync/outbound/outbound.js'
+import type { SyncStatus } from '../sync/sync.js'
+import type { DeliveryGap } from './delivery-gaps.js'
+
+export type TimedRoute = 'webhooks' | 'entitlements' | 'entitlement'
+
+/** Seconds. Senders ask for an answer within 5 s, and a delivery is given up after 4. */
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 4, 5]
+
+export type RequestMetrics = ReturnType<typeof createMetrics>
+
+/**
+ * Metrics in a registry of their own, which others may add to; the process's are in it. Every label has few values:
+ * endpoints are configured ones, never names taken from a path.
+ * @param bytesBeingRead what the bodies that are being received hold now
+ */
+export function createMetrics(bytesBeingRead: () => number) {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter<Label>({ name, help, labelNames, registers })
+
+  const deliveries = counter(
+    'latchkey_deliveries_total',
+    'Authentic deliveries, by what became of them.',
+    'endpoint',
+    'disposition',
+  )
+  const rejections = counter(
+    'latchkey_signatures_rejected_total',
+    'Deliveries that were not authentic, by the check that failed.',
+    'endpoint',
+    'code',
+  )
+  const refusals = counter(
+    'latchkey_deliveries_refused_total',
+    'Deliveries refused before their signature was checked, by why: to no endpoint, too large, not whole, compressed, no memory for its body.',
+    'code',
+  )
+  const refusedKeys = counter(
+    'latchkey_api_keys_refused_total',
+    'Requests to the API without a right key, by what was wrong with it: missing, wrong.',
+    'key',
+  )
+  const droppedConnections = counter(
+    'latchkey_connections_dropped_total',
+    'Connections closed at once because there were too many.',
+  )
+  new Gauge({
+    name: 'latchkey_bodies_being_read_bytes',
+    help: 'What the bodies of requests that are being received hold in memory.',
+    registers,
+    collect() {
+      this.set(bytesBeingRead())
+    },
+  })
+  const skew = new Gauge({
+    name: 'latchkey_clock_skew_seconds',
+    help: 'How far ahead of ours the clock of the last delivery out of tolerance was; negative: behind.',
+    labelNames: ['endpoint'],
+    registers,
+  })
+  const conflicts = counter(
+    'latchkey_conflicts_total',
+    'Deliveries with the id of a stored event, and another body.',
+    'endpoint',
+  )
+  const mismatches = counter(
+    'latchkey_header_mismatches_total',
+    'Deliveries whose X-Webhook-Event header names another type than their body.',
+    'endpoint',
+  )
+  const durations = new Histogram({
+    name: 'latchkey_request_duration_seconds',
+    help: 'Time from a request to its answer.',
+    labelNames: ['route'],
+    buckets: DURATION_BUCKETS,
+    registers,
+  })
+  const durationOf = {
+    webhooks: durations.labels('webhooks'),
+    entitlements: durations.labels('entitlements'),
+    entitlement: durations.labels('entitlement'),
+  } satisfies Record<TimedRoute, unknown>
+
+  return {
+    registry,
+    delivered: (endpoint: string, disposition: Disposition) => deliveries.inc({ endpoint, disposition }),
+    rejected: (endpoint: string, code: ErrorCode) => rejections.inc({ endpoint, code }),
+    /** A delivery was refused before its signature was checked. */
+    refused: (code: ErrorCode) => refusals.inc({ code }),
+    /** A request to the API had no key, or none that is right. */
+    keyRefused: (key: 'missing' | 'wrong') => refusedKeys.inc({ key }),
+    /** A connection was closed at once, since there were too many. */
+    connectionDropped: () => droppedConnections.inc(),
+    /** Seconds that a rejected delivery's clock was ahead of ours; negative: behind. */
+    clockSkew: (endpoint: string, seconds: number) => skew.set({ endpoint }, seconds),
+    /** Another body came under the id of a stored event. */
+    conflict: (endpoint: string) => conflicts.inc({ endpoint }),
+    /** The unsigned X-Webhook-Event header named another type than the body. */
+    headerMismatch: (endpoint: string) => mismatches.inc({ endpoint }),
+    observeDuration: (route: TimedRoute, seconds: number) => durationOf[route].observe(seconds),
+  }
+}
+
+/** What the running daemon has refused since its start, and how far off the clocks of senders were. */
+export async function readRefusals(registry: Registry) {
+  const metrics = await registry.getMetricsAsJSON()
+  const valuesOf = (name: string) => metrics.find((metric) => metric.name === name)?.values ?? []
+  return {
+    rejected: valuesOf('latchkey_signatures_rejected_total').map(({ labels, value }) => ({
+      endpoint: String(labels.endpoint),
+      code: String(labels.code),
+      count: value,
+    })),
+    skews: valuesOf('latchkey_clock_skew_seconds').map(({ labels, value }) => ({
+      endpoint: String(labels.endpoint),
+      seconds: value,
+    })),
+  }
+}
+
+/** Makes gauges that are filled from one reading a scrape. While it fails they are missing, and all others are told. */
+function gaugesFilledBy<State>(registry: Registry, read: () => Promise<State>) {
+  let reading: Promise<State | null> | null = null
+  const readOnce = () => {
+    reading ??= read()
+      .catch(() => null)
+      .finally(() => {
+        reading = null
+      })
+    return reading
+  }
+  return <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[],
+    fill: (gauge: Gauge<Label>, state: State) => void,
+  ) =>
+    new Gauge<Label>({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      async collect() {
+        this.reset()
+        const state = await readOnce()
+        if (state !== null) fill(this, state)
+        // A gauge without labels is told as 0 once it is reset.
+        else if (labelNames.length === 0) this.remove()
+      },
+    })
+}
+
+export interface StoreMetricsDeps {
+  readonly registry: Registry
+  /** The configured ones, asked at every scrape: no other name becomes a label. */
+  readonly endpointNames: () => readonly string[]
+  /** By the name of the endpoint. */
+  readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
+  readonly countWaiting: () => Promise<
+    readonly {
+      readonly environment: Environment
+      readonly disposition: 'held' | 'quarantined'
+      readonly count: number
+    }[]
+  >
+  /** Milliseconds; null: none is kept. */
+  readonly readFirstBodyAge: () => Promise<number | null>
+}
+
+/** Adds what only the store can tell. */
+export function addStoreMetrics(deps: StoreMetricsDeps): void {
+  const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge } = deps
+  const gaugeOfGaps = gaugesFilledBy(registry, readGaps)
+  const addGapGauge = (name: string, help: string, tell: (gap: DeliveryGap) => number | null) =>
+    gaugeOfGaps(name, help, ['endpoint'], (gauge, gaps) => {
+      for (const endpoint of endpointNames()) {
+        const gap = gaps.get(endpoint)
+        const value = gap === undefined ? null : tell(gap)
+        if (value !== null) gauge.set({ endpoint }, value / 1000)
+      }
+    })
+  addGapGauge(
+    'latchkey_last_delivery_timestamp_seconds',
+    'When the last new event arrived.',
+    ({ lastAt }) => lastAt,
+  )
+  addGapGauge(
+    'latchkey_delivery_gap_seconds',
+    'How long ago the last new event arrived.',
+    ({ current }) => current,
+  )
+  addGapGauge(
+    'latchkey_delivery_usual_interval_seconds',
+    'The mean time between two new events; the newest weigh most.',
+    ({ usualInterval }) => usualInterval,
+  )
+  gaugesFilledBy(registry, countWaiting)(
+    'latchkey_events_waiting',
+    'Stored events that count nowhere yet.',
+    ['environment', 'disposition'],
+    (gauge, counted) => {
+      // Zero is told too: an alarm on a series that is not there never ends.
+      for (const environment of ['live', 'sandbox']) {
+        for (const disposition of ['held', 'quarantined']) gauge.set({ environment, disposition }, 0)
+      }
+      for (const { environment, disposition, count } of counted)
+        gauge.set({ environment, disposition }, count)
+    },
+  )
+  gaugesFilledBy(registry, readFirstBodyAge)(
+    'latchkey_oldest_body_age_seconds',
+    'How long ago the event arrived that was stored first of those whose exact bytes are kept.',
+    [],
+    (gauge, age) => (age === null ? gauge.remove() : gauge.set(age / 1000)),
+  )
+}
+
+/** All that follows access, as it is now. */
+export interface SyncState {
+  readonly sync: SyncStatus
+  /** Null: no outbound webhook is configured. */
+  readonly outbound: OutboundStatus | null
+  /** Those that can't be reached now. */
+  readonly outages: readonly Outage[]
+}
+
+/** Adds what sync tells; targets are configured ones, or were. */
+export function addSyncMetrics(registry: Registry, status: () => Promise<SyncState>) {
+  const gauge = gaugesFilledBy(registry, status)
+  gauge(
+    'latchkey_sync_memberships',
+    'Accounts that should be, or should not be, in a role or group, by how far that is.',
+    ['environment', 'target', 'state'],
+    (memberships, { sync }) => {
+      for (const { environment, target, counts } of sync.targets)
+        for (const [state, count] of Object.entries(counts))
+          memberships.set({ environment, target, state }, count)
+    },
+  )
+  gauge(
+    'latchkey_sync_stopped',
+    '1: no call is made to a platform or target until somebody has done something.',
+    ['name'],
+    (stopped, { sync: { platforms, targets } }) => {
+      for (const { platform: name, state } of platforms)
+        stopped.set({ name }, Number(state.kind === 'stopped'))
+      for (const { target: name, state } of targets) stopped.set({ name }, Number(state.kind === 'stopped'))
+    },
+  )
+  gauge(
+    'latchkey_sync_paused',
+    '1: nothing is given, taken or sent until an operator resumes it.',
+    [],
+    (paused, { sync }) => paused.set(Number(sync.paused)),
+  )
+  gauge(
+    'latchkey_outbound_messages',
+    'Changes of access that the outbound webhook has not told yet.',
+    ['state'],
+    (messages, { outbound }) => {
+      if (outbound === null) return
+      const count = (isParked: boolean) =>
+        outbound.messages
+          .filter(({ parked }) => (parked !== null) === isParked)
+          .reduce((sum, one) => sum + one.count, 0)
+      messages.set({ state: 'pending' }, count(false))
+      messages.set({ state: 'parked' }, count(true))
+    },
+  )
+  gauge(
+    'latchkey_platform_unreachable',
+    '1: a platform, or the receiver of the outbound webhook, has answered no call for a minute or more.',
+    ['platform'],
+    (unreachable, { sync, outbound, outages }) => {
+      const called = [
+        ...sync.platforms.map(({ platform }) => platform),
+        ...(outbound === null ? [] : ['webhook' as const]),
+      ]
+      for (const platform of called)
+        unreachable.set({ platform }, Number(outages.some(({ name }) => name === platform)))
+    },
+  )
+  const calls = new Counter({
+    name: 'latchkey_sync_calls_total',
+    help: 'Memberships that were worked on, by what came of it.',
+    labelNames: ['platform', 'result'],
+    registers: [registry],
+  })
+  return {
+    /** One membership was worked on. */
+    driven: (platform: string, result: string) => calls.inc({ platform, result }),
+  }
+}
