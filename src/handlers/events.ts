@@ -209,7 +209,6 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('GET /events/:eventId/body', {
-    // No browser may take a sender's bytes for a page of ours.
     summary:
       'The bytes exactly as they were sent and signed, or what an erasure left of them; or another body of the same id.',
     ...STORED,
@@ -231,14 +230,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       if (body.bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
       // An id may hold any character that is no control character; a file's name in a header may not.
       const fileName = `${params.eventId.replaceAll(/[^\w-]/g, '_')}.body`
-      return {
-        content: body.bytes,
-        sha256: body.sha256,
-        headers: {
-          'Content-Type': 'application/octet-stream',
-          'Content-Disposition': `attachment; filename="${fileName}"`,
-        },
-      }
+      return { content: body.bytes, type: 'application/octet-stream', sha256: body.sha256, fileName }
     },
   }),
   route('GET /exports', {
