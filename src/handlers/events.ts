@@ -15,7 +15,7 @@ import type { ExportPage, ExportPlace } from '../history/export.js'
 import type { ImportRules, LineOutcome } from '../history/import.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { type Environment, type NormalizedEvent, QUARANTINE_REASONS } from '../provider/event.js'
-import { environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
+import { counts, environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
 import {
   flagParameter,
   idParameter,
@@ -141,9 +141,9 @@ const exportPlace = placeIn(
 
 const exportAnswer = z.object({
   lines: z.array(z.string()),
-  counts: z.object({ delivery: z.int(), reading: z.int(), removed: z.int(), altered: z.int() }),
+  counts: z.object(counts('delivery', 'reading', 'removed', 'altered')),
   /** How much of the store is read. */
-  progress: z.object({ reached: z.int(), total: z.int() }),
+  progress: z.object(counts('reached', 'total')),
   pagination: z.object({ nextCursor: exportPlace.nullable(), hasMore: z.boolean() }),
 })
 export type ExportJson = z.input<typeof exportAnswer>

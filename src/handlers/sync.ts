@@ -7,7 +7,7 @@ import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { CallState, MembershipKey, MembershipState, RunOptions, Sync, SyncRun } from '../sync/sync.js'
-import { environment, instant, type Told, toJson } from './answers.js'
+import { counts, environment, instant, type Told, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   idParameter,
@@ -180,16 +180,8 @@ export type SyncCheckJson = z.input<typeof checkAnswer>
 const ran = z.object({
   done: z.boolean(),
   paused: z.boolean(),
-  given: z.int(),
-  taken: z.int(),
-  unchanged: z.int(),
-  failed: z.int(),
-  waiting: z.int(),
-  parked: z.int(),
-  unconfirmed: z.int(),
-  stopped: z.int(),
-  left: z.int(),
-  messages: z.int(),
+  ...counts('given', 'taken', 'unchanged', 'failed', 'waiting', 'parked', 'unconfirmed', 'stopped', 'left'),
+  ...counts('messages'),
 })
 /** It takes longer, and goes on. */
 const runs = z.object({ done: z.literal(false) })
