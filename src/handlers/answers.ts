@@ -35,6 +35,11 @@ export const instant = z.codec(z.string().meta({ format: 'date-time' }), z.numbe
   encode: (at) => new Date(at).toISOString(),
 })
 
+/** Of each name how many there are. */
+export function counts<const Name extends string>(...names: readonly Name[]) {
+  return Object.fromEntries(names.map((name) => [name, z.int()])) as Readonly<Record<Name, z.ZodInt>>
+}
+
 export const environment = z.enum(['live', 'sandbox'])
 export const rail = z.enum(['card', 'crypto', 'unknown'])
 const sourceKind = z.enum(['subscription', 'payment', 'manual'])

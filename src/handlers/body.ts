@@ -122,26 +122,43 @@ function tooManyPieces(): LatchkeyError {
   )
 }
 
-/**
- * The body of a request, as its schema has it; an empty one is read as an empty object.
- * @throws LatchkeyError `invalid_request` with everything that is wrong; `body_too_large` and the like
- */
-export async function readJson<Schema extends z.ZodType>(
-  req: IncomingMessage,
-  schema: Schema,
-): Promise<z.infer<Schema>> {
-  return parseBody(schema, parseJson(await readBody(req, MAX_BODY_BYTES)))
-}
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
+export const LINES_TYPE = 'application/x-ndjson'
+/** So many lines are checked in some ten milliseconds, for which nobody else is answered. */
+export const MAX_LINES_BYTES = 2 * 1024 * 1024
 
-function parseBody<Schema extends z.ZodType>(schema: Schema, told: unknown): z.infer<Schema> {
-  const parsed = schema.safeParse(told)
+/**
+ * The body of a request, as its schema has it: JSON, where an empty one is an empty object, or lines of text.
+ * @param type what it must say that it is, so that no page in a browser can have one sent unasked
+ * @throws LatchkeyError `invalid_request` with everything that is wrong; `media_type_not_supported`, and as `readBody`
+ */
+export async function readParsed(
+  req: IncomingMessage,
+  schema: z.ZodType,
+  type: 'json' | 'lines' | undefined,
+): Promise<unknown> {
+  const mediaType = (req.headers['content-type'] ?? '').replace(/;.*/s, '').trim()
+  if (type === 'json' && !JSON_TYPE.test(mediaType)) throw mustBe('JSON, sent as application/json')
+  if (type === 'lines' && mediaType.toLowerCase() !== LINES_TYPE) throw mustBe(`lines, sent as ${LINES_TYPE}`)
+  const body = await readBody(req, type === 'lines' ? MAX_LINES_BYTES : MAX_BODY_BYTES)
+  const parsed = schema.safeParse(type === 'lines' ? linesIn(body) : body.length === 0 ? {} : parseJson(body))
   if (parsed.success) return parsed.data
   throw invalidBody(issuesOf(parsed.error))
 }
 
+function mustBe(what: string): LatchkeyError {
+  return new LatchkeyError('media_type_not_supported', `The body must be ${what}.`)
+}
+
+function linesIn(body: Buffer): readonly string[] {
+  return body
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+}
+
 /** @throws LatchkeyError `invalid_request` */
 export function parseJson(body: Buffer): unknown {
-  if (body.length === 0) return {}
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
@@ -157,39 +174,6 @@ export function issuesOf({ issues }: z.ZodError): readonly Issue[] {
 /** The failure of a request whose body can't be used. */
 export function invalidBody(issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
-}
-
-const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
-
-/**
- * Lets only a body through that says it is JSON, so that no page in a browser can have one sent unasked.
- *
- * @throws LatchkeyError `media_type_not_supported`.
- */
-export function requireJson(req: IncomingMessage): void {
-  const [mediaType = ''] = (req.headers['content-type'] ?? '').split(';')
-  if (JSON_TYPE.test(mediaType.trim())) return
-  throw new LatchkeyError('media_type_not_supported', 'The body must be JSON, sent as application/json.')
-}
-
-/** Of a body in lines. So many are checked in some ten milliseconds, for which nobody else is answered. */
-export const MAX_LINES_BYTES = 2 * 1024 * 1024
-export const LINES_TYPE = 'application/x-ndjson'
-
-/** The lines of a body that says it is NDJSON, so that no page in a browser can have them sent unasked. */
-export async function readLines<Schema extends z.ZodType>(
-  req: IncomingMessage,
-  schema: Schema,
-): Promise<z.output<Schema>> {
-  const [mediaType = ''] = (req.headers['content-type'] ?? '').split(';')
-  if (mediaType.trim().toLowerCase() !== LINES_TYPE) {
-    throw new LatchkeyError('media_type_not_supported', `The body must be lines, sent as ${LINES_TYPE}.`)
-  }
-  const text = (await readBody(req, MAX_LINES_BYTES)).toString('utf8')
-  return parseBody(
-    schema,
-    text.split('\n').filter((line) => line !== ''),
-  )
 }
 
 /** An id in a body. */

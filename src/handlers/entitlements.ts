@@ -36,7 +36,7 @@ import {
   readParameters,
 } from './query.js'
 import { type MountDeps, plainRoute, type RawHandler, READ, type Route, route } from './route.js'
-import { sendTaggedJson } from './send.js'
+import { sendTagged } from './send.js'
 
 /** All questions reject with `store_unavailable` where the store can't answer: never with an empty answer. */
 export interface EntitlementDeps {
@@ -95,7 +95,7 @@ function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'cust
   const answerFromStore = async (res: ServerResponse, question: AccessQuery): Promise<void> => {
     const answer = await readAccess(question)
     const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
-    sendTaggedJson(res, rendered.tag, rendered.text(answer.asOf))
+    sendTagged(res, rendered.tag, rendered.text(answer.asOf))
   }
   return (req, res, { customerId }) => {
     if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(res, 'GET, HEAD')
@@ -103,7 +103,7 @@ function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'cust
     const now = clock()
     const kept = question.at === null ? keptAnswers.find(question.environment, customerId, now) : null
     if (kept === null) return answerFromStore(res, question)
-    sendTaggedJson(res, kept.tag, kept.text(now))
+    sendTagged(res, kept.tag, kept.text(now))
     return undefined
   }
 }

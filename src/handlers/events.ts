@@ -15,7 +15,7 @@ import type {
   EventQuery,
   StoredEventDetail,
 } from '../store/stored-event.js'
-import { environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
+import { counts, environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
 import {
   flagParameter,
   idParameter,
@@ -141,9 +141,9 @@ const exportPlace = placeIn(
 
 const exportAnswer = z.object({
   lines: z.array(z.string()),
-  counts: z.object({ delivery: z.int(), reading: z.int(), removed: z.int(), altered: z.int() }),
+  counts: z.object(counts('delivery', 'reading', 'removed', 'altered')),
   /** How much of the store is read. */
-  progress: z.object({ reached: z.int(), total: z.int() }),
+  progress: z.object(counts('reached', 'total')),
   pagination: z.object({ nextCursor: exportPlace.nullable(), hasMore: z.boolean() }),
 })
 export type ExportJson = z.input<typeof exportAnswer>
@@ -209,7 +209,6 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('GET /events/:eventId/body', {
-    // No browser may take a sender's bytes for a page of ours.
     summary:
       'The bytes exactly as they were sent and signed, or what an erasure left of them; or another body of the same id.',
     ...STORED,
@@ -231,14 +230,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       if (body.bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
       // An id may hold any character that is no control character; a file's name in a header may not.
       const fileName = `${params.eventId.replaceAll(/[^\w-]/g, '_')}.body`
-      return {
-        content: body.bytes,
-        sha256: body.sha256,
-        headers: {
-          'Content-Type': 'application/octet-stream',
-          'Content-Disposition': `attachment; filename="${fileName}"`,
-        },
-      }
+      return { content: body.bytes, type: 'application/octet-stream', sha256: body.sha256, fileName }
     },
   }),
   route('GET /exports', {

@@ -47,10 +47,8 @@ export const getMetrics = route('GET /metrics', {
   async handle({ environments }, { metrics: { registry }, endpointNamed }: HealthDeps) {
     const text = await registry.metrics()
     const isAll = new Set(environments).size > 1
-    return {
-      content: isAll ? text : seriesOf(text, environments, endpointNamed),
-      headers: { 'Content-Type': registry.contentType },
-    }
+    const content = isAll ? text : seriesOf(text, environments, endpointNamed)
+    return { content, type: registry.contentType }
   },
 })
 

@@ -8,10 +8,10 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import type { ApiKey } from './api-key.js'
-import { readJson, readLines, requireJson } from './body.js'
+import { readParsed } from './body.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route } from './route.js'
-import { answerFailure, send, sendJson, sendTagged, sendTaggedBytes } from './send.js'
+import { answerFailure, send, sendJson, sendTagged, tagOf } from './send.js'
 
 /** A path of the table, with all of its methods. */
 export interface MountedPath {
@@ -75,14 +75,13 @@ function timed(
   return (req, res, params) => {
     const startedAt = performance.now()
     const end = (): void => metrics.observeDuration(timedAs, (performance.now() - startedAt) / 1000)
-    let answering: Promise<void> | undefined
     try {
-      answering = handler(req, res, params)
+      const answering = handler(req, res, params)
+      if (answering !== undefined) return answering.finally(end)
     } catch (error) {
       end()
       throw error
     }
-    if (answering !== undefined) return answering.finally(end)
     end()
     return undefined
   }
@@ -119,15 +118,8 @@ async function readAsked(
   const query = route.query === 'any' ? {} : parseParameters(route.query, given)
   checkParams(route, params)
   const idempotencyKey = route.takesIdempotencyKey ? readIdempotencyKey(req) : null
-  const body = await readBodyFor(req, route)
+  const body = route.body === undefined ? undefined : await readParsed(req, route.body, route.bodyType)
   return { params, query, body, key, idempotencyKey, environment: environments[0], environments }
-}
-
-function readBodyFor(req: IncomingMessage, { body, bodyType }: Route<never>): Promise<unknown> {
-  if (body === undefined) return Promise.resolve(undefined)
-  if (bodyType === 'lines') return readLines(req, body)
-  if (bodyType === 'json') requireJson(req)
-  return readJson(req, body)
 }
 
 const MAX_IDEMPOTENCY_KEY_LENGTH = 255
@@ -141,24 +133,26 @@ function readIdempotencyKey(req: IncomingMessage): string | null {
 }
 
 function sendAnswer(res: ServerResponse, route: Route<never>, told: unknown): void {
-  const { answer, status = 200 } = route
+  const { answer, status = 200, tagged, acceptedAt } = route
   if (typeof answer === 'string') {
-    const { content, headers, sha256 } = told as Content
-    if (sha256 === undefined) send(res, status, { ...headers, 'Cache-Control': 'no-store' }, content)
-    else sendTaggedBytes(res, sha256, content, headers)
+    sendContent(res, told as Content)
     return
   }
   const json = z.encode(answer, told) as never
-  const { tagged } = route
   if (tagged !== undefined) {
-    sendTagged(res, json, tagged === true ? json : tagged(json))
+    const text = JSON.stringify(json)
+    sendTagged(res, tagOf(tagged === true ? text : JSON.stringify(tagged(json))), text)
     return
   }
-  const location = route.acceptedAt?.(json) ?? null
-  sendJson(res, location === null ? status : 202, json, {
-    'Cache-Control': 'no-store',
-    ...(location !== null && { Location: location }),
-  })
+  const location = acceptedAt?.(json) ?? null
+  const headers = { 'Cache-Control': 'no-store', ...(location !== null && { Location: location }) }
+  sendJson(res, location === null ? status : 202, json, headers)
+}
+
+function sendContent(res: ServerResponse, { content, type, sha256, fileName }: Content): void {
+  if (fileName !== undefined) res.setHeader('Content-Disposition', `attachment; filename="${fileName}"`)
+  if (sha256 !== undefined) sendTagged(res, `"${sha256}"`, content, type)
+  else send(res, 200, { 'Content-Type': type, 'Cache-Control': 'no-store' }, content)
 }
 
 /** No stored id is longer, or holds a control character: events with such ids are quarantined. */

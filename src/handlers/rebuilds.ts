@@ -6,7 +6,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import type { ComparisonName, Job, RecomputeJobs } from '../recompute/jobs.js'
-import { environment, snapshot, type Told } from './answers.js'
+import { counts, environment, snapshot, type Told } from './answers.js'
 import { type Route, route } from './route.js'
 
 export interface RebuildDeps {
@@ -43,9 +43,7 @@ export type PolicyJson = Told<z.input<typeof policyAnswer>>
 
 /** How many entitlements differ, and some of them. */
 export const summary = z.object({
-  gains: z.int(),
-  losses: z.int(),
-  otherwise: z.int(),
+  ...counts('gains', 'losses', 'otherwise'),
   sample: z.array(
     z.object({
       environment,

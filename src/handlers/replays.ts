@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, Replay } from '../recompute/jobs.js'
 import type { EventFilter } from '../store/stored-event.js'
-import { environment, instant } from './answers.js'
+import { counts, environment, instant } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   beginsBeforeItEnds,
@@ -23,14 +23,16 @@ export interface ReplayDeps extends Omit<EventDeps, 'importLines'> {
 }
 
 const ended = z.object({
-  read: z.int(),
-  changed: z.int(),
-  recovered: z.int(),
-  quarantined: z.int(),
-  duplicates: z.int(),
-  skipped: z.int(),
-  notReplayable: z.int(),
-  altered: z.int(),
+  ...counts(
+    'read',
+    'changed',
+    'recovered',
+    'quarantined',
+    'duplicates',
+    'skipped',
+    'notReplayable',
+    'altered',
+  ),
   ...summary.shape,
   /** What roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
   calls: z

@@ -45,8 +45,10 @@ export type Asked<Path extends string, Rule extends EnvironmentRule, Query, Body
 /** An answer that is not JSON. With `sha256` a caller may keep it, and ask whether it is still that one. */
 export interface Content {
   readonly content: string | Buffer
-  readonly headers: Readonly<Record<string, string>>
+  readonly type: string
   readonly sha256?: string
+  /** No browser may take it for a page of ours. */
+  readonly fileName?: string
 }
 
 type AnswerOf<Answer> = Answer extends z.ZodType ? Told<z.output<Answer>> : Content

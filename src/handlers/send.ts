@@ -10,30 +10,23 @@ const LINGER_MS = 2_000
 /** But of tiny pieces, which cost more than that their sender sees the answer is worth, only so many. */
 const LINGER_PIECES = 64
 
-type Headers = Readonly<Record<string, string>>
-
-export const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' }
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Sends a whole JSON answer. */
-export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Headers = {}): void {
-  send(res, status, { ...JSON_TYPE, ...headers }, JSON.stringify(body))
+export function sendJson(
+  res: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  send(res, status, { 'Content-Type': JSON_TYPE, ...headers }, JSON.stringify(body))
 }
 
 /**
  * Sends a whole answer; nothing if the caller is gone. Where the request's body was not read to its end,
  * the connection closes after the answer.
  */
-export function send(res: ServerResponse, status: number, headers: Headers, content: string | Buffer): void {
-  sendWhole(
-    res,
-    status,
-    { ...headers, 'Content-Length': Buffer.byteLength(content), 'X-Content-Type-Options': 'nosniff' },
-    content,
-  )
-}
-
-/** The same with all headers. */
-export function sendWhole(
+export function send(
   res: ServerResponse,
   status: number,
   headers: OutgoingHttpHeaders,
@@ -42,7 +35,8 @@ export function sendWhole(
   if (res.destroyed) return
   const unread = hasUnreadBody(res.req)
   if (unread) res.setHeader('Connection', 'close')
-  res.writeHead(status, headers)
+  const length = Buffer.byteLength(content)
+  res.writeHead(status, { ...headers, 'Content-Length': length, 'X-Content-Type-Options': 'nosniff' })
   if (!unread) {
     res.end(content)
     return
@@ -82,56 +76,21 @@ function endAfterBody(res: ServerResponse): void {
   res.req.on('data', drop).once('end', end).once('close', end).resume()
 }
 
-const REVALIDATE = 'private, no-cache'
-
-/**
- * Sends an answer that a caller may keep, if it asks each time whether it still holds: 304 when it does.
- * `state` is the part of `body` that counts for that.
- */
-export function sendTagged(res: ServerResponse, body: unknown, state: unknown = body): void {
-  unlessHeld(res, tagOf(JSON.stringify(state)), (headers) => sendJson(res, 200, body, headers))
-}
-
-/** The same with JSON that is written already, and its tag. */
-export function sendTaggedJson(res: ServerResponse, tag: string, text: string): void {
-  if (isHeld(res.req.headers['if-none-match'], tag)) {
-    sendHeld(res, tag)
-    return
-  }
-  // All headers at once, in one literal: most answers are sent from here.
-  const headers = {
-    'Content-Type': JSON_TYPE['Content-Type'],
-    ETag: tag,
-    'Cache-Control': REVALIDATE,
-    'Content-Length': Buffer.byteLength(text),
-    'X-Content-Type-Options': 'nosniff',
-  }
-  sendWhole(res, 200, headers, text)
+/** Sends an answer that a caller may keep, if it asks each time whether it still holds: 304 when it does. */
+export function sendTagged(
+  res: ServerResponse,
+  tag: string,
+  content: string | Buffer,
+  type = JSON_TYPE,
+): void {
+  const headers = { ETag: tag, 'Cache-Control': 'private, no-cache' }
+  if (isHeld(res.req.headers['if-none-match'], tag)) res.writeHead(304, headers).end()
+  else send(res, 200, { 'Content-Type': type, ...headers }, content)
 }
 
 /** The ETag of an answer whose state this is. */
 export function tagOf(state: string): string {
   return `"${hash('sha256', state, 'base64url')}"`
-}
-
-/** The same with bytes, of which `sha256` tells whether they are still those. */
-export function sendTaggedBytes(
-  res: ServerResponse,
-  sha256: string,
-  bytes: string | Buffer,
-  headers: Headers,
-): void {
-  unlessHeld(res, `"${sha256}"`, (tagHeaders) => send(res, 200, { ...headers, ...tagHeaders }, bytes))
-}
-
-function unlessHeld(res: ServerResponse, tag: string, sendWhole: (headers: Headers) => void): void {
-  if (isHeld(res.req.headers['if-none-match'], tag)) sendHeld(res, tag)
-  else sendWhole({ ETag: tag, 'Cache-Control': REVALIDATE })
-}
-
-function sendHeld(res: ServerResponse, tag: string): void {
-  res.writeHead(304, { ETag: tag, 'Cache-Control': REVALIDATE })
-  res.end()
 }
 
 /** A proxy that compresses marks a tag as weak (`W/`); for this question the two are the same. */

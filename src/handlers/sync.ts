@@ -15,7 +15,7 @@ import type {
   Sync,
   SyncRun,
 } from '../sync/sync.js'
-import { environment, instant, type Told, toJson } from './answers.js'
+import { counts, environment, instant, type Told, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   idParameter,
@@ -188,16 +188,8 @@ export type SyncCheckJson = z.input<typeof checkAnswer>
 const ran = z.object({
   done: z.boolean(),
   paused: z.boolean(),
-  given: z.int(),
-  taken: z.int(),
-  unchanged: z.int(),
-  failed: z.int(),
-  waiting: z.int(),
-  parked: z.int(),
-  unconfirmed: z.int(),
-  stopped: z.int(),
-  left: z.int(),
-  messages: z.int(),
+  ...counts('given', 'taken', 'unchanged', 'failed', 'waiting', 'parked', 'unconfirmed', 'stopped', 'left'),
+  ...counts('messages'),
 })
 /** It takes longer, and goes on. */
 const runs = z.object({ done: z.literal(false) })

@@ -126,7 +126,7 @@ function createRefusal({ clientAddress, metrics, log }: WebhookDeps) {
 
     const { limited, justLimited, retryAfterSeconds } = failures(address)
     if (!limited) {
-      const hint = hintOf(refusal)
+      const hint = HINTS[code](refusal)
       log.warn(
         { endpoint: endpoint.name, code, skewSeconds, expiredSecret, address, hint },
         'delivery refused',
@@ -140,36 +140,34 @@ function createRefusal({ clientAddress, metrics, log }: WebhookDeps) {
   }
 }
 
-function hintOf({ code, skewSeconds, expiredSecret }: SignatureRefusal): string {
-  switch (code) {
-    case 'signature_missing':
-      return 'not from the payments service, or a proxy dropped the header'
-    case 'timestamp_invalid':
-      return 'not from the payments service, or a proxy changed the header'
-    case 'signature_invalid':
-      return expiredSecret
-        ? 'signed with a secret that is past its notAfter: give the sender the new one'
-        : 'no configured secret signed this: wrong secret, or a changed body'
-    case 'timestamp_out_of_tolerance':
-      return `the signature is right but its time is ${sayOffset(skewSeconds ?? 0)} ours: check the clocks`
-    default:
-      return code satisfies never
-  }
+/** What the operator can do about it. */
+const HINTS: Readonly<Record<SignatureRefusal['code'], (refusal: SignatureRefusal) => string>> = {
+  signature_missing: () => 'not from the payments service, or a proxy dropped the header',
+  timestamp_invalid: () => 'not from the payments service, or a proxy changed the header',
+  signature_invalid: ({ expiredSecret }) =>
+    expiredSecret
+      ? 'signed with a secret that is past its notAfter: give the sender the new one'
+      : 'no configured secret signed this: wrong secret, or a changed body',
+  timestamp_out_of_tolerance: ({ skewSeconds }) =>
+    `the signature is right but its time is ${sayOffset(skewSeconds ?? 0)} ours: check the clocks`,
 }
 
 function sayOffset(skewSeconds: number): string {
   return `${Math.abs(skewSeconds)} s ${skewSeconds > 0 ? 'ahead of' : 'behind'}`
 }
 
-/** Why a delivery gets no further than its path, its headers or its body. */
-const UNREAD = [
-  'endpoint_not_found',
-  'body_too_large',
-  'body_incomplete',
-  'encoding_not_supported',
-  'not_stored',
-] as const satisfies readonly ErrorCode[]
-type UnreadCode = (typeof UNREAD)[number]
+/** Why a delivery gets no further than its path, its headers or its body, and what the operator can do about it. */
+const UNREAD_HINTS: Readonly<Partial<Record<ErrorCode, (names: string) => string>>> = {
+  endpoint_not_found: (names) =>
+    `its path ends with no endpoint's name: send it to /webhooks/ and one of ${names}`,
+  body_too_large: () =>
+    'larger than any event, or in thousands of small pieces: not from the payments service, or not meant for here',
+  body_incomplete: () =>
+    'its sender went away before its end, or took too long: look at the proxy and the network between',
+  encoding_not_supported: () => 'compressed: not from the payments service, or a proxy changed the body',
+  not_stored: () =>
+    'the bodies that are being received hold all the memory there is for them: many large ones come at once',
+}
 
 /**
  * Counts and logs a delivery whose signature was never looked at; the log says what the operator can do about it, and
@@ -181,38 +179,20 @@ function createUnreadRefusal({ clientAddress, metrics, log, endpointNamed, endpo
   // Of its own: how many signatures of an address may fail is not for these to change.
   const failures = createFailureLimit()
   return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
-    const code = isLatchkeyError(error) ? UNREAD.find((one) => one === error.code) : undefined
+    const code = isLatchkeyError(error) ? error.code : null
+    const hintOf = code === null ? undefined : UNREAD_HINTS[code]
     // By another method it was no delivery; anything else is a bug.
-    if (req.method !== 'POST' || code === undefined) throw error
+    if (req.method !== 'POST' || code === null || hintOf === undefined) throw error
     const address = clientAddress(req)
     metrics.refused(code)
-
-    const names = () => endpointNames().filter((name) => endpointNamed(name) !== undefined)
     const { limited, justLimited, retryAfterSeconds } = failures(address)
-    const where = endpoint === null ? {} : { endpoint }
     if (!limited) {
-      const hint = unreadHintOf(code, names())
-      log.warn({ ...where, code, address, hint }, 'delivery refused')
+      const names = endpointNames().filter((name) => endpointNamed(name) !== undefined)
+      const where = endpoint === null ? {} : { endpoint }
+      log.warn({ ...where, code, address, hint: hintOf(names.join(', ')) }, 'delivery refused')
     } else if (justLimited) {
       log.warn({ address, retryAfterSeconds }, 'more refused deliveries of this address are not logged')
     }
     throw error
-  }
-}
-
-function unreadHintOf(code: UnreadCode, endpointNames: readonly string[]): string {
-  switch (code) {
-    case 'endpoint_not_found':
-      return `its path ends with no endpoint's name: send it to /webhooks/ and one of ${endpointNames.join(', ')}`
-    case 'body_too_large':
-      return 'larger than any event, or in thousands of small pieces: not from the payments service, or not meant for here'
-    case 'body_incomplete':
-      return 'its sender went away before its end, or took too long: look at the proxy and the network between'
-    case 'encoding_not_supported':
-      return 'compressed: not from the payments service, or a proxy changed the body'
-    case 'not_stored':
-      return 'the bodies that are being received hold all the memory there is for them: many large ones come at once'
-    default:
-      return code satisfies never
   }
 }
