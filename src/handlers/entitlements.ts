@@ -159,14 +159,7 @@ const explanationAnswer = z.object({
       ),
     }),
   ),
-  held: z.array(
-    z.object({
-      ...explainedEvent,
-      source: sourceKey.nullable(),
-      reason: holdReason,
-      sentence,
-    }),
-  ),
+  held: z.array(z.object({ ...explainedEvent, source: sourceKey.nullable(), reason: holdReason, sentence })),
   blocks: z.array(
     z.object({ productId: z.string().nullable(), from: instant, until: instant.nullable(), sentence }),
   ),
@@ -263,11 +256,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   route('GET /entitlements', {
     summary: 'What the customers may use whom the merchant’s own reference leads to.',
     ...READ,
-    query: z.object({
-      externalRef: idParameter,
-      ...AT.shape,
-      ...PAGE,
-    }),
+    query: z.object({ externalRef: idParameter, ...AT.shape, ...PAGE }),
     answer: accessPage,
     // As with one customer: neither of the two says anything about what these customers may use.
     tagged: ({ items, ...page }) => ({

@@ -14,6 +14,7 @@ import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
+import type { Job } from '../../src/recompute/jobs.js'
 import type { AccessQuery } from '../../src/store/access.js'
 
 export const FREE_PORT = { host: '127.0.0.1', port: 0 }
@@ -30,6 +31,16 @@ export const LIVE: Endpoint = {
     { secret: OLD_SECRET, notAfter: NOW - 1 },
   ],
   toleranceSeconds: 300,
+}
+
+/** A rebuild or a comparison that has just begun. */
+const UNDER_WAY: Job = {
+  id: 'job_1',
+  kind: 'rebuild',
+  plan: { mode: 'apply', scope: ['live', 'sandbox'], endpoints: null, policy: null },
+  startedAt: NOW,
+  progress: { reached: 0, total: 1, perSecond: null, remainingSeconds: null },
+  outcome: { state: 'running' },
 }
 
 export const GOLD: Entitlement = {
@@ -201,12 +212,8 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     }),
     rebuilds: {
       rebuilds: {
-        startRebuild: () => {
-          throw new Error('nothing is rebuilt here')
-        },
-        startComparison: () => {
-          throw new Error('nothing is compared here')
-        },
+        startRebuild: () => UNDER_WAY,
+        startComparison: () => UNDER_WAY,
         last: () => null,
       },
       policyIn: () => DOCUMENTED_POLICY,

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { patternOf } from '../../src/handlers/mount.js'
+import { ROUTES } from '../../src/handlers/routes.js'
 import type { Replay } from '../../src/recompute/jobs.js'
 import { apiKey, bearer, GOLD, NOW, openFront, SYNC_OFF } from './daemon-front.js'
 
@@ -87,6 +90,26 @@ async function openWhole() {
       ...(body === undefined ? {} : { body: Buffer.from(body) }),
     })
 }
+
+describe('the table', () => {
+  it.each(ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))('describes %s', (_, one) => {
+    const { query, body, answer, params } = one
+    const schemas = [query, body, answer, ...Object.values(params)].filter(
+      (part) => part instanceof z.ZodType,
+    )
+    for (const schema of schemas) expect(z.toJSONSchema(schema, { io: 'input' })).toMatchObject({})
+    expect(one.summary).toMatch(/^[A-Z].*\.$/)
+  })
+
+  it('has no route twice, and none that another one hides', () => {
+    const names = ROUTES.map(({ method, path }) => `${method} ${path}`)
+    expect(new Set(names).size).toBe(names.length)
+    for (const [index, { method, path }] of ROUTES.entries()) {
+      const first = ROUTES.findIndex((one) => one.method === method && patternOf(one.path).test(path))
+      expect([path, first]).toEqual([path, index])
+    }
+  })
+})
 
 /** Every path, and what it says when it is asked by a method that it does not take. */
 const ALLOWED = {
