@@ -12,7 +12,7 @@ import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
 import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok } from './doctor/finding.js'
-import { entitlementFor } from './entitlements/entitlement.js'
+import { answerFor } from './entitlements/entitlement.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
@@ -184,7 +184,7 @@ export async function startDaemon(
       ingest: queue.ingest,
       readAccess: answerAccess,
       keptAnswers,
-      entitlementFor,
+      answerFor,
       performAct,
       erase: createErase(erasing),
       customers: {

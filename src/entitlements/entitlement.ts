@@ -9,6 +9,7 @@ import type {
   Entitlement,
   EntitlementStatus,
   Instant,
+  ProductAnswer,
   SourceState,
   SourceView,
 } from './model.js'
@@ -66,6 +67,15 @@ export function entitlementFor(
   { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
 ): Entitlement {
   return entitlements.find((one) => one.productId === productId) ?? neverGranted(productId, blocked)
+}
+
+/** What an answer says of one product alone. */
+export function answerFor(productId: string, answer: AccessAnswer): ProductAnswer {
+  const { customerId, environment, asOf, cursor } = answer
+  const entitlement = entitlementFor(productId, answer)
+  // Of an instant that somebody named, the answer never changes.
+  const validUntil = answer.validUntil === null ? null : nextChangeAfter([entitlement], asOf)
+  return { customerId, environment, asOf, validUntil, cursor, ...entitlement }
 }
 
 /** A product that none of the customer's sources ever gave, and that no block names. */

@@ -128,3 +128,6 @@ export interface AccessAnswer {
   readonly blocked: boolean
   readonly entitlements: readonly Entitlement[]
 }
+
+/** The same of one product, listed or not. */
+export interface ProductAnswer extends Omit<AccessAnswer, 'blocked' | 'entitlements'>, Entitlement {}

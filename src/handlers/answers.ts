@@ -86,16 +86,21 @@ export const entitlement = z.object({
 })
 export type EntitlementJson = z.input<typeof entitlement>
 
-/** Everything that one customer may use. */
-export const access = z.object({
+/** Whom an answer is about, and when it holds. */
+const about = {
   customerId: z.string(),
   environment,
   asOf: instant,
   validUntil: instant.nullable(),
   cursor: z.string(),
-  entitlements: z.array(entitlement),
-})
+}
+
+/** Everything that one customer may use. */
+export const access = z.object({ ...about, entitlements: z.array(entitlement) })
 export type AccessJson = z.input<typeof access>
+
+/** One product of that. */
+export const productAccess = z.object({ ...about, ...entitlement.shape })
 
 /** What an entitlement says at one instant. */
 export const snapshot = z.object({

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Explanation } from '../entitlements/explain.js'
-import type { AccessAnswer, Entitlement } from '../entitlements/model.js'
+import type { AccessAnswer, Entitlement, ProductAnswer } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessesQuery, AccessQuery } from '../store/access.js'
 import type { ExplanationQuery } from '../store/account.js'
@@ -17,6 +17,7 @@ import {
   environment,
   holdReason,
   instant,
+  productAccess,
   rail,
   sourceKey,
 } from './answers.js'
@@ -64,7 +65,7 @@ export interface EntitlementDeps {
     }) => Promise<readonly string[]>
   }
   /** What an answer says of one product, be it one that it does not list. */
-  readonly entitlementFor: (productId: string, answer: AccessAnswer) => Entitlement
+  readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
   readonly keptAnswers: KeptAnswers
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -283,13 +284,14 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     summary: 'Whether a customer may use a product; never granted is an answer, not a 404.',
     ...READ,
     query: AT,
-    answer: entitlement,
-    tagged: true,
+    answer: productAccess,
+    // As with everything that the customer may use.
+    tagged: ({ asOf: _asOf, cursor: _cursor, ...state }) => state,
     timedAs: 'entitlement',
     async handle({ params, query: { at = null }, environment: asked }, deps: EntitlementDeps) {
       const { customerId, productId } = params
       const answer = await deps.readAccess({ environment: asked, customerId, at })
-      return deps.entitlementFor(productId, answer)
+      return deps.answerFor(productId, answer)
     },
   }),
   route('GET /entitlements/:customerId/:productId/explanation', {

@@ -258,6 +258,8 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     body: z.array(z.string()).max(MAX_IMPORT_LINES, `has more than ${MAX_IMPORT_LINES} lines`),
     bodyType: 'lines',
     answer: importAnswer,
+    // A secret that the lines are checked by can't be read.
+    errors: ['config_invalid'],
     handle: async ({ query, body, environments }, { importLines }: EventDeps) => ({
       results: await importLines(body, { environments, ...query }),
     }),

@@ -26,5 +26,11 @@ export async function entitlement(
   { customer = CUSTOMER, query = '' } = {},
 ): Promise<ShownEntitlement> {
   const answer = await ask(daemon, `/entitlements/${customer}/${PRODUCT}${query}`)
-  return (await answer.json()) as ShownEntitlement
+  // Neither says anything of the access.
+  const {
+    asOf: _asOf,
+    cursor: _cursor,
+    ...shown
+  } = (await answer.json()) as ShownEntitlement & Record<'asOf' | 'cursor', unknown>
+  return shown
 }

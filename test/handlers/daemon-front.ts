@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { entitlementFor } from '../../src/entitlements/entitlement.js'
+import { answerFor, entitlementFor } from '../../src/entitlements/entitlement.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ApiKey } from '../../src/handlers/api-key.js'
@@ -165,7 +165,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     endpointNames: () => [LIVE.name, 'manual'],
     keptAnswers: createKeptAnswers(),
-    entitlementFor,
+    answerFor,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
     ingest: async (delivery) => {

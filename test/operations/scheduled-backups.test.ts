@@ -108,7 +108,11 @@ it('says why one failed, and leaves the older ones alone', async () => {
   const second = await scheduled({ now: NOON + HOUR_MS, file: missing, folder: first.folder, keep: 1 })
   await eventually(() => expect(second.logged()).not.toEqual([]))
   expect(second.logged()).toMatchObject([
-    { level: 50, msg: expect.stringContaining('failed'), err: { message: expect.stringContaining(missing) } },
+    {
+      level: 'error',
+      msg: expect.stringContaining('failed'),
+      err: { message: expect.stringContaining(missing) },
+    },
   ])
   expect(second.names()).toEqual([NAME_OF_NOON])
   expect(await second.metrics()).toContain(`latchkey_last_backup_timestamp_seconds ${NOON / 1000}\n`)

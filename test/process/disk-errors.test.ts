@@ -60,7 +60,7 @@ describe('a folder for backups that is a file', () => {
     const file = join(folder, 'README.md')
     writeFileSync(file, '')
     const daemon = await serve(folder)
-    const [failed] = daemon.logged().filter(({ level }) => Number(level) >= 50)
+    const [failed] = daemon.logged().filter(({ level }) => level === 'error')
     expect(failed).toMatchObject({
       msg: expect.stringContaining('the backup failed'),
       err: { code: 'ENOTDIR' },

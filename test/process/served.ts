@@ -47,8 +47,11 @@ export async function serve(
   command = latchkey('serve'),
 ): Promise<ServedDaemon> {
   const program = startProgram(command, { folder, env: { LATCHKEY_PORT: '0', ...env } })
-  const [line] = await program.until(/^\{.*"msg":"serving on .*$/m)
-  const { url, pid } = JSON.parse(line) as { url: string; pid: number }
+  // As a line of JSON, or on a terminal with the same fields behind the message.
+  const [line] = await program.until(/^.*serving on http.*$/m)
+  const url = /"url":"([^"]+)"/.exec(line)?.[1] ?? ''
+  const [, inJson, inText] = /"pid":(\d+)|\((\d+)\)/.exec(line) ?? []
+  const pid = Number(inJson ?? inText)
   return { ...program, url, pid, logged: () => recordsIn(program.stdout()) }
 }
 
