@@ -57,7 +57,7 @@ const GIVES = sourceState('pay_1', { gave: [['pro_a', 0, null]] })
 const ENDS = sourceState('pay_1', { gave: [['pro_a', 10, 20]] })
 
 const listedAt = (at: number, sources: readonly SourceState[], blocks: readonly Block[] = []) =>
-  entitlementsOf(sources, blocks, { at: minute(at) }).map(({ productId, status }) => [productId, status])
+  entitlementsOf(sources, blocks, { at: minute(at) }).map(({ productId, status }) => `${productId} ${status}`)
 
 describe('what a customer may use', () => {
   it('is what the plain reading of the rules finds, at any instant after the newest event', () => {
@@ -113,7 +113,7 @@ describe('what a customer may use', () => {
 
   it('leaves out what was not given yet at the instant asked about; asked about now, the newest event counts', () => {
     expect(listedAt(9, [ENDS])).toEqual([])
-    expect(listedAt(10, [ENDS])).toEqual([['pro_a', 'ending']])
+    expect(listedAt(10, [ENDS])).toEqual(['pro_a ending'])
     const ahead = { ...ENDS, newestAt: minute(10) }
     expect(entitlementsOf([ahead], [], { now: minute(5) })).toMatchObject([{ active: true }])
     const over = sourceState('pay_2', { gave: [['pro_a', 0, 30]], newestAt: minute(30) })
@@ -136,20 +136,12 @@ describe('what a customer may use', () => {
     expect(pastDueOf({ ...moved, intervals: gap, pastDueSince: minute(7) })).toBe(true)
   })
 
-  it.each<[string, Block[], at: number, object[]]>([
-    ['a block on it', [block('pro_a', 5)], 9, [['pro_a', 'blocked']]],
-    ['a block on everything', [block(null, 5)], 9, [['pro_a', 'blocked']]],
-    ['a block that is to come', [block('pro_a', 5)], 4, [['pro_a', 'active']]],
-    [
-      'a block on another product',
-      [block('pro_b', 0, 10)],
-      9,
-      [
-        ['pro_a', 'active'],
-        ['pro_b', 'blocked'],
-      ],
-    ],
-    ['a block that was lifted', [block('pro_b', 0, 10)], 10, [['pro_a', 'active']]],
+  it.each<[string, Block[], at: number, string[]]>([
+    ['a block on it', [block('pro_a', 5)], 9, ['pro_a blocked']],
+    ['a block on everything', [block(null, 5)], 9, ['pro_a blocked']],
+    ['a block that is to come', [block('pro_a', 5)], 4, ['pro_a active']],
+    ['a block on another product', [block('pro_b', 0, 10)], 9, ['pro_a active', 'pro_b blocked']],
+    ['a block that was lifted', [block('pro_b', 0, 10)], 10, ['pro_a active']],
   ])('shows %s', (_what, blocks, at, listed) => {
     expect(listedAt(at, [GIVES], blocks)).toEqual(listed)
   })

@@ -62,10 +62,6 @@ export function replayOf(
   }
 }
 
-export async function replayAll({ recompute }: Pick<RecomputeStore, 'recompute'>): Promise<void> {
-  for (const environment of BOTH) await recompute(replayOf({ environment }))
-}
-
 /** All that is stored otherwise than its events say. */
 export async function differencesIn(
   { recompute }: Pick<RecomputeStore, 'recompute'>,

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { compareBodies } from '../../src/store/damaged-rows.js'
+import { loadPaces, recordArrivals } from '../../src/store/deliveries.js'
 import {
   deleteEntitlements,
   loadDue,
@@ -7,7 +9,8 @@ import {
 } from '../../src/store/entitlements.js'
 import { insertEvents, type NewEvent, setDispositions } from '../../src/store/events.js'
 import { paymentEvent } from '../entitlements/events.js'
-import { deliverAgain, NOON, newEvent, storeOf } from './events.js'
+import { alterBody } from '../setup/alter-body.js'
+import { deliverAgain, NOON, newEvent, numberedEvents, storeOf } from './events.js'
 import { temporaryStore } from './temporary-store.js'
 
 const FIRST = newEvent()
@@ -85,4 +88,59 @@ it('entitlements are due from the instant at which the clock changes them, the l
   })
   expect((await loadDue(db, NOON, 10)).map(({ productId }) => productId)).toEqual(['before', 'now'])
   expect(await loadDue(db, NOON, 1)).toHaveLength(1)
+})
+
+it('every body is compared once, other ones under an id too: what was altered is counted, the first is named', async () => {
+  // More events, and more other bodies under the id of one of them, than are looked at at once.
+  const db = await storeOf(numberedEvents(40))
+  const bodies = Array.from({ length: 40 }, (_, i) =>
+    newEvent(paymentEvent({ id: 'evt_7' }), { body: `${i}` }),
+  )
+  await deliverAgain(db, ...bodies, newEvent(paymentEvent({ id: 'evt_8' }), { body: 'another one' }))
+  expect(await compareBodies(db)).toEqual({ read: 81, damaged: 0, first: [] })
+  await alterBody(db, 'evt_8', 'no more', 'event_conflicts')
+  expect(await compareBodies(db)).toEqual({ read: 81, damaged: 1, first: ['evt_8 in live'] })
+  await alterBody(db, 'evt_39', null)
+  await alterBody(db, 'evt_20', '{}')
+  const first = ['evt_20 in live', 'evt_39 in live', 'evt_8 in live']
+  expect(await compareBodies(db)).toMatchObject({ damaged: 3, first })
+})
+
+it('a body that was removed or rewritten is not compared', async () => {
+  const removed = { why: 'redacted', at: 0, bytes: 9 } as const
+  const db = await storeOf(numberedEvents(20).map((one) => ({ ...one, body: Buffer.from('{}'), removed })))
+  expect(await compareBodies(db)).toEqual({ read: 0, damaged: 0, first: [] })
+})
+
+const MINUTE = 60_000
+
+/** The paces after these came, a transaction for each batch. */
+async function pacesAfter(...batches: readonly (readonly Partial<Omit<NewEvent, 'body'>>[])[]) {
+  const db = await temporaryStore()
+  for (const batch of batches) {
+    const arrived = batch.map((one) => newEvent(undefined, one))
+    await db.transaction().execute((trx) => recordArrivals(trx, arrived))
+  }
+  return loadPaces(db)
+}
+
+describe('the pace of deliveries', () => {
+  it('is kept of each endpoint', async () => {
+    const paces = await pacesAfter(
+      [{ endpoint: 'v3', receivedAt: NOON }],
+      [{ endpoint: 'legacy', receivedAt: NOON + 5 }],
+      [{ endpoint: 'v3', receivedAt: NOON + MINUTE }],
+    )
+    expect(paces.get('v3')).toMatchObject({ arrivals: 2, lastAt: NOON + MINUTE, meanInterval: MINUTE })
+    expect(paces.get('legacy')).toMatchObject({ arrivals: 1, lastAt: NOON + 5, meanInterval: null })
+  })
+
+  it('is the same of one batch as of many', async () => {
+    const times = [0, 3, 4, 9, 20].map((minutes) => ({ receivedAt: NOON + minutes * MINUTE }))
+    expect(await pacesAfter(times)).toEqual(await pacesAfter(...times.map((time) => [time])))
+  })
+
+  it('takes no act by hand for a delivery', async () => {
+    expect(await pacesAfter([{ endpoint: 'manual', headers: null }])).toEqual(new Map())
+  })
 })
