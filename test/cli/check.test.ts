@@ -169,7 +169,8 @@ describe('latchkey check', () => {
       validUntil: null,
       entitlements: [{ productId: 'pro_1', active: true, sources: [{ id: 'pay_1', kind: 'payment' }] }],
     })
-    expect(JSON.parse((await check(config, 'cus_1', 'pro_9', '--json')).out)).toEqual({
+    expect(JSON.parse((await check(config, 'cus_1', 'pro_9', '--json')).out)).toMatchObject({
+      customerId: 'cus_1',
       productId: 'pro_9',
       active: false,
       status: 'none',

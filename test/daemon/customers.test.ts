@@ -312,8 +312,9 @@ describe('GET /products/:productId/customers', () => {
 
     const { items, pagination } = (await (await ask(daemon, '/products/pro_gold/customers')).json()) as Listed
     const own = await (await ask(daemon, '/entitlements/cus_a/pro_gold')).json()
+    expect(own).toMatchObject(items[0] ?? {})
     expect(items).toEqual([
-      { customerId: 'cus_a', ...(own as object) },
+      expect.objectContaining({ customerId: 'cus_a', active: true }),
       expect.objectContaining({ customerId: 'cus_b', active: true }),
     ])
     expect(pagination).toEqual({ nextCursor: null, hasMore: false })
