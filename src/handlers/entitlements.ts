@@ -39,6 +39,8 @@ import {
 import { type MountDeps, plainRoute, type RawHandler, READ, type Route, route } from './route.js'
 import { sendTagged } from './send.js'
 
+type InEnvironment<Query> = Query & { readonly environment: Environment }
+
 /** All questions reject with `store_unavailable` where the store can't answer: never with an empty answer. */
 export interface EntitlementDeps {
   readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
@@ -47,22 +49,17 @@ export interface EntitlementDeps {
     /** One answer for each customer, in the order asked. */
     readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
     /** Ids of the customers whom the merchant's own reference leads to, in order. */
-    readonly findByReference: (query: {
-      readonly environment: Environment
-      readonly reference: string
-      readonly page: IdPage
-    }) => Promise<readonly string[]>
+    readonly findByReference: (
+      query: InEnvironment<{ readonly reference: string; readonly page: IdPage }>,
+    ) => Promise<readonly string[]>
     /** The same for many, by reference; one that nobody has is not in the map. */
-    readonly findByReferences: (query: {
-      readonly environment: Environment
-      readonly references: readonly string[]
-    }) => Promise<ReadonlyMap<string, readonly string[]>>
+    readonly findByReferences: (
+      query: InEnvironment<{ readonly references: readonly string[] }>,
+    ) => Promise<ReadonlyMap<string, readonly string[]>>
     /** Ids of customers, in order. */
-    readonly findByDetail: (query: {
-      readonly environment: Environment
-      readonly lookup: CustomerLookup
-      readonly page: IdPage
-    }) => Promise<readonly string[]>
+    readonly findByDetail: (
+      query: InEnvironment<{ readonly lookup: CustomerLookup; readonly page: IdPage }>,
+    ) => Promise<readonly string[]>
   }
   /** What an answer says of one product, be it one that it does not list. */
   readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
@@ -90,8 +87,8 @@ function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'cust
       return { environment: chooseEnvironment(plain, environments, key), customerId, at: null }
     }
     const given = readParameters(req, true, AT)
-    const asked = chooseEnvironment(given.environment ?? null, environments, key)
-    return { environment: asked, customerId, at: parseParameters(AT, given).at ?? null }
+    const environment = chooseEnvironment(given.environment ?? null, environments, key)
+    return { environment, customerId, at: parseParameters(AT, given).at ?? null }
   }
   const answerFromStore = async (res: ServerResponse, question: AccessQuery): Promise<void> => {
     const answer = await readAccess(question)
@@ -226,12 +223,12 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       ),
     bodyType: 'json',
     answer: accessPage,
-    async handle({ query, body, environment: asked }, deps: EntitlementDeps) {
+    async handle({ query, body, environment }, deps: EntitlementDeps) {
       const { limit, cursor: after = '', at = null } = query
       const lookup = body as CustomerLookup
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByDetail({ environment: asked, lookup, page })
-      return readPage(deps, { environment: asked, customerIds, at }, limit)
+      const customerIds = await deps.customers.findByDetail({ environment, lookup, page })
+      return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
   route('POST /entitlements/check', {
@@ -251,8 +248,8 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
         }),
       ),
     }),
-    handle: ({ body, environment: asked }, { customers }: EntitlementDeps) =>
-      answerChecks(body.checks, asked, customers),
+    handle: ({ body, environment }, { customers }: EntitlementDeps) =>
+      answerChecks(body.checks, environment, customers),
   }),
   route('GET /entitlements', {
     summary: 'What the customers may use whom the merchant’s own reference leads to.',
@@ -264,11 +261,11 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       ...page,
       items: items.map(({ asOf: _asOf, cursor: _cursor, ...state }) => state),
     }),
-    async handle({ query, environment: asked }, deps: EntitlementDeps) {
+    async handle({ query, environment }, deps: EntitlementDeps) {
       const { externalRef: reference, limit, cursor: after = '', at = null } = query
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByReference({ environment: asked, reference, page })
-      return readPage(deps, { environment: asked, customerIds, at }, limit)
+      const customerIds = await deps.customers.findByReference({ environment, reference, page })
+      return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
   plainRoute('GET /entitlements/:customerId', {
@@ -288,9 +285,9 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     // As with everything that the customer may use.
     tagged: ({ asOf: _asOf, cursor: _cursor, ...state }) => state,
     timedAs: 'entitlement',
-    async handle({ params, query: { at = null }, environment: asked }, deps: EntitlementDeps) {
+    async handle({ params, query: { at = null }, environment }, deps: EntitlementDeps) {
       const { customerId, productId } = params
-      const answer = await deps.readAccess({ environment: asked, customerId, at })
+      const answer = await deps.readAccess({ environment, customerId, at })
       return deps.answerFor(productId, answer)
     },
   }),
@@ -300,8 +297,9 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     ...READ,
     query: AT,
     answer: explanationAnswer,
-    handle: ({ params, query: { at = null }, environment: asked }, { readExplanation }: EntitlementDeps) =>
-      readExplanation({ environment: asked, ...params, at }),
+    tagged: ({ asOf: _, ...state }) => state,
+    handle: ({ params, query: { at = null }, environment }, { readExplanation }: EntitlementDeps) =>
+      readExplanation({ environment, ...params, at }),
   }),
 ]
 

@@ -190,8 +190,8 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       .object({ ...FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(storedEvent, eventPlace),
-    async handle({ query: { limit, cursor: before = null, ...given }, environment: of }, deps: EventDeps) {
-      const filter = { environment: of, ...ANY_EVENT, ...given }
+    async handle({ query: { limit, cursor: before = null, ...given }, environment }, deps: EventDeps) {
+      const filter = { environment, ...ANY_EVENT, ...given }
       const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
       if (items.length === 0) await requireEndpoint(filter, deps)
       return { items, pagination: paginated(next) }
@@ -202,8 +202,8 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     ...STORED,
     answer: eventDetail,
     errors: ['event_not_found'],
-    async handle({ params, environment: of }, { storedEvents }: EventDeps) {
-      const event = await storedEvents.readEvent({ environment: of, ...params })
+    async handle({ params, environment }, { storedEvents }: EventDeps) {
+      const event = await storedEvents.readEvent({ environment, ...params })
       if (event === null) throw eventNotFound()
       return event
     },
@@ -220,8 +220,8 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     }),
     answer: 'application/octet-stream',
     errors: ['event_not_found', 'body_removed'],
-    async handle({ params, query: { sha256 = null }, environment: of }, { storedEvents }: EventDeps) {
-      const asked = { environment: of, ...params }
+    async handle({ params, query: { sha256 = null }, environment }, { storedEvents }: EventDeps) {
+      const asked = { environment, ...params }
       const body = await storedEvents.readEventBody({ ...asked, sha256 })
       if (body === null) {
         const isStored = sha256 !== null && (await storedEvents.readEvent(asked)) !== null
@@ -241,8 +241,8 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       .object({ ...FILTER, cursor: exportPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: exportAnswer,
-    async handle({ query: { cursor: place = null, ...given }, environment: of }, deps: EventDeps) {
-      const filter = { environment: of, ...ANY_EVENT, ...given }
+    async handle({ query: { cursor: place = null, ...given }, environment }, deps: EventDeps) {
+      const filter = { environment, ...ANY_EVENT, ...given }
       const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
       if (place === null && lines.length === 0) await requireEndpoint(filter, deps)
       const pagination = paginated(reached < newest ? { reached, newest } : null)
@@ -281,13 +281,15 @@ async function requireEndpoint(filter: EventFilter, deps: EventDeps): Promise<vo
  * through it (events outlive the config of their endpoint). Null if it is known, and if too much is stored to be sure.
  */
 export async function unknownEndpoint(
-  { environment: of, endpoint }: { readonly environment: Environment; readonly endpoint: string | null },
+  { environment, endpoint }: { readonly environment: Environment; readonly endpoint: string | null },
   { endpointNames, endpointNamed, storedEvents }: Omit<EventDeps, 'importLines'>,
 ): Promise<string | null> {
   // The endpoint of acts by hand belongs to no environment.
-  const names = endpointNames().filter((name) => (endpointNamed(name)?.environment ?? of) === of)
+  const names = endpointNames().filter(
+    (name) => (endpointNamed(name)?.environment ?? environment) === environment,
+  )
   if (endpoint === null || names.includes(endpoint)) return null
-  const filter = { ...ANY_EVENT, environment: of, endpoint }
+  const filter = { ...ANY_EVENT, environment, endpoint }
   const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
   if (items.length > 0 || next !== null) return null
   return `is none of ${names.join(', ')}, and nothing came through it`

@@ -134,8 +134,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     status: 202,
     errors: ['rebuild_running', 'replay_running'],
     acceptedAt: ({ id }) => `/replays/${id}`,
-    async handle({ body: { filter: given, dryRun }, environment: of }, deps: ReplayDeps) {
-      const filter: EventFilter = { environment: of, ...given }
+    async handle({ body: { filter: given, dryRun }, environment }, deps: ReplayDeps) {
+      const filter: EventFilter = { environment, ...given }
       const problem = await unknownEndpoint(filter, deps)
       if (problem !== null) throw invalidBody([{ path: 'filter.endpoint', message: problem }])
       return replayOf(deps.replays.startReplay({ filter, dryRun }))

@@ -176,6 +176,7 @@ const ANSWERS: readonly (readonly [string, string, number, string, string | null
   ['GET', '/entitlements?externalRef=u1', 200, 'private, no-cache', null],
   ['GET', '/entitlements/cus_1', 200, 'private, no-cache', null],
   ['GET', '/entitlements/cus_1/pro_1', 200, 'private, no-cache', null],
+  ['GET', '/entitlements/cus_1/pro_1/explanation', 200, 'private, no-cache', null],
   ['GET', '/customers/cus_1', 200, 'no-store', null],
   ['DELETE', '/customers/cus_1', 200, 'no-store', null],
   ['GET', '/products/pro_1/customers', 200, 'no-store', null],
