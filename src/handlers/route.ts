@@ -139,8 +139,7 @@ export function route<
     ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
   },
 ): Route<Deps> {
-  // The types of its handler are checked by now; the table has one for all.
-  return { ...placeOf(name), query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
+  return entry(name, declared)
 }
 
 type BodyOf<Body> = Body extends z.ZodType ? z.output<Body> : undefined
@@ -160,12 +159,13 @@ export function plainRoute<
     readonly plain: (deps: Deps & MountDeps) => RawHandler<ParamNames<Path>>
   },
 ): Route<Deps> {
-  return { ...placeOf(name), query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
+  return entry(name, declared)
 }
 
-function placeOf(name: string) {
+/** The types of the handler are checked by now: the table has one for all. */
+function entry<Deps>(name: string, declared: object): Route<Deps> {
   const [method, path] = name.split(' ')
-  return { method, path }
+  return { method, path, query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
 }
 
 /** The methods by which a route is asked. */
