@@ -102,6 +102,15 @@ export type AccessJson = z.input<typeof access>
 /** One product of that. */
 export const productAccess = z.object({ ...about, ...entitlement.shape })
 
+/** A call to a platform, by which somebody becomes a member of a role or group, or is none any more. */
+export const platformCall = z.object({
+  environment,
+  target: z.string(),
+  accountId: z.string(),
+  customerId: z.string(),
+  action: z.enum(['give', 'take']),
+})
+
 /** What an entitlement says at one instant. */
 export const snapshot = z.object({
   active: z.boolean(),

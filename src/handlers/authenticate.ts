@@ -27,7 +27,7 @@ const HINTS = {
  */
 export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
 
-export interface AuthenticateDeps {
+interface AuthenticateDeps {
   /** Asked each time, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
   readonly failures: FailureLimit
@@ -131,7 +131,7 @@ const WINDOW_SECONDS = 60
 const COUNTERS = 16_384
 
 /** Where an address stands after one more failure. */
-export interface FailureCount {
+interface FailureCount {
   readonly limited: boolean
   /** True for the one failure that went over the limit, so that it can be said once. */
   readonly justLimited: boolean
@@ -139,7 +139,7 @@ export interface FailureCount {
 }
 
 /** Counts what an address got wrong: failed signatures, wrong keys. It never sees what is authentic. */
-export type FailureLimit = (address: string) => FailureCount
+type FailureLimit = (address: string) => FailureCount
 
 /** Limits what an address may get wrong, by default 30 failures in 60 seconds. */
 export function createFailureLimit({

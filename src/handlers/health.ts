@@ -38,7 +38,7 @@ const doctorAnswer = z.object({
 export type DoctorJson = z.input<typeof doctorAnswer>
 
 /** The series of the environments that are shown; those of the process are always there. */
-export const getMetrics = route('GET /metrics', {
+const getMetrics = route('GET /metrics', {
   summary: 'The metrics, in the text form that Prometheus reads.',
   scope: 'metrics',
   environments: 'shown',

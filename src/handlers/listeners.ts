@@ -8,7 +8,7 @@ import type { MountDeps } from './route.js'
 import { createApi, type RouteDeps } from './routes.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
 
-export interface Address {
+interface Address {
   readonly host: string
   readonly port: number
 }

@@ -1,7 +1,7 @@
 import { ERRORS, isLatchkeyError } from '../errors.js'
 
 /** An RFC 9457 answer, ready to send. */
-export interface Problem {
+interface Problem {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string

@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, Replay } from '../recompute/jobs.js'
 import type { EventFilter } from '../store/stored-event.js'
-import { counts, environment, instant } from './answers.js'
+import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   beginsBeforeItEnds,
@@ -35,21 +35,7 @@ const ended = z.object({
   ),
   ...summary.shape,
   /** What roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
-  calls: z
-    .object({
-      gives: z.int(),
-      takes: z.int(),
-      sample: z.array(
-        z.object({
-          environment,
-          target: z.string(),
-          accountId: z.string(),
-          customerId: z.string(),
-          action: z.enum(['give', 'take']),
-        }),
-      ),
-    })
-    .nullable(),
+  calls: z.object({ ...counts('gives', 'takes'), sample: z.array(platformCall) }).nullable(),
 })
 export type ReplaySummaryJson = z.input<typeof ended>
 

@@ -14,9 +14,9 @@ import type { Authenticate } from './authenticate.js'
  * Which environments a request is about. `one`: the one that `?environment=` names; left out, the only one of the key,
  * else the only one that is configured, else live. `shown`: the one that is named, or all of the key's. `both`: always
  * both, so that the key must be for both. `shown of both`: the key must be for both, and one may be named. `none`: it
- * shows no data, or says itself.
+ * shows no data, or another part of the request says so.
  */
-export type EnvironmentRule = 'one' | 'shown' | 'both' | 'shown of both' | 'none'
+type EnvironmentRule = 'one' | 'shown' | 'both' | 'shown of both' | 'none'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 

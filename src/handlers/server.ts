@@ -28,7 +28,7 @@ const KEEP_ALIVE_MS = 65_000
 /** What is under way has this long to end at a stop: a delivery is stored or given up within 4 s. */
 const STOP_WITHIN_MS = 6_000
 
-export interface ServerDeps {
+interface ServerDeps {
   readonly handle: RequestListener
   /** Told of every connection that is closed because there are too many. */
   readonly onDropped?: () => void
@@ -52,7 +52,7 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-export interface HttpServer {
+interface HttpServer {
   /**
    * Rejects with the system's error, such as `EADDRINUSE`. A socket file that is there already is replaced:
    * whoever serves a database holds its lock, so that such a file is left from a process that is gone.
@@ -204,7 +204,7 @@ function createStop(
  *
  * @param underWay the answers that are not sent yet, of all connections
  */
-export function createAnswerMalformed(underWay: ReadonlySet<ServerResponse>) {
+function createAnswerMalformed(underWay: ReadonlySet<ServerResponse>) {
   const seen = new WeakSet<Duplex>()
 
   return async (error: NodeJS.ErrnoException, socket: Duplex): Promise<void> => {

@@ -15,7 +15,7 @@ import type {
   Sync,
   SyncRun,
 } from '../sync/sync.js'
-import { counts, environment, instant, type Told, toJson } from './answers.js'
+import { counts, environment, instant, platformCall, type Told, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   idParameter,
@@ -166,16 +166,7 @@ const membershipPlace = placeIn<MembershipKey>(
 const planAnswer = z.object({
   paused: z.boolean(),
   hash: z.string().nullable(),
-  calls: z.array(
-    z.object({
-      environment,
-      target: z.string(),
-      accountId: z.string(),
-      customerId: z.string(),
-      action: z.enum(['give', 'take']),
-      needsConfirmation: z.boolean(),
-    }),
-  ),
+  calls: z.array(platformCall.extend({ needsConfirmation: z.boolean() })),
 })
 export type SyncPlanJson = z.input<typeof planAnswer>
 
