@@ -68,13 +68,6 @@ describe('a question about customers', () => {
     }
   })
 
-  it.each(READ)('%s is for reading only', async (path) => {
-    const { url } = await openFront()
-    const answer = await fetch(`${url}${path}`, { method: 'POST', headers: bearer('app') })
-    expect(answer.status).toBe(405)
-    expect(answer.headers.get('allow')).toMatch(/^GET, HEAD(, DELETE)?$/)
-  })
-
   it.each(['/customers/%E0%A4%A', '/products/%/customers', '/customers/a%00b'])(
     '%s is refused as a path, not a failure of ours',
     async (path) => {

@@ -90,14 +90,6 @@ describe('GET /entitlements/:customerId', () => {
     expect(answer.text).toBeUndefined()
   })
 
-  it.each(['POST', 'PUT', 'DELETE'])('does not take %s', async (method) => {
-    const { url } = await openFront()
-    const answer = await fetch(`${url}/entitlements/cus_gold`, { method, headers: bearer('app') })
-    expect(answer.status).toBe(405)
-    expect(answer.headers.get('allow')).toBe('GET, HEAD')
-    expect(await answer.json()).toMatchObject({ code: 'method_not_allowed' })
-  })
-
   it('says that the store is away, never that the customer is not entitled', async () => {
     const { url } = await openFront({
       readAccess: async () => {

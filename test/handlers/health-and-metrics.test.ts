@@ -86,13 +86,3 @@ describe('GET /metrics', () => {
     expect(text).not.toContain('made-up-name')
   })
 })
-
-it('no health or metrics route takes another method', async () => {
-  const { url } = await openFront()
-  for (const path of ['/healthz', '/readyz', '/metrics']) {
-    const answer = await request(url).post(path)
-    expect(answer.status).toBe(405)
-    expect(answer.headers.allow).toBe('GET, HEAD')
-    expect(answer.body.code).toBe('method_not_allowed')
-  }
-})
