@@ -41,7 +41,6 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
   return everyMinute(
     log,
     {
-      name: 'refresh-due',
       async run() {
         const count = await refreshDue()
         if (count === 0) return
@@ -51,7 +50,6 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
       failed: 'could not write down what the clock changed',
     },
     {
-      name: 'warn-of-gaps',
       run: createWarnOfGaps({ readGaps: gapsNow, endpointNames, log }),
       failed: 'could not look for silent endpoints',
     },
@@ -77,7 +75,6 @@ export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
   return everyMinute(
     log,
     {
-      name: 'erase',
       async run(stopping) {
         await finishErasures()
         while (!stopping.aborted && eraseDeleted !== null && (await eraseDeleted()) > 0) await turn()
@@ -85,7 +82,6 @@ export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
       failed: 'an erasure could not be finished',
     },
     {
-      name: 'drop-bodies',
       async run(stopping) {
         if (bodiesAfterMs === null) return
         // Little at a time, and whatever else waits has its turn between.

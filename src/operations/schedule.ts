@@ -1,7 +1,6 @@
-import cron from 'node-cron'
 import type { Logger } from 'pino'
 
-const EVERY_MINUTE = '* * * * *'
+const MINUTE_MS = 60_000
 
 export interface Schedule {
   /** Resolves once no job runs, and none will start. */
@@ -9,7 +8,6 @@ export interface Schedule {
 }
 
 export interface Job {
-  readonly name: string
   /** @param stopping aborted where the job should end soon */
   readonly run: (stopping: AbortSignal) => Promise<void>
   /** What the log says of a failure. */
@@ -21,7 +19,7 @@ export interface Job {
  */
 export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
   const stopping = new AbortController()
-  const started = jobs.map(({ name, run, failed }) => {
+  const started = jobs.map(({ run, failed }) => {
     let running: Promise<void> | null = null
     const runOnce = (): Promise<void> => {
       running ??= run(stopping.signal)
@@ -32,9 +30,9 @@ export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
       return running
     }
     void runOnce()
-    const task = cron.schedule(EVERY_MINUTE, runOnce, { noOverlap: true, name })
+    const timer = setInterval(() => void runOnce(), MINUTE_MS)
     return async () => {
-      await task.destroy()
+      clearInterval(timer)
       await running
     }
   })
@@ -61,7 +59,6 @@ export interface SweepsDeps {
 /** Sweeps whenever the newest sweep is old enough: the store tells what is due, so that a restart changes nothing. */
 export function startSweeps({ sweep, sweptAt, everyMs, clock, log }: SweepsDeps): Schedule {
   return everyMinute(log, {
-    name: 'sweep',
     async run() {
       const newest = await sweptAt()
       const now = clock()

@@ -70,7 +70,6 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
   }
 
   return everyMinute(log, {
-    name: 'back-up',
     run: makeWhereDue,
     failed: 'the backup failed: it is tried again in ten minutes',
   })
