@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { endpoint, fromEnv, fromFile, load, problems, temporaryFolder, warnings } from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { endpoint, fromEnv, fromFile, load, problems, warnings } from './config-file.js'
 
 function problemsOf(...secrets: unknown[]): string[] {
   return problems({ endpoints: { v3: endpoint('live', ...secrets) } })

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createFirstConfig } from '../../src/config/first-start.js'
 import { loadConfig } from '../../src/config/load.js'
-import { refusal, temporaryFolder } from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { refusal } from './config-file.js'
 
 function firstStart({ isTerminal }: { isTerminal: boolean }) {
   const path = join(temporaryFolder(), 'config.json')

@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { endpoint, fromEnv, load, problems, refusal, temporaryFolder, writeConfig } from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { endpoint, fromEnv, load, problems, refusal, writeConfig } from './config-file.js'
 
 describe('a config file', () => {
   it('takes its defaults for whatever is left out', () => {

@@ -3,16 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import type { Config } from '../../src/config/types.js'
-import {
-  endpoint,
-  fromEnv,
-  fromFile,
-  load,
-  problems,
-  refusal,
-  temporaryFolder,
-  writeConfig,
-} from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { endpoint, fromEnv, fromFile, load, problems, refusal, writeConfig } from './config-file.js'
 
 function firstSecret(secret: string, env: Record<string, string> = {}): string | undefined {
   return load({ endpoints: { v3: endpoint('live', secret) } }, env).config.endpoints[0]?.secrets[0]?.secret

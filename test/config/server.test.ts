@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
-import { load, problems, temporaryFolder, writeConfig } from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { load, problems, writeConfig } from './config-file.js'
 
 describe('the server', () => {
   it.each([0, 65_535])('may listen on port %i', (port) => {

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { endpoint, fromEnv, fromFile, load, problems, temporaryFolder, warnings } from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { endpoint, fromEnv, fromFile, load, problems, warnings } from './config-file.js'
 
 const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
 

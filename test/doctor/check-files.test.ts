@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { checkFiles } from '../../src/doctor/machine.js'
-import { endpoint, fromFile, temporaryFolder, writeConfig } from '../config/config-file.js'
+import { endpoint, fromFile, writeConfig } from '../config/config-file.js'
+import { temporaryFolder } from '../world.js'
 
 const FINE = [{ level: 'ok', what: 'files', detail: 'nobody else may read or write them', todo: null }]
 

@@ -4,10 +4,19 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { writeConfig } from '../config/config-file.js'
-import { freePort, ROOT, runProgram, startProgram, temporaryFolder } from '../setup/program.js'
-import { customerStory, deliver } from './load.js'
+import { customerStory, deliver } from '../stories.js'
+import {
+  CONFIG,
+  configuredFolder,
+  entitlementsOf,
+  freePort,
+  ROOT,
+  runProgram,
+  serve,
+  startProgram,
+  temporaryFolder,
+} from '../world.js'
 import { blocks, installedCheckout, namedFiles, README } from './readme.js'
-import { CONFIG, configuredFolder, entitlementsOf, serve } from './served.js'
 
 const INSTALL = 'npm ci && '
 const DEFAULT_PORT = '4680'

@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { ROOT, temporaryFolder } from '../setup/program.js'
+import { ROOT, temporaryFolder } from '../world.js'
 
 export const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
 
