@@ -8,9 +8,7 @@ import {
   answerOf,
   ask,
   configuredFolder,
-  type DaemonHere,
   databaseIn,
-  type Exit,
   entitlementsOf,
   failureOf,
   MAY_ALL,
@@ -225,55 +223,43 @@ describe('latchkey replay', () => {
   })
 })
 
-describe('an event that is damaged in the database', () => {
+it('an event that is damaged in the database is named by all that needs it, in a line, until a replay mends it', async () => {
   const { customerId, events } = customerStory(0)
-  const damage = (folder: string, eventId = '') =>
+  const folder = configuredFolder(MAY_ALL)
+  const daemon = await serveHere(folder)
+  await deliver(daemon.url, events)
+  const { eventId } = await answerOf(folder, `block ${customerId} pro_1 --reason review`)
+  const damage = (id: string) =>
     onStore(folder, (db) =>
-      db.updateTable('events').set({ normalized: 'not json' }).where('event_id', '=', eventId).execute(),
+      db.updateTable('events').set({ normalized: 'not json' }).where('event_id', '=', id).execute(),
     )
-
-  async function damaged(): Promise<{ folder: string; daemon: DaemonHere; reason: string }> {
-    const folder = configuredFolder(MAY_ALL)
-    const daemon = await serveHere(folder)
-    await deliver(daemon.url, events)
-    await damage(folder, events[0]?.id)
-    return { folder, daemon, reason: `The normalised form of the event ${events[0]?.id} is damaged: ` }
-  }
-
-  /** One line, without a stack. */
-  const expectReason = ({ code, stderr }: Exit, reason: string) =>
-    expect({ code, stderr }).toEqual({
+  const reasonOf = (id = '') => `The normalised form of the event ${id} is damaged`
+  const expectFailure = async (words: string, reason: string) =>
+    expect({ words, ...(await run(folder, words)) }).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(`^error: ${reason}[^\\n]*\\n$`),
     })
 
-  it('is named by the commands that need it, in the status and the log of a daemon, and mended by a replay', async () => {
-    const { folder, daemon, reason } = await damaged()
-    expectReason(await run(folder, 'rebuild'), reason)
-    const status = await (await ask(daemon, '/rebuild')).json()
-    expect(status).toEqual({ state: 'failed', reason: expect.stringMatching(`^${reason}`) })
-    const failed = daemon.logged().find(({ msg }) => msg === 'the rebuild failed')
-    expect(failed?.err).toMatchObject({ code: 'store_unavailable' })
-    expect(failed?.err).not.toHaveProperty('stack')
-    await daemon.stop()
+  const paid = events[0]?.id ?? ''
+  await damage(paid)
+  await expectFailure('rebuild', reasonOf(paid))
+  const status = await (await ask(daemon, '/rebuild')).json()
+  expect(status).toEqual({ state: 'failed', reason: expect.stringMatching(`^${reasonOf(paid)}`) })
+  const failed = daemon.logged().find(({ msg }) => msg === 'the rebuild failed')
+  expect(failed?.err).toMatchObject({ code: 'store_unavailable' })
+  expect(failed?.err).not.toHaveProperty('stack')
+  await daemon.stop()
+  for (const words of ['rebuild', `explain ${customerId} pro_1`, 'policy diff']) {
+    await expectFailure(words, reasonOf(paid))
+  }
+  const verified = await run(folder, 'rebuild --verify')
+  expect(verified).toMatchObject({ code: 1, stdout: expect.stringMatching(/^live {2}source {2}\w+ \w+\n/) })
+  expect(await answerOf(folder, 'replay')).toMatchObject({ changed: 1 })
+  expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
 
-    for (const words of ['rebuild', `explain ${customerId} pro_1`, 'policy diff']) {
-      expectReason(await run(folder, words), reason)
-    }
-    const verified = await run(folder, 'rebuild --verify')
-    expect(verified).toMatchObject({ code: 1, stdout: expect.stringMatching(/^live {2}source {2}\w+ \w+\n/) })
-    expect(await answerOf(folder, 'replay')).toMatchObject({ changed: 1 })
-    expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
-  })
-
-  it('is told to who acts by hand on the customer whom it keeps from being written', async () => {
-    const { folder, daemon } = await damaged()
-    const { eventId } = await answerOf(folder, `block ${customerId} pro_1 --reason review`)
-    await damage(folder, eventId)
-    const reason = `The normalised form of the event ${eventId} is damaged`
-    expectReason(await run(folder, `erase ${customerId} --yes`), `the daemon answered 503: ${reason}`)
-    await daemon.stop()
-    expectReason(await run(folder, `erase ${customerId} --yes`), reason)
-    expectReason(await run(folder, `unblock ${customerId} pro_1`), reason)
-  })
+  // Something done by hand is not read again.
+  await damage(eventId)
+  await expectFailure(`unblock ${customerId} pro_1`, reasonOf(eventId))
+  await serveHere(folder)
+  await expectFailure(`erase ${customerId} --yes`, `the daemon answered 503: ${reasonOf(eventId)}`)
 })

@@ -4,7 +4,6 @@ import type { SyncStatusJson } from '../../src/handlers/sync-json.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
-import { startReceiver, status, SECRET as WEBHOOK_SECRET } from '../sync/webhook/receiver.js'
 import {
   type AskedDaemon,
   act,
@@ -157,26 +156,6 @@ describe('latchkey sync', () => {
     expect(await textOf(folder, 'doctor')).toMatch(/^ok {4}sync {2}/m)
   })
 
-  it('shows what the outbound webhook could not tell, and sends it again', async () => {
-    const receiver = await startReceiver()
-    receiver.answerWith(status(410))
-    const webhook = { url: receiver.url, secret: WEBHOOK_SECRET }
-    const folder = configuredFolder({ ...MAY_ALL, sync: { webhook } })
-    const daemon = await serveHere(folder)
-    await grant(daemon, 'cus_1')
-    const parked = { state: 'parked', reason: 'gone', count: 1, lastError: 'answered 410' }
-    await becomes(daemon, { webhook: { messages: [parked] } })
-    expect(await answerOf(folder, 'sync status')).toMatchObject({
-      targets: [],
-      webhook: { origin: new URL(receiver.url).origin, messages: [parked] },
-    })
-    expect(await textOf(folder, 'doctor')).toMatch(/^warn {2}sync webhook .*answered 410/m)
-    receiver.answerWith(status(204))
-    expect(await answerOf(folder, 'sync run --retry --target webhook')).toMatchObject({ messages: 1 })
-    await eventually(() => expect(receiver.received).toHaveLength(2))
-    expect(await failureOf(folder, 'sync plan')).toMatchObject({ code: 1, error: { code: 'sync_off' } })
-  })
-
   it('takes back what was given after the backup that was restored, and leaves what staff gave', async () => {
     const { discord, folder } = await followed({ atMost: 20, percent: 100 })
     const daemon = await serveHere(folder)
@@ -206,6 +185,7 @@ describe('latchkey sync', () => {
 
 describe('the text of sync status', () => {
   const NOW = Date.parse('2026-03-02T12:00:00Z')
+  const AN_HOUR_AGO = '2026-03-02T11:00:00.000Z'
   const COUNTS = { settled: 5, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }
   const SETTLED: SyncStatusJson['targets'][number] = {
     environment: 'live',
@@ -238,7 +218,7 @@ describe('the text of sync status', () => {
       {
         targets: [{ ...SETTLED, state: 'stopped', reason: roleMissing }],
         checked: {
-          at: '2026-03-02T11:00:00.000Z',
+          at: AN_HOUR_AGO,
           problems: [
             { about: 'discord:1:2', message: roleMissing.message },
             { about: 'telegram', message: 'The bot token is wrong.' },
@@ -265,6 +245,21 @@ describe('the text of sync status', () => {
     ],
     ['a limit that ends now as none', limited('2026-03-02T12:00:00.000Z'), [again]],
     ['a limit that has ended as none', limited('2026-03-02T11:59:57.000Z'), [again]],
+    [
+      'what the outbound webhook could not tell',
+      {
+        webhook: {
+          origin: 'https://app.example',
+          messages: [
+            { state: 'parked', reason: 'gone', count: 1, oldestAt: AN_HOUR_AGO, lastError: 'answered 410' },
+          ],
+        },
+      },
+      [
+        'webhook to https://app.example: 1 parked, the oldest 1h ago (answered 410)',
+        'send what is parked again: `latchkey sync run --retry --target webhook`',
+      ],
+    ],
     [
       'since when a platform is unreachable, as far as that is known',
       {

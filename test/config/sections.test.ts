@@ -93,12 +93,8 @@ describe('the policy', () => {
   })
 
   it('reads durations, takes back on subscription events and terminal ones, and tells rails apart', () => {
-    for (const [lapseAfter, ms] of [
-      ['90s', 90_000],
-      ['15m', 900_000],
-      ['72h', 3 * DAY],
-      ['45d', 45 * DAY],
-    ] as const) {
+    const durations = { '90s': 90_000, '15m': 900_000, '72h': 3 * DAY, '45d': 45 * DAY }
+    for (const [lapseAfter, ms] of Object.entries(durations)) {
       expect(policyOf({ lapseAfter }).lapseAfter).toBe(ms)
     }
     const card = ['subscription.past_due', 'checkout.canceled', 'payment.chargeback', 'payment.settled']
@@ -152,64 +148,45 @@ describe('listeners', () => {
   })
 
   it('may not have one host and port, left out or set by the environment, and each that does is named', () => {
+    const at = '127.0.0.1:4690'
+    expect(problems(server({ port: 4690 }, { port: 4690 }, { port: 4690 }))).toEqual([
+      `server.webhooks.port: ${tooAt('server', at)}`,
+      `server.metrics.port: ${tooAt('server', at)}`,
+    ])
+    expect(problems(server({}, { port: 4690 }, { port: 4690 }))).toEqual([
+      `server.metrics.port: ${tooAt('server.webhooks', at)}`,
+    ])
+    expect(problems({ ...server({ trustProxy: -1 }, undefined, { port: 4680 }), polices: {} })).toEqual([
+      'server.trustProxy: must be at least 0',
+      'polices: is not a known key',
+      `server.metrics.port: ${tooAt('server', '127.0.0.1:4680')}`,
+    ])
     const wildcard = { LATCHKEY_PORT: '4690', LATCHKEY_HOST: '0.0.0.0' }
-    for (const [config, env, expected] of [
-      [
-        server({ port: 4690 }, { port: 4690 }, { port: 4690 }),
-        {},
-        ['webhooks', 'metrics'].map((name) => `server.${name}.port: ${tooAt('server', '127.0.0.1:4690')}`),
-      ],
-      [
-        server({}, { port: 4681 }, { port: 4681 }),
-        {},
-        [`server.metrics.port: ${tooAt('server.webhooks', '127.0.0.1:4681')}`],
-      ],
-      [
-        { ...server({ trustProxy: -1 }, undefined, { port: 4680 }), polices: {} },
-        {},
-        [
-          'server.trustProxy: must be at least 0',
-          'polices: is not a known key',
-          `server.metrics.port: ${tooAt('server', '127.0.0.1:4680')}`,
-        ],
-      ],
-      [
-        server({ host: '10.0.0.1', port: 1 }, { port: 4690 }),
-        wildcard,
-        [`server.webhooks.port: ${tooAt('server', '0.0.0.0:4690')}`],
-      ],
-    ] as const) {
-      expect(problems(config, env)).toEqual(expected)
-    }
+    expect(problems(server({ host: '10.0.0.1', port: 1 }, { port: 4690 }), wildcard)).toEqual([
+      `server.webhooks.port: ${tooAt('server', '0.0.0.0:4690')}`,
+    ])
     const elsewhere = load(server({ port: 4690 }, { port: 4690 }), { LATCHKEY_PORT: '4691' })
     expect(elsewhere.config.server.port).toBe(4691)
   })
 
-  it.each([
-    ['127.0.0.1 127.0.0.1', true],
-    ['0.0.0.0 127.0.0.1', true],
-    ['127.0.0.1 0.0.0.0', true],
-    ['0.0.0.0 host.example', true],
-    [':: 127.0.0.1', true],
-    ['::1 ::', true],
-    [':: 0.0.0.0', true],
-    ['::1 0:0:0:0:0:0:0:1', true],
-    ['::ffff:127.0.0.1 127.0.0.1', true],
-    ['localhost 127.0.0.1', true],
-    ['::1 LocalHost', true],
-    ['Host.example host.example', true],
-    ['127.0.0.1 127.0.0.2', false],
-    ['127.0.0.1 ::1', false],
-    ['0.0.0.0 ::1', false],
-    ['10.0.0.1 localhost', false],
-    ['a.example b.example', false],
-  ])('on one port of %s are the same: %s', (hosts, isSame) => {
+  const onOnePort = (hosts: string) => {
     const [host, other] = hosts.split(' ')
-    const config = server({ host, port: 4690 }, { host: other, port: 4690 })
-    if (!isSame) return expect(load(config).config.server.port).toBe(4690)
-    expect(problems(config)).toEqual([
-      expect.stringMatching(/^server\.webhooks\.port: is the port of server /),
-    ])
+    return server({ host, port: 4690 }, { host: other, port: 4690 })
+  }
+
+  it.each([
+    ...['127.0.0.1 127.0.0.1', '0.0.0.0 127.0.0.1', '127.0.0.1 0.0.0.0', '0.0.0.0 host.example'],
+    ...[':: 127.0.0.1', '::1 ::', ':: 0.0.0.0', '::1 0:0:0:0:0:0:0:1', '::ffff:127.0.0.1 127.0.0.1'],
+    ...['localhost 127.0.0.1', '::1 LocalHost', 'Host.example host.example'],
+  ])('may not have one port on %s', (hosts) => {
+    const problem = expect.stringMatching(/^server\.webhooks\.port: is the port of server /)
+    expect(problems(onOnePort(hosts))).toEqual([problem])
+  })
+
+  it.each([
+    ...['127.0.0.1 127.0.0.2', '127.0.0.1 ::1', '0.0.0.0 ::1', '10.0.0.1 localhost', 'a.example b.example'],
+  ])('may have one port on %s', (hosts) => {
+    expect(load(onOnePort(hosts)).config.server.port).toBe(4690)
   })
 })
 
@@ -251,32 +228,21 @@ describe('products', () => {
     for (const id of ['-1', '-4567', '-1001234567890']) {
       expect(targetsOf({ pro_x: idsAs(id).telegram })[0]?.targets).toHaveLength(2)
     }
-  })
-
-  it.each([
-    ...[
-      'abc',
-      '11000000000000000l0',
-      '../users/@me',
-      ' 1100000000000000010',
-      '1100000000000000010\n',
-      '-1',
-      '0',
-    ],
-    ...['01', '1.5', '1e18', '١', '18446744073709551616', '110000000000000001000'],
-  ])('can not name a role by %j', (id) => {
-    const places = ['targets[0].guildId', 'targets[0].roleId', 'communityGuildId', 'communityRoleId']
-    expect(problems({ products: { pro_x: idsAs(id).discord }, sync: BOTS })).toEqual(
-      places.map((place) => `products.pro_x.${place}: ${NO_DISCORD_ID}`),
-    )
-  })
-
-  it.each([
-    ...['1234', '@mygroup', '-', '-0', '-01', '-1.5', '-1001234567890 ', '-100...', `-${'1'.repeat(17)}`],
-  ])('can not name a group by %j', (id) => {
-    expect(problems({ products: { pro_x: idsAs(id).telegram }, sync: BOTS })).toEqual(
-      ['targets[0].groupId', 'messengerGroupId'].map((place) => `products.pro_x.${place}: ${NO_GROUP_ID}`),
-    )
+    const noRole = ['targets[0].guildId', 'targets[0].roleId', 'communityGuildId', 'communityRoleId']
+    for (const id of [
+      ...['abc', '11000000000000000l0', '../users/@me', ' 1100000000000000010', '1100000000000000010\n'],
+      ...['-1', '0', '01', '1.5', '1e18', '١', '18446744073709551616', '110000000000000001000'],
+    ]) {
+      const expected = noRole.map((place) => `products.pro_x.${place}: ${NO_DISCORD_ID}`)
+      expect(problems({ products: { pro_x: idsAs(id).discord }, sync: BOTS })).toEqual(expected)
+    }
+    const noGroup = ['targets[0].groupId', 'messengerGroupId']
+    for (const id of [
+      ...['1234', '@mygroup', '-', '-0', '-01', '-1.5', '-1001234567890 ', '-100...', `-${'1'.repeat(17)}`],
+    ]) {
+      const expected = noGroup.map((place) => `products.pro_x.${place}: ${NO_GROUP_ID}`)
+      expect(problems({ products: { pro_x: idsAs(id).telegram }, sync: BOTS })).toEqual(expected)
+    }
   })
 
   it('need the bot of their platform, and warn where no endpoint is of their environment', () => {
@@ -307,16 +273,8 @@ describe('what is outside', () => {
 
   it('is reached by a token alone', () => {
     const stray = 'it has a space, a line break or another character that no token has'
-    for (const BOT of [
-      'token\n',
-      'token\r\n',
-      ' token',
-      'to ken',
-      'token\u0000',
-      'token\u200b',
-      'Bearer token',
-    ]) {
-      const botToken = fromEnv('BOT')
+    const botToken = fromEnv('BOT')
+    for (const BOT of ['token\n', 'token\r\n', ' token', 'to ken', 'token\u0000', 'token\u200b']) {
       expect(problems({ sync: { discord: { botToken }, telegram: { botToken } } }, { BOT })).toEqual([
         `sync.discord.botToken: must be the token alone: ${stray}`,
         `sync.telegram.botToken: must be the token alone: ${stray}`,

@@ -51,6 +51,7 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['sync status', { paused: false, targets: [{ state: 'ok' }] }],
   ['sync plan', { calls: [] }],
   ['sync run', { done: true }],
+  ['sync run --retry --target webhook', { done: true, messages: 0 }],
   ['sync check', { ok: true }],
   ['sync pause', { paused: true }],
   ['sync resume', { paused: false }],
