@@ -22,7 +22,7 @@ import {
   routeTable,
   textOf,
 } from './process/readme.js'
-import { ROOT } from './setup/program.js'
+import { ROOT } from './world.js'
 
 /** What the pages say beside their examples. */
 const prose = (page: Page): string => textOf(page).replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')

@@ -1,109 +1,220 @@
-import { createHash } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo, ListenOptions } from 'node:net'
+import { userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { loadConfig } from '../../src/config/load.js'
-import { startDaemon } from '../../src/daemon.js'
-import { createLogger } from '../../src/log.js'
-import { endpoint, writeConfig } from '../config/config-file.js'
-import { temporaryFile } from '../store/temporary-store.js'
-import { type CliRun, cli, NOW } from './run-cli.js'
+import type { ManualEvent } from '../../src/provider/event.js'
+import { lockStore } from '../../src/store/sqlite/file.js'
+import { eventInForm } from '../../src/store/stored-form.js'
+import {
+  API_KEY,
+  answerOf,
+  CONFIG,
+  configuredFolder,
+  databaseIn,
+  type Exit,
+  entitlementsOf,
+  failureOf,
+  freePort,
+  keyEntry,
+  MAY_ALL,
+  readStore,
+  run,
+  serveHere,
+  temporaryFolder,
+} from '../world.js'
 
-const KEY = 'lk_all_rights'
+const NOW = Date.UTC(2026, 0, 31, 12)
+const clock = { now: () => NOW }
+const WITH_KEY = { ...clock, env: { LATCHKEY_API_KEY: API_KEY } }
 
-/** A config of a database that is not there yet, with a key that may all. */
-function configOf(file: string): string {
-  const hash = `sha256:${createHash('sha256').update(KEY).digest('hex')}`
-  const scopes = ['read', 'write', 'events', 'admin']
-  return writeConfig({
-    server: { port: 0 },
-    database: { url: `sqlite:${file}` },
-    endpoints: { live: endpoint('live', 'whsec_live_0123456789') },
-    api: { keys: [{ name: 'all', hash, scopes, environments: ['live', 'sandbox'] }] },
-  })
-}
-
-const COMMANDS = [
-  ['check', 'cus_1', '--json'],
-  ['explain', 'cus_1', 'pro_1'],
-  ['events', 'list', '--json'],
-  ['events', 'export'],
-  ['policy', 'show', '--json'],
-  ['policy', 'diff', '--json'],
-  ['rebuild', '--verify', '--json'],
-  ['replay', '--dry-run', '--json'],
-] as const
+const socketIn = (folder: string) => join(folder, 'data', 'latchkey.sock')
 
 /** What is asked at another instant says so. */
 const timeless = (text: string) => text.replaceAll(/"(asOf|startedAt|endedAt)":"[^"]*"/g, '"$1":""')
 
 it('a command answers alike from the daemon at the socket, at --url, and from one within itself', async () => {
-  const file = temporaryFile()
-  const path = configOf(file)
-  const run = (args: readonly string[], env = {}) => cli([...args, '--config', path], env)
-  expect(await run(['grant', 'cus_1', 'pro_1', '--reason', 'a test'])).toMatchObject({ exitCode: 0 })
-  const within: CliRun[] = []
-  for (const args of COMMANDS) within.push(await run(args))
-  expect(within.map(({ exitCode }) => exitCode)).toEqual(COMMANDS.map(() => 0))
+  // With the environment that a key for both has to name.
+  const commands: readonly (readonly [words: string, environment: string])[] = [
+    ['check cus_1 --json', '--environment live'],
+    ['explain cus_1 pro_1', '--environment live'],
+    ['events list --json', '--environment live'],
+    ['events export', '--environment live'],
+    ['replay --dry-run --json', '--environment live'],
+    ['policy show --json', ''],
+    ['policy diff --json', ''],
+    ['rebuild --verify --json', ''],
+  ]
+  const folder = configuredFolder(MAY_ALL)
+  expect(await run(folder, 'grant cus_1 pro_1 --reason test', clock)).toMatchObject({ code: 0 })
+  const within: Exit[] = []
+  for (const [words] of commands) within.push(await run(folder, words, clock))
+  expect(within.map(({ code }) => code)).toEqual(commands.map(() => 0))
 
-  const { config } = loadConfig({ path, env: {} })
-  const daemon = await startDaemon(config, { clock: () => NOW, log: createLogger('silent') })
-  onTestFinished(daemon.stop)
-  for (const [n, args] of COMMANDS.entries()) {
-    const atSocket = await run(args)
-    expect(timeless(atSocket.out)).toBe(timeless(within[n]?.out ?? ''))
-    const atUrl = await cli(
-      [...args, '--url', daemon.url, '--environment', 'live'].slice(0, urlWords(args)),
-      {
-        LATCHKEY_API_KEY: KEY,
-      },
-    )
-    expect({ args, exitCode: atUrl.exitCode, err: atUrl.err }).toMatchObject({ args, exitCode: 0 })
-    expect(timeless(atUrl.out)).toBe(timeless(atSocket.out))
+  const { url } = await serveHere(folder, clock)
+  expect(statSync(socketIn(folder)).mode & 0o777).toBe(0o600)
+  const elsewhere = temporaryFolder()
+  for (const [n, [words, environment]] of commands.entries()) {
+    const atSocket = await run(folder, words, clock)
+    expect(timeless(atSocket.stdout)).toBe(timeless(within[n]?.stdout ?? ''))
+    const atUrl = await run(elsewhere, `${words} ${environment} --url ${url}`, WITH_KEY)
+    expect({ words, ...atUrl }).toMatchObject({ words, code: 0, stderr: '' })
+    expect(timeless(atUrl.stdout)).toBe(timeless(atSocket.stdout))
   }
-})
-
-/** All words, but for the environment where a command is about both. */
-function urlWords(args: readonly string[]): number {
-  const isAboutOne = ['check', 'explain', 'events', 'replay'].includes(args[0] ?? '')
-  return args.length + (isAboutOne ? 4 : 2)
-}
-
-it('the doctor tells at --url what the daemon finds', async () => {
-  const { config } = loadConfig({ path: configOf(temporaryFile()), env: {} })
-  const daemon = await startDaemon(config, { clock: () => NOW, log: createLogger('silent') })
-  onTestFinished(daemon.stop)
-  const { out } = await cli(['doctor', '--thorough', '--json', '--url', daemon.url], {
-    LATCHKEY_API_KEY: KEY,
-  })
-  const { findings } = JSON.parse(out) as { findings: readonly { what: string; level: string }[] }
-  const levels = new Map(findings.map(({ what, level }) => [what, level]))
-  for (const what of ['daemon', 'refused live', 'integrity', 'readings', 'policy', 'sync'])
-    expect([what, levels.get(what)]).toEqual([what, 'ok'])
+  const { findings } = await answerOf(elsewhere, `doctor --thorough --url ${url}`, WITH_KEY)
+  const levels = findings.map(({ what, level }: { what: string; level: string }) => `${what}: ${level}`)
+  const found = ['daemon', 'refused live', 'integrity', 'readings', 'policy', 'sync'].map(
+    (what) => `${what}: ok`,
+  )
+  expect(levels).toEqual(expect.arrayContaining(found))
 })
 
 describe('a daemon within a command', () => {
   it('waits for another command that works on the same database', async () => {
-    const path = configOf(temporaryFile())
-    const grants = ['pro_1', 'pro_2'].map((product) =>
-      cli(['grant', 'cus_1', product, '--reason', 'a test', '--config', path]),
-    )
-    expect((await Promise.all(grants)).map(({ exitCode, err }) => ({ exitCode, err }))).toEqual(
-      grants.map(() => ({ exitCode: 0, err: '' })),
-    )
-    const { out } = await cli(['check', 'cus_1', '--config', path])
-    expect(out.match(/^pro_\d {2}active/gm)).toHaveLength(2)
+    const folder = configuredFolder()
+    const grants = ['pro_1', 'pro_2'].map((product) => run(folder, `grant cus_1 ${product} --reason test`))
+    for (const { code, stderr } of await Promise.all(grants))
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect((await run(folder, 'check cus_1')).stdout.match(/^pro_\d {2}active/gm)).toHaveLength(2)
+  })
+
+  it('gives up where another process holds the database and does not answer', async () => {
+    const folder = configuredFolder()
+    await run(folder, 'import /dev/null')
+    const lock = lockStore(databaseIn(folder))
+    onTestFinished(() => lock.release())
+    expect(await failureOf(folder, 'events list')).toMatchObject({ code: 1, error: { code: 'store_in_use' } })
   })
 
   it('opens no socket, and leaves nothing open', async () => {
-    const file = temporaryFile()
-    const path = configOf(file)
-    await cli(['grant', 'cus_1', 'pro_1', '--reason', 'a test', '--config', path])
-    expect(existsSync(`${dirname(file)}/latchkey.sock`)).toBe(false)
-    expect(readdirSync(dirname(file)).sort()).toEqual([
-      'latchkey.db',
-      'latchkey.db.erasures',
-      'latchkey.db.lock',
+    const folder = configuredFolder()
+    await run(folder, 'grant cus_1 pro_1 --reason test')
+    const files = ['latchkey.db', 'latchkey.db.erasures', 'latchkey.db.lock']
+    expect(readdirSync(join(folder, 'data')).sort()).toEqual(files)
+  })
+})
+
+describe('acts by hand', () => {
+  /** Who did what, in the order in which it was done. */
+  const acts = (folder: string) =>
+    readStore(folder, async (db) => {
+      const rows = await db.selectFrom('events').select(['event_id', 'normalized']).orderBy('seq').execute()
+      return rows.map(({ event_id: id, normalized }) => {
+        const { type, actor, reason } = eventInForm(String(normalized), id) as ManualEvent
+        return { type, actor, reason }
+      })
+    })
+
+  it.each([
+    ['beside a running daemon', true],
+    ['on the database of none', false],
+  ])('work %s, and say why where they are refused', async (_where, isServed) => {
+    const folder = configuredFolder(MAY_ALL)
+    const daemon = isServed ? await serveHere(folder) : null
+    const refused = await failureOf(folder, 'revoke cus_1 pro_1')
+    expect(refused).toMatchObject({ code: 1, error: { code: 'grant_not_found' } })
+    for (const [words, status] of [
+      ['grant cus_1 pro_1 --until 30d --reason first', 'ending'],
+      ['revoke cus_1 pro_1', 'revoked'],
+      ['grant cus_1 pro_1 --reason second', 'active'],
+      ['block cus_1 --reason review', 'blocked'],
+      ['unblock cus_1', 'active'],
+      ['block cus_1 pro_1 --reason fraud', 'blocked'],
+      ['unblock cus_1 pro_1', 'active'],
+      ['link cus_1 --community 80351110224678912', 'active'],
+    ] as const) {
+      const { entitlements } = await answerOf(folder, words)
+      expect({ words, entitlements }).toMatchObject({ words, entitlements: [{ productId: 'pro_1', status }] })
+    }
+    const actor = userInfo().username
+    expect(await acts(folder)).toEqual([
+      { type: 'manual.granted', actor, reason: 'first' },
+      { type: 'manual.revoked', actor, reason: null },
+      { type: 'manual.granted', actor, reason: 'second' },
+      { type: 'manual.blocked', actor, reason: 'review' },
+      { type: 'manual.unblocked', actor, reason: null },
+      { type: 'manual.blocked', actor, reason: 'fraud' },
+      { type: 'manual.unblocked', actor, reason: null },
+      { type: 'manual.identity_linked', actor, reason: null },
     ])
+    const served = daemon ?? (await serveHere(folder))
+    const outcome = { productId: 'pro_1', active: true, status: 'active' }
+    expect(await entitlementsOf(served, 'cus_1')).toEqual([outcome])
+  })
+
+  it('at --url are done in the name of the key, which needs the scope', async () => {
+    const keys = ['read', 'write', 'admin'].map((scope) => ({
+      ...keyEntry(scope, `lk_${scope}`),
+      scopes: [scope],
+    }))
+    const folder = configuredFolder({ ...CONFIG, api: { keys } })
+    const { url } = await serveHere(folder)
+    const as = (scope: string, words: string) =>
+      run(temporaryFolder(), `${words} --url ${url}`, { env: { LATCHKEY_API_KEY: `lk_${scope}` } })
+    const grant = 'grant cus_1 pro_1 --reason case'
+    expect(await as('read', grant)).toMatchObject({ code: 1, stderr: expect.stringContaining('403') })
+    expect(await as('write', grant)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^done in \w+: man_\w+\npro_1 {2}active\n$/),
+    })
+    expect(await as('write', 'erase cus_2 --yes')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('403'),
+    })
+    expect(await as('admin', 'erase cus_2 --yes')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^erased cus_2 in live at .* \(man_\w+\)\nNo purchase and no detail /),
+    })
+    expect(await acts(folder)).toMatchObject([
+      { type: 'manual.granted', actor: 'write' },
+      { type: 'manual.erased', actor: 'admin' },
+    ])
+  })
+})
+
+describe('a command whose daemon ends', () => {
+  /** How a daemon may be killed while it does what it was asked. */
+  const ENDS: readonly [string, RequestListener][] = [
+    ['before it answers', (req) => req.on('end', () => req.socket.destroy()).resume()],
+    [
+      'in the midst of its answer',
+      (req, res) => {
+        req.resume()
+        res.writeHead(200, { 'content-length': 100 })
+        res.write('{', () => req.socket.destroy())
+      },
+    ],
+  ]
+  const message = /^the daemon did not answer: .+ may have been done all the same; run it again/
+  const MAY_BE_DONE = { code: 1, error: { code: 'daemon_failed', message: expect.stringMatching(message) } }
+
+  async function listening(end: RequestListener, where: ListenOptions): Promise<number> {
+    const server = createServer(end)
+    await new Promise<void>((resolve) => server.listen(where, resolve))
+    onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
+    return (server.address() as AddressInfo).port
+  }
+
+  it.each(ENDS)('%s says that it may have been done, and does not do it itself', async (_when, end) => {
+    const folder = configuredFolder()
+    mkdirSync(dirname(socketIn(folder)))
+    await listening(end, { path: socketIn(folder) })
+    expect(await failureOf(folder, 'erase cus_1 --yes')).toMatchObject(MAY_BE_DONE)
+    expect(existsSync(databaseIn(folder))).toBe(false)
+  })
+
+  it.each(ENDS)('%s at an address says so too', async (_when, end) => {
+    const port = await listening(end, { port: 0, host: '127.0.0.1' })
+    const words = `erase cus_1 --yes --url http://127.0.0.1:${port}`
+    expect(await failureOf('/nowhere', words, WITH_KEY)).toMatchObject(MAY_BE_DONE)
+  })
+
+  it('says only that nobody answers where nobody took it', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`
+    expect(await failureOf('/nowhere', `erase cus_1 --yes --url ${url}`, WITH_KEY)).toEqual({
+      code: 1,
+      error: { code: 'daemon_unreachable', message: `no daemon answers at ${url}`, issues: [] },
+    })
   })
 })

@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   rmSync,
@@ -8,471 +9,407 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname } from 'node:path'
-import type { Kysely } from 'kysely'
+import { basename, join } from 'node:path'
+import type { Transaction } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
-import { doctorCommand } from '../../src/cli/doctor.js'
-import { runCli } from '../../src/cli/program.js'
-import type { Finding } from '../../src/doctor/finding.js'
-import { bytesText } from '../../src/doctor/finding.js'
+import { bytesText, type Finding } from '../../src/doctor/finding.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import type { Delivery } from '../../src/ingest/delivery.js'
 import { backupFileAt } from '../../src/operations/backup-folder.js'
-import { recordArrivals } from '../../src/store/deliveries.js'
-import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
 import { migrate } from '../../src/store/migrate.js'
 import { NOTHING_READ, saveJob } from '../../src/store/recompute-job.js'
 import type { Database } from '../../src/store/schema.js'
 import { savePolicy } from '../../src/store/settings.js'
-import { endpoint, temporaryFolder, writeConfig } from '../config/config-file.js'
-import { paymentEvent } from '../entitlements/events.js'
-import { newEvent } from '../store/events.js'
-import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
-import type { CliRun } from './run-cli.js'
+import { lockStore } from '../../src/store/sqlite/file.js'
+import { endpoint } from '../config/config-file.js'
+import { overwritePages, rootPage } from '../faults/pages.js'
+import { deliveryOf } from '../ingest/wire.js'
+import { alterBody } from '../setup/alter-body.js'
+import { customerStory, deliver, eventsOf, send, sentEvent, storiesOf } from '../stories.js'
+import {
+  configuredFolder,
+  databaseIn,
+  onStore,
+  rewriteConfig,
+  run,
+  serveHere,
+  takeIn,
+  temporaryFolder,
+} from '../world.js'
 
 const NOW = Date.parse('2026-03-20T12:00:00Z')
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-interface Patient {
-  readonly config: string
-  readonly file: string
-  readonly db: Kysely<Database>
-}
+const CONFIG = { endpoints: { v3: endpoint('live', 'whsec_v3_0123456789abcdef') } }
 
 /** A stopped store of the newest schema, and a config that only its owner may read. */
-async function patient(told: Record<string, unknown> = {}): Promise<Patient> {
-  const file = temporaryFile()
-  const db = await temporaryStore(file)
-  const config = writeConfig({
-    endpoints: { v3: endpoint('live', 'whsec_v3_0123456789abcdef') },
-    database: { url: `sqlite:${file}` },
-    ...told,
-  })
-  chmodSync(config, 0o600)
-  return { config, file, db }
+async function patient(told: object = {}, incoming: readonly Delivery[] = []): Promise<string> {
+  const folder = configuredFolder({ ...CONFIG, ...told })
+  chmodSync(join(folder, 'config.json'), 0o600)
+  await takeIn(folder, incoming, () => NOW)
+  return folder
 }
 
-async function doctor({ config }: Pick<Patient, 'config'>, ...args: readonly string[]): Promise<CliRun> {
-  let out = ''
-  let err = ''
-  const context = {
-    env: {},
-    folder: '/nowhere',
-    now: () => NOW,
-    isTerminal: false,
-    out: (content: string | Uint8Array) => {
-      out += content
-    },
-    err: (text: string) => {
-      err += text
-    },
-  }
-  const exitCode = await runCli(['doctor', '--config', config, ...args], context, [doctorCommand])
-  return { exitCode, out, err }
-}
+const doctor = (folder: string, options = '', now = () => NOW) => run(folder, `doctor ${options}`, { now })
 
 /** What was found of one thing, and the exit code. */
-async function found(who: Pick<Patient, 'config'>, what: string) {
-  const { exitCode, out } = await doctor(who, '--json')
-  const { findings } = JSON.parse(out) as { findings: readonly Finding[] }
-  return { exitCode, findings: findings.filter((finding) => finding.what === what) }
+async function found(folder: string, what: string, now = () => NOW) {
+  const { code, stdout } = await doctor(folder, '--json', now)
+  const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] }
+  return { code, findings: findings.filter((finding) => finding.what === what) }
 }
 
-async function store({ db }: Patient, ...events: readonly NewEvent[]): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    await insertEvents(trx, events)
-    await recordArrivals(trx, events)
-  })
-}
+const linesNotOk = (stdout: string) =>
+  stdout
+    .trimEnd()
+    .split('\n')
+    .filter((line) => !line.startsWith('ok '))
 
-function arrived(receivedAt: number, told: Partial<Omit<NewEvent, 'body'>> = {}): NewEvent {
-  const event = paymentEvent({ id: `evt_${receivedAt}`, createdAt: receivedAt })
-  return newEvent(event, { receivedAt, ...told })
+/** An event that happened, and arrived, at some time. */
+function arrived(receivedAt: number, { createdAt = receivedAt, customer = 'cus_1', ...told } = {}): Delivery {
+  const data = { object: 'payment', id: 'pay_1', method: 'CARD', product: { id: 'pro_1' } }
+  const whose = customer === '' ? {} : { customer: { id: customer } }
+  const { body } = sentEvent(`evt_${receivedAt}`, 'payment.authorized', createdAt, { ...data, ...whose })
+  return deliveryOf(body, { receivedAt, ...told })
 }
 
 describe('latchkey doctor', () => {
   it('tells each thing on a line of its own, and exits 0 where nothing fails', async () => {
-    const { exitCode, out, err } = await doctor(await patient())
-    expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' })
-    const lines = out.trimEnd().split('\n')
-    expect(lines.filter((line) => !line.startsWith('ok    '))).toEqual([
-      expect.stringMatching(/^warn {2}daemon +not running, .*: start it: `latchkey serve`$/),
-    ])
-    expect(lines.map((line) => line.slice(6, 24).trim())).toEqual([
-      'config',
-      'files',
-      'daemon',
-      'endpoint v3',
-      'schema',
-      'integrity',
-      'log',
-      'disk',
-      'clock',
-      'deliveries v3',
-      'held',
-      'quarantined',
-      'conflicts',
-      'policy',
-      'erasures',
-      'bodies',
-      'backup',
-      'sync',
+    const { code, stdout, stderr } = await doctor(await patient())
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const notRunning = expect.stringMatching(/^warn {2}daemon +not running, .*: start it: `latchkey serve`$/)
+    expect(linesNotOk(stdout)).toEqual([notRunning])
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.slice(6, 24).trim()),
+    ).toEqual([
+      ...['config', 'files', 'daemon', 'endpoint v3', 'schema', 'integrity', 'log', 'disk', 'clock'],
+      ...[
+        'deliveries v3',
+        'held',
+        'quarantined',
+        'conflicts',
+        'policy',
+        'erasures',
+        'bodies',
+        'backup',
+        'sync',
+      ],
     ])
   })
 
   it('exits 1 where something fails, after all lines', async () => {
-    const who = await patient()
-    chmodSync(dirname(who.file), 0o755)
-    chmodSync(who.file, 0o644)
-    const { exitCode, out, err } = await doctor(who)
-    expect({ exitCode, err }).toEqual({ exitCode: 1, err: 'error: 1 check failed\n' })
-    expect(out).toContain(`FAIL  files               others may open ${who.file}, of mode 0644: chmod 600 `)
-    expect(out).toMatch(/\nok {4}sync /)
+    const folder = await patient()
+    chmodSync(folder, 0o755)
+    chmodSync(join(folder, 'data'), 0o755)
+    chmodSync(databaseIn(folder), 0o644)
+    const { code, stdout, stderr } = await doctor(folder)
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: 1 check failed\n' })
+    const others = `others may open ${databaseIn(folder)}, of mode 0644: chmod 600 `
+    expect(stdout).toContain(`FAIL  files               ${others}`)
+    expect(stdout).toMatch(/\nok {4}sync /)
   })
 
-  it('exits 2 for a config that is wrong, and for wrong use', async () => {
-    expect(await doctor({ config: writeConfig({ port: 1 }) })).toMatchObject({ exitCode: 2, out: '' })
-    expect(await doctor(await patient(), '--deep')).toMatchObject({ exitCode: 2, out: '' })
-  })
-
-  it('shows what is seldom meant in the config', async () => {
-    const who = await patient({ endpoints: { v3: endpoint('live', 'plain_0123456789abcdef') } })
-    expect(await found(who, 'config')).toMatchObject({
-      exitCode: 0,
-      findings: [{ level: 'ok' }, { level: 'warn', detail: expect.stringContaining('whsec_') }],
+  it('finds nothing to do beside a running daemon, whom it asks what was refused, and whose clock was off', async () => {
+    const folder = configuredFolder()
+    chmodSync(join(folder, 'config.json'), 0o600)
+    const daemon = await serveHere(folder)
+    const [event] = customerStory(0).events
+    await deliver(daemon.url, customerStory(0).events)
+    const { code, stdout, stderr } = await run(folder, 'doctor')
+    expect({ code, stderr, notOk: linesNotOk(stdout) }).toEqual({ code: 0, stderr: '', notOk: [] })
+    expect(stdout).toMatch(/\nok {4}daemon +running since 20/)
+    expect(stdout).toMatch(/\nok {4}deliveries live +last at 20\S+Z, (usually every \S+, )?now \S+ ago\n/)
+    if (event === undefined) throw new Error('there is no event')
+    expect(await send(daemon.url, event, { secret: 'whsec_other' })).toMatchObject({ status: 401 })
+    expect(await send(daemon.url, event, { at: Date.now() - 4_000_000 })).toMatchObject({ status: 401 })
+    expect(await found(folder, 'refused live', Date.now)).toMatchObject({
+      findings: [{ level: 'warn', detail: '1 signature_invalid, 1 timestamp_out_of_tolerance' }],
+    })
+    const behind = expect.stringMatching(/^a delivery to live was refused: .* 1h 6m behind ours$/)
+    expect(await found(folder, 'clock', Date.now)).toMatchObject({
+      findings: [{ level: 'ok' }, { level: 'warn', detail: behind }],
     })
   })
-})
 
-describe('the database', () => {
-  it('fails where there is none, and makes none', async () => {
-    const file = temporaryFile()
-    const config = writeConfig({ database: { url: `sqlite:${file}` } })
-    for (let attempt = 0; attempt < 2; attempt += 1) {
-      expect(await found({ config }, 'database')).toMatchObject({
-        exitCode: 1,
-        findings: [{ level: 'fail' }],
-      })
-    }
+  it('compares every body with its hash where it is to be thorough, and changes no byte', async () => {
+    const folder = configuredFolder()
+    const daemon = await serveHere(folder)
+    await deliver(daemon.url, eventsOf(storiesOf(0, 20)))
+    await daemon.stop()
+    for (const id of ['evt_7_paid', 'evt_3_paid']) await onStore(folder, (db) => alterBody(db, id, '{}'))
+    const before = readFileSync(databaseIn(folder))
+    expect(await run(folder, 'doctor')).toMatchObject({ code: 0 })
+    const { code, stdout, stderr } = await run(folder, 'doctor --thorough')
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: 1 check failed\n' })
+    expect(stdout).toMatch(
+      /^FAIL {2}body hashes +2 of 50 altered in the database, the first that of evt_\d_paid in live: .*`latchkey restore`/m,
+    )
+    expect(stdout).toMatch(/^ok {4}stored forms +all can be read, of 50 events and 20 sources$/m)
+    expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
+    const replay = await run(folder, 'replay')
+    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 taken as they stand: .* altered /)
   })
 
-  it.each<[string, (file: string) => void]>([
-    ['missing', (file) => rmSync(file)],
-    ['empty', (file) => truncateSync(file)],
-  ])(
-    'fails where it is %s beside its log, which it leaves alone, and says what to do',
-    async (_how, harm) => {
+  it.each(['events', 'sqlite_schema'])(
+    'fails where a page of %s is damaged, and looks at the rest',
+    async (name) => {
+      const folder = await patient({}, [arrived(NOW - HOUR)])
+      overwritePages(databaseIn(folder), rootPage(databaseIn(folder), name))
+      const { code, stdout, stderr } = await doctor(folder)
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(/^error: \d+ checks? failed\n$/),
+      })
+      const todo = 'stop the daemon, and put a backup in its place: `latchkey restore`'
+      expect(stdout).toMatch(new RegExp(`^FAIL {2}integrity .*: ${todo}$`, 'm'))
+      expect(stdout).toMatch(/\nok {4}sync +no targets configured\n$/)
+    },
+  )
+})
+
+describe('a database', () => {
+  it('that is missing or empty beside its log is told with what to do, and the log is left alone', async () => {
+    for (const harm of [rmSync, truncateSync]) {
       const backups = temporaryFolder()
-      const who = await patient({ backup: { folder: backups } })
-      await who.db.destroy()
-      harm(who.file)
-      const log = `${who.file}-wal`
+      const folder = await patient({ backup: { folder: backups } })
+      harm(databaseIn(folder))
+      const log = `${databaseIn(folder)}-wal`
       writeFileSync(log, 'what it alone holds', { mode: 0o600 })
-      const detail = `${who.file} is missing or empty, though its log is there`
+      const detail = `${databaseIn(folder)} is missing or empty, though its log is there`
       const todo = (how: string) =>
         `put the database back, or a backup in its place (${how}); to begin anew, move the log away`
-      expect(await found(who, 'database')).toEqual({
-        exitCode: 1,
+      expect(await found(folder, 'database')).toEqual({
+        code: 1,
         findings: [{ level: 'fail', what: 'database', detail, todo: todo('`latchkey restore`') }],
       })
       for (const age of [2 * HOUR, HOUR]) writeFileSync(backupFileAt(backups, NOW - age), '')
-      const newest = `the newest: \`latchkey restore ${backupFileAt(backups, NOW - HOUR)}\``
-      expect((await found(who, 'database')).findings).toMatchObject([{ todo: todo(newest) }])
+      const newest = todo(`the newest: \`latchkey restore ${backupFileAt(backups, NOW - HOUR)}\``)
+      expect((await found(folder, 'database')).findings).toMatchObject([{ todo: newest }])
       expect(readFileSync(log, 'utf8')).toBe('what it alone holds')
-    },
-  )
-
-  it('fails where its folder is a file', async () => {
-    const config = writeConfig({ database: { url: `sqlite:${writeConfig('')}/latchkey.db` } })
-    expect(await found({ config }, 'database')).toMatchObject({ exitCode: 1, findings: [{ level: 'fail' }] })
+    }
   })
 
-  it('fails where the system lets nobody tell whether there is one, and looks at the rest', async () => {
-    const file = temporaryFile()
-    mkdirSync(dirname(file), { mode: 0o700 })
+  it('that the system lets nobody look at fails, and the rest is looked at', async () => {
+    const folder = configuredFolder({})
+    mkdirSync(join(folder, 'data'), { mode: 0o700 })
     // A link to itself: like a folder that may not be entered, it is no proof that nothing is there.
-    symlinkSync(basename(file), file)
-    const { exitCode, out, err } = await doctor({
-      config: writeConfig({ database: { url: `sqlite:${file}` } }),
+    symlinkSync(basename(databaseIn(folder)), databaseIn(folder))
+    const { code, stdout, stderr } = await doctor(folder)
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^error: \d checks failed\n$/),
     })
-    expect({ exitCode, err }).toEqual({
-      exitCode: 1,
-      err: expect.stringMatching(/^error: \d checks failed\n$/),
-    })
-    expect(out).toContain(`the mode of ${file} can’t be read, `)
-    expect(out).toMatch(/\nFAIL {2}database .* can’t be read, .* \(ELOOP\): check database.url\n/)
-    expect(out).toMatch(/\nok {4}sync /)
+    expect(stdout).toContain(`the mode of ${databaseIn(folder)} can’t be read, `)
+    expect(stdout).toMatch(/\nFAIL {2}database .* can’t be read, .* \(ELOOP\): check database.url\n/)
+    expect(stdout).toMatch(/\nok {4}sync /)
   })
 
-  it.runIf(process.getuid?.() !== 0)('fails where it is another user’s, and looks at the rest', async () => {
-    const who = await patient()
-    chmodSync(dirname(who.file), 0)
-    onTestFinished(() => chmodSync(dirname(who.file), 0o700))
-    const { exitCode, out } = await doctor(who)
-    expect(exitCode).toBe(1)
-    expect(out.match(/^FAIL .*: run this as the user whom it belongs to$/gm)).toHaveLength(3)
-    expect(out).toMatch(/\nok {4}sync /)
+  it.runIf(process.getuid?.() !== 0)('of another user fails, and the rest is looked at', async () => {
+    const folder = await patient()
+    chmodSync(join(folder, 'data'), 0)
+    onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
+    const { code, stdout } = await doctor(folder)
+    expect(code).toBe(1)
+    expect(stdout.match(/^FAIL .*: run this as the user whom it belongs to$/gm)).toHaveLength(3)
+    expect(stdout).toMatch(/\nok {4}sync /)
   })
 
-  it('fails where it is no database at all', async () => {
-    const file = temporaryFile()
-    mkdirSync(dirname(file), { mode: 0o700 })
-    writeFileSync(file, 'no database at all'.repeat(100), { mode: 0o600 })
-    const config = writeConfig({ database: { url: `sqlite:${file}` } })
-    expect(await found({ config }, 'integrity')).toMatchObject({
-      exitCode: 1,
-      findings: [
-        { level: 'fail', todo: 'stop the daemon, and put a backup in its place: `latchkey restore`' },
-      ],
-    })
+  it('that is not there fails, and is not made', async () => {
+    const folder = configuredFolder({})
+    expect(await found(folder, 'database')).toMatchObject({ code: 1, findings: [{ level: 'fail' }] })
+    expect(existsSync(join(folder, 'data'))).toBe(false)
   })
 
-  it('fails where a newer program wrote it, and reads no further', async () => {
-    const who = await patient()
-    const step = { name: '9999-of-tomorrow', create: () => ({ up: async () => {} }) }
-    await migrate(who.db, [...MIGRATIONS, step])
-    expect(await found(who, 'schema')).toMatchObject({
-      exitCode: 1,
-      findings: [{ level: 'fail', detail: expect.stringContaining('9999-of-tomorrow') }],
-    })
-    expect((await found(who, 'quarantined')).findings).toEqual([])
-  })
-
-  it('warns where it is older than the program', async () => {
-    const who = await patient()
-    const tables = who.db.withTables<{ schema_migrations: { name: string } }>()
-    await tables.deleteFrom('schema_migrations').where('name', '>', '0004').execute()
-    expect(await found(who, 'schema')).toMatchObject({ exitCode: 0, findings: [{ level: 'warn' }] })
+  it('that another process works on is told from one that nobody has', async () => {
+    const folder = await patient()
+    const lock = lockStore(databaseIn(folder))
+    const held = expect.stringMatching(/^a process has the database/)
+    expect(await found(folder, 'daemon')).toMatchObject({ findings: [{ level: 'warn', detail: held }] })
+    lock.release()
+    const nobody = expect.stringMatching(/^not running/)
+    expect(await found(folder, 'daemon')).toMatchObject({ findings: [{ level: 'warn', detail: nobody }] })
   })
 })
 
-describe('the disk', () => {
-  const begunAt = ({ db }: Patient, at: number) =>
-    db
-      .withTables<{ schema_migrations: { timestamp: string } }>()
-      .updateTable('schema_migrations')
-      .set({ timestamp: new Date(at).toISOString() })
-      .execute()
-  const disk = async (who: Patient) => (await found(who, 'disk')).findings
+interface Case {
+  readonly config?: object
+  readonly incoming?: readonly Delivery[]
+  readonly prepare?: (folder: string) => unknown
+  readonly detail?: unknown
+  readonly todo?: unknown
+}
 
-  it('is told without what a day brings where the database is younger than that', async () => {
-    const who = await patient()
-    await begunAt(who, NOW - DAY + 1)
-    await store(who, arrived(NOW - 3 * DAY), arrived(NOW - HOUR))
-    expect(await disk(who)).toMatchObject([{ detail: expect.stringMatching(/ free, \S+ .?B used$/) }])
+const ending = (...ends: readonly number[]) => {
+  const secrets = ends.map((end, n) => ({
+    secret: `whsec_${n}`,
+    notAfter: new Date(NOW + end).toISOString(),
+  }))
+  return { endpoints: { v3: endpoint('live', ...secrets) } }
+}
+const live = expect.stringMatching(/^live, /)
+const stepsIn = (folder: string, change: 'add' | 'remove' | number) =>
+  onStore(folder, async (db) => {
+    const steps = db.withTables<{ schema_migrations: { name: string; timestamp: string } }>()
+    if (change === 'remove') await steps.deleteFrom('schema_migrations').where('name', '>', '0004').execute()
+    if (typeof change === 'number') {
+      const timestamp = new Date(change).toISOString()
+      await steps.updateTable('schema_migrations').set({ timestamp }).execute()
+    }
+    if (change === 'add')
+      await migrate(db, [...MIGRATIONS, { name: '9999-of-tomorrow', create: () => ({ up: async () => {} }) }])
   })
-
-  // After those that arrived by then, an import has brought older ones.
-  it('is told with what arrived in a day, and not with what was imported', async () => {
-    const who = await patient()
-    await begunAt(who, NOW - DAY)
-    await store(who, arrived(NOW - 2 * HOUR), arrived(NOW - HOUR))
-    await store(who, ...Array.from({ length: 6 }, (_, n) => arrived(NOW - (9 - n) * DAY)))
-    const [finding] = await disk(who)
-    expect(finding?.detail).toMatch(/ used, \S+ kB of it by what arrived since yesterday$/)
-    const used = statSync(who.file).size
-    expect(finding?.detail).toContain(`, ${bytesText(used / 4)} of it`)
-  })
-})
-
-it('a write-ahead log that something holds open is worth a look', async () => {
-  const who = await patient()
-  await who.db.destroy()
-  writeFileSync(`${who.file}-wal`, '', { mode: 0o600 })
-  truncateSync(`${who.file}-wal`, 300 * 1024 * 1024)
-  expect(await found(who, 'log')).toMatchObject({
-    exitCode: 0,
-    findings: [{ level: 'warn', detail: 'the write-ahead log has 300 MB' }],
-  })
-})
-
-describe('an endpoint', () => {
-  const ending = (...ends: readonly number[]) => ({
-    endpoints: {
-      v3: endpoint(
-        'live',
-        ...ends.map((end, n) => ({ secret: `whsec_${n}`, notAfter: new Date(NOW + end).toISOString() })),
-      ),
-    },
-  })
-
-  it.each<[string, Record<string, unknown>, string, number]>([
-    ['without a secret that still counts', ending(-DAY, 0), 'fail', 1],
-    ['of which the last secret ends soon', ending(-DAY, 13 * DAY), 'warn', 0],
-    ['with a secret that has ended beside one that lasts', ending(-DAY, 365 * DAY), 'ok', 0],
-    ['with secrets that last', ending(15 * DAY, 365 * DAY), 'ok', 0],
-  ])('%s', async (_name, config, level, exitCode) => {
-    const findings = [{ level, detail: expect.stringMatching(/^live, /) }]
-    expect(await found(await patient(config), 'endpoint v3')).toMatchObject({ exitCode, findings })
-  })
-
-  // It may be to prove an import still, for which it has to stay in the config.
-  it.each([
-    [[-DAY, 365 * DAY], '1 of 2 secrets has ended, and still proves imports'],
-    [[-2 * DAY, -DAY, 365 * DAY], '2 of 3 secrets have ended, and still prove imports'],
-  ])('is told with the secrets that have ended, which are nothing to do about', async (ends, text) => {
-    expect((await found(await patient(ending(...ends)), 'endpoint v3')).findings).toEqual([
-      { level: 'ok', what: 'endpoint v3', detail: `live, ${text}`, todo: null },
-    ])
-  })
-
-  it('shows the last delivery and the usual interval', async () => {
-    const who = await patient()
-    await store(who, arrived(NOW - 3 * HOUR), arrived(NOW - 2 * HOUR), arrived(NOW - HOUR))
-    const detail = 'last at 2026-03-20T11:00:00.000Z, usually every 1h, now 1h ago'
-    expect((await found(who, 'deliveries v3')).findings).toEqual([
-      { level: 'ok', what: 'deliveries v3', detail, todo: null },
-    ])
-  })
-
-  it('warns of a silence that is unusually long', async () => {
-    const who = await patient()
-    const hourly = Array.from({ length: 10 * 24 }, (_, n) => arrived(NOW - (242 - n) * HOUR))
-    await store(who, ...hourly)
-    expect(await found(who, 'deliveries v3')).toMatchObject({
-      exitCode: 0,
-      findings: [{ level: 'warn', detail: expect.stringMatching(/now 3h ago, unusually long$/) }],
-    })
-  })
-})
-
-describe('the clock', () => {
-  it.each([
-    ['fails where an event arrived later than now', NOW + 120_000, NOW, 'fail', 1],
-    ['warns where an event happened well after now', NOW, NOW + 360_000, 'warn', 0],
-    ['is fine where the sender’s runs ahead a little', NOW, NOW + 240_000, 'ok', 0],
-  ])('%s', async (_name, receivedAt, createdAt, level, exitCode) => {
-    const who = await patient()
-    await store(who, newEvent(paymentEvent({ createdAt }), { receivedAt }))
-    expect(await found(who, 'clock')).toMatchObject({ exitCode, findings: [{ level }] })
-  })
-})
-
-describe('events', () => {
-  const QUARANTINED = { disposition: 'quarantined', reason: 'not_json', event: null } as const
-  const HELD = { disposition: 'held', reason: 'customer_unknown' } as const
-
-  it('that are quarantined are counted by reason', async () => {
-    const who = await patient()
-    await store(who, arrived(NOW - 2, QUARANTINED), arrived(NOW - 1, QUARANTINED))
-    expect((await found(who, 'quarantined')).findings).toEqual([
-      {
-        level: 'warn',
-        what: 'quarantined',
-        detail: '2 events: live 2 not_json',
-        todo: 'see `latchkey events list --disposition quarantined --environment live`',
-      },
-    ])
-  })
-
-  it('that are held are worth a look after a day', async () => {
-    const who = await patient()
-    await store(who, arrived(NOW - HOUR, HELD))
-    expect((await found(who, 'held')).findings).toMatchObject([{ level: 'ok' }])
-    await store(who, arrived(NOW - DAY - 1, { ...HELD, environment: 'sandbox' }))
-    expect((await found(who, 'held')).findings).toMatchObject([
-      {
-        level: 'warn',
-        detail: '2 events: live 1 customer_unknown, sandbox 1 customer_unknown, some for more than a day',
-      },
-    ])
-  })
-
-  it('whose id came with another body are told', async () => {
-    const who = await patient()
-    await store(who, newEvent(paymentEvent()))
-    const other = newEvent(paymentEvent(), { body: 'another' })
-    await who.db.transaction().execute((trx) => recordDuplicates(trx, [other]))
-    expect((await found(who, 'conflicts')).findings).toMatchObject([
-      { level: 'warn', todo: expect.stringContaining('`latchkey events list --json`') },
-    ])
-  })
-})
-
-describe('the rest', () => {
-  it('warns where the configured policy is not the one in force', async () => {
-    const who = await patient({ policy: { canceled: 'period_end' } })
-    await who.db.transaction().execute((trx) => savePolicy(trx, DOCUMENTED_POLICY))
-    expect(await found(who, 'policy')).toMatchObject({
-      exitCode: 0,
-      findings: [{ level: 'warn', todo: expect.stringContaining('`latchkey policy diff`') }],
-    })
-  })
-
-  it.each([
-    [false, 'interrupted, 7 of 9 events done', 'go on with it: `latchkey rebuild`'],
-    [
-      true,
-      'interrupted while sources moved to the policy in force, 7 of 9 events done',
-      'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
-    ],
-  ])(
-    'says how to go on with a rebuild that was interrupted (to another policy: %s)',
-    async (isMoving, detail, todo) => {
-      const who = await patient()
-      await who.db.transaction().execute((trx) =>
-        saveJob(trx, {
-          scope: ['live', 'sandbox'],
-          endpoints: null,
-          policy: DOCUMENTED_POLICY,
-          isMoving,
-          normalizerVersion: 1,
-          newest: 9,
-          reached: 7,
-          counts: NOTHING_READ,
-          changesAfter: 0,
-        }),
-      )
-      expect((await found(who, 'rebuild')).findings).toMatchObject([{ level: 'warn', detail, todo }])
-    },
+const inStore = (folder: string, work: (trx: Transaction<Database>) => Promise<unknown>) =>
+  onStore(folder, (db) => db.transaction().execute(work))
+const JOB = {
+  scope: ['live', 'sandbox'],
+  endpoints: null,
+  policy: DOCUMENTED_POLICY,
+  normalizerVersion: 1,
+} as const
+const saveRebuild = (isMoving: boolean) => (folder: string) =>
+  inStore(folder, (trx) =>
+    saveJob(trx, { ...JOB, isMoving, newest: 9, reached: 7, counts: NOTHING_READ, changesAfter: 0 }),
   )
+const growLog = (folder: string) => {
+  writeFileSync(`${databaseIn(folder)}-wal`, '', { mode: 0o600 })
+  truncateSync(`${databaseIn(folder)}-wal`, 300 * 1024 * 1024)
+}
+const BACKUPS = { backup: { folder: 'backups' } }
+const backupMade = (age: number) => (folder: string) => {
+  mkdirSync(join(folder, 'backups'), { mode: 0o700 })
+  writeFileSync(backupFileAt(join(folder, 'backups'), NOW - age), '')
+}
 
-  it.each([
-    [null, 'warn', 0],
-    [HOUR, 'ok', 0],
-    [2 * DAY, 'fail', 1],
-  ])('a newest backup of an age of %s ms, where one is due every day', async (age, level, exitCode) => {
-    const folder = dirname(temporaryFile())
-    const who = await patient({ backup: { folder } })
-    mkdirSync(folder, { mode: 0o700 })
-    if (age !== null) writeFileSync(backupFileAt(folder, NOW - age), '')
-    expect(await found(who, 'backup')).toMatchObject({ exitCode, findings: [{ level }] })
-  })
+const containing = (text: string) => expect.stringContaining(text)
+const INTERRUPTED = 'interrupted, 7 of 9 events done'
+const MOVING = 'interrupted while sources moved to the policy in force, 7 of 9 events done'
+const TARGETS = [{ adapter: 'telegram', groupId: '-1001', environment: 'live' }]
+const held = (...ages: readonly number[]) => ages.map((age) => arrived(NOW - age, { customer: '' }))
 
-  it('says where no backup can be made, and goes on', async () => {
-    const folder = temporaryFile()
-    mkdirSync(dirname(folder), { recursive: true })
-    writeFileSync(folder, '')
-    const who = await patient({ backup: { folder } })
-    expect(await found(who, 'backup')).toMatchObject({
-      exitCode: 1,
-      findings: [
-        {
-          level: 'fail',
-          detail: expect.stringContaining(folder),
-          todo: expect.stringContaining('backup.folder'),
-        },
-      ],
+/** What the doctor looks at, what it finds of it, and where. */
+const CASES: Readonly<Record<string, Case>> = {
+  'database fail: its folder is a file': { config: { database: { url: 'sqlite:config.json/latchkey.db' } } },
+  'integrity fail: the database is none': {
+    prepare: (folder) => writeFileSync(databaseIn(folder), 'no database at all'.repeat(100)),
+    todo: 'stop the daemon, and put a backup in its place: `latchkey restore`',
+  },
+  'schema fail: a newer program wrote it': {
+    prepare: (folder) => stepsIn(folder, 'add'),
+    detail: containing('9999-of-tomorrow'),
+  },
+  'schema warn: it is older than the program': { prepare: (folder) => stepsIn(folder, 'remove') },
+  'log warn: something holds it open': { prepare: growLog, detail: 'the write-ahead log has 300 MB' },
+  'endpoint v3 fail: no secret counts any more': { config: ending(-DAY, 0), detail: live },
+  'endpoint v3 warn: the last secret ends soon': { config: ending(-DAY, 13 * DAY), detail: live },
+  'endpoint v3 ok: all secrets last': { config: ending(15 * DAY, 365 * DAY), detail: live },
+  // It may be to prove an import still, for which it has to stay in the config.
+  'endpoint v3 ok: one secret has ended': {
+    config: ending(-DAY, 365 * DAY),
+    detail: 'live, 1 of 2 secrets has ended, and still proves imports',
+    todo: null,
+  },
+  'endpoint v3 ok: two secrets have ended': {
+    config: ending(-DAY, 0, 365 * DAY),
+    detail: 'live, 2 of 3 secrets have ended, and still prove imports',
+  },
+  'deliveries v3 ok: they come as usual': {
+    incoming: [3, 2, 1].map((hours) => arrived(NOW - hours * HOUR)),
+    detail: 'last at 2026-03-20T11:00:00.000Z, usually every 1h, now 1h ago',
+    todo: null,
+  },
+  'deliveries v3 warn: a silence is unusually long': {
+    incoming: Array.from({ length: 240 }, (_, n) => arrived(NOW - (242 - n) * HOUR)),
+    detail: expect.stringMatching(/now 3h ago, unusually long$/),
+  },
+  'clock fail: an event arrived later than now': { incoming: [arrived(NOW + 120_000, { createdAt: NOW })] },
+  'clock warn: an event happened well after now': { incoming: [arrived(NOW, { createdAt: NOW + 360_000 })] },
+  'clock ok: the sender’s runs ahead a little': { incoming: [arrived(NOW, { createdAt: NOW + 240_000 })] },
+  'quarantined warn: there are some': {
+    incoming: ['{', '['].map((body) => deliveryOf(body, { receivedAt: NOW - HOUR })),
+    detail: '2 events: live 2 not_json',
+    todo: 'see `latchkey events list --disposition quarantined --environment live`',
+  },
+  'held ok: some wait for less than a day': { incoming: held(HOUR) },
+  'held warn: some wait for longer': {
+    incoming: held(HOUR, DAY + 1),
+    detail: '2 events: live 2 customer_unknown, some for more than a day',
+  },
+  'conflicts warn: an id came with another body': {
+    incoming: ['cus_1', 'cus_2'].map((customer) => arrived(NOW - HOUR, { customer })),
+    todo: containing('`latchkey events list --json`'),
+  },
+  'policy warn: the configured one is not in force': {
+    config: { policy: { canceled: 'period_end' } },
+    prepare: (folder) => inStore(folder, (trx) => savePolicy(trx, DOCUMENTED_POLICY)),
+    todo: containing('`latchkey policy diff`'),
+  },
+  'rebuild warn: one was interrupted': {
+    prepare: saveRebuild(false),
+    detail: INTERRUPTED,
+    todo: 'go on with it: `latchkey rebuild`',
+  },
+  'rebuild warn: a policy was not applied to all': {
+    prepare: saveRebuild(true),
+    detail: MOVING,
+    todo: 'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
+  },
+  'backup ok: none are scheduled': { detail: 'none are scheduled; `latchkey backup` makes one', todo: null },
+  'backup warn: none was made yet': { config: BACKUPS },
+  'backup ok: the newest is new enough': { config: BACKUPS, prepare: backupMade(HOUR) },
+  'backup fail: the newest is too old': { config: BACKUPS, prepare: backupMade(2 * DAY) },
+  'backup fail: none can be made': {
+    config: { backup: { folder: 'config.json' } },
+    detail: expect.stringMatching(/^none can be made: ENOTDIR.*config\.json/),
+    todo: containing('backup.folder'),
+  },
+  'sync ok: targets are as they should be': {
+    config: { products: { pro_1: { targets: TARGETS } }, sync: { telegram: { botToken: 't' } } },
+    detail: '1 target, 0 as they should be, 0 under way',
+  },
+  'disk ok: the database is younger than a day': {
+    incoming: [arrived(NOW - 3 * DAY), arrived(NOW - HOUR)],
+    prepare: (folder) => stepsIn(folder, NOW - DAY + 1),
+    detail: expect.stringMatching(/ free, \S+ .?B used$/),
+  },
+}
+
+describe('the doctor finds', () => {
+  it.each(Object.entries(CASES))('%s', async (name, { config = {}, incoming, prepare, ...said }) => {
+    const [, what = '', level] = /^(.+) (ok|warn|fail): /.exec(name) ?? []
+    const folder = await patient({}, incoming)
+    rewriteConfig(folder, { ...CONFIG, ...config })
+    await prepare?.(folder)
+    const { code, findings } = await found(folder, what)
+    expect({ code, findings }).toMatchObject({
+      code: level === 'fail' ? 1 : 0,
+      findings: [{ level, ...said }],
     })
-    expect((await found(who, 'sync')).findings).toHaveLength(1)
   })
 
-  it('says that no backups are made where none are configured, which is nobody’s fault', async () => {
-    const detail = 'none are scheduled; `latchkey backup` makes one'
-    expect((await found(await patient(), 'backup')).findings).toEqual([
-      { level: 'ok', what: 'backup', detail, todo: null },
-    ])
-  })
-
-  it('finds how roles and groups stand where some are configured', async () => {
-    const target = { adapter: 'telegram', groupId: '-1001', environment: 'live' }
-    const who = await patient({
-      products: { pro_1: { targets: [target] } },
-      sync: { telegram: { botToken: 't' } },
+  it('what is seldom meant in the config, and nothing in a store that a newer program wrote', async () => {
+    const folder = await patient({ endpoints: { v3: endpoint('live', 'plain_0123456789abcdef') } })
+    expect(await found(folder, 'config')).toMatchObject({
+      code: 0,
+      findings: [{ level: 'ok' }, { level: 'warn', detail: containing('whsec_') }],
     })
-    expect((await found(who, 'sync')).findings).toMatchObject([
-      { level: 'ok', detail: '1 target, 0 as they should be, 0 under way' },
-    ])
+    await stepsIn(folder, 'add')
+    expect(await found(folder, 'quarantined')).toEqual({ code: 1, findings: [] })
+  })
+
+  it('of the disk what arrived in a day, and not what an import brought after that', async () => {
+    const folder = await patient({}, [arrived(NOW - 2 * HOUR), arrived(NOW - HOUR)])
+    await takeIn(
+      folder,
+      Array.from({ length: 6 }, (_, n) => arrived(NOW - (9 - n) * DAY)),
+    )
+    await stepsIn(folder, NOW - DAY)
+    const [finding] = (await found(folder, 'disk')).findings
+    expect(finding?.detail).toMatch(/ used, \S+ kB of it by what arrived since yesterday$/)
+    expect(finding?.detail).toContain(`, ${bytesText(statSync(databaseIn(folder)).size / 4)} of it`)
   })
 })

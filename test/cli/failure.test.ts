@@ -1,30 +1,34 @@
-import { statSync } from 'node:fs'
+import { mkdirSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.js'
 import { ERROR_CODES, LatchkeyError } from '../../src/errors.js'
-import { NOW } from './run-cli.js'
+import { configuredFolder, databaseIn, serveHere } from '../world.js'
 
 function report(error: unknown, json = false) {
-  let err = ''
-  const context = {
-    env: {},
-    folder: '/nowhere',
-    now: () => NOW,
-    isTerminal: false,
-    out: () => {},
-    err: (text: string) => {
-      err += text
-    },
+  let stderr = ''
+  const context = { env: {}, folder: '/nowhere', now: Date.now, isTerminal: false, out: () => {} }
+  const err = (text: string) => {
+    stderr += text
   }
-  return { exitCode: reportFailure(error, context, json), err }
+  return { code: reportFailure(error, { ...context, err }, json), stderr }
+}
+
+function thrownBy(action: () => unknown): unknown {
+  try {
+    action()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing failed')
 }
 
 describe('a failure', () => {
   it('exits 2 for wrong use and config, and 1 for all else', () => {
-    const wrongUse = ERROR_CODES.filter((code) => report(new LatchkeyError(code, 'no')).exitCode === 2)
+    const wrongUse = ERROR_CODES.filter((code) => report(new LatchkeyError(code, 'no')).code === 2)
     expect(wrongUse).toEqual(['config_invalid', 'config_missing', 'usage'])
-    expect(report(new LatchkeyError('not_stored', 'no'))).toEqual({ exitCode: 1, err: 'error: no\n' })
+    expect(report(new LatchkeyError('not_stored', 'no'))).toEqual({ code: 1, stderr: 'error: no\n' })
   })
 
   it('tells each issue with its path, in text and in JSON', () => {
@@ -33,16 +37,52 @@ describe('a failure', () => {
       { path: '', message: 'must be an object' },
     ]
     const error = new LatchkeyError('config_invalid', 'two problems', { issues })
-    expect(report(error).err).toBe('error: two problems\n  server.port: is required\n  must be an object\n')
-    expect(JSON.parse(report(error, true).err)).toEqual({
-      error: { code: 'config_invalid', message: 'two problems', issues },
-    })
+    const text = 'error: two problems\n  server.port: is required\n  must be an object\n'
+    expect(report(error)).toEqual({ code: 2, stderr: text })
+    const told = { error: { code: 'config_invalid', message: 'two problems', issues } }
+    expect(JSON.parse(report(error, true).stderr)).toEqual(told)
   })
 
-  it('of the system is told in a line', () => {
-    const { exitCode, err } = report(failureOf(() => statSync('/nowhere/config.json')))
-    expect(exitCode).toBe(1)
-    expect(err).toBe("error: /nowhere/config.json can't be used: no such file or directory (ENOENT)\n")
+  it.each<[string, () => unknown, string]>([
+    [
+      'of the system',
+      () => thrownBy(() => statSync('/nowhere/config.json')),
+      "/nowhere/config.json can't be used: no such file or directory (ENOENT)",
+    ],
+    [
+      'of a full disk',
+      () => new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL'),
+      'database or disk is full (SQLITE_FULL)',
+    ],
+    [
+      'of a database that can not be opened',
+      () => thrownBy(() => new Sqlite(import.meta.dirname)),
+      'unable to open database file (SQLITE_CANTOPEN)',
+    ],
+    [
+      'of a statement',
+      () => thrownBy(() => new Sqlite(':memory:').exec('select * from missing')),
+      'SqliteError: no such table: missing',
+    ],
+    ['that nobody expected', () => new TypeError('x is undefined'), 'TypeError: x is undefined'],
+  ])('%s is told in a line, without its stack, in text and in JSON', (_what, make, message) => {
+    expect(report(make())).toEqual({ code: 1, stderr: `error: ${message}\n` })
+    const error = { code: 'unexpected', message, issues: [] }
+    expect(JSON.parse(report(make(), true).stderr)).toEqual({ error })
+  })
+})
+
+describe('a start that fails', () => {
+  const HOST = 'set another host in the config, or LATCHKEY_HOST'
+  it.each([
+    ['192.0.2.1', `this machine has no address 192.0.2.1 to listen on: ${HOST}`],
+    ['no-such-host.invalid', `the host no-such-host.invalid can't be found: ${HOST}`],
+  ])('since it can not listen on %s says what to do', async (host, message) => {
+    const failed = serveHere(configuredFolder(), { env: { LATCHKEY_HOST: host, LATCHKEY_PORT: '4680' } })
+    expect(report(await failed.catch((error: unknown) => error))).toEqual({
+      code: 1,
+      stderr: `error: ${message}\n`,
+    })
   })
 
   it.each([
@@ -50,49 +90,18 @@ describe('a failure', () => {
       'EACCES',
       'this user may not listen on 127.0.0.1:80; ports under 1024 are often kept for root: set another port in the config, or LATCHKEY_PORT',
     ],
-    [
-      'EAFNOSUPPORT',
-      "can't listen on 127.0.0.1:80, listen EAFNOSUPPORT: set another host in the config, or LATCHKEY_HOST",
-    ],
-  ])('to listen, %s, says what to do', (code, message) => {
+    ['EAFNOSUPPORT', `can't listen on 127.0.0.1:80, listen EAFNOSUPPORT: ${HOST}`],
+  ])('for %s says what to do', (code, message) => {
     const refused = { code, syscall: 'listen', address: '127.0.0.1', port: 80 }
-    expect(report(Object.assign(new Error(`listen ${code}`), refused))).toEqual({
-      exitCode: 1,
-      err: `error: ${message}\n`,
-    })
+    const error = Object.assign(new Error(`listen ${code}`), refused)
+    expect(report(error)).toEqual({ code: 1, stderr: `error: ${message}\n` })
   })
 
-  it('of SQLite is told in a line, with its code', () => {
-    const full = new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
-    expect(report(full)).toEqual({ exitCode: 1, err: 'error: database or disk is full (SQLITE_FULL)\n' })
-    const { exitCode, err } = report(failureOf(() => new Sqlite(import.meta.dirname)))
-    expect({ exitCode, err }).toEqual({
-      exitCode: 1,
-      err: 'error: unable to open database file (SQLITE_CANTOPEN)\n',
-    })
-  })
-
-  it('of a statement of its own is told in a line, without its stack', () => {
-    const db = new Sqlite(':memory:')
-    const { exitCode, err } = report(failureOf(() => db.exec('select * from missing')))
-    db.close()
-    expect({ exitCode, err }).toEqual({ exitCode: 1, err: 'error: SqliteError: no such table: missing\n' })
-  })
-
-  it('that nobody expected is told in a line, without its stack, in text and in JSON', () => {
-    const bug = new TypeError('x is undefined')
-    expect(report(bug)).toEqual({ exitCode: 1, err: 'error: TypeError: x is undefined\n' })
-    expect(JSON.parse(report(bug, true).err)).toEqual({
-      error: { code: 'unexpected', message: 'TypeError: x is undefined', issues: [] },
-    })
+  it('since its database is a link that leads nowhere says so in a line', async () => {
+    const folder = configuredFolder()
+    mkdirSync(join(folder, 'data'), { mode: 0o700 })
+    symlinkSync(join(folder, 'gone', 'latchkey.db'), databaseIn(folder))
+    const failed = await serveHere(folder).catch((error: unknown) => error)
+    expect(report(failed).stderr).toMatch(/^error: [^\n]*SQLITE_CANTOPEN[^\n]*\n$/)
   })
 })
-
-function failureOf(action: () => unknown): unknown {
-  try {
-    action()
-  } catch (error) {
-    return error
-  }
-  throw new Error('nothing failed')
-}

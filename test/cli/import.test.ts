@@ -1,229 +1,258 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
+import { randomBytes } from 'node:crypto'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { eventsExportCommand } from '../../src/cli/events.js'
-import { importCommand } from '../../src/cli/import.js'
-import { runCli } from '../../src/cli/program.js'
-import { lockStore } from '../../src/store/sqlite/file.js'
-import { byHand, pay, sub } from '../entitlements/events.js'
-import { deliveryLine, manualLine } from '../history/exported-lines.js'
-import { bodyOf } from '../ingest/wire.js'
-import { temporaryFile } from '../store/temporary-store.js'
-import { configFor } from './stored-events.js'
+import { importBatches, MAX_LINE_BYTES, numberedLines } from '../../src/cli/import-input.js'
+import { LatchkeyError } from '../../src/errors.js'
+import { MAX_LINES_BYTES } from '../../src/handlers/body.js'
+import { MAX_IMPORT_LINES } from '../../src/handlers/events.js'
+import { foldedState } from '../faults/aftermath.js'
+import { deliveryLine } from '../history/exported-lines.js'
+import { deliver, eventsOf, sentEvent, storiesOf } from '../stories.js'
+import {
+  API_KEY,
+  answerOf,
+  configuredFolder,
+  databaseIn,
+  failureOf,
+  keyEntry,
+  MAY_ALL,
+  type RunOptions,
+  run,
+  serveHere,
+  temporaryFolder,
+} from '../world.js'
 
 /** The day after the lines were received. */
-const TAKEN_AT = Date.UTC(2026, 2, 2, 12)
+const now = () => Date.UTC(2026, 2, 2, 12)
+const AT = Date.UTC(2026, 0, 1)
 
-const PAID = deliveryLine(bodyOf(pay('evt_1', 'payment.authorized', 'pay_1', 0)))
-const OTHER = deliveryLine(bodyOf(pay('evt_1', 'payment.refunded', 'pay_1', 7)))
-const BEGUN = deliveryLine(bodyOf(sub('evt_2', 'subscription.created', 0)))
-const HELD = deliveryLine(
-  bodyOf(pay('evt_3', 'payment.authorized', 'pay_9', 5, { customerId: null, subscriptionId: null })),
-)
+const FACTS = { customer: { id: 'cus_1' }, product: { id: 'pro_1' } }
+const payment = (id: string, type: string, at: number, told: object = FACTS) =>
+  deliveryLine(sentEvent(id, type, AT + at, { object: 'payment', id: 'pay_1', method: 'CARD', ...told }).body)
+const PAID = payment('evt_1', 'payment.authorized', 0)
+const OTHER = payment('evt_1', 'payment.refunded', 7)
+const NEXT = payment('evt_2', 'payment.succeeded', 1)
+const HELD = payment('evt_3', 'payment.authorized', 5, { id: 'pay_9' })
 const BROKEN = deliveryLine('{')
 const SANDBOX = deliveryLine(
-  bodyOf(pay('evt_4', 'payment.authorized', 'pay_1', 0)),
+  sentEvent('evt_4', 'payment.authorized', AT, { id: 'pay_1', method: 'CARD', ...FACTS }, false).body,
   { endpoint: 'sandbox' },
   'whsec_sandbox',
 )
-const GRANTED = manualLine(byHand('manual.granted', 0))
 const FORGED = deliveryLine('{}', {}, 'whsec_of_nobody')
 
-interface Run {
-  readonly exitCode: number
-  readonly out: string
-  readonly err: string
-}
-
-/** A database that nobody serves, and is not there yet. */
-function importing({ isTerminal = false } = {}) {
-  const file = temporaryFile()
-  const folder = dirname(dirname(file))
-  const config = configFor(file)
-  mkdirSync(folder, { recursive: true })
-  async function run(args: readonly string[], input: readonly Buffer[] = []): Promise<Run> {
-    let [out, err] = ['', '']
-    const world = {
-      env: {},
-      folder,
-      now: () => TAKEN_AT,
-      isTerminal,
-      out: (text: string | Uint8Array) => {
-        out += text
-      },
-      err: (text: string) => {
-        err += text
-      },
-    }
-    const commands = [importCommand(() => Readable.from(input)), eventsExportCommand]
-    return { exitCode: await runCli([...args, '--config', config], world, commands), out, err }
-  }
-  const write = (content: string | Buffer) => {
-    writeFileSync(join(folder, 'events.jsonl'), content)
-    return 'events.jsonl'
-  }
-  return { file, run, write }
+/** A folder with a file of these lines, and no database yet. */
+function folderWith(...content: readonly (string | Buffer)[]): string {
+  const secrets = { live: ['whsec_live'], sandbox: ['whsec_sandbox'] }
+  const endpoints = Object.fromEntries(
+    Object.entries(secrets).map(([environment, own]) => [environment, { environment, secrets: own }]),
+  )
+  const keys = [...MAY_ALL.api.keys, keyEntry('app', 'lk_reader')]
+  const folder = configuredFolder({ endpoints, api: { keys } })
+  const [first] = content
+  writeFileSync(join(folder, 'e.jsonl'), first instanceof Buffer ? first : linesOf(...(content as string[])))
+  return folder
 }
 
 const linesOf = (...lines: readonly string[]) => `${lines.join('\n')}\n`
+const take = (folder: string, words = 'e.jsonl', options: RunOptions = {}) =>
+  run(folder, `import ${words}`, { now, ...options })
+const exported = async (folder: string) => (await run(folder, 'events export', { now })).stdout
 
 describe('latchkey import', () => {
-  it('takes what can be taken, and tells what became of it', async () => {
-    const { run, write } = importing()
-    const file = write(linesOf(PAID, OTHER, BEGUN, HELD, BROKEN, SANDBOX, GRANTED))
-    expect(await run(['import', file])).toEqual({
-      exitCode: 0,
-      out:
+  it('takes what can be taken, tells what became of it, and an export writes it again, line for line', async () => {
+    const source = folderWith()
+    await run(source, 'grant cus_1 pro_2 --reason test', { now: () => AT })
+    const granted = (await exported(source)).trimEnd()
+    const lines = [PAID, OTHER, NEXT, HELD, BROKEN, granted]
+    const folder = folderWith(...lines, SANDBOX)
+    expect(await take(folder)).toEqual({
+      code: 0,
+      stdout:
         '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
         'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n',
-      err: '',
+      stderr: '',
     })
-    const again = await run(['import', file, '--with-manual', '--json'])
-    expect({ ...again, out: JSON.parse(again.out) }).toEqual({
-      exitCode: 0,
-      out: {
-        lines: 7,
-        applied: 1,
-        ignored: 0,
-        held: 0,
-        quarantined: 0,
-        duplicates: 6,
-        leftOut: 0,
-        checked: 0,
-        refused: 0,
-        refusals: [],
-      },
-      err: '',
-    })
-  })
-
-  it('stores what an export then writes again, line for line', async () => {
-    const { run, write } = importing()
-    const lines = linesOf(PAID, OTHER, BEGUN, HELD, BROKEN, GRANTED)
-    expect(await run(['import', write(lines), '--with-manual'])).toMatchObject({ exitCode: 0 })
-    expect(await run(['events', 'export'])).toEqual({ exitCode: 0, out: lines, err: '' })
+    const none = { ignored: 0, held: 0, quarantined: 0, leftOut: 0, checked: 0, refused: 0, refusals: [] }
+    const again = await answerOf(folder, 'import e.jsonl --with-manual', { now })
+    expect(again).toEqual({ ...none, lines: 7, applied: 1, duplicates: 6 })
+    expect(await exported(folder)).toBe(linesOf(...lines))
   })
 
   it('goes on after bad lines, names them by their number, and exits 1', async () => {
-    const { run, write } = importing()
     const tooLong = 'x'.repeat(2_000_000)
-    const file = write(linesOf('no JSON', PAID, '', FORGED, tooLong, BEGUN))
-    const { exitCode, out, err } = await run(['import', file])
-    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '5 lines, 2 applied, 3 refused\n' })
-    expect(err.split('\n')).toEqual([
-      'error: 3 lines were refused; all others were gone through',
+    const ahead = JSON.stringify({ ...JSON.parse(NEXT), receivedAt: '2099-01-01T00:00:00.000Z' })
+    const folder = folderWith('no JSON', PAID, '', FORGED, tooLong, ahead, NEXT)
+    const expected = [
+      'error: 4 lines were refused; all others were gone through',
       '  line 1: line_invalid: is not JSON',
       '  line 4: signature_invalid: no secret that the endpoint has signed these bytes',
       '  line 5: line_too_long: it has more than 1572864 bytes',
+      expect.stringMatching(/^ {2}line 6: received_at_in_future: it is said to have been received/),
       '',
-    ])
-  })
-
-  it('lets no line put itself ahead of its time', async () => {
-    const { run, write } = importing()
-    const ahead = { receivedAt: '2099-01-01T00:00:00.000Z' }
-    const yetToCome = bodyOf(pay('evt_5', 'payment.authorized', 'pay_5', 0))
-    const file = write(linesOf(PAID, deliveryLine(yetToCome, ahead)))
-    for (const args of [['--dry-run'], []]) {
-      const { exitCode, err } = await run(['import', file, ...args])
-      expect(exitCode).toBe(1)
-      expect(err).toContain('  line 2: received_at_in_future: it is said to have been received')
-    }
-    expect((await run(['events', 'export'])).out).toBe(linesOf(PAID))
+    ]
+    const dry = await take(folder, 'e.jsonl --dry-run')
+    expect({ code: dry.code, said: dry.stderr.split('\n') }).toEqual({ code: 1, said: expected })
+    expect(dry.stdout).toMatch(/^6 lines, 2 checked, 4 refused\n/)
+    expect(existsSync(databaseIn(folder))).toBe(false)
+    const { code, stdout, stderr } = await take(folder)
+    expect({ code, stdout, said: stderr.split('\n') }).toEqual({
+      code: 1,
+      stdout: '6 lines, 2 applied, 4 refused\n',
+      said: expected,
+    })
+    expect(await exported(folder)).toBe(linesOf(PAID, NEXT))
   })
 
   it('tells in JSON which lines were refused, the first of many', async () => {
-    const { run, write } = importing()
-    const { exitCode, out, err } = await run(['import', write('{}\n'.repeat(500)), '--json'])
-    expect(exitCode).toBe(1)
-    const { refused, refusals } = JSON.parse(out)
-    expect(refused).toBe(500)
-    expect(refusals).toHaveLength(20)
+    const { code, stdout, stderr } = await take(folderWith(...Array(500).fill('{}')), 'e.jsonl --json')
+    const { refused, refusals } = JSON.parse(stdout)
+    expect({ code, refused, told: refusals.length }).toEqual({ code: 1, refused: 500, told: 20 })
     expect(refusals[19]).toMatchObject({ line: 20, reason: 'line_invalid' })
-    expect(JSON.parse(err).error.code).toBe('lines_refused')
+    expect(JSON.parse(stderr).error.code).toBe('lines_refused')
   })
 
   it('refuses what is of another environment than the one that is asked for', async () => {
-    const { run, write } = importing()
-    const { exitCode, err } = await run(['import', write(linesOf(PAID, SANDBOX)), '--environment', 'sandbox'])
-    expect(exitCode).toBe(1)
-    expect(err).toContain('  line 1: other_environment: it belongs to live\n')
-    expect((await run(['events', 'export', '--environment', 'sandbox'])).out).toBe(linesOf(SANDBOX))
-  })
-
-  it('only checks in a dry run, and makes no database', async () => {
-    const { file, run, write } = importing()
-    const lines = write(linesOf(PAID, FORGED, GRANTED))
-    const { exitCode, out } = await run(['import', lines, '--dry-run'])
-    expect(exitCode).toBe(1)
-    expect(out).toMatch(/^3 lines, 1 left out, 1 checked, 1 refused\n/)
-    expect(existsSync(file)).toBe(false)
+    const folder = folderWith(PAID, SANDBOX)
+    const { code, stderr } = await take(folder, 'e.jsonl --environment sandbox')
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('  line 1: other_environment: it belongs to live\n'),
+    })
+    const { stdout } = await run(folder, 'events export --environment sandbox', { now })
+    expect(stdout).toBe(linesOf(SANDBOX))
   })
 
   it.each([
     ['as it is', (content: Buffer) => content],
     ['packed', (content: Buffer) => gzipSync(content)],
   ])('reads a file and standard input %s, however little comes at a time', async (_, pack) => {
-    const packed = pack(Buffer.from(linesOf(PAID, BEGUN)))
-    const { run, write } = importing()
-    expect((await run(['import', write(packed)])).out).toBe('2 lines, 2 applied\n')
-    const bytes = [...packed].map((byte) => Buffer.from([byte]))
-    expect((await run(['import', '-'], bytes)).out).toBe('2 lines, 2 duplicate\n')
-  })
-
-  it('takes an empty input for one without lines', async () => {
-    const { run } = importing()
-    expect(await run(['import', '-'])).toEqual({ exitCode: 0, out: '0 lines\n', err: '' })
+    const packed = pack(Buffer.from(linesOf(PAID, NEXT)))
+    const folder = folderWith(packed)
+    expect((await take(folder)).stdout).toBe('2 lines, 2 applied\n')
+    const input = [...packed].map((byte) => Buffer.from([byte]))
+    expect((await take(folder, '-', { input })).stdout).toBe('2 lines, 2 duplicate\n')
+    expect(await take(folder, '-')).toEqual({ code: 0, stdout: '0 lines\n', stderr: '' })
   })
 
   it('takes what came before a packed file breaks off, and fails', async () => {
-    const { run, write } = importing()
-    const packed = gzipSync(linesOf(PAID, BEGUN))
-    const file = write(packed.subarray(0, -8))
-    const { exitCode, out, err } = await run(['import', file])
-    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' })
-    const why = 'events\\.jsonl is a gzip file that ends too early: the rest of it is missing'
+    const packed = gzipSync(linesOf(PAID, NEXT))
+    const folder = folderWith(packed.subarray(0, -8))
+    const why = 'e\\.jsonl is a gzip file that ends too early: the rest of it is missing'
     const taken = 'the lines before that are taken in'
-    expect(err).toMatch(new RegExp(`^stopped after 2 lines, 2 applied\nerror: .*${why}; ${taken}\n$`))
-    expect((await run(['import', file, '--dry-run'])).err).toMatch(/; the lines before that are checked\n$/)
+    const { code, stdout, stderr } = await take(folder)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(new RegExp(`^stopped after 2 lines, 2 applied\nerror: .*${why}; ${taken}\n$`))
+    expect((await take(folder, 'e.jsonl --dry-run')).stderr).toMatch(/; the lines before that are checked\n$/)
+    const inJson = await take(folder, 'e.jsonl --json')
+    expect(JSON.parse(inJson.stdout)).toMatchObject({ lines: 2, applied: 0, duplicates: 2 })
+    const message = expect.stringMatching(new RegExp(`${why}; ${taken}$`))
+    expect(JSON.parse(inJson.stderr)).toMatchObject({ error: { code: 'input_failed', message } })
 
-    const inJson = await run(['import', file, '--json'])
-    expect(JSON.parse(inJson.out)).toMatchObject({ lines: 2, applied: 0, duplicates: 2 })
-    expect(JSON.parse(inJson.err)).toMatchObject({
-      error: { code: 'input_failed', message: expect.stringMatching(new RegExp(`${why}; ${taken}$`)) },
+    writeFileSync(join(folder, 'e.jsonl'), packed.subarray(0, 30))
+    const { error } = await failureOf(folder, 'import e.jsonl', { now })
+    expect(error.message).toMatch(new RegExp(`${why}$`))
+    expect(await failureOf(folder, 'import missing.jsonl')).toMatchObject({
+      code: 1,
+      error: { code: 'input_failed' },
     })
   })
 
-  it('says no more than what is wrong where a packed file breaks off within its first line', async () => {
-    const { run, write } = importing()
-    const file = write(gzipSync(linesOf(PAID)).subarray(0, 30))
-    const { out, err } = await run(['import', file, '--json'])
-    expect(out).toBe('')
-    expect(JSON.parse(err).error.message).toMatch(
-      / is a gzip file that ends too early: the rest of it is missing$/,
-    )
-  })
-
-  it('fails where there is no such file', async () => {
-    const { exitCode, err } = await importing().run(['import', 'missing.jsonl', '--json'])
-    expect({ exitCode, code: JSON.parse(err).error.code }).toEqual({ exitCode: 1, code: 'input_failed' })
-  })
-
   it('shows a person how far it is', async () => {
-    const { run, write } = importing({ isTerminal: true })
-    const { err } = await run(['import', write(linesOf(PAID, BEGUN))])
-    expect(err).toBe('\r2 lines, 100 % of the file read\r\u001b[K')
+    const { stderr } = await take(folderWith(PAID, NEXT), 'e.jsonl', { isTerminal: true })
+    expect(stderr).toBe('\r2 lines, 100 % of the file read\r\u001b[K')
   })
 
-  it('takes nothing while another process holds the store without answering', async () => {
-    const { file, run, write } = importing()
-    await run(['import', write(linesOf(PAID))])
-    const lock = lockStore(file)
-    const { exitCode, err } = await run(['import', write(linesOf(BEGUN)), '--json'])
-    expect({ exitCode, code: JSON.parse(err).error.code }).toEqual({ exitCode: 1, code: 'store_in_use' })
-    lock.release()
-    expect((await run(['events', 'export'])).out).toBe(linesOf(PAID))
+  it.each([
+    ['beside a running daemon', true],
+    ['into the database of none', false],
+  ])('takes over another store whole, acts by hand too, %s', async (_where, isServed) => {
+    const source = configuredFolder()
+    const daemon = await serveHere(source)
+    await deliver(daemon.url, eventsOf(storiesOf(0, 20)))
+    await answerOf(source, 'grant cus_1 pro_2 --reason case')
+    await answerOf(source, 'block cus_2 --reason review')
+    await answerOf(source, 'events export --output events.jsonl')
+    const file = join(source, 'events.jsonl')
+    const folder = configuredFolder()
+    if (isServed) await serveHere(folder)
+    expect(await answerOf(folder, `import ${file}`)).toMatchObject({ lines: 52, applied: 50, leftOut: 2 })
+    const rest = await answerOf(folder, `import ${file} --with-manual`)
+    expect(rest).toMatchObject({ applied: 2, duplicates: 50 })
+    expect(await foldedState(folder)).toEqual(await foldedState(source))
+    expect((await run(folder, 'events export')).stdout).toBe((await run(source, 'events export')).stdout)
+  })
+
+  it('goes to the daemon that --url names, for a key with the scope', async () => {
+    const folder = folderWith(PAID)
+    const { url } = await serveHere(folder)
+    const elsewhere = temporaryFolder()
+    const file = `${join(folder, 'e.jsonl')} --url ${url}`
+    const as = (key: string) => ({ env: { LATCHKEY_API_KEY: key } })
+    const refused = await failureOf(elsewhere, `import ${file}`, as('lk_reader'))
+    expect(refused).toMatchObject({ code: 1, error: { code: 'forbidden' } })
+    expect(await answerOf(elsewhere, `import ${file}`, as(API_KEY))).toMatchObject({ lines: 1, applied: 1 })
+  })
+})
+
+describe('the lines of an input', () => {
+  async function* chunked(text: string | Buffer, sizes: readonly number[] = []): AsyncGenerator<Buffer> {
+    let rest = Buffer.from(text)
+    for (const size of sizes) {
+      yield rest.subarray(0, size)
+      rest = rest.subarray(size)
+    }
+    yield rest
+  }
+  async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+    const collected: T[] = []
+    for await (const item of items) collected.push(item)
+    return collected
+  }
+  const linesIn = (text: string | Buffer, sizes: readonly number[] = []) =>
+    all(numberedLines(chunked(text, sizes)))
+  const batchesIn = (text: string) => all(importBatches(chunked(text)))
+
+  it('are the same wherever it is cut, blank ones left out and counted', async () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'é', ' ', '\r', '\n'), maxLength: 60 })
+    const cuts = fc.array(fc.nat(9), { maxLength: 20 })
+    const property = fc.asyncProperty(text, cuts, async (whole, sizes) => {
+      const numbered = whole.split('\n').map((line, i) => ({ number: i + 1, text: line }))
+      expect(await linesIn(whole, sizes)).toEqual(numbered.filter((line) => line.text.trim() !== ''))
+    })
+    await fc.assert(property)
+  })
+
+  it('are kept up to a bound, and one over it leaves the others alone', async () => {
+    const longest = 'x'.repeat(MAX_LINE_BYTES)
+    const sizes = Array.from({ length: 40 }, () => 65_536)
+    const lines = await linesIn(`a\n${longest}\n${longest}x\nb`, sizes)
+    expect(lines.map(({ text }) => text?.length)).toEqual([1, MAX_LINE_BYTES, undefined, 1])
+    // What is no text grows beyond the bound.
+    expect(await linesIn(Buffer.alloc(MAX_LINE_BYTES, 0xff))).toEqual([{ number: 1, text: null }])
+  })
+
+  it('come in batches that hold no more than a request may, by number and by size', async () => {
+    const many = await batchesIn('x\n'.repeat(2 * MAX_IMPORT_LINES + 1))
+    expect(many.map(({ length }) => length)).toEqual([MAX_IMPORT_LINES, MAX_IMPORT_LINES, 1])
+    const large = await batchesIn(`${randomBytes(150_000).toString('base64')}\n`.repeat(25))
+    expect(large.flat()).toHaveLength(25)
+    for (const batch of large) {
+      const bytes = Buffer.byteLength(batch.map(({ text }) => text).join('\n'))
+      expect(bytes).toBeLessThanOrEqual(MAX_LINES_BYTES)
+    }
+  })
+
+  it('are there that came before the input broke, which is told after them', async () => {
+    async function* breaking(): AsyncGenerator<Buffer> {
+      yield Buffer.from('a\nb\nc')
+      throw new LatchkeyError('input_failed', 'broken')
+    }
+    const batches = importBatches(breaking())
+    expect((await batches.next()).value).toMatchObject([{ text: 'a' }, { text: 'b' }])
+    await expect(batches.next()).rejects.toMatchObject({ code: 'input_failed' })
   })
 })

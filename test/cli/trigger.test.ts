@@ -1,148 +1,117 @@
-import { describe, expect, it } from 'vitest'
-import type { Endpoint } from '../../src/provider/endpoint.js'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { chooseIds, numbered } from '../../src/cli/trigger.js'
 import { verifySignature } from '../../src/provider/signature.js'
-import { endpoint, writeConfig } from '../config/config-file.js'
-import { type ReceivedDelivery, startReceiver, unusedPort } from './receiver.js'
-import { cli, NOW } from './run-cli.js'
+import { endpoint } from '../config/config-file.js'
+import { configuredFolder, freePort, run } from '../world.js'
 
+const now = () => Date.UTC(2026, 0, 31, 12)
 const ROTATED = [{ secret: 'whsec_old', notAfter: '2026-01-01T00:00:00Z' }, 'whsec_new']
 const sandbox = endpoint('sandbox', ...ROTATED)
 const live = endpoint('live', 'whsec_live')
 
-function bodyOf({ body }: ReceivedDelivery): {
-  id: string
-  type: string
-  createdAt: string
-  livemode: boolean
-} {
-  return JSON.parse(body.toString('utf8'))
+interface ReceivedDelivery {
+  readonly path: string | undefined
+  readonly headers: Readonly<Record<string, string[] | undefined>>
+  readonly body: Buffer
 }
 
-function applied(delivery: ReceivedDelivery) {
-  return { received: true, id: bodyOf(delivery).id, disposition: 'applied' }
-}
+const bodyOf = ({ body }: ReceivedDelivery) => JSON.parse(body.toString('utf8'))
+const applied = (delivery: ReceivedDelivery): object => ({
+  received: true,
+  id: bodyOf(delivery).id,
+  disposition: 'applied',
+})
 
 function isSignedBy(secret: string, { body, headers }: ReceivedDelivery): boolean {
-  const asked: Pick<Endpoint, 'secrets' | 'toleranceSeconds'> = {
-    secrets: [{ secret, notAfter: null }],
-    toleranceSeconds: 0,
-  }
-  return verifySignature({ body, headers, endpoint: asked, now: NOW }).ok
+  const asked = { secrets: [{ secret, notAfter: null }], toleranceSeconds: 0 }
+  return verifySignature({ body, headers, endpoint: asked, now: now() }).ok
 }
 
-/** A daemon that stores every delivery, and its config. */
-async function running(endpoints: Readonly<Record<string, unknown>> = { live, sandbox }) {
-  const receiver = await startReceiver(applied)
-  const config = writeConfig({ endpoints, server: { port: receiver.port } })
-  return { ...receiver, trigger: (...args: string[]) => cli(['trigger', ...args, '--config', config]) }
+interface Listening {
+  readonly endpoints?: object
+  readonly answer?: (delivery: ReceivedDelivery) => unknown
+  readonly status?: number
+  /** What the config says of the server, beside the port. */
+  readonly server?: (port: number) => object
+}
+
+/** Listens as the daemon would, keeps what comes, and answers each delivery. */
+async function listening({
+  endpoints = { live, sandbox },
+  answer = applied,
+  status = 200,
+  server: serverOf = (port) => ({ port }),
+}: Listening = {}) {
+  const deliveries: ReceivedDelivery[] = []
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      const delivery = { path: req.url, headers: req.headersDistinct, body: Buffer.concat(chunks) }
+      deliveries.push(delivery)
+      res.writeHead(status, { 'content-type': 'application/json', connection: 'close' })
+      res.end(JSON.stringify(answer(delivery)))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
+  const { port } = server.address() as AddressInfo
+  const folder = configuredFolder({ endpoints, server: serverOf(port) })
+  const trigger = (words = 'payment.authorized') => run(folder, `trigger ${words}`, { now })
+  return { url: `http://127.0.0.1:${port}`, deliveries, trigger }
 }
 
 describe('latchkey trigger', () => {
   it('delivers a signed sample to the sandbox endpoint and shows what became of it', async () => {
-    const { deliveries, trigger } = await running()
-    const { exitCode, out, err } = await trigger(
-      'payment.authorized',
-      '--customer',
-      'cus_1',
-      '--product',
-      'pro_1',
-    )
-
-    expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' })
-    expect(out).toMatch(/^payment\.authorized {2}evt_[0-9a-f]{24} {2}pay_[0-9a-f]{12} {2}applied\n$/)
+    const { deliveries, trigger } = await listening()
+    const { code, stdout, stderr } = await trigger('payment.authorized --customer cus_1 --product pro_1')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^payment\.authorized {2}evt_[0-9a-f]{24} {2}pay_[0-9a-f]{12} {2}applied\n$/)
     expect(deliveries).toHaveLength(1)
     const [delivery] = deliveries as [ReceivedDelivery]
     expect(delivery.path).toBe('/webhooks/sandbox')
     expect(delivery.headers['x-webhook-event']).toEqual(['payment.authorized'])
-    expect(bodyOf(delivery)).toMatchObject({
-      type: 'payment.authorized',
-      livemode: false,
-      createdAt: new Date(NOW).toISOString(),
-    })
-  })
-
-  it('signs with the first secret that still counts', async () => {
-    const { deliveries, trigger } = await running()
-    await trigger('payment.authorized')
-    expect(deliveries.map((delivery) => isSignedBy('whsec_new', delivery))).toEqual([true])
-    expect(deliveries.map((delivery) => isSignedBy('whsec_old', delivery))).toEqual([false])
-  })
-
-  it('is about the same payment when customer and product are the same', async () => {
-    const { trigger } = await running()
-    const about = ['--customer', 'cus_1', '--product', 'pro_1', '--json']
-    const lines = [
-      await trigger('payment.authorized', ...about),
-      await trigger('payment.refunded', ...about),
-      await trigger('payment.refunded', '--customer', 'cus_2', '--product', 'pro_1', '--json'),
-    ].map(({ out }) => JSON.parse(out) as { paymentId: string })
-    expect(lines[1]?.paymentId).toBe(lines[0]?.paymentId)
-    expect(lines[2]?.paymentId).not.toBe(lines[0]?.paymentId)
+    const createdAt = new Date(now()).toISOString()
+    expect(bodyOf(delivery)).toMatchObject({ type: 'payment.authorized', livemode: false, createdAt })
+    // With the first secret that still counts.
+    expect(['whsec_new', 'whsec_old'].map((secret) => isSignedBy(secret, delivery))).toEqual([true, false])
   })
 
   it('sends several, each about a payment of its own, one line each', async () => {
-    const { deliveries, trigger } = await running()
-    const { out } = await trigger('payment.authorized', '--payment', 'pay_x', '--count', '3', '--json')
-    const lines = out
+    const { deliveries, trigger } = await listening()
+    const { stdout } = await trigger('payment.authorized --payment pay_x --count 3 --json')
+    const lines = stdout
       .trimEnd()
       .split('\n')
-      .map((line) => JSON.parse(line) as { id: string; paymentId: string })
+      .map((line) => JSON.parse(line))
     expect(lines.map(({ paymentId }) => paymentId)).toEqual(['pay_x_1', 'pay_x_2', 'pay_x_3'])
     expect(lines.map(({ id }) => id)).toEqual(deliveries.map((delivery) => bodyOf(delivery).id))
     expect(new Set(lines.map(({ id }) => id)).size).toBe(3)
   })
 
-  it('tells when the event happened apart from when it is sent', async () => {
-    const { deliveries, trigger } = await running()
-    await trigger('payment.authorized', '--at', '2026-01-02T03:04:05Z')
+  it('tells when the event happened apart from when it is sent, and speaks the legacy generation if asked to', async () => {
+    const { deliveries, trigger } = await listening()
+    const { stdout } = await trigger('payment.refunded --generation v2 --at 2026-01-02T03:04:05Z')
+    expect(stdout).toMatch(/^PAYMENT_REFUNDED {2}evt_/)
     const [delivery] = deliveries as [ReceivedDelivery]
-    expect(bodyOf(delivery).createdAt).toBe('2026-01-02T03:04:05.000Z')
+    expect(bodyOf(delivery)).toMatchObject({
+      type: 'PAYMENT_REFUNDED',
+      createdAt: '2026-01-02T03:04:05.000Z',
+    })
     expect(isSignedBy('whsec_new', delivery)).toBe(true)
   })
 
-  it('speaks the legacy generation if asked to', async () => {
-    const { deliveries, trigger } = await running()
-    const { out } = await trigger('payment.refunded', '--generation', 'v2')
-    expect(out).toMatch(/^PAYMENT_REFUNDED {2}evt_/)
-    expect(deliveries.map((delivery) => bodyOf(delivery).type)).toEqual(['PAYMENT_REFUNDED'])
-  })
-
   it('goes to a live endpoint with --live alone', async () => {
-    const { deliveries, trigger } = await running()
-    expect((await trigger('payment.authorized', '--live')).exitCode).toBe(0)
-    expect((await trigger('payment.authorized', '--live', '--endpoint', 'live')).exitCode).toBe(0)
-    expect(deliveries.map(({ path }) => path)).toEqual(['/webhooks/live', '/webhooks/live'])
-    expect(deliveries.map((delivery) => bodyOf(delivery).livemode)).toEqual([true, true])
-  })
-
-  it('lists every type of both generations in its help, in lines that fit a terminal', async () => {
-    const { out } = await cli(['trigger', '--help'])
-    for (const type of [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]) {
-      expect(out).toMatch(new RegExp(`[ ]${type.replaceAll('.', '\\.')}(,|\\n)`))
+    const { deliveries, trigger } = await listening()
+    for (const options of ['--live', '--live --endpoint live']) {
+      expect(await trigger(`payment.authorized ${options}`)).toMatchObject({ code: 0 })
     }
-    expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
-  })
-
-  it.each([
-    [
-      'payment.authorised',
-      [],
-      'there is no event type "payment.authorised". Did you mean payment.authorized?',
-    ],
-    ['Payment_Refunded', [], 'Did you mean PAYMENT_REFUNDED?'],
-    [
-      'PAYMENT_SUCESS',
-      ['--generation', 'v2'],
-      'there is no v2 event type "PAYMENT_SUCESS". Did you mean PAYMENT_SUCCESS?',
-    ],
-    ['bananas', [], 'there is no event type "bananas". `latchkey trigger --help` lists them all'],
-  ])('suggests what was probably meant by %s, with %j', async (type, args, message) => {
-    const { trigger } = await running()
-    const { exitCode, err } = await trigger(type, ...args)
-    expect(exitCode).toBe(2)
-    expect(err).toContain(message)
-    expect(err).toMatch(/`latchkey trigger --help` lists them all\n$/)
+    expect(deliveries.map((one) => [one.path, bodyOf(one).livemode])).toEqual([
+      ['/webhooks/live', true],
+      ['/webhooks/live', true],
+    ])
   })
 
   it.each([
@@ -151,86 +120,117 @@ describe('latchkey trigger', () => {
   ])(
     'hints once, for people, at what a delivery that is %s waits for or lacks',
     async (disposition, hint) => {
-      const { port } = await startReceiver((delivery) => ({ ...applied(delivery), disposition }))
-      const config = writeConfig({ endpoints: { sandbox }, server: { port } })
-      const args = ['trigger', 'payment.authorized', '--count', '2', '--config', config]
-      const { exitCode, err } = await cli(args)
-      expect(exitCode).toBe(0)
-      expect(err.split('\n')).toEqual([expect.stringContaining(hint), ''])
-      expect(await cli([...args, '--json'])).toMatchObject({ exitCode: 0, err: '' })
+      const { trigger } = await listening({ answer: (delivery) => ({ ...applied(delivery), disposition }) })
+      const { code, stderr } = await trigger('payment.authorized --count 2')
+      expect([code, stderr.split('\n')]).toEqual([0, [expect.stringContaining(hint), '']])
+      expect(await trigger('payment.authorized --count 2 --json')).toMatchObject({ code: 0, stderr: '' })
     },
   )
 
-  it.each([
-    ['a live endpoint without --live', ['--endpoint', 'live'], 'say --live too'],
-    ['a sandbox endpoint with --live', ['--endpoint', 'sandbox', '--live'], 'leave out --live'],
-    ['an endpoint that is not there', ['--endpoint', 'v9'], 'configured: live, sandbox'],
-    ['an unknown type', ['--generation', 'v2'], 'payment.exploded', 'payment.exploded'],
-  ])('sends nothing and exits 2 for %s', async (_, args, message, type = 'payment.authorized') => {
-    const { deliveries, trigger } = await running()
-    const { exitCode, out, err } = await trigger(type, ...args)
-    expect({ exitCode, out, sent: deliveries.length }).toEqual({ exitCode: 2, out: '', sent: 0 })
-    expect(err).toContain(message)
-  })
-
-  it('says what to do where no sandbox endpoint is configured', async () => {
-    const { trigger } = await running({ live })
-    expect(await trigger('payment.authorized')).toMatchObject({
-      exitCode: 2,
-      err: 'error: no sandbox endpoint is configured: add one to the config, or say --live to change live access\n',
-    })
-  })
-
-  it('exits 2 where every secret has been rotated out', async () => {
-    const { trigger } = await running({ sandbox: endpoint('sandbox', ROTATED[0]) })
-    expect(await trigger('payment.authorized')).toMatchObject({
-      exitCode: 2,
-      err: 'error: every secret of the endpoint sandbox has passed its notAfter\n',
-    })
+  const noSandbox =
+    'error: no sandbox endpoint is configured: add one to the config, or say --live to change live access\n'
+  it.each<[string, string, object?]>([
+    ['payment.authorized --endpoint live', 'say --live too'],
+    ['payment.authorized --endpoint sandbox --live', 'leave out --live'],
+    ['payment.authorized --endpoint v9', 'configured: live, sandbox'],
+    ['payment.authorised', 'there is no event type "payment.authorised". Did you mean payment.authorized?'],
+    ['Payment_Refunded', 'Did you mean PAYMENT_REFUNDED?'],
+    [
+      'PAYMENT_SUCESS --generation v2',
+      'there is no v2 event type "PAYMENT_SUCESS". Did you mean PAYMENT_SUCCESS?',
+    ],
+    ['bananas', 'there is no event type "bananas". `latchkey trigger --help` lists them all\n'],
+    ['payment.authorized', noSandbox, { live }],
+    [
+      'payment.authorized',
+      'error: every secret of the endpoint sandbox has passed its notAfter\n',
+      { sandbox: endpoint('sandbox', ROTATED[0]) },
+    ],
+  ])('sends nothing and exits 2 for %s: %s', async (words, message, endpoints = { live, sandbox }) => {
+    const { deliveries, trigger } = await listening({ endpoints })
+    const { code, stdout, stderr } = await trigger(words)
+    expect({ code, stdout, sent: deliveries.length }).toEqual({ code: 2, stdout: '', sent: 0 })
+    expect(stderr).toContain(message)
   })
 
   it('goes to the listener for webhooks where there is one, and reaches a wildcard at loopback', async () => {
-    const { port, deliveries } = await startReceiver(applied, { host: '0.0.0.0' })
-    const server = { port: 1, webhooks: { host: '0.0.0.0', port } }
-    const config = writeConfig({ endpoints: { sandbox }, server })
-    expect((await cli(['trigger', 'payment.authorized', '--config', config])).exitCode).toBe(0)
+    const { deliveries, trigger } = await listening({
+      server: (port) => ({ port: 1, webhooks: { host: '0.0.0.0', port } }),
+    })
+    expect(await trigger()).toMatchObject({ code: 0 })
     expect(deliveries).toHaveLength(1)
   })
 
   it('needs --url where the system chose the port', async () => {
-    const { url, deliveries } = await startReceiver(applied)
-    const config = writeConfig({ endpoints: { sandbox }, server: { port: 0 } })
-    const args = ['trigger', 'payment.authorized', '--config', config]
-    expect((await cli(args)).exitCode).toBe(2)
-    expect((await cli([...args, '--url', `${url}/`])).exitCode).toBe(0)
+    const { url, deliveries, trigger } = await listening({ server: () => ({ port: 0 }) })
+    expect(await trigger()).toMatchObject({ code: 2 })
+    expect(await trigger(`payment.authorized --url ${url}/`)).toMatchObject({ code: 0 })
     expect(deliveries.map(({ path }) => path)).toEqual(['/webhooks/sandbox'])
   })
 
-  it('exits 1 with what the daemon said when it refuses', async () => {
+  it('exits 1 where it is refused, where no daemon answers, and where what answers is none', async () => {
     const problem = { code: 'signature_invalid', detail: 'No secret signed this.' }
-    const { port, url } = await startReceiver(() => problem, { status: 401 })
-    const config = writeConfig({ endpoints: { sandbox }, server: { port } })
-    expect(await cli(['trigger', 'payment.authorized', '--config', config])).toEqual({
-      exitCode: 1,
-      out: '',
-      err: `error: ${url} answered 401 signature_invalid: No secret signed this.\n`,
-    })
+    const refusing = await listening({ answer: () => problem, status: 401 })
+    const stderr = `error: ${refusing.url} answered 401 signature_invalid: No secret signed this.\n`
+    expect(await refusing.trigger()).toEqual({ code: 1, stdout: '', stderr })
+
+    const other = await (await listening({ answer: () => 'hello' })).trigger()
+    const noDaemon = expect.stringContaining('answered 200, which is not what a daemon answers')
+    expect(other).toMatchObject({ code: 1, stderr: noDaemon })
+
+    const port = await freePort()
+    const nobody = await (await listening({ server: () => ({ port }) })).trigger('payment.authorized --json')
+    expect([nobody.code, JSON.parse(nobody.stderr)]).toMatchObject([
+      1,
+      { error: { code: 'daemon_unreachable' } },
+    ])
+  })
+})
+
+describe('what a sample is about', () => {
+  const PAYMENT = chooseIds('payment.authorized', {}).paymentId
+  const NOBODY = { customerId: null, productId: null, paymentId: null, subscriptionId: null }
+  const about = { customer: 'cus_1', product: 'pro_1' }
+
+  it('is the test customer, product and payment if nothing is said, of any payment event', () => {
+    expect(PAYMENT).toMatch(/^pay_[0-9a-f]{12}$/)
+    const ids = { customerId: 'cus_test', productId: 'pro_test', paymentId: PAYMENT, subscriptionId: null }
+    for (const type of [
+      ...['payment.succeeded', 'CHECKOUT_SUCCESS', 'PAYMENT_REFUNDED', 'PARTIAL_REFUNDED'],
+      ...['checkout.canceled', 'payment.chargeback'],
+    ]) {
+      expect(chooseIds(type, {})).toEqual(ids)
+    }
+    for (const type of ['customer.created', 'payout.failed', 'payment_method.attached']) {
+      expect(chooseIds(type, {})).toMatchObject({ paymentId: null, subscriptionId: null })
+    }
+    expect(chooseIds('payment.authorized', { ...about, customer: 'cus_2' }).paymentId).not.toBe(
+      chooseIds('payment.authorized', about).paymentId,
+    )
   })
 
-  it('exits 1 when what answers is no daemon', async () => {
-    const { port } = await startReceiver(() => 'hello')
-    const config = writeConfig({ endpoints: { sandbox }, server: { port } })
-    const { exitCode, err } = await cli(['trigger', 'payment.authorized', '--config', config])
-    expect(exitCode).toBe(1)
-    expect(err).toContain('answered 200, which is not what a daemon answers')
+  it('is for subscription events of both generations a subscription of the same customer, and its payment', () => {
+    const ids = chooseIds('subscription.created', about)
+    expect(ids.subscriptionId).toMatch(/^sub_[0-9a-f]{12}$/)
+    expect(ids.paymentId).toBe(chooseIds('payment.authorized', about).paymentId)
+    expect(chooseIds('SUBSCRIPTION_EXPIRED', about)).toEqual(ids)
   })
 
-  it('exits 1 when no daemon runs', async () => {
-    const port = await unusedPort()
-    const config = writeConfig({ endpoints: { sandbox }, server: { port } })
-    expect(await cli(['trigger', 'payment.authorized', '--config', config, '--json'])).toMatchObject({
-      exitCode: 1,
-      err: expect.stringContaining('"code":"daemon_unreachable"'),
-    })
+  it('leaves to the daemon what is not said where the payment or subscription is named', () => {
+    expect(chooseIds('payment.refunded', { payment: 'pay_1' })).toEqual({ ...NOBODY, paymentId: 'pay_1' })
+    const expired = chooseIds('subscription.expired', { subscription: 'sub_1' })
+    expect(expired).toEqual({ ...NOBODY, subscriptionId: 'sub_1' })
+    const paid = chooseIds('payment.authorized', { payment: 'pay_1', customer: 'cus_1' })
+    expect(paid).toEqual({ ...NOBODY, paymentId: 'pay_1', customerId: 'cus_1' })
+    // A named subscription has a payment of its own.
+    const ofItsOwn = chooseIds('payment.authorized', { subscription: 'sub_1' })
+    expect(ofItsOwn).toMatchObject({ subscriptionId: 'sub_1', paymentId: expect.stringMatching(/^pay_/) })
+    expect(ofItsOwn.paymentId).not.toBe(PAYMENT)
+  })
+
+  it('is numbered in a series, and only there', () => {
+    const ids = chooseIds('payment.authorized', { payment: 'pay_1' })
+    expect(numbered(ids, 0, 1).paymentId).toBe('pay_1')
+    expect([0, 1].map((index) => numbered(ids, index, 2).paymentId)).toEqual(['pay_1_1', 'pay_1_2'])
   })
 })

@@ -1,114 +1,176 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { cli } from './run-cli.js'
+import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { fromEnv } from '../config/config-file.js'
+import { CONFIG, configuredFolder, everyCommand, failureOf, ROOT, run, temporaryFolder } from '../world.js'
 
-describe('the command line', () => {
-  it.each([
-    ['serve'],
-    ['trigger'],
-    ['check'],
-    ['explain'],
-    ['grant'],
-    ['revoke'],
-    ['block'],
-    ['unblock'],
-    ['link'],
-    ['policy', 'show'],
-    ['policy', 'diff'],
-    ['policy', 'apply'],
-    ['events', 'list'],
-    ['events', 'show'],
-    ['events', 'body'],
-    ['events', 'export'],
-    ['replay'],
-    ['rebuild'],
-    ['import'],
-    ['keys', 'create'],
-    ['keys', 'list'],
-    ['sync', 'status'],
-    ['sync', 'plan'],
-    ['sync', 'run'],
-    ['sync', 'check'],
-    ['sync', 'pause'],
-    ['sync', 'resume'],
-    ['backup'],
-    ['restore'],
-    ['config', 'check'],
-    ['doctor'],
-  ])('has help with an example for %s %s', async (...command) => {
-    const words = command.filter((word) => typeof word === 'string')
-    const { exitCode, out } = await cli([...words, '--help'])
-    expect(exitCode).toBe(0)
-    expect(out).toMatch(new RegExp(`\\nExample:\\n(  \\$ latchkey ${words.join(' ')} ?.*\\n)+$`))
-    expect(out).toContain('--json')
+const helpOf = async (words: string) => {
+  const { code, stdout, stderr } = await run('/nowhere', `${words} --help`)
+  expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
+  return stdout
+}
+
+describe('help', () => {
+  it('of every command ends with an example', async () => {
+    const commands = everyCommand()
+    expect(commands.length).toBeGreaterThan(30)
+    for (const words of commands) {
+      const help = await helpOf(words)
+      expect(help).toContain('--json')
+      expect(help).toMatch(new RegExp(`\\n\\nExample:\\n( {2}\\$ latchkey ${words}( .*)?\\n)+$`))
+      if (/^(events|check|explain|grant|block|erase|replay)/.test(words))
+        expect(help).toContain('--environment')
+    }
   })
 
-  it.each([['events'], ['keys'], ['config'], ['policy'], ['sync']])(
-    'has help with an example for all that begins with %s',
+  it.each(['events', 'keys', 'config', 'policy', 'sync'])(
+    'of all that begins with %s has an example that works',
     async (group) => {
-      const { exitCode, out } = await cli([group, '--help'])
-      expect(exitCode).toBe(0)
-      const [, example = ''] = /\nExample:\n {2}\$ latchkey (.+)\n$/.exec(out) ?? []
+      const [, example = ''] = /\nExample:\n {2}\$ latchkey (.+)\n$/.exec(await helpOf(group)) ?? []
       expect(example).toMatch(new RegExp(`^${group} `))
       // It is one of those, with options that it has: nothing but the config is missing.
-      expect((await cli([...example.split(' '), '--json'])).err).toContain('"code":"config_missing"')
+      expect((await failureOf('/nowhere', example)).error.code).toBe('config_missing')
     },
   )
 
+  it('of trigger lists every type of both generations, in lines that fit a terminal', async () => {
+    const help = await helpOf('trigger')
+    for (const type of [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]) {
+      expect(help).toMatch(new RegExp(`[ ]${type.replaceAll('.', '\\.')}(,|\\n)`))
+    }
+    expect(help.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
+  it('of rebuild says what it covers', async () => {
+    expect(await helpOf('rebuild')).toMatch(/a rebuild\s+always covers both/)
+  })
+
+  it('is shown where no command is named', async () => {
+    for (const words of ['', 'keys']) {
+      const { code, stdout, stderr } = await run('/nowhere', words)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(/^Usage: latchkey/)
+    }
+  })
+
+  it('tells the version, which is that of the package', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(await run('/nowhere', '--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+})
+
+const NO_ID = 'It is not an id'
+const NO_TIME = 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'
+const BACKWARDS = '--from 2026-02-01 --to 2026-01-31'
+const TRIGGER = 'trigger payment.authorized'
+
+/** An empty word is written as `''`, a blank one as `' '`. */
+const wordsIn = (line: string) =>
+  [...line.matchAll(/'( ?)'|(\S+)/g)].map(([, blank, word]) => word ?? blank ?? '')
+
+it.each([
+  ['unlock', "unknown command 'unlock'\n"],
+  ['serve --port 80', "unknown option '--port'\n"],
+  ['config check --loud', "unknown option '--loud'\n"],
+  ['doctor --deep', "unknown option '--deep'\n"],
+  ['check', "missing required argument 'customer'\n"],
+  ['explain cus_1', "missing required argument 'product'\n"],
+  ['events show', "missing required argument 'event'"],
+  ["check ''", NO_ID],
+  ["check cus_1 ''", NO_ID],
+  ["explain '' pro_1", NO_ID],
+  ["unblock ''", NO_ID],
+  ["erase '' --yes", NO_ID],
+  ["events export --customer ''", NO_ID],
+  ["sync run --target ''", NO_ID],
+  [`${TRIGGER} --customer ''`, NO_ID],
+  [`${TRIGGER} --product ''`, NO_ID],
+  [`${TRIGGER} --payment ''`, NO_ID],
+  [`${TRIGGER} --subscription ''`, NO_ID],
+  [`${TRIGGER} --rail cash`, 'Allowed choices are card, crypto.\n'],
+  [`${TRIGGER} --count 0`, 'It must be 1 to 100000.\n'],
+  [`${TRIGGER} --url localhost`, 'It must be an http address.\n'],
+  ['check cus_1 --at noon', NO_TIME],
+  ['check cus_1 --at 2026-01-31T12:00', NO_TIME],
+  ['check cus_1 --environment test', 'Allowed choices are live, sandbox.\n'],
+  ['check cus_1 --url http://127.0.0.1:1', '--url needs an API key'],
+  ['rebuild --verify --url http://127.0.0.1:1', '--url needs an API key'],
+  ['events list --limit 0', 'It must be 1 to 1000.'],
+  ['events list --limit 1001', 'It must be 1 to 1000.'],
+  ['events list --before x', 'It must be a place'],
+  ['events list --disposition duplicate', 'Allowed choices are applied, ignored, held, quarantined.'],
+  ['events list --from yesterday', 'It is no ISO 8601 time'],
+  ['events body evt_1 --sha256 XYZ', 'It is not a SHA-256'],
+  [`events list ${BACKWARDS}`, '--from is later than --to'],
+  [`events export ${BACKWARDS}`, '--from is later than --to'],
+  [`replay ${BACKWARDS}`, '--from is later than --to'],
+  ['grant cus_1 pro_1', '--reason'],
+  ["grant cus_1 pro_1 --reason ' '", '--reason is empty'],
+  [
+    'grant cus_1 pro_1 --reason x --until yesterday',
+    `${NO_TIME.slice(0, -2)}, and no duration, such as 30d.\n`,
+  ],
+  ['block cus_1', '--reason'],
+  ["block cus_1 --reason ' '", '--reason is empty'],
+  ['link cus_1', '--community'],
+  ['link cus_1 --community ada', '--community is not the id of a Discord account'],
+  ['link cus_1 --messenger -100', '--messenger is not the id of a Telegram account'],
+  ['erase cus_1', '--yes'],
+  ["erase cus_1 --yes --reason ' '", 'is empty'],
+  ['sync status --state odd', 'Allowed choices are settled, due, retrying, waiting, parked, unconfirmed.\n'],
+  ['sync run --customer cus_1', '--retry'],
+  ['keys create --scope read --environment live', '--name'],
+  ["keys create --name ' ' --scope read --environment live", 'name'],
+  ['keys create --name app --environment live', '--scope'],
+  ['keys create --name app --scope read', '--environment'],
+  ['keys create --name app --scope all --environment live', 'Allowed choices are'],
+])('%s is wrong use, which exits 2, says so, and makes nothing', async (line, message) => {
+  const folder = configuredFolder()
+  const { code, stdout, stderr } = await run(folder, wordsIn(line))
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain(message)
+  expect(stderr).toMatch(/^error: /)
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(readdirSync(folder)).toEqual(['config.json'])
+})
+
+describe('a config', () => {
+  const leaky = 'whsec_leaky_0123456789'
+  const live = { environment: 'live', secrets: [leaky, '', fromEnv('NOT_SET')] }
+  const wrong = { ...CONFIG, endpoints: { live }, polices: {} }
+  const places = ['endpoints.live.secrets[1]', 'endpoints.live.secrets[2]', 'polices']
+
+  // That a secret is not there is a problem only of what needs all of them.
   it.each([
-    [[], 'Usage: latchkey'],
-    [['keys'], 'Usage: latchkey keys'],
-    [['unlock'], "error: unknown command 'unlock'\n"],
-    [['config', 'check', '--loud'], "error: unknown option '--loud'\n"],
-    [['check'], "error: missing required argument 'customer'\n"],
-    [['trigger', 'payment.authorized', '--rail', 'cash'], 'Allowed choices are card, crypto.\n'],
-    [['trigger', 'payment.authorized', '--count', '0'], 'It must be 1 to 100000.\n'],
-    [['trigger', 'payment.authorized', '--url', 'localhost'], 'It must be an http address.\n'],
-    [['check', ''], 'It is not an id'],
-    [['check', 'cus_1', ''], 'It is not an id'],
-    [['explain', '', 'pro_1'], 'It is not an id'],
-    [['explain', 'cus_1', ''], 'It is not an id'],
-    ...['customer', 'product', 'payment', 'subscription'].map((option): [string[], string] => [
-      ['trigger', 'payment.authorized', `--${option}`, ''],
-      'It is not an id',
-    ]),
-    [['check', 'cus_1', '--at', 'noon'], 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'],
-    [
-      ['check', 'cus_1', '--at', '2026-01-31T12:00'],
-      'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n',
-    ],
-    [
-      ['grant', 'cus_1', 'pro_1', '--reason', 'case 17', '--until', 'yesterday'],
-      'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z, and no duration, such as 30d.\n',
-    ],
-    [
-      ['sync', 'status', '--state', 'odd'],
-      'Allowed choices are settled, due, retrying, waiting, parked, unconfirmed.\n',
-    ],
-    [['check', 'cus_1', '--url', 'http://127.0.0.1:1'], '--url needs an API key'],
-    [['replay', '--from', '2026-02-01', '--to', '2026-01-31'], '--from is later than --to'],
-    [['sync', 'run', '--target', ''], 'It is not an id'],
-    [['link', 'cus_1', '--community', 'ada'], '--community is not the id of a Discord account'],
-    [['link', 'cus_1', '--messenger', '-100'], '--messenger is not the id of a Telegram account'],
-    [['block', 'cus_1', '--reason', ' '], '--reason is empty'],
-    [['check', 'cus_1', '--environment', 'test'], 'Allowed choices are live, sandbox.\n'],
-  ])('exits 2 for the wrong use %j', async (args, message) => {
-    const { exitCode, out, err } = await cli(args)
-    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
-    expect(err).toContain(message)
+    [TRIGGER, places.toSpliced(1, 1)],
+    ['check cus_1', places.toSpliced(1, 1)],
+    ['config check', places],
+  ])('that is wrong has %s exit 2, with every problem and no secret', async (words, problems) => {
+    const folder = configuredFolder(wrong)
+    const { code, stdout, stderr } = await run(folder, words)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    const [first, ...rest] = stderr.trimEnd().split('\n')
+    expect(first).toBe(`error: the config file ${folder}/config.json has ${problems.length} problems`)
+    expect(rest.map((line) => line.replace(/: .*/, '').trim()).sort()).toEqual(problems)
+    expect(stderr).not.toContain(leaky)
+    expect(await failureOf(folder, words)).toMatchObject({ code: 2, error: { code: 'config_invalid' } })
+    expect(readdirSync(folder)).toEqual(['config.json'])
   })
 
-  it('tells its version, which is that of the package', async () => {
-    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
-    expect(await cli(['--version'])).toEqual({ exitCode: 0, out: `${version}\n`, err: '' })
-  })
+  it.each([TRIGGER, 'check cus_1', 'config check', 'keys list'])(
+    'that is missing has %s exit 2, and make none',
+    async (words) => {
+      const folder = temporaryFolder()
+      const stderr = `error: there is no config file ${folder}/config.json\n`
+      expect(await run(folder, words)).toEqual({ code: 2, stdout: '', stderr })
+      expect(readdirSync(folder)).toEqual([])
+    },
+  )
+})
 
-  it('tells of wrong use in JSON if asked to', async () => {
-    const { exitCode, err } = await cli(['check', '--json'])
-    expect(exitCode).toBe(2)
-    expect(JSON.parse(err)).toEqual({
-      error: { code: 'usage', message: "missing required argument 'customer'", issues: [] },
-    })
-  })
+it('wrong use is told in JSON if asked to', async () => {
+  const { code, stderr } = await run('/nowhere', 'check --json')
+  const error = { code: 'usage', message: "missing required argument 'customer'", issues: [] }
+  expect({ code, said: JSON.parse(stderr) }).toEqual({ code: 2, said: { error } })
 })

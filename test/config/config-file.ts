@@ -1,22 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js'
 import { type Issue, LatchkeyError } from '../../src/errors.js'
-
-/** A folder that goes when the test ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-config-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
+import { rewriteConfig, temporaryFolder } from '../world.js'
 
 /** Writes a config file, from a value or from its text, and answers with its path. */
 export function writeConfig(config: unknown, folder = temporaryFolder()): string {
-  const path = join(folder, 'config.json')
-  writeFileSync(path, typeof config === 'string' ? config : JSON.stringify(config))
-  return path
+  return rewriteConfig(folder, config)
 }
 
 type Env = Readonly<Record<string, string>>

@@ -3,104 +3,85 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import type { Config } from '../../src/config/schema.js'
-import {
-  endpoint,
-  fromEnv,
-  fromFile,
-  load,
-  problems,
-  refusal,
-  temporaryFolder,
-  writeConfig,
-} from './config-file.js'
+import { temporaryFolder } from '../world.js'
+import { endpoint, fromEnv, fromFile, load, problems, refusal, writeConfig } from './config-file.js'
 
-function firstSecret(secret: string, env: Record<string, string> = {}): string | undefined {
-  return load({ endpoints: { v3: endpoint('live', secret) } }, env).config.endpoints[0]?.secrets[0]?.secret
+type Env = Record<string, string>
+const v3 = (secret: unknown) => ({ endpoints: { v3: endpoint('live', secret) } })
+const firstSecret = (secret: string, env: Env = {}) =>
+  load(v3(secret), env).config.endpoints[0]?.secrets[0]?.secret
+const problemsOf = (secret: unknown, env: Env = {}) => problems(v3(secret), env)
+/** A file of these bytes, which a config may name. */
+function fileOf(content: string | Buffer): string {
+  const file = join(temporaryFolder(), 'secret')
+  writeFileSync(file, content)
+  return file
 }
-
-function problemsOf(secret: unknown, env: Record<string, string> = {}): string[] {
-  return problems({ endpoints: { v3: endpoint('live', secret) } }, env)
-}
+const AT = 'endpoints.v3.secrets[0]'
 
 describe('a reference', () => {
-  it('to a variable becomes its value, anywhere in a text and as often as wanted', () => {
+  it('becomes the value of a variable, anywhere in a text and as often as wanted, in other sections too', () => {
     expect(firstSecret(fromEnv('A'), { A: 'whsec_a' })).toBe('whsec_a')
     expect(firstSecret(`${fromEnv('A')}-${fromEnv('B')}`, { A: 'one', B: 'two' })).toBe('one-two')
-  })
-
-  it('in what a variable holds is a problem: its text, which anybody can read, must be no secret', () => {
-    expect(problemsOf(fromEnv('A'), { A: fromEnv('B'), B: 'whsec_b' })).toEqual([
-      'endpoints.v3.secrets[0]: names the variable A, whose value holds a "${" that nothing replaces',
-    ])
-  })
-
-  it('to bytes that are no text is a problem: as text, all such bytes would be alike', () => {
-    const file = join(temporaryFolder(), 'secret')
-    writeFileSync(file, Buffer.alloc(32, 0xff))
-    expect(problemsOf(fromFile(file))).toEqual([
-      `endpoints.v3.secrets[0]: names the file ${file}, which is not UTF-8 text`,
-    ])
+    const sync = { discord: { botToken: fromEnv('BOT') } }
+    const provider = { baseUrl: 'https://payments.example', apiKey: fromEnv('API') }
+    const { config } = load({ sync, provider }, { BOT: 'bot-token', API: 'sk_live_1' })
+    expect([config.sync.discord?.botToken, config.provider?.apiKey]).toEqual(['bot-token', 'sk_live_1'])
   })
 
   it.each([
-    ['a file that ends in a newline', 'whsec_a\n', 'whsec_a'],
-    ['a file that ends in a Windows newline', 'whsec_a\r\n', 'whsec_a'],
-    ['a file that ends in two newlines', 'whsec_a\n\n', 'whsec_a\n'],
-    ['a file without a newline', 'whsec_a', 'whsec_a'],
-  ])('to %s drops one final newline and no more', (_, content, secret) => {
-    const file = join(temporaryFolder(), 'secret')
-    writeFileSync(file, content)
-    expect(firstSecret(fromFile(file))).toBe(secret)
+    ['whsec_a\n', 'whsec_a'],
+    ['whsec_a\r\n', 'whsec_a'],
+    ['whsec_a\n\n', 'whsec_a\n'],
+    ['whsec_a', 'whsec_a'],
+  ])('becomes what a file holds, without one final newline: %j', (content, secret) => {
+    expect(firstSecret(fromFile(fileOf(content)))).toBe(secret)
   })
 
   it('to a relative file is relative to the config file', () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'secret'), 'whsec_beside')
-    const path = writeConfig({ endpoints: { v3: endpoint('live', fromFile('./secret')) } }, folder)
+    const path = writeConfig(v3(fromFile('./secret')), folder)
     expect(loadConfig({ path, env: {} }).config.endpoints[0]?.secrets[0]?.secret).toBe('whsec_beside')
   })
 
-  it('to an unset variable is a problem at its path', () => {
-    expect(problemsOf({ secret: fromEnv('UNSET') })).toEqual([
-      "endpoints.v3.secrets[0].secret: names the variable UNSET, which is not set in this process's environment",
-    ])
-  })
-
-  it('to an empty variable is an empty secret', () => {
-    expect(problemsOf(fromEnv('EMPTY'), { EMPTY: '' })).toEqual(['endpoints.v3.secrets[0]: is empty'])
-  })
-
-  it('to an unreadable file is a problem at its path', () => {
-    expect(problemsOf(fromFile('/nowhere/secret'))).toEqual([
-      "endpoints.v3.secrets[0]: names the file /nowhere/secret, which can't be read (ENOENT)",
-    ])
+  it('that leads to nothing, to no text or to another reference is a problem at its path', () => {
+    const bytes = fileOf(Buffer.alloc(32, 0xff))
+    const prefix = fileOf('whsec_ \n')
+    const nothing = 'is empty: nothing follows whsec_'
+    const unset = "names the variable UNSET, which is not set in this process's environment"
+    for (const [secret, env, problem] of [
+      // Its text, which anybody can read, must be no secret.
+      [
+        fromEnv('A'),
+        { A: fromEnv('B'), B: 'whsec_b' },
+        'names the variable A, whose value holds a "${" that nothing replaces',
+      ],
+      // As text, all such bytes would be alike.
+      [fromFile(bytes), {}, `names the file ${bytes}, which is not UTF-8 text`],
+      [fromFile('/nowhere/secret'), {}, "names the file /nowhere/secret, which can't be read (ENOENT)"],
+      [fromEnv('UNSET'), {}, unset],
+      [fromEnv('EMPTY'), { EMPTY: '' }, 'is empty'],
+      [`whsec_${fromEnv('EMPTY')}`, { EMPTY: '' }, nothing],
+      [fromEnv('PREFIX'), { PREFIX: 'whsec_' }, nothing],
+      [fromFile(prefix), {}, nothing],
+    ] as const) {
+      expect(problemsOf(secret, env)).toEqual([`${AT}: ${problem}`])
+    }
+    expect(problemsOf({ secret: fromEnv('UNSET') })).toEqual([`${AT}.secret: ${unset}`])
+    // One that is unresolved in two places is not taken for a shared secret.
+    const shared = fromEnv('UNSET')
+    const endpoints = { v3: endpoint('live', shared), sandbox: endpoint('sandbox', shared) }
+    expect(problems({ endpoints })).toHaveLength(2)
   })
 
   it.each(['ENV:A}', 'env:}', 'A}', 'env:A', '}', ''])(
-    'that is misspelt as a dollar sign, "{" and "%s" does not become a literal secret',
+    'that is misspelt as ${%s is no literal secret',
     (rest) => {
-      expect(problemsOf(`\${${rest}`, { A: 'whsec_a' })).toEqual([
-        'endpoints.v3.secrets[0]: has a "${" that is no reference: write env:NAME or file:/path between its braces',
-      ])
+      const problem = 'has a "${" that is no reference: write env:NAME or file:/path between its braces'
+      expect(problemsOf(`\${${rest}`, { A: 'whsec_a' })).toEqual([`${AT}: ${problem}`])
     },
   )
-
-  it('that stays unresolved in two places is not taken for a shared secret', () => {
-    const shared = fromEnv('UNSET')
-    const config = { endpoints: { v3: endpoint('live', shared), sandbox: endpoint('sandbox', shared) } }
-    expect(problems(config)).toHaveLength(2)
-  })
-
-  it('to a bot token or an API key is resolved too', () => {
-    const { config } = load(
-      {
-        sync: { discord: { botToken: fromEnv('BOT') } },
-        provider: { baseUrl: 'https://payments.example', apiKey: fromEnv('API') },
-      },
-      { BOT: 'bot-token', API: 'sk_live_1' },
-    )
-    expect([config.sync.discord?.botToken, config.provider?.apiKey]).toEqual(['bot-token', 'sk_live_1'])
-  })
 })
 
 describe('a reference to a secret that is not there, where secrets are read only when used', () => {
@@ -120,24 +101,22 @@ describe('a reference to a secret that is not there, where secrets are read only
     },
     provider: { baseUrl: url, apiKey: fromEnv('API') },
   }
-  const whenRead = (config: unknown) => {
+  function whenRead(config: unknown, env: Env = {}) {
     const path = writeConfig(config)
-    return { path, ...loadConfig({ path, env: {}, secrets: 'when read' }) }
+    return { path, ...loadConfig({ path, env, secrets: 'when read' }) }
   }
 
-  it('is no problem of the rest', () => {
+  it('is no problem of the rest, and is said to be unchecked', () => {
     const { config } = whenRead(CONFIG)
-    expect(config.endpoints.map(({ name, environment }) => [name, environment])).toEqual([
-      ['live', 'live'],
-      ['sandbox', 'sandbox'],
-    ])
-    expect(config.endpoints[0]?.secrets.map(({ notAfter }) => notAfter)).toEqual([
-      null,
-      null,
-      Date.UTC(2027, 0, 31),
-    ])
-    expect(config.endpoints[0]?.secrets[0]?.secret).toBe('whsec_0123456789abcdef')
+    expect(config.endpoints.map(({ name }) => name)).toEqual(['live', 'sandbox'])
+    const secrets = config.endpoints[0]?.secrets
+    expect(secrets?.map(({ notAfter }) => notAfter)).toEqual([null, null, Date.UTC(2027, 0, 31)])
+    expect(secrets?.[0]?.secret).toBe('whsec_0123456789abcdef')
     expect(config.sync.webhook?.secrets[0]).toBe(`whsec_${'A'.repeat(32)}`)
+    const unset = "names the variable ONE, which is not set in this process's environment"
+    expect(whenRead(v3(fromEnv('ONE'))).warnings).toEqual([
+      { path: AT, message: `${unset}, and so is not checked` },
+    ])
   })
 
   it.each<[string, (config: Config) => unknown]>([
@@ -156,25 +135,11 @@ describe('a reference to a secret that is not there, where secrets are read only
     const { path, config } = whenRead(CONFIG)
     const strict = refusal(() => loadConfig({ path, env: {} })).issues.find((issue) => issue.path === place)
     expect(strict).toBeDefined()
-    expect(refusal(() => read(config))).toMatchObject({
-      code: 'config_invalid',
-      message: `the config file ${path} has a problem`,
-      issues: [strict],
-    })
+    const message = `the config file ${path} has a problem`
+    expect(refusal(() => read(config))).toMatchObject({ code: 'config_invalid', message, issues: [strict] })
   })
 
-  it('is said to be unchecked', () => {
-    const { warnings } = whenRead({ endpoints: { live: endpoint('live', fromEnv('ONE')) } })
-    expect(warnings).toEqual([
-      {
-        path: 'endpoints.live.secrets[0]',
-        message:
-          "names the variable ONE, which is not set in this process's environment, and so is not checked",
-      },
-    ])
-  })
-
-  it.each([
+  it.each<[string, object, string, Env?]>([
     ['of what every command needs', { database: { url: `sqlite:${fromEnv('DATA')}/a.db` } }, 'database.url'],
     ['that is misspelt', { provider: { baseUrl: url, apiKey: `\${ENV:API}` } }, 'provider.apiKey'],
     [
@@ -182,34 +147,25 @@ describe('a reference to a secret that is not there, where secrets are read only
       { endpoints: { a: { environment: url, secrets: ['whsec_a'] } } },
       'endpoints.a.environment',
     ],
-  ])('is refused at the load %s', (_, config, place) => {
-    expect(refusal(() => whenRead(config)).issues.map(({ path }) => path)).toEqual([place])
-  })
-
-  it('is refused where it is set, and empty', () => {
-    const path = writeConfig({ endpoints: { live: endpoint('live', `whsec_${fromEnv('ONE')}`) } })
-    const { issues } = refusal(() => loadConfig({ path, env: { ONE: '' }, secrets: 'when read' }))
-    expect(issues).toEqual([
-      { path: 'endpoints.live.secrets[0]', message: 'is empty: nothing follows whsec_' },
-    ])
+    ['where it is set, and empty', v3(`whsec_${fromEnv('ONE')}`), AT, { ONE: '' }],
+  ])('is refused at the load %s', (_, config, place, env = {}) => {
+    expect(refusal(() => whenRead(config, env)).issues.map(({ path }) => path)).toEqual([place])
   })
 })
 
-describe('a secret', () => {
-  it('never appears in a message, whatever is wrong with the config around it', () => {
-    const secret = 'whsec_very_secret'
-    const config = {
-      endpoints: {
-        live: endpoint('live', fromEnv('A'), { secret: fromEnv('A'), notAfter: secret, other: secret }),
-        sandbox: { ...endpoint('sandbox', fromEnv('A')), environment: secret, toleranceSeconds: secret },
-        other: endpoint('sandbox', secret),
-      },
-      api: { keys: [{ name: secret, hash: secret, scopes: [secret], environments: secret }] },
-      provider: { baseUrl: secret, apiKey: '' },
-      database: { url: `postgres://user:${secret}@db.example/latchkey` },
-    }
-    const { message, issues } = refusal(() => load(config, { A: secret, LATCHKEY_PORT: secret }))
-    expect(issues.length).toBeGreaterThan(8)
-    expect(JSON.stringify([message, issues])).not.toContain(secret)
-  })
+it('a secret never appears in a message, whatever is wrong with the config around it', () => {
+  const secret = 'whsec_very_secret'
+  const config = {
+    endpoints: {
+      live: endpoint('live', fromEnv('A'), { secret: fromEnv('A'), notAfter: secret, other: secret }),
+      sandbox: { ...endpoint('sandbox', fromEnv('A')), environment: secret, toleranceSeconds: secret },
+      other: endpoint('sandbox', secret),
+    },
+    api: { keys: [{ name: secret, hash: secret, scopes: [secret], environments: secret }] },
+    provider: { baseUrl: secret, apiKey: '' },
+    database: { url: `postgres://user:${secret}@db.example/latchkey` },
+  }
+  const { message, issues } = refusal(() => load(config, { A: secret, LATCHKEY_PORT: secret }))
+  expect(issues.length).toBeGreaterThan(8)
+  expect(JSON.stringify([message, issues])).not.toContain(secret)
 })

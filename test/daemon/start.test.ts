@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load.js'
 import type { Config } from '../../src/config/schema.js'
 import { startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
-import { freePort } from '../setup/program.js'
+import { freePort } from '../world.js'
 import { NOW } from './running-daemon.js'
 
 /** Of a daemon with a port that it must have, and a first backup to make at once. */

@@ -1,45 +1,19 @@
-import { closeSync, openSync, statSync, writeSync } from 'node:fs'
-import Sqlite from 'better-sqlite3'
+import { statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { customerStory, deliver, type SentEvent } from '../process/load.js'
-import { ask, configuredFolder, type ServedDaemon, serve } from '../process/served.js'
-import { latchkey, runProgram } from '../setup/program.js'
-import { databaseIn } from './aftermath.js'
-import { type Answer, NOT_STORED, send } from './patient-sender.js'
+import { deliver, eventsOf, NOT_STORED, type SentEvent, send, storiesOf } from '../stories.js'
+import { ask, configuredFolder, databaseIn, type ServedDaemon, serve, serveHere } from '../world.js'
+import { overwritePages, PAGE_BYTES, rootPage } from './pages.js'
 
-const STORIES = Array.from({ length: 20 }, (_, n) => customerStory(n))
-const [NEXT] = customerStory(99).events as [SentEvent]
-const PAGE_BYTES = 4096
+const STORIES = storiesOf(0, 20)
+const [NEXT] = eventsOf(storiesOf(99, 1)) as [SentEvent]
 
 /** All of it in the database file, and nobody at it. */
 async function stoppedStore(): Promise<string> {
   const folder = configuredFolder()
-  const daemon = await serve(folder)
-  await deliver(
-    daemon.url,
-    STORIES.flatMap(({ events }) => events),
-  )
-  daemon.signal('SIGTERM')
-  expect(await daemon.exit).toMatchObject({ code: 0 })
+  const daemon = await serveHere(folder)
+  await deliver(daemon.url, eventsOf(STORIES))
+  await daemon.stop()
   return folder
-}
-
-/** The page that leads to all others of a table or an index. */
-function rootPage(folder: string, name: string): number {
-  const db = new Sqlite(databaseIn(folder), { readonly: true })
-  try {
-    const query = db.prepare<[string], number>("select pageno from dbstat where name = ? and path = '/'")
-    return query.pluck().get(name) as number
-  } finally {
-    db.close()
-  }
-}
-
-/** Writes zeros over pages, the first of which is 1. */
-function damage(folder: string, from: number, to: number): void {
-  const file = openSync(databaseIn(folder), 'r+')
-  writeSync(file, Buffer.alloc((to - from + 1) * PAGE_BYTES), 0, undefined, (from - 1) * PAGE_BYTES)
-  closeSync(file)
 }
 
 /**
@@ -50,20 +24,17 @@ async function untold(daemon: ServedDaemon): Promise<number> {
   let count = 0
   for (const { customerId, outcome } of STORIES) {
     const answer = await ask(daemon, `/entitlements/${customerId}`).catch(() => null)
-    if (answer?.status === 200) expect(((await answer.json()) as Told).entitlements).toMatchObject([outcome])
+    if (answer?.status === 200) expect(await answer.json()).toMatchObject({ entitlements: [outcome] })
     else if (answer !== null) expect(answer.status).toBe(503)
     count += answer?.status === 200 ? 0 : 1
   }
   return count
 }
 
-interface Told {
-  readonly entitlements: readonly object[]
-}
-
 /** What comes now is refused, or finds nobody any more. */
 async function expectEnd(daemon: ServedDaemon): Promise<void> {
-  expect([NOT_STORED, null]).toContainEqual(statusOf(await send(daemon, NEXT)))
+  const answer = await send(daemon.url, NEXT)
+  if (answer !== null) expect(answer).toMatchObject(NOT_STORED)
   const { code, stdout, stderr } = await daemon.exit
   expect(code).toBe(1)
   expect(stderr).toMatch(/^error: The store has failed: .*`latchkey doctor`.*`latchkey restore`\.\n$/)
@@ -71,19 +42,11 @@ async function expectEnd(daemon: ServedDaemon): Promise<void> {
   expect(stdout).not.toContain('"stack"')
 }
 
-function statusOf(answer: Answer | null) {
-  return answer && { status: answer.status, code: answer.code }
-}
-
 describe('a database damaged while nobody served it', () => {
   it.each(['sqlite_schema', 'settings'])('in %s is not served', async (name) => {
     const folder = await stoppedStore()
-    damage(folder, rootPage(folder, name), rootPage(folder, name))
-    const { code, stdout } = await runProgram(latchkey('serve', '--json'), {
-      folder,
-      env: { LATCHKEY_PORT: '0' },
-    })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    overwritePages(databaseIn(folder), rootPage(databaseIn(folder), name))
+    await expect(serveHere(folder)).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
   it.each([
@@ -91,19 +54,17 @@ describe('a database damaged while nobody served it', () => {
     ['events', 0],
   ])('in %s takes nothing more, and answers the truth or not at all', async (name, unanswered) => {
     const folder = await stoppedStore()
-    damage(folder, rootPage(folder, name), rootPage(folder, name))
+    overwritePages(databaseIn(folder), rootPage(databaseIn(folder), name))
     const daemon = await serve(folder)
     expect(await untold(daemon)).toBe(unanswered)
     await expectEnd(daemon)
   })
 })
 
-describe('a database damaged under a running daemon', () => {
-  it('is answered from no more, and takes nothing more', async () => {
-    const folder = await stoppedStore()
-    const daemon = await serve(folder)
-    damage(folder, 2, statSync(databaseIn(folder)).size / PAGE_BYTES)
-    expect(await untold(daemon)).toBe(STORIES.length)
-    await expectEnd(daemon)
-  })
+it('a database damaged under a running daemon is answered from no more, and takes nothing more', async () => {
+  const folder = await stoppedStore()
+  const daemon = await serve(folder)
+  overwritePages(databaseIn(folder), 2, statSync(databaseIn(folder)).size / PAGE_BYTES)
+  expect(await untold(daemon)).toBe(STORIES.length)
+  await expectEnd(daemon)
 })

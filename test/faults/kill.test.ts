@@ -1,9 +1,22 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { customerStory, deliver, type SentEvent } from '../process/load.js'
-import { configuredFolder, entitlementsOf, kill, serve } from '../process/served.js'
-import { latchkey, startProgram } from '../setup/program.js'
-import { expectNothingLost } from './aftermath.js'
+import { subscriptionHistory } from '../entitlements/histories.js'
+import { bodyOf } from '../ingest/wire.js'
+import { eventually } from '../setup/eventually.js'
+import { deliver, type SentEvent, send } from '../stories.js'
+import {
+  type AskedDaemon,
+  ask,
+  configuredFolder,
+  freePort,
+  kill,
+  latchkey,
+  serve,
+  serveHere,
+  startProgram,
+} from '../world.js'
+import { expectNothingLost, foldedState } from './aftermath.js'
 
 /** A few in every run; hundreds by hand, as in `FAULT_ROUNDS=200 npx vitest run test/faults/kill.test.ts`. */
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 3)
@@ -11,83 +24,106 @@ const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 3)
 /** Starts of a process, and a fold of all there is: generous, for a machine that has other work too. */
 const ROUND_TIMEOUT_MS = 30_000
 
-const STORIES_PER_ROUND = 40
-
 interface Round {
   /** How many milliseconds into a start it is killed for the first time. */
   readonly start: number
-  /** Then, served anew, how many deliveries must have been acknowledged. */
-  readonly acknowledged: number
-  /** How many milliseconds into what is under way then. */
+  /** Then, once it has served for a while, how many milliseconds into what is under way. */
   readonly later: number
 }
 
 const rounds: fc.Arbitrary<Round> = fc.noBias(
-  fc.record({
-    start: fc.integer({ min: 0, max: 700 }),
-    acknowledged: fc.integer({ min: 1, max: 90 }),
-    later: fc.integer({ min: 0, max: 12 }),
-  }),
+  fc.record({ start: fc.integer({ min: 0, max: 700 }), later: fc.integer({ min: 0, max: 12 }) }),
 )
 
-const storiesOf = (round: number) =>
-  Array.from({ length: STORIES_PER_ROUND }, (_, i) => customerStory(round * STORIES_PER_ROUND + i))
+/** Subscriptions as the provider tells them, each with customers of its own. */
+const EVENTS: readonly SentEvent[] = fc
+  .sample(subscriptionHistory, { numRuns: 60, seed: 20_260_301 })
+  .flatMap(({ events }, n) => events.map((event) => renamed(bodyOf(event), n)))
+const CUSTOMERS = Array.from({ length: 60 }, (_, n) => [`cus_${n}_1`, `cus_${n}_2`]).flat()
 
-/** Killed on its way to serving, or, where it is faster than that, once it serves. */
-async function killAtStart(folder: string, after: number): Promise<void> {
-  const program = startProgram(latchkey('serve'), { folder, env: { LATCHKEY_PORT: '0' } })
-  const timer = setTimeout(() => program.signal('SIGKILL'), after)
-  await program.until(/"msg":"serving on /).catch(() => {})
-  clearTimeout(timer)
-  await kill(program)
+function renamed(body: string, n: number): SentEvent {
+  const own = body.replace(/"(evt|cus|sub|pay)_/g, `"$1_${n}_`)
+  return { id: (JSON.parse(own) as { id: string }).id, body: own }
 }
 
-/** Delivers until the daemon is killed under it. */
-async function killUnder(folder: string, events: readonly SentEvent[], { acknowledged, later }: Round) {
-  const daemon = await serve(folder)
-  const load = await deliver(daemon.url, events, {
-    onAcknowledged: (count) => {
-      if (count === acknowledged) setTimeout(() => daemon.signal('SIGKILL'), later)
-    },
-  })
-  await kill(daemon)
-  return load
+/** All events in an order of their own, every third one twice. */
+function disordered(): readonly SentEvent[] {
+  const all = [...EVENTS, ...EVENTS.filter((_, i) => i % 3 === 0)]
+  const [order = []] = fc.sample(fc.shuffledSubarray(all, { minLength: all.length }), 1)
+  return order
+}
+
+/** What the API answers about every customer, but for the instant and the place in the change log. */
+async function stateOf(folder: string, daemon: AskedDaemon) {
+  const answers: object[] = []
+  for (const customerId of CUSTOMERS) {
+    const answer = await ask(daemon, `/entitlements/${customerId}`)
+    expect(answer.status).toBe(200)
+    const { asOf: _at, cursor: _place, ...told } = (await answer.json()) as Record<string, unknown>
+    answers.push(told)
+  }
+  return { answers, folded: await foldedState(folder) }
+}
+
+/** What a daemon comes to that was never down, and got every event once, in order. */
+async function undisturbed() {
+  const folder = configuredFolder()
+  const daemon = await serveHere(folder)
+  expect((await deliver(daemon.url, EVENTS)).acknowledged).toHaveLength(EVENTS.length)
+  return stateOf(folder, daemon)
+}
+
+/** Sends as the provider does: what is not acknowledged comes again, after a while that grows. */
+function startSender(url: string, deliveries: readonly SentEvent[]) {
+  const acknowledged: string[] = []
+  const refused: number[] = []
+  const waiting = deliveries.values()
+
+  async function connection(): Promise<void> {
+    for (const event of waiting) {
+      for (let pause = 10; ; pause = Math.min(2 * pause, 320)) {
+        const answer = await send(url, event)
+        if (answer?.status === 200) break
+        if (answer !== null) refused.push(answer.status)
+        await wait(pause)
+      }
+      acknowledged.push(event.id)
+    }
+  }
+
+  return { acknowledged, refused, done: Promise.all(Array.from({ length: 8 }, connection)) }
 }
 
 it(
-  'loses nothing that it acknowledged, killed at random moments again and again on one database',
+  'loses nothing that it acknowledged, and ends as if it had never been down, killed at random moments under its sender',
   async () => {
+    const expected = await undisturbed()
+    expect(new Set(expected.folded.entitlements.map(({ status }) => status)).size).toBeGreaterThan(3)
+
     const folder = configuredFolder()
-    const acknowledged: string[] = []
-    let stored: readonly string[] = []
-    let left: readonly SentEvent[] = []
-    let storedUntold = 0
+    const port = { LATCHKEY_PORT: String(await freePort()) }
+    const deliveries = disordered()
+    const sender = startSender(`http://127.0.0.1:${port.LATCHKEY_PORT}`, deliveries)
     for (const [n, round] of fc.sample(rounds, ROUNDS).entries()) {
-      const moment = `round ${n}: ${JSON.stringify(round)}`
-      await killAtStart(folder, round.start)
-      const events = [...left, ...storiesOf(n).flatMap((story) => story.events)]
-      const load = await killUnder(folder, events, round)
+      const starting = startProgram(latchkey('serve'), { folder, env: port })
+      await Promise.race([wait(round.start), starting.until(/"msg":"serving on /)])
+      await kill(starting)
 
-      expect(load.refused, moment).toEqual([])
-      const again = load.acknowledged.filter((_, i) => load.dispositions[i] === 'duplicate')
-      expect(new Set(again), moment).toEqual(new Set(load.acknowledged.filter((id) => stored.includes(id))))
-      acknowledged.push(...load.acknowledged)
-      stored = await expectNothingLost(folder, acknowledged, moment)
-      left = events.filter(({ id }) => !load.acknowledged.includes(id))
-      storedUntold += again.length
+      const daemon = await serve(folder, port)
+      const share = ((n + 1) / (ROUNDS + 1)) * deliveries.length
+      await eventually(() => expect(sender.acknowledged.length).toBeGreaterThan(share), { intervalMs: 2 })
+      await wait(round.later)
+      await kill(daemon)
+      await expectNothingLost(folder, sender.acknowledged, `round ${n}: ${JSON.stringify(round)}`)
     }
 
-    const daemon = await serve(folder)
-    const last = await deliver(daemon.url, left)
-    acknowledged.push(...last.acknowledged)
-    storedUntold += last.dispositions.filter((disposition) => disposition === 'duplicate').length
-    await expectNothingLost(folder, acknowledged)
-    for (const { customerId, outcome } of Array.from({ length: ROUNDS }, (_, n) => storiesOf(n)).flat()) {
-      expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
-    }
-    process.stdout.write(
-      `${2 * ROUNDS} kills, ${acknowledged.length} events acknowledged, ${storedUntold} of them stored before\n`,
-    )
+    const daemon = await serve(folder, port)
+    await sender.done
+    expect(sender.refused).toEqual([])
+    const again = await deliver(daemon.url, EVENTS)
+    expect(again.dispositions).toEqual(EVENTS.map(() => 'duplicate'))
+    await expectNothingLost(folder, sender.acknowledged)
+    expect(await stateOf(folder, daemon)).toEqual(expected)
   },
-  ROUND_TIMEOUT_MS * (ROUNDS + 1),
+  ROUND_TIMEOUT_MS * (ROUNDS + 2),
 )

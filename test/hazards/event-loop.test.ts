@@ -1,15 +1,7 @@
 import { expect, it } from 'vitest'
 import { signature } from '../daemon/deliveries.js'
 import { wireEvent } from '../daemon/wire-events.js'
-import {
-  API_KEY,
-  CONFIG,
-  configuredFolder,
-  readStore,
-  SECRET,
-  type ServedDaemon,
-  serve,
-} from '../process/served.js'
+import { API_KEY, CONFIG, configuredFolder, readStore, SECRET, type ServedDaemon, serve } from '../world.js'
 
 /** No request may keep all others waiting for longer. */
 const LONGEST_STALL_SECONDS = 0.05

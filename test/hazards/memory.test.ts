@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { signature } from '../daemon/deliveries.js'
 import { wireEvent } from '../daemon/wire-events.js'
 import { head, openConnection } from '../handlers/raw-connection.js'
-import { CONFIG, configuredFolder, SECRET, serve } from '../process/served.js'
 import { eventually } from '../setup/eventually.js'
+import { CONFIG, configuredFolder, SECRET, serve } from '../world.js'
 
 const MIB = 1024 * 1024
 const SENDERS = 480

@@ -23,16 +23,7 @@ import { cutInHalf, damage, filledStore, rowsIn } from '../store/filled-store.js
 import { open, temporaryFile } from '../store/temporary-store.js'
 
 const AT = { now: Date.UTC(2026, 2, 1, 12), eraseAgain: async () => 0 }
-const NOTHING = { active: false, status: 'none', since: null, until: null } as const
-const CHANGE = {
-  at: 1,
-  environment: 'live',
-  customerId: 'cus_1',
-  productId: 'pro_1',
-  before: NOTHING,
-  after: { ...NOTHING, active: true, status: 'active' },
-  cause: { kind: 'clock', eventId: null },
-} as const
+const LATER = { ...AT, now: AT.now + 1 }
 const KEPT = '.before-restore-20260301T120000.000Z'
 
 /** A backup with that many rows, in a folder of its own. */
@@ -60,76 +51,70 @@ function contentsOf(folder: string): ReadonlyMap<string, string> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'base64')]))
 }
 
+const partsBeside = (file: string) => readdirSync(dirname(file)).filter((name) => name.includes('.part'))
+
 describe('restoring', () => {
-  it('leaves sync paused, since what is given on the platforms may be newer', async () => {
+  it('puts the backup in the place of a database, keeps that with what was in its log, and can be undone', async () => {
+    const backup = await backupOf(3)
+    const file = await killedStore(7)
+    const keptAs = `${file}${KEPT}`
+    expect(await restore(file, backup, AT)).toEqual({
+      file,
+      keptAs,
+      migrated: [],
+      membershipsKept: 0,
+      erasedAgain: 0,
+    })
+    expect([file, keptAs, backup].map(rowsIn)).toEqual([3, 7, 3])
+    expect(statSync(file).nlink).toBe(1)
+    for (const name of readdirSync(dirname(file)).filter((name) => !name.includes('before-restore'))) {
+      expect([name, statSync(join(dirname(file), name)).mode & 0o777]).toEqual([name, 0o600])
+    }
+    expect(partsBeside(file)).toEqual([])
+    await restore(file, keptAs, LATER)
+    expect(rowsIn(file)).toBe(7)
+  })
+
+  it('makes the database where there was none, in another epoch of the change log each time, with sync paused', async () => {
+    const backup = await backupOf(3)
     const file = temporaryFile()
-    await restore(file, await backupOf(1), AT)
-    const db = open(file, true)
-    expect(await loadSyncSettings(db)).toMatchObject({ pausedAt: AT.now })
+    const made = { file, keptAs: null, migrated: [], membershipsKept: null, erasedAgain: 0 }
+    const epochs = [await changeLogEpoch(open(backup, true))]
+    for (const at of [AT, LATER]) {
+      expect(await restore(file, backup, at)).toMatchObject(at === AT ? made : { membershipsKept: 0 })
+      epochs.push(await changeLogEpoch(open(file, true)))
+    }
+    expect(rowsIn(file)).toBe(3)
+    expect(new Set(epochs).size).toBe(3)
+    // What is given on the platforms may be newer.
+    expect(await loadSyncSettings(open(file, true))).toMatchObject({ pausedAt: LATER.now })
   })
 
   it('forgets what was still to be told, since it may have been told since, and contradicted', async () => {
     const source = temporaryFile()
     await filledStore(source, 1)
-    await open(source, false)
-      .transaction()
-      .execute(async (trx) => {
-        await appendChanges(trx, [CHANGE])
-        const message = {
-          cursor: 1,
-          epoch: 'e',
-          environment: 'live',
-          customer_id: 'cus_1',
-          queued_at: 1,
-        } as const
-        await trx.insertInto('messages').values(message).execute()
-      })
+    const before = { active: false, status: 'none', since: null, until: null } as const
+    const about = { environment: 'live', customerId: 'cus_1', productId: 'pro_1' } as const
+    const after = { ...before, active: true, status: 'active' } as const
+    const message = {
+      cursor: 1,
+      epoch: 'e',
+      environment: 'live',
+      customer_id: 'cus_1',
+      queued_at: 1,
+    } as const
+    const db = open(source)
+    await db.transaction().execute(async (trx) => {
+      await appendChanges(trx, [{ at: 1, ...about, before, after, cause: { kind: 'clock', eventId: null } }])
+      await trx.insertInto('messages').values(message).execute()
+    })
     const backup = join(dirname(source), 'backup.db')
     await backUp(source, backup, { overwrite: false })
-    expect(await open(backup, true).selectFrom('messages').selectAll().execute()).toHaveLength(1)
+    const messagesIn = (file: string) => open(file, true).selectFrom('messages').selectAll().execute()
+    expect(await messagesIn(backup)).toHaveLength(1)
     const file = temporaryFile()
     await restore(file, backup, AT)
-    expect(await open(file, true).selectFrom('messages').selectAll().execute()).toEqual([])
-  })
-
-  it('puts the backup in the place of a database, and keeps that with what was in its log', async () => {
-    const backup = await backupOf(3)
-    const file = await killedStore(7)
-    expect(await restore(file, backup, AT)).toEqual({
-      file,
-      keptAs: `${file}${KEPT}`,
-      migrated: [],
-      membershipsKept: 0,
-      erasedAgain: 0,
-    })
-    expect(rowsIn(file)).toBe(3)
-    expect(rowsIn(`${file}${KEPT}`)).toBe(7)
-    expect(rowsIn(backup)).toBe(3)
-    expect(statSync(file).nlink).toBe(1)
-    for (const name of readdirSync(dirname(file)).filter((name) => !name.includes('before-restore'))) {
-      expect([name, statSync(join(dirname(file), name)).mode & 0o777]).toEqual([name, 0o600])
-    }
-    expect(readdirSync(dirname(file)).filter((name) => name.includes('.part'))).toEqual([])
-  })
-
-  it('takes no backup that somebody gave a trigger or a view', async () => {
-    const file = await killedStore(7)
-    for (const change of [
-      'create trigger swallow after insert on events begin delete from events; end',
-      'create view everything as select * from events',
-    ]) {
-      const backup = await backupOf(3)
-      new Sqlite(backup).exec(change).close()
-      await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'not_a_backup' })
-    }
-    expect(rowsIn(file)).toBe(7)
-  })
-
-  it('can be undone with what it kept', async () => {
-    const file = await killedStore(7)
-    const { keptAs } = await restore(file, await backupOf(3), AT)
-    await restore(file, keptAs ?? '', { ...AT, now: AT.now + 1 })
-    expect(rowsIn(file)).toBe(7)
+    expect(await messagesIn(file)).toEqual([])
   })
 
   it('takes no log that is left without its database for one of the backup', async () => {
@@ -140,29 +125,6 @@ describe('restoring', () => {
     expect(existsSync(`${file}${KEPT}-wal`)).toBe(true)
   })
 
-  it('makes the database where there was none', async () => {
-    const file = temporaryFile()
-    expect(await restore(file, await backupOf(3), AT)).toEqual({
-      file,
-      keptAs: null,
-      migrated: [],
-      membershipsKept: null,
-      erasedAgain: 0,
-    })
-    expect(rowsIn(file)).toBe(3)
-  })
-
-  it('begins another epoch of the change log each time', async () => {
-    const backup = await backupOf(1)
-    const file = temporaryFile()
-    const epochs = [await changeLogEpoch(open(backup, true))]
-    for (const now of [AT.now, AT.now + 1]) {
-      await restore(file, backup, { ...AT, now })
-      epochs.push(await changeLogEpoch(open(file, true)))
-    }
-    expect(new Set(epochs).size).toBe(3)
-  })
-
   it('brings an older backup up to date, and leaves the backup as it is', async () => {
     const backup = temporaryFile()
     const older = open(backup)
@@ -171,8 +133,8 @@ describe('restoring', () => {
     const file = temporaryFile()
     const newest = MIGRATIONS.at(-1)?.name
     expect(await restore(file, backup, AT)).toMatchObject({ migrated: [newest] })
-    expect(await pendingMigrations(open(file, true))).toEqual([])
-    expect(await pendingMigrations(open(backup, true))).toEqual([newest])
+    const pending = [file, backup].map((one) => pendingMigrations(open(one, true)))
+    expect(await Promise.all(pending)).toEqual([[], [newest]])
   })
 
   it('replaces a database that an interrupted restore left under two names, and keeps it under both', async () => {
@@ -181,10 +143,10 @@ describe('restoring', () => {
     const earlier = `${file}.before-restore-20260201T000000.000Z`
     linkSync(file, earlier)
     writeFileSync(`${file}.latchkey.part`, 'half a copy')
-    expect(await restore(file, backup, AT)).toMatchObject({ keptAs: `${file}${KEPT}` })
-    expect([rowsIn(file), rowsIn(`${file}${KEPT}`), rowsIn(earlier)]).toEqual([3, 7, 7])
+    const { keptAs } = await restore(file, backup, AT)
+    expect([file, `${keptAs}`, earlier].map(rowsIn)).toEqual([3, 7, 7])
     expect(statSync(file).nlink).toBe(1)
-    expect(readdirSync(dirname(file)).filter((name) => name.includes('.part'))).toEqual([])
+    expect(partsBeside(file)).toEqual([])
   })
 
   it('replaces a file that can’t be read, and keeps it', async () => {
@@ -207,57 +169,53 @@ describe('restoring', () => {
 })
 
 describe('a file that can not be restored', () => {
-  const otherDatabase = (path: string) => {
-    const other = new Sqlite(path)
-    other.exec('create table songs (title text)')
-    other.close()
-  }
+  const inSqlite = (change: string) => (path: string) => void new Sqlite(path).exec(change).close()
   const newerStore = async (path: string) => {
     const db = open(path)
     await migrate(db, [...MIGRATIONS, { name: '9001-newer', create: () => ({ up: async () => {} }) }])
     await db.destroy()
   }
-
+  const written = (text: string) => (path: string) => writeFileSync(path, text)
   const takeAnother = / is damaged: [^\n]+\. Take another backup\.$/
+  const swallow = 'create trigger swallow after insert on events begin delete from events; end'
 
-  it.each<[string, string, RegExp, (path: string) => unknown]>([
-    ['damaged', 'backup_damaged', takeAnother, damage],
-    ['cut in half', 'backup_damaged', takeAnother, cutInHalf],
+  it.each<[what: string, code: string, said: RegExp, of: number, make: (path: string) => unknown]>([
+    ['damaged', 'backup_damaged', takeAnother, 500, damage],
+    ['cut in half', 'backup_damaged', takeAnother, 500, cutInHalf],
+    ['no database', 'backup_damaged', takeAnother, 0, written('no database '.repeat(1_000))],
+    ['empty', 'not_a_backup', /is empty/, 0, written('')],
+    ['a folder', 'not_a_backup', /is a folder/, 0, (path) => mkdirSync(path)],
     [
-      'no database',
-      'backup_damaged',
-      takeAnother,
-      (path) => writeFileSync(path, 'no database '.repeat(1_000)),
+      'a database of something else',
+      'not_a_backup',
+      /of something else/,
+      0,
+      inSqlite('create table songs (title)'),
     ],
-    ['empty', 'not_a_backup', /is empty/, (path) => writeFileSync(path, '')],
-    ['a folder', 'not_a_backup', /is a folder/, (path) => mkdirSync(path)],
-    ['a database of something else', 'not_a_backup', /of something else/, otherDatabase],
-    ['written by a newer version', 'schema_too_new', /newer/, newerStore],
-  ])('since it is %s says so, and leaves every byte of the store', async (what, code, told, make) => {
-    const isMade = what === 'damaged' || what === 'cut in half'
-    const backup = isMade ? await backupOf(500) : join(dirname(await backupOf(1)), 'other.db')
+    ['given a trigger', 'not_a_backup', /./, 3, inSqlite(swallow)],
+    ['given a view', 'not_a_backup', /./, 3, inSqlite('create view everything as select * from events')],
+    ['written by a newer version', 'schema_too_new', /newer/, 0, newerStore],
+  ])('since it is %s says so, and leaves every byte of the store', async (_what, code, said, rows, make) => {
+    const backup = rows > 0 ? await backupOf(rows) : join(dirname(await backupOf(1)), 'other.db')
     await make(backup)
     const file = await killedStore(7)
     const before = contentsOf(dirname(file))
-    const message = expect.stringMatching(told)
+    const message = expect.stringMatching(said)
     await expect(restore(file, backup, AT)).rejects.toMatchObject({ code, message })
     expect(contentsOf(dirname(file))).toEqual(before)
     expect(rowsIn(file)).toBe(7)
   })
 
-  it('since it is not there leaves no trace', async () => {
-    const file = temporaryFile()
-    await expect(restore(file, `${file}.gone`, AT)).rejects.toMatchObject({ code: 'backup_missing' })
-    expect(existsSync(dirname(file))).toBe(false)
-  })
+  it('since it is not there leaves no trace, and since the store is in use leaves that alone', async () => {
+    const missing = temporaryFile()
+    await expect(restore(missing, `${missing}.gone`, AT)).rejects.toMatchObject({ code: 'backup_missing' })
+    expect(existsSync(dirname(missing))).toBe(false)
 
-  it('since the store is in use leaves it alone', async () => {
-    const backup = await backupOf(3)
     const file = await killedStore(7)
     const lock = lockStore(file)
     onTestFinished(() => lock.release())
     const before = contentsOf(dirname(file))
-    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'store_in_use' })
+    await expect(restore(file, await backupOf(3), AT)).rejects.toMatchObject({ code: 'store_in_use' })
     expect(contentsOf(dirname(file))).toEqual(before)
   })
 })

@@ -7,7 +7,17 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
-import { freePort, ROOT, type RunningProgram, startProgram } from '../setup/program.js'
+import {
+  CONFIG,
+  configuredFolder,
+  freePort,
+  keyEntry,
+  ROOT,
+  type RunningProgram,
+  type ServedDaemon,
+  serve,
+  startProgram,
+} from '../world.js'
 import {
   blocks,
   configIn,
@@ -24,7 +34,6 @@ import {
   shapeOf,
   textOf,
 } from './readme.js'
-import { CONFIG, configuredFolder, keyEntry, type ServedDaemon, serve } from './served.js'
 
 const DEFAULT_PORT = '4680'
 const FIRST_KEY = 'data/first-key.txt'

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { ROOT, temporaryFolder } from '../setup/program.js'
+import { ROOT, temporaryFolder } from '../world.js'
 
 /** In the order in which they are read, and their examples are run. */
 export const PAGES = [

@@ -1,32 +1,40 @@
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
 import { eventually } from '../setup/eventually.js'
-import { freePort } from '../setup/program.js'
-import { customerStory, deliver } from './load.js'
+import { customerStory, deliver, eventsOf, storiesOf } from '../stories.js'
 import {
   API_KEY,
   ask,
   CONFIG,
   configuredFolder,
   entitlementsOf,
+  freePort,
   keyEntry,
   rewriteConfig,
   SECRET,
   type ServedDaemon,
   serve,
-} from './served.js'
+} from '../world.js'
 
 const NEW_SECRET = 'whsec_rotated_0123456789'
 const NEW_KEY = 'lk_second_key'
-const TAKEN_OVER = 'read the config again'
+const NEW_KEYS = { api: { keys: [keyEntry('second', NEW_KEY)] } }
 const NEEDS_RESTART = 'these changes in the config need a restart'
 const NOT_USABLE = 'config reload failed; keeping the running config'
 
-/** Has the daemon read its config again, and resolves with what it logged once that begins with `message`. */
-async function reload(daemon: ServedDaemon, message: string): Promise<unknown> {
+/** Another config on SIGHUP; resolves with what is logged of it that begins with `message`. */
+async function reload(daemon: ServedDaemon, folder: string, config: unknown, message: string) {
+  const { length } = daemon.logged()
+  rewriteConfig(folder, config)
   daemon.signal('SIGHUP')
-  const [line] = await daemon.until(new RegExp(`^\\{.*"msg":"${message}.*$`, 'm'))
-  return JSON.parse(line)
+  return eventually(() => {
+    const found = daemon
+      .logged()
+      .slice(length)
+      .find(({ msg }) => String(msg).startsWith(message))
+    expect(found).toBeDefined()
+    return found
+  })
 }
 
 async function notesOf(daemon: ServedDaemon): Promise<unknown> {
@@ -37,67 +45,60 @@ function withSecrets(...secrets: unknown[]) {
   return { ...CONFIG, endpoints: { live: { environment: 'live', secrets } } }
 }
 
+const statusFor = async (daemon: ServedDaemon, key: string) =>
+  (await ask(daemon, '/entitlements/cus_1', key)).status
+
+function warningsOf(daemon: ServedDaemon): unknown[] {
+  return daemon.logged().flatMap(({ level, msg }) => (level === 'warn' ? [msg] : []))
+}
+
+/** Nothing that opens anything may be in what the daemon wrote. */
+function expectUntold(daemon: ServedDaemon): void {
+  const written = daemon.stdout() + daemon.stderr()
+  for (const secret of [SECRET, NEW_SECRET, API_KEY, NEW_KEY]) expect(written).not.toContain(secret)
+}
+
 describe('on SIGHUP a daemon', () => {
-  it('takes over a rotated secret, and refuses no delivery meanwhile', async () => {
+  it('takes over secrets, endpoints and keys, and refuses no delivery meanwhile', async () => {
     const folder = configuredFolder()
     const daemon = await serve(folder)
-    const events = Array.from({ length: 100 }, (_, n) => customerStory(n)).flatMap((story) => story.events)
-    rewriteConfig(folder, withSecrets(NEW_SECRET, SECRET))
+    expect(await statusFor(daemon, NEW_KEY)).toBe(401)
+    const events = eventsOf(storiesOf(0, 100))
+    rewriteConfig(folder, { ...withSecrets(NEW_SECRET, SECRET), ...NEW_KEYS })
     const load = await deliver(daemon.url, events, {
       onAcknowledged: (count) => {
         if (count === 50) daemon.signal('SIGHUP')
       },
     })
     expect(load).toMatchObject({ refused: [], acknowledged: { length: events.length } })
-    await daemon.until(new RegExp(TAKEN_OVER))
-
-    const { events: late } = customerStory(events.length)
+    await daemon.until(/read the config again: took over endpoints, api\.keys"/)
+    const { events: late, customerId, outcome } = customerStory(100)
     expect((await deliver(daemon.url, late, { secret: NEW_SECRET })).refused).toEqual([])
-  })
+    expect(await entitlementsOf(daemon, customerId, NEW_KEY)).toEqual([outcome])
+    expect(await statusFor(daemon, API_KEY)).toBe(401)
 
-  it('no longer takes a secret that has been removed', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    rewriteConfig(folder, withSecrets(NEW_SECRET))
-    await reload(daemon, TAKEN_OVER)
-    const { events } = customerStory(0)
-    expect((await deliver(daemon.url, events)).refused).toEqual([401, 401])
-    expect((await deliver(daemon.url, events, { secret: NEW_SECRET })).refused).toEqual([])
-  })
-
-  it('serves an endpoint that has been added', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    const { events, customerId, outcome } = customerStory(0)
     const added = { endpoint: 'added', secret: NEW_SECRET }
-    expect((await deliver(daemon.url, events, added)).refused).toEqual([404, 404])
-
-    const endpoints = { ...CONFIG.endpoints, added: { environment: 'live', secrets: [NEW_SECRET] } }
-    rewriteConfig(folder, { ...CONFIG, endpoints })
-    await reload(daemon, TAKEN_OVER)
-    expect((await deliver(daemon.url, events, added)).dispositions).toEqual(['applied', 'applied'])
-    expect(await entitlementsOf(daemon, customerId)).toEqual([outcome])
+    expect((await deliver(daemon.url, late, added)).refused).toEqual([404, 404])
+    const endpoints = {
+      ...withSecrets(NEW_SECRET).endpoints,
+      added: { environment: 'live', secrets: [NEW_SECRET] },
+    }
+    await reload(daemon, folder, { ...CONFIG, endpoints }, 'read the config again')
+    expect((await deliver(daemon.url, late, added)).dispositions).toEqual(['duplicate', 'duplicate'])
+    // A secret that was removed counts no more.
+    expect((await deliver(daemon.url, late)).refused).toEqual([401, 401])
+    expectUntold(daemon)
   })
 
-  it('admits a key that has been added, and no longer one that has been removed', async () => {
+  it('keeps what runs where the config is invalid, logs every problem and no secret, and goes on once it is mended', async () => {
     const folder = configuredFolder()
     const daemon = await serve(folder)
-    expect((await ask(daemon, '/entitlements/cus_1', NEW_KEY)).status).toBe(401)
-    rewriteConfig(folder, { ...CONFIG, api: { keys: [keyEntry('second', NEW_KEY)] } })
-    await reload(daemon, TAKEN_OVER)
-    expect((await ask(daemon, '/entitlements/cus_1', NEW_KEY)).status).toBe(200)
-    expect((await ask(daemon, '/entitlements/cus_1', API_KEY)).status).toBe(401)
-  })
-
-  it('keeps what runs where the config is invalid, and logs every problem and no secret', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    rewriteConfig(folder, {
+    const invalid = {
       ...withSecrets(NEW_SECRET, '', fromEnv('NOT_SET')),
       api: { keys: [{ ...keyEntry('second', NEW_KEY), hash: NEW_KEY }] },
       polices: {},
-    })
-    expect(await reload(daemon, NOT_USABLE)).toMatchObject({
+    }
+    expect(await reload(daemon, folder, invalid, NOT_USABLE)).toMatchObject({
       level: 'error',
       issues: expect.arrayContaining([
         { path: 'endpoints.live.secrets[1]', message: expect.any(String) },
@@ -106,120 +107,76 @@ describe('on SIGHUP a daemon', () => {
         { path: 'polices', message: expect.any(String) },
       ]),
     })
-
+    expect(await notesOf(daemon)).toEqual([expect.stringContaining('could not be read again')])
+    const broken = JSON.stringify(withSecrets(NEW_SECRET)).replace('["whsec', '[whsec')
+    for (const [text, why] of [
+      [broken, / is not valid JSON at line 1, column \d+: /],
+      ['['.repeat(1_000_000), / is nested more than 64 levels deep at line 1, column \d+$/],
+    ] as const) {
+      const logged = await reload(daemon, folder, text, NOT_USABLE)
+      expect(logged).toMatchObject({ level: 'error', why: expect.stringMatching(why) })
+      expect(logged).not.toHaveProperty('err')
+    }
     const { events } = customerStory(0)
     expect((await deliver(daemon.url, events, { secret: NEW_SECRET })).refused).toEqual([401, 401])
     expect((await deliver(daemon.url, events)).refused).toEqual([])
-    expect((await ask(daemon, '/entitlements/cus_1', API_KEY)).status).toBe(200)
+    expect(await statusFor(daemon, API_KEY)).toBe(200)
+
+    await reload(daemon, folder, withSecrets(NEW_SECRET), 'read the config again: took over endpoints')
+    expect((await deliver(daemon.url, events)).refused).toEqual([401, 401])
+    expect(await notesOf(daemon)).toEqual([])
     expectUntold(daemon)
   })
 
-  it('names every change that needs a restart, again until it is undone, and what it took over', async () => {
+  it('names every change that needs a restart and that no variable overrides, again until it is undone', async () => {
     const port = await freePort()
-    const folder = configuredFolder({ ...CONFIG, server: { port } })
-    const daemon = await serve(folder, { LATCHKEY_PORT: '' })
+    const server = { port, host: '127.0.0.1' }
+    const folder = configuredFolder({ ...CONFIG, server })
+    const daemon = await serve(folder, { LATCHKEY_PORT: '', LATCHKEY_HOST: '127.0.0.1' })
     const changed = {
       ...CONFIG,
-      server: { port: port + 1, trustProxy: 1, metrics: { port: port + 2 } },
+      ...NEW_KEYS,
+      server: { port: port + 1, host: '::1', trustProxy: 1, metrics: { port: port + 2 } },
       database: { url: 'sqlite:other.db' },
       backup: { folder: 'backups' },
       retention: { bodiesAfter: '40d' },
       erasure: { onCustomerDeleted: true },
       identity: { ref: 'metadata.user' },
-      api: { keys: [keyEntry('second', NEW_KEY)] },
       sync: { sweepEvery: '2h' },
     }
-    rewriteConfig(folder, changed)
-    expect(await reload(daemon, NEEDS_RESTART)).toMatchObject({
+    expect(await reload(daemon, folder, changed, NEEDS_RESTART)).toMatchObject({
       level: 'warn',
       msg: `${NEEDS_RESTART}: server.port, server.trustProxy, server.metrics.host, server.metrics.port, backup.folder, backup.every, backup.keep, retention.bodiesAfter, erasure.onCustomerDeleted, identity.ref, database.url`,
     })
     await daemon.until(/"msg":"read the config again: took over api\.keys, sync"/)
-    expect((await ask(daemon, '/entitlements/cus_1', NEW_KEY)).status).toBe(200)
+    expect(await statusFor(daemon, NEW_KEY)).toBe(200)
 
-    rewriteConfig(folder, { ...CONFIG, server: { port: port + 1 }, products: { pro_1: {} } })
-    daemon.signal('SIGHUP')
-    await daemon.until(/"msg":"read the config again: took over api\.keys, products, sync"/)
+    const still = { ...CONFIG, server: { ...server, port: port + 1 }, products: { pro_1: {} } }
+    await reload(daemon, folder, still, 'read the config again: took over api.keys, products, sync')
     expect(warningsOf(daemon).at(-1)).toBe(`${NEEDS_RESTART}: server.port`)
     expect(await notesOf(daemon)).toEqual(['Changes in the config need a restart: server.port.'])
 
-    rewriteConfig(folder, { ...CONFIG, server: { port } })
-    daemon.signal('SIGHUP')
-    await daemon.until(/"msg":"read the config again: took over products"/)
-    daemon.signal('SIGHUP')
-    await daemon.until(/"msg":"read the config again: nothing has changed that a running daemon takes over"/)
+    const undone = { ...CONFIG, server }
+    await reload(daemon, folder, undone, 'read the config again: took over products')
+    const nothing = 'read the config again: nothing has changed that a running daemon takes over'
+    await reload(daemon, folder, undone, nothing)
     expect(warningsOf(daemon)).toHaveLength(2)
     expect(await notesOf(daemon)).toEqual([])
   })
 
-  it('does not name what the environment overrides, which a restart would not change', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    rewriteConfig(folder, { ...CONFIG, server: { port: 4999 } })
-    await reload(daemon, 'read the config again: nothing has changed')
-    expect(warningsOf(daemon)).toEqual([])
-  })
-
   it('takes over the log level, and says so under the more talkative of the two', async () => {
-    const folder = configuredFolder({ ...CONFIG, log: { level: 'info' } })
+    const at = (level: string) => ({ ...CONFIG, log: { level } })
+    const folder = configuredFolder(at('info'))
     const daemon = await serve(folder)
-    rewriteConfig(folder, { ...CONFIG, log: { level: 'silent' } })
-    await reload(daemon, 'read the config again: took over log\\.level"')
+    await reload(daemon, folder, at('silent'), 'read the config again: took over log.level')
     const { length } = daemon.logged()
 
-    rewriteConfig(folder, { ...CONFIG, endpoints: {}, log: { level: 'silent' } })
+    rewriteConfig(folder, { ...at('silent'), endpoints: {} })
     daemon.signal('SIGHUP')
-    const gone = async () => (await deliver(daemon.url, customerStory(0).events)).refused
-    await eventually(async () => expect(await gone()).toEqual([404, 404]))
+    const refused = async () => (await deliver(daemon.url, customerStory(0).events)).refused
+    await eventually(async () => expect(await refused()).toEqual([404, 404]))
     expect(daemon.logged()).toHaveLength(length)
 
-    rewriteConfig(folder, { ...CONFIG, log: { level: 'debug' } })
-    await reload(daemon, 'read the config again: took over endpoints, log\\.level"')
-  })
-
-  it('keeps what runs where the config is nested beyond reason, and says where in one line', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    for (const text of ['['.repeat(1_000_000), '{"a":'.repeat(100_000)]) {
-      const before = daemon.stdout().split('\n').length
-      rewriteConfig(folder, text)
-      daemon.signal('SIGHUP')
-      await eventually(async () => expect(daemon.stdout().split('\n')).toHaveLength(before + 1))
-      expect(daemon.logged().at(-1)).toMatchObject({
-        level: 'error',
-        msg: expect.stringContaining(NOT_USABLE),
-        why: expect.stringMatching(/ is nested more than 64 levels deep at line 1, column \d+$/),
-      })
-      expect(daemon.logged().at(-1)).not.toHaveProperty('err')
-    }
-    expect((await ask(daemon, '/entitlements/cus_1', API_KEY)).status).toBe(200)
-  })
-
-  it('keeps what runs where the config is no JSON, and takes it over once it is mended', async () => {
-    const folder = configuredFolder()
-    const daemon = await serve(folder)
-    const { events } = customerStory(0)
-    rewriteConfig(folder, JSON.stringify(withSecrets(NEW_SECRET)).replace('["whsec', '[whsec'))
-    await reload(daemon, NOT_USABLE)
-    expect(await notesOf(daemon)).toEqual([expect.stringContaining('could not be read again')])
-    expect((await deliver(daemon.url, events)).refused).toEqual([])
-
-    rewriteConfig(folder, withSecrets(NEW_SECRET))
-    await reload(daemon, TAKEN_OVER)
-    expect((await deliver(daemon.url, events)).refused).toEqual([401, 401])
-    expectUntold(daemon)
+    await reload(daemon, folder, at('debug'), 'read the config again: took over endpoints, log.level')
   })
 })
-
-function warningsOf(daemon: ServedDaemon): unknown[] {
-  return daemon
-    .logged()
-    .filter(({ level }) => level === 'warn')
-    .map(({ msg }) => msg)
-}
-
-/** Nothing that opens anything may be in what the daemon wrote. */
-function expectUntold(daemon: ServedDaemon): void {
-  const written = daemon.stdout() + daemon.stderr()
-  for (const secret of [SECRET, NEW_SECRET, API_KEY, NEW_KEY]) expect(written).not.toContain(secret)
-}

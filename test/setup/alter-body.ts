@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { saveRedacted } from '../../src/store/erasures.js'
 import type { Database } from '../../src/store/schema.js'
@@ -19,33 +20,41 @@ export async function alterBody(
   if (numUpdatedRows !== 1n) throw new Error(`there is not one body of ${eventId} to alter`)
 }
 
-/** The same of a store that nobody has open. */
-export function alterStopped(file: string, eventId: string, body: string): Promise<void> {
-  return onStopped(file, (db) => alterBody(db, eventId, body))
+/** Has a store hold something else as what an erasure has left of an event's body. */
+export async function rewriteBody(db: Kysely<Database>, eventId: string, left: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await trx
+      .selectFrom('events')
+      .selectAll()
+      .where('event_id', '=', eventId)
+      .executeTakeFirstOrThrow()
+    const event = row.normalized === null ? null : eventInForm(row.normalized, eventId)
+    await saveRedacted(trx, row.seq, { body: Buffer.from(left), removed: 'redacted', event }, row.received_at)
+  })
 }
 
-/** Has such a store hold something else as what an erasure has left of an event's body. */
-export function rewriteStopped(file: string, eventId: string, left: string): Promise<void> {
-  return onStopped(file, (db) =>
-    db.transaction().execute(async (trx) => {
-      const [row] = await trx.selectFrom('events').selectAll().where('event_id', '=', eventId).execute()
-      if (row === undefined) throw new Error(`there is no ${eventId}`)
-      const event = row.normalized === null ? null : eventInForm(row.normalized, eventId)
-      await saveRedacted(
-        trx,
-        row.seq,
-        { body: Buffer.from(left), removed: 'redacted', event },
-        row.received_at,
-      )
-    }),
-  )
+/** Bytes that were delivered, and the ones that are to be in their place. */
+export interface Misreading {
+  readonly unreadable: string
+  readonly body: string
 }
 
-async function onStopped(file: string, change: (db: Kysely<Database>) => Promise<void>): Promise<void> {
+/** Has a stopped store hold other bytes than it was given: as if a program could not read these, when they came. */
+export async function misread(file: string, misreadings: readonly Misreading[]): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
-  try {
-    await change(db)
-  } finally {
-    await db.destroy()
-  }
+  await db.transaction().execute(async (trx) => {
+    for (const { unreadable, body } of misreadings) {
+      await trx
+        .updateTable('events')
+        .set({ body: Buffer.from(body), body_sha256: hashOf(body), event_id: `sha256:${hashOf(body)}` })
+        .where('environment', '=', 'live')
+        .where('event_id', '=', `sha256:${hashOf(unreadable)}`)
+        .execute()
+    }
+  })
+  await db.destroy()
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }

@@ -1,0 +1,250 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { deliveryOf } from '../ingest/wire.js'
+import { sentEvent, storiesOf } from '../stories.js'
+import { CONFIG, configuredFolder, databaseIn, type Exit, failureOf, run, takeIn } from '../world.js'
+
+const NOW = Date.UTC(2026, 0, 31, 12)
+const DAY = 86_400_000
+const START = Date.UTC(2026, 0, 10)
+
+const SANDBOX = { environment: 'sandbox', secrets: ['whsec_sandbox_0123456789'] }
+const BOTH = { ...CONFIG, endpoints: { ...CONFIG.endpoints, sandbox: SANDBOX } }
+
+type Environment = 'live' | 'sandbox'
+
+/** A payment's or subscription's event, by card. */
+function told(
+  type: string,
+  id: string,
+  customer: string,
+  product: string,
+  at: number,
+  environment: Environment = 'live',
+) {
+  const data = {
+    object: type.split('.')[0],
+    id,
+    customer: { id: customer },
+    product: { id: product },
+    method: 'CARD',
+  }
+  const { body } = sentEvent(`evt_${id}_${type}`, type, START + at, data, environment === 'live')
+  return deliveryOf(body, { environment, endpoint: environment })
+}
+
+const HISTORY = [
+  told('payment.authorized', 'pay_1', 'cus_1', 'pro_1', 0),
+  told('payment.authorized', 'pay_2', 'cus_1', 'pro_2', 0),
+  told('payment.refunded', 'pay_2', 'cus_1', 'pro_2', 10 * DAY),
+  told('payment.authorized', 'pay_3', 'cus_2', 'pro_2', 0),
+  told('payment.refunded', 'pay_3', 'cus_2', 'pro_2', DAY),
+  told('payment.authorized', 'pay_4', 'cus_2', 'pro_2', 2 * DAY),
+  told('subscription.created', 'sub_1', 'cus_3', 'pro_1', 0),
+  told('subscription.past_due', 'sub_1', 'cus_3', 'pro_1', DAY),
+  told('payment.authorized', 'pay_5', 'cus_4', 'pro_1', 0, 'sandbox'),
+  told('payment.authorized', 'pay_6', 'cus_4', 'pro_2', 0, 'sandbox'),
+  told('payment.refunded', 'pay_6', 'cus_4', 'pro_2', DAY, 'sandbox'),
+  told('payment.authorized', 'pay_7', 'cus_5', 'pro_2', 0, 'sandbox'),
+  told('payment.refunded', 'pay_7', 'cus_5', 'pro_2', DAY, 'sandbox'),
+]
+
+async function folderWith(incoming = HISTORY, config: unknown = BOTH): Promise<string> {
+  const folder = configuredFolder(config)
+  await takeIn(folder, incoming, () => NOW)
+  return folder
+}
+
+const at = (folder: string, words: string): Promise<Exit> => run(folder, words, { now: () => NOW })
+
+describe('latchkey check', () => {
+  it('shows a line for each product, of an environment, as of an instant, and says what the other one has', async () => {
+    const folder = await folderWith()
+    for (const [words, stdout] of [
+      [
+        'cus_1',
+        'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)\n' +
+          'pro_2  refunded  until 2026-01-20T00:00:00.000Z  (ended: payment pay_2)\n',
+      ],
+      ['cus_1 pro_1', 'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)\n'],
+      ['cus_1 pro_9', 'pro_9  none\n'],
+      ['cus_2', 'pro_2  active  since 2026-01-12T00:00:00.000Z  (payment pay_4; ended: payment pay_3)\n'],
+      ['cus_3', 'pro_1  active  past due  since 2026-01-10T00:00:00.000Z  (subscription sub_1)\n'],
+      ['cus_9', 'cus_9 has no access in live\n'],
+      ['cus_1 --at 2026-01-09', 'cus_1 has no access in live\n'],
+      ['cus_4', 'cus_4 has no access in live (in sandbox: pro_1)\n'],
+      ['cus_4 pro_1', 'pro_1  none  (in sandbox: active)\n'],
+      ['cus_4 pro_2', 'pro_2  none  (in sandbox: refunded)\n'],
+      ['cus_4 pro_9', 'pro_9  none\n'],
+      ['cus_5', 'cus_5 has no access in live (in sandbox: pro_2 refunded)\n'],
+    ]) {
+      expect({ words, ...(await at(folder, `check ${words}`)) }).toEqual({
+        words,
+        code: 0,
+        stdout,
+        stderr: '',
+      })
+    }
+    const before = await at(folder, 'check cus_1 pro_2 --at 2026-01-15T00:00:00Z')
+    expect(before.stdout).toMatch(/^pro_2 {2}ending /)
+    expect((await at(folder, 'check cus_4 --environment sandbox')).stdout).toMatch(/^pro_1 {2}active /)
+  })
+
+  it('is about the only environment that is configured, and notes where another one is asked for', async () => {
+    const folder = await folderWith(HISTORY, { ...CONFIG, endpoints: { sandbox: SANDBOX } })
+    expect((await at(folder, 'check cus_4')).stdout).toMatch(/^pro_1 {2}active /)
+    expect(await at(folder, 'check cus_4 --environment live')).toEqual({
+      code: 0,
+      stdout: 'cus_4 has no access in live (in sandbox: pro_1)\n',
+      stderr: 'note: no endpoint of the environment live is configured\n',
+    })
+    expect(await at(folder, 'check cus_4 --environment live --json')).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('answers in the form of the API if asked for JSON', async () => {
+    const folder = await folderWith()
+    const { stdout, stderr } = await at(folder, 'check cus_1 --json')
+    expect([JSON.parse(stdout), stderr]).toMatchObject([
+      {
+        customerId: 'cus_1',
+        environment: 'live',
+        asOf: new Date(NOW).toISOString(),
+        validUntil: null,
+        entitlements: [
+          { productId: 'pro_1', active: true, sources: [{ id: 'pay_1' }] },
+          { productId: 'pro_2' },
+        ],
+      },
+      '',
+    ])
+    const none = { active: false, status: 'none', since: null, until: null, pastDue: false, sources: [] }
+    expect(JSON.parse((await at(folder, 'check cus_4 pro_9 --json')).stdout)).toMatchObject({
+      customerId: 'cus_4',
+      productId: 'pro_9',
+      ...none,
+    })
+  })
+
+  it('exits 1, and claims nothing, where the database can not be read', async () => {
+    const folder = configuredFolder({ ...CONFIG, database: { url: 'sqlite:latchkey.db' } })
+    const file = join(folder, 'latchkey.db')
+    writeFileSync(file, 'this is no database')
+    const stderr = expect.stringMatching(`^error: ${file} is damaged, or no database: .+\n$`)
+    expect(await at(folder, 'check cus_1')).toEqual({ code: 1, stdout: '', stderr })
+  })
+})
+
+describe('latchkey explain', () => {
+  const story = storiesOf(1, 1).flatMap(({ events }) => events.map(({ body }) => deliveryOf(body)))
+
+  it('shows the summary, then every source with its events in order, as of an instant, of an environment', async () => {
+    const folder = await folderWith(story)
+    expect(await at(folder, 'explain cus_1 pro_1')).toEqual({
+      code: 0,
+      stdout: [
+        'cus_1 has no access to pro_1 since 2025-01-31T12:02:00.000Z: the payment was refunded (evt_1_refunded of subscription sub_1).',
+        '',
+        'subscription sub_1 (paid by card)',
+        '  access to pro_1  from 2025-01-31T12:00:00.000Z  until 2025-01-31T12:02:00.000Z  refunded',
+        '  2025-01-31T12:00:00.000Z  evt_1_paid      payment.authorized    applied  card: grant',
+        '      Authorization of pay_1: pay_1 counts as paid from here on. Access to pro_1 begins.',
+        '  2025-01-31T12:01:00.000Z  evt_1_created   subscription.created  applied  no row',
+        '      Start of sub_1: pay_1 has paid this cycle.',
+        '  2025-01-31T12:02:00.000Z  evt_1_refunded  payment.refunded      applied  card: take back',
+        '      Refund of pay_1: pay_1 counts no more. Access to pro_1 ends.',
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
+    const before = await at(folder, 'explain cus_1 pro_1 --at 2025-01-31T12:01:30Z')
+    expect(before.stdout).toMatch(/^cus_1 has access to pro_1 since 2025-01-31T12:00:00\.000Z/)
+    const elsewhere = 'In live: pro_1 refunded (--environment live explains it)\n'
+    const nothing = `Nothing is known of cus_1 in sandbox: no event names them.\n${elsewhere}`
+    const inSandbox = await at(folder, 'explain cus_1 pro_1 --environment sandbox')
+    expect(inSandbox).toEqual({ code: 0, stdout: nothing, stderr: '' })
+    expect((await at(folder, 'explain cus_1 pro_z')).stdout).not.toContain('In sandbox')
+    const { stdout, stderr } = await at(folder, 'explain cus_1 pro_1 --json')
+    expect([JSON.parse(stdout), stderr]).toMatchObject([
+      {
+        productId: 'pro_1',
+        environment: 'live',
+        asOf: new Date(NOW).toISOString(),
+        entitlement: { status: 'refunded' },
+        sources: [{ id: 'sub_1', events: [{ id: 'evt_1_paid' }, {}, { id: 'evt_1_refunded' }] }],
+      },
+      '',
+    ])
+  })
+
+  it('shows what waits, and which end is coming', async () => {
+    const expires_at = '2026-03-04T12:00:00.000Z'
+    const canceled = { object: 'subscription', id: 'sub_1', cancel_at_period_end: true, expires_at }
+    const waiting = { object: 'payment', id: 'pay_9', product: 'pro_1', method: 'CARD' }
+    const more = [
+      sentEvent('evt_3', 'subscription.canceled', START, canceled),
+      sentEvent('evt_4', 'payment.authorized', START, waiting),
+    ]
+    const folder = await folderWith([...story.slice(0, 2), ...more.map(({ body }) => deliveryOf(body))])
+    const { stdout } = await at(folder, 'explain cus_1 pro_1')
+    expect(stdout).toContain(
+      '\nWaiting\n  evt_4  payment.authorized  Authorization of pay_9: waits until an event tells whose it is.\n',
+    )
+    expect(stdout).toContain(`\nComing ends\n  Access by subscription sub_1 ends at ${expires_at}`)
+  })
+})
+
+it.each([
+  'check cus_1',
+  'explain cus_1 pro_1',
+  'events list',
+  'policy diff',
+  'policy apply',
+  'sync pause',
+  'migrate',
+])('%s exits 1 where there is no database, and makes none', async (words) => {
+  const folder = configuredFolder()
+  const message = expect.stringContaining(databaseIn(folder))
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    expect(await failureOf(folder, words)).toMatchObject({
+      code: 1,
+      error: { code: 'store_missing', message },
+    })
+  }
+})
+
+describe('a command that acts where nothing is known of the customer', () => {
+  const note =
+    'note: cus_4 has pro_1 in sandbox, and has nothing else in live: to act there, add --environment sandbox\n'
+
+  it.each([
+    'link cus_4 --community 80351110224678912',
+    'grant cus_4 pro_2 --reason test',
+    'block cus_4 --reason test',
+    'unblock cus_4 pro_1',
+    'erase cus_4 --yes',
+  ])('says where they are known: %s', async (words) => {
+    const done = await at(await folderWith(HISTORY.slice(8, 9)), words)
+    expect(done).toMatchObject({ code: 0, stderr: note, stdout: expect.not.stringContaining('note') })
+  })
+
+  it('says nothing where it was named, where it answers JSON, and where they are known', async () => {
+    const folder = await folderWith()
+    const link = '--community 80351110224678912'
+    expect(await at(folder, `link cus_4 ${link} --environment live`)).toMatchObject({ code: 0, stderr: '' })
+    const json = await at(folder, `link cus_5 ${link} --json`)
+    expect([json.stderr, JSON.parse(json.stdout).environment]).toEqual(['', 'live'])
+    expect(await at(folder, `link cus_1 ${link}`)).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('says where a grant is that it was to revoke', async () => {
+    const folder = await folderWith([])
+    await at(folder, 'grant cus_1 pro_2 --reason test --environment sandbox')
+    expect(await at(folder, 'revoke cus_1 pro_2')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^note: pro_2 was granted to cus_1 in sandbox: add --environment sandbox\nerror: /,
+      ),
+    })
+  })
+})

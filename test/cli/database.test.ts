@@ -1,0 +1,175 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { MIGRATIONS } from '../../migrations/index.js'
+import { migrate, pendingMigrations } from '../../src/store/migrate.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { expectNothingLost, foldedState, storedIds } from '../faults/aftermath.js'
+import { deliver, eventsOf, idsOf, storiesOf } from '../stories.js'
+import {
+  answerOf,
+  ask,
+  configuredFolder,
+  databaseIn,
+  entitlementsOf,
+  failureOf,
+  rewriteConfig,
+  run,
+  serveHere,
+} from '../world.js'
+
+describe('latchkey restore', () => {
+  it('goes back to a backup, and keeps what was there beside it, each for its owner alone', async () => {
+    const folder = configuredFolder()
+    const daemon = await serveHere(folder)
+    await deliver(daemon.url, eventsOf(storiesOf(0, 2)))
+    await answerOf(folder, 'backup backup.db')
+    await deliver(daemon.url, eventsOf(storiesOf(2, 2)))
+    const before = readFileSync(join(folder, 'backup.db'))
+    expect(await failureOf(folder, 'backup backup.db')).toMatchObject({
+      code: 1,
+      error: { code: 'backup_exists' },
+    })
+    expect(readFileSync(join(folder, 'backup.db')).equals(before)).toBe(true)
+    expect(await failureOf(folder, 'restore backup.db')).toMatchObject({
+      code: 1,
+      error: { code: 'store_in_use' },
+    })
+    const { cursor } = await answerOf(folder, 'check cus_0')
+    await daemon.stop()
+
+    const { file, keptAs } = await answerOf(folder, 'restore backup.db')
+    expect(file).toBe(databaseIn(folder))
+    expect(await storedIds(folder)).toHaveLength(5)
+    for (const name of readdirSync(join(folder, 'data'))) {
+      expect([name, statSync(join(folder, 'data', name)).mode & 0o777]).toEqual([name, 0o600])
+    }
+    const next = await serveHere(folder)
+    for (const { customerId, outcome } of storiesOf(0, 2)) {
+      expect(await entitlementsOf(next, customerId)).toEqual([outcome])
+    }
+    expect(await entitlementsOf(next, 'cus_2')).toEqual([])
+    // The numbers are given again, to other changes.
+    const reset = await ask(next, `/changes?cursor=${cursor}`)
+    expect([reset.status, await reset.json()]).toMatchObject([410, { code: 'cursor_reset' }])
+    await next.stop()
+    await answerOf(folder, `restore ${keptAs}`)
+    await expectNothingLost(folder, idsOf(eventsOf(storiesOf(0, 4))))
+  })
+
+  it('and an import of an export of all end as if nothing had been lost', async () => {
+    const folder = configuredFolder()
+    const daemon = await serveHere(folder)
+    const events = eventsOf(storiesOf(0, 20)).toReversed()
+    await deliver(daemon.url, events.slice(0, 20))
+    await answerOf(folder, 'backup backup.db')
+    await deliver(daemon.url, events)
+    await answerOf(folder, 'events export --output events.jsonl')
+
+    const elsewhere = configuredFolder()
+    await answerOf(elsewhere, `restore ${join(folder, 'backup.db')}`)
+    const imported = await answerOf(elsewhere, `import ${join(folder, 'events.jsonl')}`)
+    expect(imported).toMatchObject({
+      lines: events.length,
+      applied: events.length - 20,
+      duplicates: 20,
+      refused: 0,
+    })
+    expect(await foldedState(elsewhere)).toEqual(await foldedState(folder))
+  })
+})
+
+describe('latchkey migrate and compact', () => {
+  it('run the steps that an older schema lacks, keep it as it was, and leave what another process serves', async () => {
+    const folder = configuredFolder()
+    const older = openDatabase(databaseIn(folder), { readOnly: false })
+    await migrate(older, MIGRATIONS.slice(0, 3))
+    await older.destroy()
+    const steps = MIGRATIONS.slice(3).map(({ name }) => name)
+    const backup = `${databaseIn(folder)}.before-${steps[0]}`
+    expect(await answerOf(folder, 'migrate')).toEqual({ steps, backup })
+    const kept = openDatabase(backup, { readOnly: true })
+    expect(await pendingMigrations(kept)).toEqual(steps)
+    await kept.destroy()
+    expect(await run(folder, 'migrate')).toEqual({
+      code: 0,
+      stdout: 'the schema is up to date\n',
+      stderr: '',
+    })
+
+    const daemon = await serveHere(folder)
+    await deliver(daemon.url, eventsOf(storiesOf(0, 2)))
+    for (const words of ['migrate', 'compact']) {
+      expect(await failureOf(folder, words)).toMatchObject({ code: 1, error: { code: 'store_in_use' } })
+    }
+    await daemon.stop()
+    expect(await answerOf(folder, 'compact')).toMatchObject({ after: expect.any(Number) })
+    await expectNothingLost(folder, idsOf(eventsOf(storiesOf(0, 2))))
+  })
+})
+
+describe('a database that the system lets nobody get at', () => {
+  it.each([
+    ...['check cus_1', 'events list', 'rebuild', 'rebuild --verify', 'replay', 'erase cus_1 --yes'],
+    ...['sync pause', 'compact', 'migrate', 'backup copy.db'],
+  ])('is not told as missing by %s', async (words) => {
+    const folder = configuredFolder()
+    mkdirSync(join(folder, 'data'))
+    symlinkSync(basename(databaseIn(folder)), databaseIn(folder))
+    const message = expect.stringMatching(/^the database .* can't be read.*, .+ \(ELOOP\)$/)
+    expect(await failureOf(folder, words)).toMatchObject({
+      code: 1,
+      error: { code: 'store_unavailable', message },
+    })
+  })
+
+  it.each([
+    ['erase cus_1 --yes', /SQLITE_CANTOPEN/],
+    ['events list', /^There is no database/],
+  ])('since it is a link that leads nowhere is told in a line by %s', async (words, said) => {
+    const folder = configuredFolder()
+    mkdirSync(join(folder, 'data'), { mode: 0o700 })
+    symlinkSync(join(folder, 'gone', 'latchkey.db'), databaseIn(folder))
+    const { code, error } = await failureOf(folder, words)
+    expect({ code, message: error.message }).toEqual({ code: 1, message: expect.stringMatching(said) })
+  })
+
+  it.runIf(process.getuid?.() !== 0)('since it is another user’s is told as that', async () => {
+    const folder = configuredFolder()
+    await run(folder, 'import /dev/null')
+    chmodSync(join(folder, 'data'), 0)
+    onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
+    const message = `the database ${databaseIn(folder)} can't be read, permission denied (EACCES): run this as the user whom it belongs to`
+    expect((await failureOf(folder, 'check cus_1')).error).toMatchObject({
+      code: 'store_unavailable',
+      message,
+    })
+  })
+})
+
+describe('a file that can’t be written is told by the name that was given,', () => {
+  it.each([
+    ['of a backup', 'backup config.json/monday.db', 'backup_failed', 'not a directory (ENOTDIR)'],
+    [
+      'of an export',
+      'events export --output gone/e.jsonl',
+      'output_failed',
+      'no such file or directory (ENOENT)',
+    ],
+  ])('%s', async (_what, words, code, why) => {
+    const folder = configuredFolder()
+    await run(folder, 'import /dev/null')
+    const message = `${join(folder, words.split(' ').at(-1) ?? '')} can't be written: ${why}`
+    expect(await failureOf(folder, words)).toMatchObject({ code: 1, error: { code, message } })
+  })
+
+  it.runIf(process.getuid?.() !== 0)('of a config', async () => {
+    const folder = configuredFolder()
+    const path = rewriteConfig(folder, {})
+    chmodSync(dirname(path), 0o500)
+    onTestFinished(() => chmodSync(dirname(path), 0o700))
+    const create = 'keys create --name app --scope read --environment live'
+    const message = expect.stringContaining(`${path} can't be written: permission denied (EACCES); `)
+    expect((await failureOf(folder, create)).error).toMatchObject({ code: 'output_failed', message })
+  })
+})

@@ -1,0 +1,340 @@
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Delivery, ManualAct } from '../../src/ingest/delivery.js'
+import { deliveryOf } from '../ingest/wire.js'
+import { alterBody, rewriteBody } from '../setup/alter-body.js'
+import { customerStory, deliver, sentEvent } from '../stories.js'
+import {
+  answerOf,
+  configuredFolder,
+  failureOf,
+  onStore,
+  type RunOptions,
+  run,
+  serveHere,
+  takeIn,
+} from '../world.js'
+
+const NOW = Date.UTC(2026, 0, 31, 12)
+const START = Date.UTC(2026, 0, 1)
+const MINUTE = 60_000
+
+const FACTS = { customer: { id: 'cus_1' }, product: { id: 'pro_a' } }
+const payment = (id: string, type: string, paymentId: string, minutes: number, facts: object) =>
+  sentEvent(id, type, START + minutes * MINUTE, {
+    object: 'payment',
+    id: paymentId,
+    method: 'CARD',
+    ...facts,
+  }).body
+const PAID = payment('evt_1', 'payment.authorized', 'pay_1', 0, { ...FACTS, subscription_id: 'sub_1' })
+const BEGUN = sentEvent('evt_2', 'subscription.created', START, {
+  id: 'sub_1',
+  payment_id: 'pay_1',
+  ...FACTS,
+}).body
+const HELD = payment('evt_3', 'payment.authorized', 'pay_9', 5, { product: { id: 'pro_a' } })
+/** Not even text. */
+const BROKEN = Buffer.from([0x7b, 0xff, 0x00])
+/** Another body under the id of the first. */
+const OTHER = payment('evt_1', 'payment.refunded', 'pay_1', 7, FACTS)
+
+const received = (body: string | Buffer, seconds: number, told: Partial<Delivery> = {}) =>
+  deliveryOf(body, { receivedAt: START + 60 * MINUTE + seconds * 1_000, ...told })
+const HISTORY = [
+  received(PAID, 0, { headers: { event: 'payment.authorized', timestamp: '1', signature: 'v1=aa' } }),
+  received(BEGUN, 1),
+  received(HELD, 2),
+  received(BROKEN, 3, { endpoint: 'legacy' }),
+  received(OTHER, 4),
+]
+
+/** A folder whose config has other endpoints than those that these came through. */
+async function stored(incoming: readonly (Delivery | ManualAct)[] = HISTORY): Promise<string> {
+  const folder = configuredFolder()
+  await takeIn(folder, incoming, () => NOW)
+  return folder
+}
+
+const events = (folder: string, words: string, options: RunOptions = {}) =>
+  run(folder, `events ${words}`, options)
+const linesOf = (text: string) => text.trimEnd().split('\n')
+const idsIn = (text: string) => linesOf(text).map((line) => line.split(/ {2,}/).at(-1))
+const fine = (stdout: unknown, stderr: unknown = '') => ({ code: 0, stdout, stderr })
+
+describe('latchkey events list', () => {
+  it('shows the newest first, a line each, in columns', async () => {
+    const { code, stdout, stderr } = await events(await stored(), 'list')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const [broken, ...others] = linesOf(stdout)
+    expect(broken).toMatch(
+      /^2026-01-01T01:00:03\.000Z {2}unreadable {12}quarantined \(not_utf8\) {3}- {6}sha256:[0-9a-f]{64}$/,
+    )
+    expect(others).toEqual([
+      '2026-01-01T01:00:02.000Z  payment.authorized    held (customer_unknown)  -      evt_3',
+      '2026-01-01T01:00:01.000Z  subscription.created  applied                  cus_1  evt_2',
+      '2026-01-01T01:00:00.000Z  payment.authorized    applied                  cus_1  evt_1',
+    ])
+  })
+
+  it('takes filters, and says what can not have been meant', async () => {
+    const folder = await stored()
+    for (const [filter, ids] of [
+      ['--disposition held --endpoint v3', ['evt_3']],
+      ['--customer cus_1 --type payment.authorized', ['evt_1']],
+      ['--from 2026-01-01T01:00:01Z --to 2026-01-01T01:00:03Z', ['evt_3', 'evt_2']],
+    ] as const) {
+      expect(idsIn((await events(folder, `list ${filter}`)).stdout)).toEqual(ids)
+    }
+    // It is in the config no more.
+    expect(idsIn((await events(folder, 'list --endpoint legacy')).stdout)).toHaveLength(1)
+    const none = 'no such event is stored\n'
+    for (const [filter, note] of [
+      ['--environment sandbox', 'note: such events are stored in live: add --environment live\n'],
+      ['--endpoint manual', ''],
+      // One of the type is stored: that it is another customer's is an answer.
+      ['--type payment.authorized --customer cus_9', ''],
+      [
+        '--type payment.refundd',
+        'note: no event of the type "payment.refundd" is stored; did you mean payment.refunded?\n',
+      ],
+      [
+        '--type CHECKOUT_SUCCESS',
+        expect.stringContaining('"CHECKOUT_SUCCESS" is stored by that name: it is checkout.succeeded here'),
+      ],
+    ]) {
+      expect({ filter, ...(await events(folder, `list ${filter}`)) }).toEqual({ filter, ...fine(none, note) })
+    }
+    const noEndpoint = 'error: the endpoint "liv" is none of live, manual, and nothing came through it\n'
+    for (const words of ['list', 'export --output a.jsonl']) {
+      const refused = await events(folder, `${words} --endpoint liv`)
+      expect(refused).toEqual({ code: 2, stdout: '', stderr: noEndpoint })
+    }
+    expect(existsSync(join(folder, 'a.jsonl'))).toBe(false)
+  })
+
+  it('says how to go on where there is more than it shows, and answers in the form of the API in JSON', async () => {
+    const folder = await stored()
+    const all = idsIn((await events(folder, 'list')).stdout)
+    const { stdout, stderr } = await events(folder, 'list --limit 3')
+    expect(idsIn(stdout)).toEqual(all.slice(0, 3))
+    const [, place = ''] = /^note: there are older ones: go on with --before (\d+)\n$/.exec(stderr) ?? []
+    expect(idsIn((await events(folder, `list --before ${place}`)).stdout)).toEqual(all.slice(3))
+    expect(await answerOf(folder, 'events list --limit 3')).toMatchObject({
+      hasMore: true,
+      items: [
+        { disposition: 'quarantined', reason: 'not_utf8', endpoint: 'legacy' },
+        { id: 'evt_3', receivedAt: '2026-01-01T01:00:02.000Z' },
+        { id: 'evt_2', source: { kind: 'subscription', id: 'sub_1' } },
+      ],
+    })
+  })
+})
+
+describe('latchkey events show', () => {
+  it('tells a person all that is known of one event, and why it does not count', async () => {
+    const folder = await stored()
+    const { code, stdout } = await events(folder, 'show evt_1')
+    expect(code).toBe(0)
+    expect(stdout).toContain('payment.authorized evt_1: applied\n\n  environment  live\n')
+    expect(stdout).toMatch(
+      /\n {2}received {5}2026-01-01T01:00:00\.000Z, 2 times, last 2026-01-01T01:00:04\.000Z\n/,
+    )
+    expect(stdout).toContain('\n  belongs to   subscription sub_1\n')
+    expect(stdout).toContain('\n  conflicts    1\n')
+    expect(stdout).toMatch(
+      /\nIt says\n {2}subject {13}payment\n {2}type {16}payment\.authorized\n {2}paymentId {11}pay_1\n/,
+    )
+    expect(stdout).toMatch(/\n {2}railProof\.rail {6}card\n/)
+    expect(stdout).not.toContain('null')
+    expect(stdout).toContain('\nSigned headers\n  event      payment.authorized\n  timestamp  1\n')
+    expect(stdout).toMatch(
+      /\nOther bodies under this id, which changed nothing\n {2}[0-9a-f]{64} {2}\d+ bytes {2}v3 {2}2026-01-01T01:00:04\.000Z {2}once\n$/,
+    )
+    const waits = 'waits until an event tells whose it is'
+    expect((await events(folder, 'show evt_3')).stdout).toContain(
+      `payment.authorized evt_3: held, ${waits}\n`,
+    )
+    expect(await answerOf(folder, 'events show evt_3')).toMatchObject({
+      id: 'evt_3',
+      reasonText: waits,
+      normalized: { paymentId: 'pay_9', createdAt: '2026-01-01T00:05:00.000Z' },
+    })
+    const [broken = ''] = idsIn((await events(folder, 'list --disposition quarantined')).stdout)
+    expect((await events(folder, `show ${broken}`)).stdout).toContain(
+      `unreadable ${broken}: quarantined, can not be used, since its bytes are no UTF-8 text\n`,
+    )
+    const stderr = 'error: no event evt_9 is stored in live\n'
+    expect(await events(folder, 'show evt_9')).toEqual({ code: 1, stdout: '', stderr })
+  })
+
+  it('lets no text of the sender steer the terminal', async () => {
+    const headers = { event: 'payment\u009b2J', timestamp: '1', signature: 'v1=aa' }
+    const { stdout } = await events(await stored([received(PAID, 0, { headers })]), 'show evt_1')
+    expect(stdout).toContain('event      payment\ufffd2J\n')
+  })
+})
+
+describe('latchkey events body', () => {
+  it('writes the bytes and nothing else, those that stand or those of a hash, to a private file if asked', async () => {
+    const folder = await stored()
+    expect(await events(folder, 'body evt_1')).toEqual(fine(PAID))
+    const { otherBodies } = await answerOf(folder, 'events show evt_1')
+    const [{ sha256 }] = otherBodies
+    expect((await events(folder, `body evt_1 --sha256 ${sha256}`)).stdout).toBe(OTHER)
+    expect(await events(folder, `body evt_2 --sha256 ${sha256}`)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `error: the event evt_2 has no body with the SHA-256 ${sha256}\n`,
+    })
+    expect((await events(folder, `body evt_9 --sha256 ${sha256}`)).stderr).toContain(
+      'no event evt_9 is stored',
+    )
+
+    expect(await events(folder, 'body evt_2 --output evt_2.body')).toEqual(fine(''))
+    expect(readFileSync(join(folder, 'evt_2.body'), 'utf8')).toBe(BEGUN)
+    expect(statSync(join(folder, 'evt_2.body')).mode & 0o777).toBe(0o600)
+    const { bodyBase64 } = await answerOf(folder, 'events body evt_2')
+    expect(Buffer.from(bodyBase64, 'base64').toString()).toBe(BEGUN)
+  })
+
+  it('tells the hash of what is left of a rewritten one, and the one of what came beside it', async () => {
+    const folder = await stored()
+    await onStore(folder, (db) => rewriteBody(db, 'evt_2', '{"left":"of it"}'))
+    const left = createHash('sha256').update('{"left":"of it"}').digest('hex')
+    const came = createHash('sha256').update(BEGUN).digest('hex')
+    const { stdout, stderr } = await events(folder, 'body evt_2 --json')
+    expect(JSON.parse(stdout)).toMatchObject({ id: 'evt_2', sha256: left })
+    expect(stderr).toContain('the body of evt_2 was rewritten without what it told')
+    const shown = (await events(folder, 'show evt_2')).stdout
+    expect(shown).toContain(
+      `\n  body         16 bytes, sha256 ${left}, which was rewritten without what it told`,
+    )
+    expect(shown).toContain(`\n  as it came   ${BEGUN.length} bytes, sha256 ${came}\n`)
+  })
+})
+
+describe('latchkey events export', () => {
+  const BODIES = [PAID, OTHER, BEGUN, HELD, BROKEN].map((body) => Buffer.from(body).toString('base64'))
+  const bodiesIn = (text: string) => linesOf(text).map((line) => JSON.parse(line).bodyBase64)
+
+  it('writes what came, oldest first, and what was done by hand as its own kind', async () => {
+    const folder = await stored()
+    await run(folder, 'grant cus_1 pro_9 --reason test', { now: () => NOW })
+    const { code, stdout } = await events(folder, 'export')
+    const lines = linesOf(stdout).map((line) => JSON.parse(line))
+    expect({ code, first: lines[0] }).toEqual({
+      code: 0,
+      first: {
+        endpoint: 'v3',
+        headers: {
+          'x-webhook-event': 'payment.authorized',
+          'x-webhook-timestamp': '1',
+          'x-webhook-signature': 'v1=aa',
+        },
+        bodyBase64: BODIES[0],
+        receivedAt: '2026-01-01T01:00:00.000Z',
+      },
+    })
+    expect(bodiesIn(stdout).slice(0, 5)).toEqual(BODIES)
+    expect(lines[2].headers).not.toHaveProperty('x-webhook-event')
+    expect(lines[4].endpoint).toBe('legacy')
+    const { bodyBase64, ...byHand } = lines[5]
+    expect(byHand).toEqual({ kind: 'manual', environment: 'live', receivedAt: new Date(NOW).toISOString() })
+    const act = { type: 'manual.granted', productId: 'pro_9', reason: 'test' }
+    expect(JSON.parse(Buffer.from(bodyBase64, 'base64').toString())).toMatchObject(act)
+    expect(bodiesIn((await events(folder, 'export --type subscription.created')).stdout)).toEqual([BODIES[2]])
+  })
+
+  it('writes a file that only its owner may read, whole or not at all, and replaces none unless told to', async () => {
+    const folder = await stored()
+    const file = join(folder, 'events.jsonl')
+    const before = readdirSync(folder)
+    const exported = await events(folder, 'export --output events.jsonl')
+    expect(exported).toEqual(fine(`wrote 5 lines to ${file}\n`))
+    expect(bodiesIn(readFileSync(file, 'utf8'))).toEqual(BODIES)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    writeFileSync(file, 'precious')
+    const refused = await events(folder, 'export --output events.jsonl')
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') })
+    expect(readFileSync(file, 'utf8')).toBe('precious')
+    const told = { file, lines: 5, readings: 0, leftOut: 0, altered: 0 }
+    expect(await answerOf(folder, 'events export --output events.jsonl --force')).toEqual(told)
+    expect(readdirSync(folder).sort()).toEqual([...before, 'events.jsonl'].sort())
+  })
+
+  it('leaves out bodies that were altered in the database, and says how many', async () => {
+    const folder = await stored()
+    await onStore(folder, (db) => alterBody(db, 'evt_2', PAID))
+    const { code, stdout, stderr } = await events(folder, 'export')
+    expect({ code, bodies: bodiesIn(stdout), stderr }).toEqual({
+      code: 0,
+      bodies: BODIES.toSpliced(2, 1),
+      stderr:
+        'left out: one body is not what came any more, but altered in the database: see latchkey doctor --thorough\n',
+    })
+    const told = await answerOf(folder, 'events export --output events.jsonl')
+    expect(told).toMatchObject({ lines: 4, readings: 0, leftOut: 1, altered: 1 })
+  })
+
+  it('shows a person how far it is, and nothing of that in a pipe', async () => {
+    const folder = await stored()
+    const progress = async (isTerminal: boolean) =>
+      (await events(folder, `export --output ${isTerminal}.jsonl`, { isTerminal })).stderr
+    expect(await progress(true)).toBe('\r5 written, 100 % of the store read\r\u001b[K')
+    expect(await progress(false)).toBe('')
+  })
+})
+
+it('an output takes the place of nothing that the program itself lives on, whatever it is called', async () => {
+  const folder = configuredFolder()
+  const daemon = await serveHere(folder)
+  expect((await deliver(daemon.url, customerStory(1).events)).refused).toEqual([])
+  await answerOf(folder, 'erase cus_9 --yes')
+  /** Which files there are, and whether each is still the same one. */
+  const files = () =>
+    ['.', 'data'].flatMap((part) =>
+      readdirSync(join(folder, part)).map((name) => `${name} ${statSync(join(folder, part, name)).ino}`),
+    )
+  symlinkSync(join('data', 'latchkey.db'), join(folder, 'link.db'))
+  symlinkSync('data', join(folder, 'elsewhere'))
+  symlinkSync('config.json', join(folder, 'link.json'))
+  linkSync(join(folder, 'data', 'latchkey.db-wal'), join(folder, 'events.jsonl'))
+  const config = readFileSync(join(folder, 'config.json'), 'utf8')
+  const before = files()
+
+  const database = ['', '-wal', '-shm', '.lock', '.erasures'].map((suffix) => `data/latchkey.db${suffix}`)
+  const otherNames = [
+    'link.db',
+    'elsewhere/latchkey.db',
+    'elsewhere/latchkey.db-journal',
+    'events.jsonl',
+    'link.json',
+  ]
+  for (const target of [...database, 'data/latchkey.sock', 'config.json', ...otherNames]) {
+    for (const words of ['events export', 'events body evt_1_paid']) {
+      const { code, error } = await failureOf(folder, `${words} --output ${target} --force`)
+      expect({ target, code, error }).toMatchObject({ target, code: 2, error: { code: 'usage' } })
+    }
+  }
+  const saidOf = async (target: string) =>
+    (await failureOf(folder, `events export --output ${target} --force`)).error.message
+  expect(await saidOf('link.db')).toContain('belongs to the database itself: name another file.')
+  expect(await saidOf('link.json')).toContain('is the config that is in use: name another file.')
+  expect(files()).toEqual(before)
+  expect(readFileSync(join(folder, 'config.json'), 'utf8')).toBe(config)
+
+  writeFileSync(join(folder, 'latchkey.db'), 'an older export')
+  expect(await events(folder, 'body evt_1_paid --output latchkey.db --force')).toEqual(fine(''))
+  expect(JSON.parse(readFileSync(join(folder, 'latchkey.db'), 'utf8'))).toMatchObject({ id: 'evt_1_paid' })
+})

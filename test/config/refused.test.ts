@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { endpoint, problems } from './config-file.js'
+
+const SECRET = 'whsec_0123456789abcdef'
+const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
+const HASH_OF_NOTHING = `sha256:${createHash('sha256').digest('hex')}`
+const KEY = { name: 'app', hash: `sha256:${'0A'.repeat(32)}`, scopes: ['read'], environments: ['live'] }
+const URL = 'https://app.example/hooks'
+const OUT = `whsec_${'A'.repeat(32)}`
+const ROLE = { adapter: 'discord', guildId: '1', roleId: '2' }
+const GROUP = { adapter: 'telegram', groupId: '-100' }
+
+const v3 = (...secrets: unknown[]) => ({ endpoints: { v3: endpoint('live', ...secrets) } })
+const tolerant = (toleranceSeconds: unknown) => ({
+  endpoints: { v3: { ...endpoint('live', SECRET), toleranceSeconds } },
+})
+const keyWith = (change: object) => ({ api: { keys: [{ ...KEY, ...change }] } })
+const grantOnCard = (...types: unknown[]) => ({ policy: { grantOn: { card: types } } })
+const target = (told: object) => ({ products: { pro_x: { targets: [told] } } })
+const webhook = (told: object) => ({ sync: { webhook: told } })
+
+const named = (name: string) => ({ endpoints: { [name]: endpoint('live', SECRET) } })
+const LONG = 'x'.repeat(65)
+
+const BLANKS = ['', ' ', '\t\n']
+const BARE_PREFIXES = ['whsec_', 'whsec_ \t\n', ' whsec_']
+const HASH = 'api.keys[0].hash: must be sha256:<64 hex digits>'
+const NOTHING_HASHED =
+  'api.keys[0].hash: is the hash of the empty text, not of a key: make a key with `latchkey keys create`'
+const NEVER_PAID = 'policy.grantOn.card[0]: …will never be paid: it grants nothing'
+
+/** Each problem, and the configs that have it and no other; … stands for any text. */
+const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
+  'endpoints.v3.secrets[1]: is empty': BLANKS.map((blank) => v3('whsec_a', blank)),
+  'endpoints.v3.secrets[0].secret: is empty': BLANKS.map((secret) => v3({ secret })),
+  'endpoints.v3.secrets[0]: is empty: nothing follows whsec_': BARE_PREFIXES.map((prefix) => v3(prefix)),
+  'endpoints.v3.secrets[0].secret: is empty: nothing follows whsec_': BARE_PREFIXES.map((secret) =>
+    v3({ secret }),
+  ),
+  'endpoints.v3.secrets: is empty': [v3()],
+  'endpoints.v3.secrets: is required': [{ endpoints: { v3: { environment: 'live' } } }],
+  'endpoints.v3.secrets[0]: must be a text or { "secret", "notAfter" }': [v3(5)],
+  'endpoints.v3.secrets[0].secret: is required': [v3({})],
+  'endpoints.v3.secrets[0].until: is not a known key': [v3({ secret: SECRET, until: 1 })],
+  'endpoints.v3.secrets[0].notAfter: must be an ISO 8601 time…': ['2027-01-31', '2027-02-30T00:00:00Z'].map(
+    (notAfter) => v3({ secret: SECRET, notAfter }),
+  ),
+  'endpoints.v3.toleranceSeconds: must be …': [0, -1, 1.5, 86_401, '300'].map(tolerant),
+  'endpoints…: must be a name of 1 to 64 of a-z, 0-9 and "-"': ['V3', 'a b', '', LONG, 'ä', 'a.b'].map(named),
+  'endpoints.sandbox.secrets[1].secret: is a secret of the live endpoint live too: a sandbox secret must open nothing live':
+    [
+      {
+        endpoints: {
+          sandbox: endpoint('sandbox', 'whsec_own', { secret: 'whsec_a' }),
+          live: endpoint('live', { secret: 'whsec_a', notAfter: '2020-01-01T00:00:00Z' }),
+        },
+      },
+    ],
+
+  [HASH]: ['0a'.repeat(32), `sha256:${'0a'.repeat(31)}`, `sha256:${'0g'.repeat(32)}`].map((hash) =>
+    keyWith({ hash }),
+  ),
+  [NOTHING_HASHED]: [HASH_OF_NOTHING, HASH_OF_NOTHING.toUpperCase().replace('SHA', 'sha')].map((hash) =>
+    keyWith({ hash }),
+  ),
+  'api.keys[0].name: must be a name without control characters': [' ', 'a\nb'].map((name) =>
+    keyWith({ name }),
+  ),
+  'api.keys[0].scopes[0]: must be one of read, write, events, metrics, admin': [keyWith({ scopes: ['all'] })],
+  'api.keys[0].scopes: is empty': [keyWith({ scopes: [] })],
+  'api.keys[0].environments: is empty': [keyWith({ environments: [] })],
+  'api.keys[0].environments[0]: must be one of live, sandbox': [keyWith({ environments: ['test'] })],
+  'api.keys[0].key: is not a known key': [keyWith({ key: 'lk_1' })],
+
+  'policy.lapseAfter: must be …': ['', '0d', '45', '45 d', '-1d', '1.5h', '45D', '1w', '9999999d', 45].map(
+    (lapseAfter) => ({ policy: { lapseAfter } }),
+  ),
+  'policy.grantOn.card[1]: …': [grantOnCard('payment.authorized', 'payment.paid')],
+  'policy.grantOn.card[0]: must be a payment or checkout event type: payment.authorized, …': [
+    grantOnCard('payment.paid'),
+    grantOnCard('PAYMENT_SUCCESS'),
+  ],
+  'policy.grantOn.card[0]: …they grant nothing': [grantOnCard('subscription.created')],
+  [NEVER_PAID]: [grantOnCard('checkout.canceled'), grantOnCard('payment.canceled')],
+  'policy.grantOn.card[0]: must be one of payment.authorized, …': [grantOnCard(5)],
+  'policy.revokeOn.card[0]: must be an event type: payment.authorized, …': [
+    { policy: { revokeOn: { card: ['customer.deleted'] } } },
+  ],
+  // In one row, or against a row that is left out.
+  'policy.grantOn.card[0]: payment.failed both grants (grantOn.card) and takes back (revokeOn.card)': [
+    grantOnCard('payment.failed'),
+    { policy: { grantOn: { card: ['payment.failed'] }, revokeOn: { card: ['payment.failed'] } } },
+  ],
+  'policy.revokeOn.crypto: payment.succeeded both grants (grantOn.crypto) and takes back (revokeOn.crypto)': [
+    { policy: { revokeOn: { crypto: ['payment.succeeded'] } } },
+  ],
+  'policy.failedRenewal: must be one of keep, revoke': [{ policy: { failedRenewal: 'drop' } }],
+  'policy.canceled: must be one of effective, period_end': [{ policy: { canceled: true } }],
+  'policy.completed: must be one of period_end, keep': [{ policy: { completed: 'never' } }],
+  'policy.paidCycle: must be one of grants, informs': [{ policy: { paidCycle: '' } }],
+  'policy.grantOn.paypal: is not a known key': [{ policy: { grantOn: { paypal: [] } } }],
+  'policy.lapse: is not a known key': [{ policy: { lapse: '45d' } }],
+
+  'retention.bodiesAfter: is required': [{ retention: {} }],
+  'retention.bodiesAfter: must be a duration, such as "180d"': [{ retention: { bodiesAfter: '6 months' } }],
+  'retention.keep: is not a known key': [{ retention: { bodiesAfter: '180d', keep: 1 } }],
+  'erasure.onCustomerDeleted: must be boolean': [{ erasure: { onCustomerDeleted: 'yes' } }],
+  'erasure.always: is not a known key': [{ erasure: { always: true } }],
+  'identity.ref: must be externalRef or metadata.<key>': [
+    { identity: { ref: 'email' } },
+    { identity: { ref: 'metadata.' } },
+  ],
+  'provider.baseUrl: is required': [{ provider: { apiKey: 'k' } }],
+  'provider.baseUrl: must be an http or https address': [{ provider: { baseUrl: 'payments', apiKey: 'k' } }],
+
+  'server.port: must be …': [-1, 65_536, 80.5, '80'].map((port) => ({ server: { port } })),
+  'database.url: PostgreSQL is not supported by this version: use sqlite:<path>': [
+    { database: { url: 'postgres://user:pass@db/x' } },
+    { database: { url: 'postgresql://db/x' } },
+  ],
+  'database.url: must name a file, since acknowledged events have to last': [
+    { database: { url: 'sqlite:' } },
+    { database: { url: 'sqlite::memory:' } },
+  ],
+
+  'products.pro_x.targets[0].adapter: must be an adapter that exists: discord, telegram': [
+    target({ adapter: 'irc' }),
+  ],
+  'products.pro_x.targets[0].groupId: is required': [target({ adapter: 'telegram' })],
+  'products.pro_x.targets[0].groupId: is empty': [target({ adapter: 'telegram', groupId: '' })],
+  'products.pro_x.targets[0].roleId: is not a known key': [target({ ...GROUP, roleId: '2' })],
+  'products.pro_x.communityRoleId: is required beside communityGuildId': [
+    { products: { pro_x: { communityGuildId: '1' } }, sync: BOTS },
+  ],
+  'products.pro_x.communityGuildId: is required beside communityRoleId': [
+    { products: { pro_x: { communityRoleId: '2' } }, sync: BOTS },
+  ],
+  'products.pro_y.targets[1]: follows sandbox access, and live access in products.pro_x.targets[0]: a role or group follows one environment':
+    [
+      {
+        products: {
+          pro_x: { targets: [ROLE, { ...ROLE, roleId: '3' }] },
+          pro_y: { targets: [GROUP, { ...ROLE, environment: 'sandbox' }] },
+        },
+        sync: BOTS,
+      },
+    ],
+  'products.pro_y.messengerGroupId: follows live access, and sandbox access in products.pro_x.targets[0]: a role or group follows one environment':
+    [
+      {
+        products: {
+          pro_x: { targets: [{ ...GROUP, environment: 'sandbox' }] },
+          pro_y: { messengerGroupId: '-100' },
+        },
+        sync: BOTS,
+      },
+    ],
+
+  'sync.discord.botToken: is required': [{ sync: { discord: {} } }],
+  'sync.discord.botToken: is empty': [{ sync: { discord: { botToken: ' ' } } }],
+  'sync.discord.botToken: must be the token alone, without "Bot" before it': ['Bot token', 'bot token'].map(
+    (botToken) => ({ sync: { discord: { botToken } } }),
+  ),
+  'sync.telegram.apiUrl: must be an http or https address': [
+    { sync: { telegram: { botToken: 't', apiUrl: 'ftp://x' } } },
+  ],
+  'sync.webhook.url: is required': [webhook({ secret: OUT })],
+  'sync.webhook.url: must be an http or https address': [webhook({ url: 'app.example', secret: OUT })],
+  'sync.webhook.secret: must be whsec_ and at least 24 bytes in base64…': [
+    webhook({ url: URL, secret: 'A'.repeat(32) }),
+    webhook({ url: URL, secret: 7 }),
+  ],
+  'sync.webhook.secret[1]: must be whsec_ and at least 24 bytes in base64': [
+    webhook({ url: URL, secret: [OUT, `${OUT}A`] }),
+  ],
+  'sync.webhook.environments: is empty': [webhook({ url: URL, secret: OUT, environments: [] })],
+}
+
+it.each(Object.entries(REFUSED))('a config is refused: %s', (problem, configs) => {
+  const parts = problem.split('…').map((part) => part.replaceAll(/[[\].*+?^${}()|\\]/g, '\\$&'))
+  const expected = expect.stringMatching(new RegExp(`^${parts.join('.*')}$`))
+  for (const config of configs)
+    expect({ config, problems: problems(config) }).toEqual({ config, problems: [expected] })
+})

@@ -1,0 +1,136 @@
+import type { Insertable, Kysely } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { readSyncState } from '../../src/daemon/resting-sync.js'
+import { checkSync } from '../../src/doctor/sync.js'
+import { syncStateJson } from '../../src/handlers/sync.js'
+import { queueMessages, settleMessages } from '../../src/store/messages.js'
+import type { Database, MembershipsTable } from '../../src/store/schema.js'
+import { setSyncPaused } from '../../src/store/sync-state.js'
+import { load } from '../config/config-file.js'
+import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
+
+const NOW = Date.parse('2026-03-20T12:00:00Z')
+const HOUR = 3_600_000
+
+const MEMBER: Omit<Insertable<MembershipsTable>, 'account_id'> = {
+  environment: 'live',
+  target: 'discord:1:2',
+  customer_id: 'cus_1',
+  desired: 1,
+  desired_since: NOW - HOUR,
+  applied: 'member',
+  applied_at: NOW - HOUR,
+  given: 1,
+  state: 'settled',
+  next_attempt_at: null,
+}
+
+/** A stopped store, whose product is followed by a role, and what the doctor finds of it. */
+async function patient(sync: object = {}) {
+  const file = temporaryFile()
+  const db = await temporaryStore(file)
+  const { config } = load({
+    database: { url: `sqlite:${file}` },
+    products: { pro_1: { targets: [{ adapter: 'discord', guildId: '1', roleId: '2' }] } },
+    sync: { discord: { botToken: 'd' }, removals: { atMost: 0, percent: 0 }, ...sync },
+  })
+  const add = (...rows: readonly Partial<typeof MEMBER>[]) => {
+    const values = rows.map((row, n) => ({ ...MEMBER, account_id: String(n), ...row }))
+    return db.insertInto('memberships').values(values).execute()
+  }
+  return { db, add, check: async () => checkSync(syncStateJson(await readSyncState(db, config, NOW)), NOW) }
+}
+
+/** Queues a change of access, as it happened so long ago; with what was answered since, if anything. */
+async function queue(db: Kysely<Database>, age: number, error?: string, parked = false): Promise<void> {
+  const snapshot = JSON.stringify({ active: true, status: 'active', since: null, until: null })
+  const at = NOW - age
+  const about = { at, environment: 'live', customer_id: `cus_${age}`, product_id: 'pro_1' } as const
+  const change = {
+    ...about,
+    before: snapshot,
+    after: snapshot,
+    cause_kind: 'clock',
+    cause_event_id: null,
+  } as const
+  await db.transaction().execute(async (trx) => {
+    const all = { environments: ['live' as const], limit: 10 }
+    await queueMessages(trx, all, at)
+    const added = trx.insertInto('changes').values(change).returning('cursor')
+    const { cursor } = await added.executeTakeFirstOrThrow()
+    await queueMessages(trx, all, at)
+    if (error === undefined) return
+    const result = parked
+      ? ({ kind: 'parked', reason: 'gone', error } as const)
+      : ({ kind: 'retry', error, firstAttemptAt: at, nextAttemptAt: NOW + HOUR } as const)
+    await settleMessages(trx, [{ cursor, environment: 'live', customerId: `cus_${age}`, result }])
+  })
+}
+
+describe('the doctor, of what follows access,', () => {
+  it.each<[string, readonly Partial<typeof MEMBER>[], readonly object[]]>([
+    [
+      'that memberships are as they should be',
+      [{}, {}, { state: 'due', applied: 'absent', next_attempt_at: NOW }],
+      [{ level: 'ok', what: 'sync', detail: '1 target, 2 as they should be, 1 under way', todo: null }],
+    ],
+    [
+      'nothing amiss in customers who have still to join',
+      [{ state: 'waiting', applied: 'absent', error_code: 'member_not_in_guild' }],
+      [
+        {
+          level: 'ok',
+          detail: '1 target, 0 as they should be, 0 under way, 1 until the customer joins',
+          todo: null,
+        },
+      ],
+    ],
+    [
+      'that somebody has to take out by hand whom no call can',
+      [{ state: 'stuck', desired: 0, error_code: 'member_is_admin' }],
+      [{ level: 'ok' }, { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' }],
+    ],
+    [
+      'what is parked, and what waits beyond the bound',
+      [
+        { state: 'parked', applied: 'absent', error_code: 'member_missing' },
+        { state: 'due', desired: 0, next_attempt_at: NOW },
+      ],
+      [
+        { level: 'ok', what: 'sync', detail: '1 target, 0 as they should be, 0 under way' },
+        { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },
+        { level: 'warn', what: 'sync bound', detail: '1 removal beyond the bound, which are not made' },
+      ],
+    ],
+  ])('finds %s', async (_what, rows, findings) => {
+    const { add, check } = await patient()
+    await add(...rows)
+    expect(await check()).toMatchObject(findings)
+  })
+
+  it('finds that it is paused, and nothing where nothing is configured', async () => {
+    const { db, check } = await patient()
+    await db.transaction().execute((trx) => setSyncPaused(trx, true, NOW))
+    const detail = 'paused, 1 target, 0 as they should be, 0 under way'
+    expect(await check()).toMatchObject([{ level: 'warn', what: 'sync', detail }])
+    const nothing = await readSyncState(await temporaryStore(), load({}).config, NOW)
+    expect(checkSync(syncStateJson(nothing), NOW)).toEqual([])
+  })
+
+  it('finds how the outbound webhook is', async () => {
+    const url = 'https://app.example/hooks?key=hidden'
+    const { db, check } = await patient({ webhook: { url, secret: `whsec_${'A'.repeat(32)}` } })
+    const webhook = async () => (await check()).filter(({ what }) => what === 'sync webhook')
+    expect(await webhook()).toMatchObject([{ level: 'ok', detail: 'nothing to send' }])
+    await queue(db, HOUR / 2)
+    expect(await webhook()).toMatchObject([{ level: 'ok', detail: '1 pending for 30m' }])
+    await queue(db, 2 * HOUR, 'answered 500')
+    const pending = '2 pending for 2h (answered 500)'
+    expect(await webhook()).toMatchObject([{ level: 'warn', detail: pending, todo: 'look at the receiver' }])
+    await queue(db, 3 * HOUR, 'answered 410', true)
+    const todo = 'mend the receiver, then `latchkey sync run --retry --target webhook`'
+    const detail = expect.stringContaining('1 parked for 3h (answered 410)')
+    expect(await webhook()).toMatchObject([{ level: 'warn', detail, todo }])
+    expect(JSON.stringify(await check())).not.toContain('hidden')
+  })
+})
