@@ -257,7 +257,9 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         'rate limited by the platform; paused until the time given',
       )
     }
-    if (width !== 'call') return { ...failed, next: retry(gate.opensAt(scope) ?? now) }
+    // Where calls wait for all of them, it is not this one's failure.
+    const opensAt = gate.opensAt(scope) ?? now
+    if (width !== 'call' || opensAt > now) return { ...failed, next: retry(opensAt) }
     const at = Math.max(notBefore ?? 0, now + backOffMs(attempts + 1, BACK_OFF, random()))
     return { ...failed, next: retry(at, true) }
   }
