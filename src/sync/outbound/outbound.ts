@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
+import type { RetryFilter } from '../../store/memberships.js'
 import {
   countMessages,
   loadDueMessages,
@@ -15,7 +16,6 @@ import type { Database } from '../../store/schema.js'
 import type { WriteSync } from '../../store/sync-writes.js'
 import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
-import type { RetryFilter } from '../sync.js'
 import { judgeAnswer, messageBody, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
 
 /** Stands among the targets of a retry for the outbound webhook. */
