@@ -8,10 +8,12 @@ import type {
   SyncRunJson,
   SyncStatusJson,
 } from '../handlers/sync.js'
-import { MEMBERSHIP_STATES, type MembershipState } from '../sync/sync.js'
+import type { ShownState } from '../store/membership.js'
 import type { Api, ApiOptions } from './api.js'
 import { alignColumns } from './columns.js'
 import { apiCommand, parseId } from './command.js'
+
+const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
 const BOTH = 'only this environment (default: both)'
 
@@ -19,7 +21,7 @@ const BOTH = 'only this environment (default: both)'
 const LISTED = 100
 
 interface StatusOptions extends ApiOptions {
-  readonly state?: MembershipState
+  readonly state?: ShownState
   readonly target?: string
   readonly customer?: string
 }
@@ -31,7 +33,7 @@ export const syncStatusCommand = apiCommand<StatusOptions>('sync status', {
   environment: BOTH,
   options: (command) =>
     command
-      .addOption(new Option('--state <state>', 'list the memberships that are so').choices(MEMBERSHIP_STATES))
+      .addOption(new Option('--state <state>', 'list the memberships that are so').choices(STATES))
       .option('--target <target>', 'list the memberships of a role or group, such as discord:1:2', parseId)
       .option('--customer <id>', 'list the memberships of a customer', parseId),
   async run({ api, options, context, show }) {

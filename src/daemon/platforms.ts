@@ -5,22 +5,9 @@ import type { Platform } from '../sync/platform.js'
 import type { DiscordTarget } from '../sync/target.js'
 import type { Telegram, TelegramDeps } from './telegram.js'
 
-export interface PlatformsDeps extends Omit<TelegramDeps, 'config' | 'reach'> {
+export interface PlatformsDeps extends TelegramDeps {
   readonly outages: Outages
   readonly log: Logger
-}
-
-/** The platforms that are configured. One whose configuration stays keeps what it knows of its limits. */
-export interface Platforms {
-  /**
-   * Loads the code of those that a config names, which takes as long as most else of a start. What it resolves to
-   * takes them into use.
-   */
-  prepare(config: Pick<SyncConfig, 'discord' | 'telegram'>): Promise<() => readonly Platform[]>
-  /** Begins to receive what the platforms tell, in the background. */
-  start(): void
-  messenger(): Telegram | null
-  stop(): Promise<void>
 }
 
 interface Used<Of> {
@@ -29,7 +16,8 @@ interface Used<Of> {
   readonly made: Of | null
 }
 
-export function createPlatforms(deps: PlatformsDeps): Platforms {
+/** The platforms that are configured. One whose configuration stays keeps what it knows of its limits. */
+export function createPlatforms(deps: PlatformsDeps) {
   const { clock, outages, log } = deps
   let discord: Used<Platform<DiscordTarget>> = { config: 'null', made: null }
   let telegram: Used<Telegram> = { config: 'null', made: null }
@@ -38,7 +26,11 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
   let turning: Promise<void> = Promise.resolve()
 
   return {
-    async prepare(config) {
+    /**
+     * Loads the code of those that a config names, which takes as long as most else of a start. What it resolves to
+     * takes them into use.
+     */
+    async prepare(config: Pick<SyncConfig, 'discord' | 'telegram'>): Promise<() => readonly Platform[]> {
       const loadedDiscord = config.discord && (await import('../sync/discord/platform.js'))
       const loadedTelegram = config.telegram && (await import('./telegram.js'))
       return () => {
@@ -51,15 +43,15 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
         telegram = again(
           telegram,
           config.telegram,
-          (bot) =>
-            loadedTelegram?.createTelegram({ ...deps, reach: outages.of('telegram'), config: bot }) ?? null,
+          (bot) => loadedTelegram?.createTelegram(deps, bot, outages.of('telegram')) ?? null,
         )
         // Each is asked about targets of its own adapter only.
         const made = [discord.made, telegram.made?.platform ?? null] as (Platform | null)[]
         return made.filter((one) => one !== null)
       }
     },
-    start() {
+    /** Begins to receive what the platforms tell, in the background. */
+    start(): void {
       const [last, next] = [started, telegram.made]
       if (last === next) return
       started = next
@@ -69,7 +61,7 @@ export function createPlatforms(deps: PlatformsDeps): Platforms {
         .then(() => next?.start())
     },
     messenger: () => telegram.made,
-    async stop() {
+    async stop(): Promise<void> {
       await turning
       await started?.stop()
     },

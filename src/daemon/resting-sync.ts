@@ -6,7 +6,7 @@ import { findLongestWait, loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import { isSyncPaused } from '../store/sync-state.js'
-import type { Outage } from '../sync/outages.js'
+import { NOTICED_AFTER_MS, type Outage } from '../sync/outages.js'
 import { originOf } from '../sync/outbound/message.js'
 import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
 import { OUTAGE_CODES } from '../sync/platform.js'
@@ -21,16 +21,13 @@ export function createResting({
   clock,
 }: Pick<FollowingDeps, 'config' | 'db' | 'writeSync' | 'clock'>): Following {
   const needsDaemon = () => Promise.reject(new Error('only a running daemon calls the platforms'))
+  const question = (environments?: readonly Environment[]) => questionOf(db, config, clock(), environments)
   return {
     questions: {
-      memberships: async (query) => readMemberships(db, query, await questionOf(db, config, clock())),
-      plan: async (environments) =>
-        readPlan(db, {
-          ...(await questionOf(db, config, clock(), environments)),
-          paused: await isSyncPaused(db),
-        }),
+      memberships: async (query) => readMemberships(db, await question(), query),
+      plan: async (environments) => readPlan(db, await question(environments)),
       status: (environments) => readSyncState(db, config, clock(), environments),
-      hasTargets: async () => (await questionOf(db, config, clock())).targets.length > 0,
+      hasTargets: async () => (await question()).targets.length > 0,
       pause: () => writeSync('setSyncPaused', true),
       resume: () => writeSync('setSyncPaused', false),
       check: needsDaemon,
@@ -51,42 +48,33 @@ export async function readSyncState(
   now: number,
   environments?: readonly Environment[],
 ): Promise<SyncState> {
-  const { discord, telegram, webhook } = config.sync
-  const platforms = [
-    ...(discord === null ? [] : ['discord' as const]),
-    ...(telegram === null ? [] : ['telegram' as const]),
-  ]
+  const { webhook } = config.sync
+  const platforms = ADAPTER_NAMES.filter((name) => config.sync[name] !== null)
+  const question = await questionOf(db, config, now, environments)
   return {
-    sync: await readStatus(db, {
-      ...(await questionOf(db, config, now, environments)),
-      platforms,
-      stateOf: () => ({ kind: 'ok' }),
-      checked: null,
-    }),
+    sync: await readStatus(db, question, platforms, () => ({ kind: 'ok' }), null),
     outbound: webhook === null ? null : { origin: originOf(webhook), messages: await countMessages(db) },
     outages: await storedOutages(db, config, now),
   }
 }
 
-/** As a daemon counts it: a failure that is younger may pass by itself. */
-const OUTAGE_AFTER_MS = 60_000
-
 /** Who could not be reached when a daemon last tried; since when is stored of the webhook alone. */
 async function storedOutages(
   db: Kysely<Database>,
-  { sync: { discord, telegram, webhook } }: Config,
+  { sync }: Config,
   now: number,
 ): Promise<readonly Outage[]> {
   const outages: Outage[] = []
   if (await isSyncPaused(db)) return outages
   for (const name of ADAPTER_NAMES) {
-    if ({ discord, telegram }[name] === null) continue
+    if (sync[name] === null) continue
     const failed = await findLongestWait(db, name, OUTAGE_CODES)
     if (failed !== null) outages.push({ name, since: null, reason: failed.error?.message ?? '' })
   }
-  const pending = webhook === null ? [] : (await countMessages(db)).filter(({ parked }) => parked === null)
+  const pending =
+    sync.webhook === null ? [] : (await countMessages(db)).filter(({ parked }) => parked === null)
   for (const { failingSince, lastError } of pending) {
-    if (failingSince === null || now - failingSince < OUTAGE_AFTER_MS) continue
+    if (failingSince === null || now - failingSince < NOTICED_AFTER_MS) continue
     outages.push({ name: 'webhook', since: failingSince, reason: lastError ?? '' })
   }
   return outages

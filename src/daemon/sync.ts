@@ -11,12 +11,12 @@ import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import { createSync } from '../sync/create-sync.js'
-import { createOutages, type Outage } from '../sync/outages.js'
+import { type Called, createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
+import { createSync } from '../sync/sync.js'
 import { targetsOf } from '../sync/target.js'
 import { createPlatforms } from './platforms.js'
-import type { Telegram, TelegramDeps } from './telegram.js'
+import type { TelegramDeps } from './telegram.js'
 
 export interface FollowingDeps extends Pick<TelegramDeps, 'readAccess' | 'performAct'> {
   readonly config: Config
@@ -31,22 +31,10 @@ export interface FollowingDeps extends Pick<TelegramDeps, 'readAccess' | 'perfor
   readonly log: Logger
 }
 
-/** All that follows access outside: roles, groups, and the outbound webhook. */
-export interface Following {
-  readonly questions: SyncQuestions
-  /** Who is unreachable now; nobody while sync is paused, since nobody is called then. */
-  outages(): Promise<readonly Outage[]>
-  /** Null: none is configured. */
-  messenger(): Telegram | null
-  /** Access or accounts may have changed. Cheap, and never throws. */
-  wake(): void
-  /** Resolves once it is followed, or another one is that came after it. */
-  reload(config: Config): Promise<void>
-  /** Begins nothing any more, and waits a few seconds for what is under way. */
-  stop(): Promise<void>
-}
+export type Following = Awaited<ReturnType<typeof createFollowing>>
 
-export async function createFollowing(deps: FollowingDeps): Promise<Following> {
+/** All that follows access outside: roles, groups, and the outbound webhook. */
+export async function createFollowing(deps: FollowingDeps) {
   const { db, writeSync, registry, clock, random, log } = deps
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
@@ -54,15 +42,13 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
     outbound: await outbound.status(environments),
     outages: await currentOutages(),
   })
-  const outages = createOutages({
-    waiting: async (name) => {
-      if (name !== 'webhook') return countUnderWay(db, name)
-      const pending = (await countMessages(db)).filter(({ parked }) => parked === null)
-      return pending.reduce((sum, { count }) => sum + count, 0)
-    },
-    clock,
-    log,
-  })
+  const outages = createOutages(countWaiting, clock, log)
+  async function countWaiting(name: Called): Promise<number> {
+    if (name !== 'webhook') return countUnderWay(db, name)
+    const pending = (await countMessages(db)).filter(({ parked }) => parked === null)
+    return pending.reduce((sum, { count }) => sum + count, 0)
+  }
+  /** Nobody while sync is paused, since nobody is called then. */
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
   const metrics = addSyncMetrics(registry, status)
   const platforms = createPlatforms({
@@ -134,10 +120,7 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
 
   return {
     questions: {
-      memberships: sync.memberships,
-      plan: sync.plan,
-      check: sync.check,
-      pause: sync.pause,
+      ...sync,
       async resume() {
         await sync.resume()
         outbound.wake()
@@ -148,20 +131,25 @@ export async function createFollowing(deps: FollowingDeps): Promise<Following> {
         const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)
         return { ...(await sync.run(options)), messages }
       },
-    },
+    } satisfies SyncQuestions as SyncQuestions,
+    /** Who is unreachable now. */
     outages: currentOutages,
+    /** Null: none is configured. */
     messenger: platforms.messenger,
-    wake() {
+    /** Access or accounts may have changed. Cheap, and never throws. */
+    wake(): void {
       sync.wake()
       outbound.wake()
     },
-    reload(config) {
+    /** Resolves once it is followed, or another one is that came after it. */
+    reload(config: Config): Promise<void> {
       if (config.sync.webhook?.url !== current.sync.webhook?.url) outages.forget('webhook')
       current = config
       reloading = follow(config)
       return reloading
     },
-    async stop() {
+    /** Begins nothing any more, and waits a few seconds for what is under way. */
+    async stop(): Promise<void> {
       // Whoever asked for it is told how it ended.
       await reloading.catch(() => {})
       await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])

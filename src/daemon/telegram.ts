@@ -1,26 +1,13 @@
-import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import type { TelegramConfig } from '../config/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../people/acts.js'
-import type { Database } from '../store/schema.js'
-import { isSyncPaused } from '../store/sync-state.js'
-import type { WriteSync } from '../store/sync-writes.js'
 import type { Reach } from '../sync/outages.js'
-import { ActionRequiredError, type Platform, RetryableError } from '../sync/platform.js'
-import type { Sync } from '../sync/sync.js'
-import type { SyncedProduct, TelegramTarget } from '../sync/target.js'
+import { ActionRequiredError, RetryableError } from '../sync/platform.js'
 import { createCalls } from '../sync/telegram/calls.js'
-import { createGroups, createInviteLink } from '../sync/telegram/groups.js'
+import type { Customer, TelegramContext } from '../sync/telegram/context.js'
+import { createGroups } from '../sync/telegram/groups.js'
 import { createHandleUpdate } from '../sync/telegram/handle-update.js'
-import {
-  type Customer,
-  createJoinLinks,
-  type Invite,
-  type InviteRequest,
-  type JoinLinksDeps,
-  type LinkToken,
-} from '../sync/telegram/join-links.js'
+import { createJoinLinks } from '../sync/telegram/join-links.js'
 import { createTelegramPlatform } from '../sync/telegram/platform.js'
 import { createReceiver } from '../sync/telegram/receive.js'
 import type { Guard } from './guards.js'
@@ -28,101 +15,35 @@ import type { Guard } from './guards.js'
 /** Opens a chat with the bot in every Telegram client. */
 const DEEP_LINKS = 'https://t.me'
 
-export interface TelegramDeps {
-  readonly config: TelegramConfig
-  /** Asked each time, since a reload may change them. */
-  readonly products: () => readonly SyncedProduct[]
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
-  readonly readAccess: JoinLinksDeps['readAccess']
+export interface TelegramDeps extends Omit<TelegramContext, 'call' | 'groups' | 'updates' | 'linkAccount'> {
   readonly performAct: PerformAct
-  readonly accountAsked: Sync['accountAsked']
-  /** Told when something begins to keep updates out that somebody has to mend, and when it does no more. */
-  readonly receptionChanged: () => void
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
-  readonly reach: Reach
-  readonly log: Logger
 }
 
-export interface Telegram {
-  readonly platform: Platform<TelegramTarget>
-  /** Begins to receive updates, in the background. */
-  start(): void
-  /** Resolves once no update is handled any more. */
-  stop(): Promise<void>
-  /** How a delivered update is proved, and where it goes; null: updates are fetched. */
-  readonly updates: {
-    readonly secret: string
-    handle(update: unknown): Promise<void>
-  } | null
-  /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
-  invite(request: InviteRequest): Promise<readonly Invite[]>
-  /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
-  linkToken(customer: Customer): Promise<LinkToken & { readonly url: string }>
-}
+export type Telegram = ReturnType<typeof createTelegram>
 
 /** The messenger, put together. */
-export function createTelegram({
-  config,
-  products,
-  db,
-  writeSync,
-  readAccess,
-  performAct,
-  accountAsked,
-  receptionChanged,
-  clock,
-  random,
-  reach,
-  log,
-}: TelegramDeps): Telegram {
+export function createTelegram({ performAct, ...deps }: TelegramDeps, config: TelegramConfig, reach: Reach) {
+  const { db, writeSync, clock } = deps
+  const { updates } = config
   const call = createCalls({ ...config, clock, reach })
   const groups = createGroups(call, db, writeSync)
+  const context: TelegramContext = { ...deps, call, groups, updates, linkAccount: linkBy(performAct) }
   /** Without the @; asked once. */
   let username: string | null = null
-  const joinLinks = createJoinLinks({
-    db,
-    writeSync,
-    linkAccount: linkBy(performAct),
-    products,
-    readAccess,
-    createInviteLink: (groupId, expiresAt) => createInviteLink(groups, groupId, expiresAt),
-    clock,
-  })
-  const handleUpdate = createHandleUpdate({
-    call,
-    groups,
-    targets: () => products().flatMap(({ targets }) => targets.filter((one) => one.adapter === 'telegram')),
-    joinLinks,
-    accountAsked,
-    isPaused: () => isSyncPaused(db),
-    log,
-  })
-  const { updates } = config
-  const receiver = createReceiver({
-    call,
-    handleUpdate,
-    updates,
-    changed: receptionChanged,
-    clock,
-    random,
-    log,
-  })
+  const joinLinks = createJoinLinks(context)
+  const handleUpdate = createHandleUpdate(context, joinLinks)
+  const receiver = createReceiver(context, handleUpdate)
   return {
-    platform: createTelegramPlatform({
-      call,
-      groups,
-      checkUpdates: receiver.check,
-      db,
-      writeSync,
-    }),
+    platform: createTelegramPlatform(context, receiver.check),
+    /** Begins to receive updates, in the background. */
     start: receiver.start,
+    /** Resolves once no update is handled any more. */
     stop: receiver.stop,
+    /** How a delivered update is proved, and where it goes; null: updates are fetched. */
     updates: updates && { secret: updates.secret, handle: orPlatformFailure(handleUpdate) },
+    /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
     invite: orPlatformFailure(joinLinks.invite),
+    /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
     linkToken: orPlatformFailure(async (customer: Customer) => {
       username ??= (await call((api) => api.getMe())).username
       const made = await joinLinks.newLinkToken(customer)
@@ -132,7 +53,7 @@ export function createTelegram({
 }
 
 /** Links by hand, as it were: an act like an operator's, under the messenger's name. */
-function linkBy(performAct: PerformAct): JoinLinksDeps['linkAccount'] {
+function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
   return ({ environment, customerId, accountId, key, reason }) =>
     performAct({
       environment,

@@ -5,16 +5,11 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
+import type { MembershipKey, ShownState } from '../store/membership.js'
+import type { RetryFilter } from '../store/memberships.js'
+import type { CallState } from '../sync/limits.js'
 import type { CheckFinding } from '../sync/platform.js'
-import type {
-  CallState,
-  MembershipKey,
-  MembershipState,
-  RetryFilter,
-  RunOptions,
-  Sync,
-  SyncRun,
-} from '../sync/sync.js'
+import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, type Told, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
@@ -52,7 +47,7 @@ const STATES = [
   'waiting',
   'parked',
   'unconfirmed',
-] as const satisfies readonly MembershipState[]
+] as const satisfies readonly ShownState[]
 const membershipState = z.enum(STATES, `is none of ${STATES.join(', ')}`)
 
 const callState = {

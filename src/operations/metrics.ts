@@ -6,7 +6,7 @@ import type { Disposition } from '../ingest/delivery.js'
 import type { Environment } from '../provider/event.js'
 import type { Outage } from '../sync/outages.js'
 import type { OutboundStatus } from '../sync/outbound/outbound.js'
-import type { SyncStatus } from '../sync/sync.js'
+import type { SyncStatus } from '../sync/plan.js'
 import type { DeliveryGap } from './delivery-gaps.js'
 
 export type TimedRoute = 'webhooks' | 'entitlements' | 'entitlement'

@@ -19,7 +19,11 @@ export interface Failure {
   readonly message: string
 }
 
-/** A state as users see it. `unconfirmed` is not stored: the bound on removals holds this one for an operator. */
+/**
+ * A state as users see it. `settled`: it is as it should be. `due`: to be done now. `retrying`: it failed, and is tried
+ * again by itself. `waiting`: for the customer, such as to join. `parked`: for somebody to mend it. `unconfirmed` is not
+ * stored: a removal beyond the bound, which waits for an operator.
+ */
 export type ShownState = 'settled' | 'due' | 'retrying' | 'waiting' | 'parked' | 'unconfirmed'
 
 export type StoredState = MembershipsTable['state']

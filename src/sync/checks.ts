@@ -1,55 +1,26 @@
-import type { Logger } from 'pino'
-import type { Gate } from './limits.js'
-import { type CheckFinding, failedCheck, type Platform } from './platform.js'
-import type { CheckReport } from './sync.js'
-import { ADAPTER_NAMES, type AdapterName, type SyncedProduct, targetKey } from './target.js'
+import type { SyncContext } from './context.js'
+import { type CheckFinding, failedCheck } from './platform.js'
+import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
 
 /** What is missing may be there by then, and a platform that did not answer may answer. */
 const REPEAT_MS = 5 * 60_000
 
-export interface ChecksDeps {
-  /** Asked each time, since a reload may change them. */
-  readonly products: () => readonly SyncedProduct[]
-  readonly platforms: () => ReadonlyMap<AdapterName, Platform>
-  readonly gate: Gate
-  /** Whether calls may be begun by themselves. */
-  readonly mayCall: () => boolean
-  /** Whether a platform has failed, and was not called since for so long that a check is to find out. */
-  readonly isProbeDue: () => boolean
+/** What a check found that somebody has to see to. */
+export interface CheckReport {
   /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly log: Logger
+  readonly at: number
+  readonly problems: readonly CheckFinding[]
 }
+
+export type Checks = ReturnType<typeof createChecks>
 
 /** Finds what is missing on the platforms before it keeps anybody out. */
-export interface Checks {
-  /** As an operator asks for it: while sync is paused, and where a platform was stopped, too. */
-  check(): Promise<readonly CheckFinding[]>
-  /** What the newest check found may have changed: checks again in the background, as soon as may be. */
-  renew(): void
-  /** Checks in the background, where that is due and may be. Cheap, and never throws. */
-  look(): void
-  /**
-   * What somebody has to see to, by the newest check; null: there was none yet. Where a platform could not be asked,
-   * that is what was found before.
-   */
-  report(): CheckReport | null
-}
-
-export function createChecks({
-  products,
-  platforms,
-  gate,
-  mayCall,
-  isProbeDue,
-  clock,
-  log,
-}: ChecksDeps): Checks {
+export function createChecks(context: SyncContext) {
+  const { gate, mayCall, outages, clock, log } = context
   /** Epoch milliseconds; null: not before it is asked for. */
   let dueAt: number | null = 0
   let report: CheckReport | null = null
   let known: readonly CheckFinding[] = []
-  let isUnderWay = false
 
   const limitOf = (name: AdapterName): CheckFinding | null => {
     const state = gate.stateOf(name)
@@ -65,7 +36,7 @@ export function createChecks({
   async function check(
     obstacle: (name: AdapterName) => CheckFinding | null,
   ): Promise<readonly CheckFinding[]> {
-    const findings = await checkPlatforms(products(), platforms(), obstacle)
+    const findings = await checkPlatforms(context, obstacle)
     const notFine = findings.filter(({ isFine }) => !isFine)
     const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
     const found = notFine.filter(({ isUnknown }) => isUnknown !== true)
@@ -88,27 +59,30 @@ export function createChecks({
     return findings
   }
 
+  /** Checks in the background, where that is due and may be. Cheap, and never throws. */
   function look(): void {
-    const isLimited = [...platforms().keys()].some((name) => limitOf(name) !== null)
-    const isDue = (dueAt !== null && dueAt <= clock()) || (isProbeDue() && !isUnderWay)
-    if (!isDue || !mayCall() || isLimited) return
+    // To learn that a platform is back, though nothing else may call it.
+    if (outages.current().some(({ name }) => name !== 'webhook')) dueAt ??= clock() + REPEAT_MS
+    const isLimited = [...context.platforms.keys()].some((name) => limitOf(name) !== null)
+    if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
     dueAt = null
-    isUnderWay = true
-    check(stopOf)
-      .catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
-      .finally(() => {
-        isUnderWay = false
-      })
+    check(stopOf).catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
   }
 
   return {
+    /** As an operator asks for it: while sync is paused, and where a platform was stopped, too. */
     check: () => check(limitOf),
-    renew() {
+    /** What the newest check found may have changed: checks again in the background, as soon as may be. */
+    renew(): void {
       dueAt = 0
       look()
     },
     look,
-    report: () => report,
+    /**
+     * What somebody has to see to, by the newest check; null: there was none yet. Where a platform could not be asked,
+     * that is what was found before.
+     */
+    report: (): CheckReport | null => report,
   }
 }
 
@@ -128,8 +102,7 @@ function stillKnown(
  * @param obstacle what is found without asking a platform, which is not to be asked now; null: it may be
  */
 async function checkPlatforms(
-  products: readonly SyncedProduct[],
-  platforms: ReadonlyMap<AdapterName, Platform>,
+  { products, platforms }: SyncContext,
   obstacle: (name: AdapterName) => CheckFinding | null,
 ): Promise<readonly CheckFinding[]> {
   const configured = new Map(

@@ -23,7 +23,7 @@ import {
   loadSyncSettings,
   type SyncMark,
 } from '../store/sync-state.js'
-import type { WriteSync } from '../store/sync-writes.js'
+import type { SyncContext } from './context.js'
 import {
   ACCOUNT_FACT,
   type AdapterName,
@@ -37,26 +37,13 @@ const ACCOUNT_FACTS = Object.values(ACCOUNT_FACT)
 /** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
 const CHUNK = 250
 
-interface UpdateDesiredDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
-  /** Asked each time, since a reload may change them. */
-  readonly products: () => readonly SyncedProduct[]
-  /** Called after every chunk that has changed something. */
-  readonly onUpdated: () => void
-}
-
 /**
  * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
  * changes while it reads has its change or mark after what was read, and so is looked at again.
+ * @param onUpdated called after every chunk that has changed something
  */
-export function createUpdateDesired({
-  db,
-  writeSync,
-  products,
-  onUpdated,
-}: UpdateDesiredDeps): () => Promise<void> {
+export function createUpdateDesired(context: SyncContext, onUpdated: () => void): () => Promise<void> {
+  const { db, writeSync } = context
   /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
   let settledFor: readonly SyncedProduct[] | null = null
   /** Why customers are marked; after a restart in the middle of it, everybody's mark counts as a link. */
@@ -134,7 +121,7 @@ export function createUpdateDesired({
   }
 
   return async () => {
-    const mapped = products()
+    const mapped = context.products
     const isMapped = mapped.some(({ targets }) => targets.length > 0)
     // A merchant without roles and groups is charged no write; the first target has everything looked at.
     if (!isMapped && (await findMemberships(db, {}, 1)).length === 0) return

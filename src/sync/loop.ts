@@ -21,17 +21,10 @@ export interface LoopDeps {
   readonly log: Logger
 }
 
-/** Makes work happen in the background: when somebody asks for it, when something comes due, and now and then. */
-export interface Loop {
-  /** Looks and works soon; asked often, not more often than it must. */
-  wake(): void
-  /** Works now, beside a look that may be under way. */
-  workNow(): void
-  /** Begins nothing any more, and waits so many milliseconds at most for what is under way. */
-  stop(withinMs: number): Promise<void>
-}
+export type Loop = ReturnType<typeof createLoop>
 
-export function createLoop({ look, work, nextAt, clock, log }: LoopDeps): Loop {
+/** Makes work happen in the background: when somebody asks for it, when something comes due, and now and then. */
+export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
   let waking: NodeJS.Timeout | null = null
   let timer: NodeJS.Timeout | null = null
   let isStopping = false
@@ -63,15 +56,18 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps): Loop {
   }
 
   return {
-    wake() {
+    /** Looks and works soon; asked often, not more often than it must. Cheap, and never throws. */
+    wake(): void {
       if (isStopping) return
       waking ??= setTimeout(() => {
         waking = null
         begin(lookAndWork)
       }, WAKE_MS)
     },
+    /** Works now, beside a look that may be under way. */
     workNow: () => begin(workOnly),
-    async stop(withinMs) {
+    /** Begins nothing any more, and waits so many milliseconds at most for what is under way. */
+    async stop(withinMs: number): Promise<void> {
       isStopping = true
       for (const pending of [waking, timer]) if (pending !== null) clearTimeout(pending)
       const giveUp = new AbortController()

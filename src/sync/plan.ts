@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { compareText } from '../entitlements/order.js'
-import { type Membership, type MembershipKey, SHOWN_AS } from '../store/membership.js'
+import {
+  type Failure,
+  type Membership,
+  type MembershipKey,
+  membershipKey,
+  SHOWN_AS,
+  type ShownState,
+} from '../store/membership.js'
 import {
   countStates,
   findMemberships,
   isHeld,
+  type MembershipFilter,
   membershipPages,
   OPEN_STATES,
   type RemovalBound,
@@ -13,77 +21,85 @@ import {
   type TargetRef,
 } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
-import { loadSyncSettings } from '../store/sync-state.js'
-import type {
-  CallState,
-  MembershipPage,
-  MembershipQuery,
-  MembershipView,
-  PlannedCall,
-  PlatformStatus,
-  SyncPlan,
-  SyncStatus,
-} from './sync.js'
+import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
+import type { CheckReport } from './checks.js'
+import type { CallState } from './limits.js'
 import type { AdapterName } from './target.js'
-
-/** Names exactly these removals, whatever their order; null: there are none. */
-function planHash(removals: readonly MembershipKey[]): string | null {
-  if (removals.length === 0) return null
-  const lines = removals.map(({ environment, target, accountId }) =>
-    JSON.stringify([environment, target, accountId]),
-  )
-  return createHash('sha256').update(lines.sort(compareText).join('\n')).digest('hex')
-}
 
 /** How many memberships are read at once. */
 const CHUNK = 1_000
 
-export interface PlanQuestion {
+/** About which targets, and what decides which of their removals wait for an operator. */
+export interface SyncQuestion {
   readonly targets: readonly TargetRef[]
   readonly bound: RemovalBound
-  readonly paused: boolean
   /** Epoch milliseconds. */
   readonly now: number
 }
 
 /** Every call that is to be made, now or after a failure; what is parked is not among them. */
+export interface SyncPlan {
+  readonly paused: boolean
+  /** What `confirm` takes; null: nothing needs confirmation. */
+  readonly hash: string | null
+  readonly calls: readonly PlannedCall[]
+}
+
+export interface PlannedCall extends MembershipKey {
+  readonly customerId: string
+  readonly action: 'give' | 'take'
+  /** A removal beyond the bound: it waits for `confirm`. */
+  readonly needsConfirmation: boolean
+}
+
 export async function readPlan(
   db: Kysely<Database>,
-  { targets, bound, paused, now }: PlanQuestion,
+  { targets, bound, now }: SyncQuestion,
 ): Promise<SyncPlan> {
   const calls: PlannedCall[] = []
   for (const target of targets) {
     const held = await isHeld(db, target, bound, now)
     for await (const page of membershipPages(db, target, CHUNK, OPEN_STATES)) {
       for (const { environment, target: key, accountId, customerId, desired, confirmed } of page) {
-        calls.push({
-          environment,
-          target: key,
-          accountId,
-          customerId,
-          action: desired ? 'give' : 'take',
-          needsConfirmation: held && !desired && !confirmed,
-        })
+        const action = desired ? 'give' : 'take'
+        const needsConfirmation = held && !desired && !confirmed
+        calls.push({ environment, target: key, accountId, customerId, action, needsConfirmation })
       }
     }
   }
-  return { paused, hash: planHash(calls.filter(({ needsConfirmation }) => needsConfirmation)), calls }
+  const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation)
+  return { paused: await isSyncPaused(db), hash: planHash(unconfirmed), calls }
 }
 
-export interface StatusQuestion {
-  readonly targets: readonly TargetRef[]
-  readonly platforms: readonly AdapterName[]
-  /** By the name of the platform, or the key of the target. */
-  readonly stateOf: (name: string) => CallState
-  readonly checked: SyncStatus['checked']
-  readonly bound: RemovalBound
-  /** Epoch milliseconds. */
-  readonly now: number
+/** Names exactly these removals, whatever their order; null: there are none. */
+function planHash(removals: readonly MembershipKey[]): string | null {
+  if (removals.length === 0) return null
+  const lines = removals.map(membershipKey)
+  return createHash('sha256').update(lines.sort(compareText).join('\n')).digest('hex')
 }
 
+export interface SyncStatus {
+  readonly paused: boolean
+  readonly platforms: readonly { readonly platform: AdapterName; readonly state: CallState }[]
+  readonly targets: readonly (TargetRef & {
+    readonly state: CallState
+    readonly counts: Readonly<Record<ShownState, number>>
+  })[]
+  /** Removals beyond the bound: how many wait for an operator, over all targets. */
+  readonly unconfirmed: number
+  /** When the newest sweep began, in epoch milliseconds; null: none yet. */
+  readonly sweptAt: number | null
+  /** Of the newest check; null: there was none since the start. */
+  readonly checked: CheckReport | null
+}
+
+/** @param stateOf by the name of the platform, or the key of the target */
 export async function readStatus(
   db: Kysely<Database>,
-  { targets, platforms, stateOf, checked, bound, now }: StatusQuestion,
+  { targets, bound, now }: SyncQuestion,
+  platforms: readonly AdapterName[],
+  stateOf: (name: string) => CallState,
+  checked: CheckReport | null,
 ): Promise<SyncStatus> {
   const { pausedAt, sweptAt } = await loadSyncSettings(db)
   const statuses = []
@@ -92,10 +108,9 @@ export async function readStatus(
     const counts = await countStates(db, ref, await isHeld(db, ref, bound, now))
     statuses.push({ ...ref, state: stateOf(target), counts })
   }
-  const platformStatus = (platform: AdapterName): PlatformStatus => ({ platform, state: stateOf(platform) })
   return {
     paused: pausedAt !== null,
-    platforms: platforms.map(platformStatus),
+    platforms: platforms.map((platform) => ({ platform, state: stateOf(platform) })),
     targets: statuses,
     unconfirmed: statuses.reduce((sum, { counts }) => sum + counts.unconfirmed, 0),
     sweptAt,
@@ -103,12 +118,27 @@ export async function readStatus(
   }
 }
 
-/** @param bound decides which removals wait for an operator */
+export interface MembershipQuery extends Pick<MembershipFilter, 'environments' | 'target' | 'after'> {
+  readonly customerId?: string
+  readonly state?: ShownState
+  readonly limit: number
+}
+
+/** One account and one target, as users see it. */
+export interface MembershipView extends Omit<Membership, 'state' | 'confirmed' | 'error' | 'reason'> {
+  readonly state: ShownState
+  /** Why it waits for somebody, and who must do what. */
+  readonly parked: Failure | null
+  /** The newest failure; null since it last succeeded. */
+  readonly lastError: Failure | null
+}
+
+/** In the order of environment, target and account; `next` is the `after` of the next page. */
 export async function readMemberships(
   db: Kysely<Database>,
+  { targets, bound, now }: SyncQuestion,
   { state, customerId, limit, ...rest }: MembershipQuery,
-  { targets, bound, now }: Pick<StatusQuestion, 'targets' | 'bound' | 'now'>,
-): Promise<MembershipPage> {
+): Promise<{ readonly items: readonly MembershipView[]; readonly next: MembershipKey | null }> {
   const held: TargetRef[] = []
   for (const ref of targets) if (await isHeld(db, ref, bound, now)) held.push(ref)
   const isOfHeld = ({ environment, target }: TargetRef) =>

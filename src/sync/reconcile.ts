@@ -1,7 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
 import pLimit from 'p-limit'
-import type { Logger } from 'pino'
 import {
   type Failed,
   type Failure,
@@ -15,11 +13,11 @@ import {
   loadDueMemberships,
   type MembershipStep,
   nextDueAt,
-  type RemovalBound,
 } from '../store/memberships.js'
-import type { Database } from '../store/schema.js'
-import { type BackOff, backOffMs, type Gate, type Scope } from './limits.js'
-import { oneAtATime } from './loop.js'
+import type { SyncContext } from './context.js'
+import { loadActiveProducts, productsOfTargets } from './desired.js'
+import { type BackOff, backOffMs, type Scope } from './limits.js'
+import { inBatches, oneAtATime } from './loop.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
 
@@ -43,39 +41,6 @@ export type AttemptResult =
   | 'parked'
   | 'overtaken'
 
-export interface ReconcilerDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  /** Resolves to false where the step changes nothing. */
-  readonly writeStep: (step: MembershipStep) => Promise<boolean | undefined>
-  readonly name: AdapterName
-  /** Asked at every round, since a reload may change it; null: none is configured. */
-  readonly platform: () => Platform | null
-  /** Those of the platform, configured or not. */
-  readonly targets: () => readonly SyncTarget[]
-  readonly bound: () => RemovalBound
-  /** Whether calls may be begun. */
-  readonly mayCall: () => boolean
-  readonly gate: Gate
-  /** Called after every attempt. */
-  readonly onAttempt: (target: SyncTarget, result: AttemptResult) => void
-  /** Called once what was given or taken is written down. @param isRepair it was given before, and got lost */
-  readonly onDone: (membership: Membership, action: 'given' | 'taken', isRepair: boolean) => Promise<void>
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
-  readonly log: Logger
-}
-
-/** Brings one platform to what its memberships desire. */
-export interface Reconciler {
-  /** Resolves when nothing is due any more that may be done. */
-  work(): Promise<void>
-  /** When something comes due, in epoch milliseconds; null: nothing does by itself. */
-  nextAt(): Promise<number | null>
-}
-
 interface Picked {
   readonly membership: Membership
   readonly target: SyncTarget
@@ -84,8 +49,19 @@ interface Picked {
 /** A platform's call has failed; the cause is its error. */
 class CallFailed extends Error {}
 
-export function createReconciler(deps: ReconcilerDeps): Reconciler {
-  const { db, writeStep, name, gate, targets, bound, mayCall, onAttempt, onDone, clock, random, log } = deps
+/**
+ * Brings one platform to what its memberships desire.
+ * @param onAttempt called after every attempt
+ */
+export function createReconciler(
+  context: SyncContext,
+  name: AdapterName,
+  onAttempt: (target: SyncTarget, result: AttemptResult) => void,
+) {
+  const { db, writeSync, gate, removals, mayCall, clock, random, log } = context
+  const writeStep = inBatches((steps: readonly MembershipStep[]) => writeSync('stepMemberships', steps))
+  /** Those of the platform, configured or not. */
+  const targets = () => context.targets.filter(({ adapter }) => adapter === name)
   const scopeOf = ({ target }: SyncTarget): Scope => ({ platform: name, target })
   /** Targets whose removals wait for an operator, as far as the log says so. */
   const toldHeld = new Set<string>()
@@ -98,7 +74,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (picked.length >= most) break
       const due = await loadDueMemberships(db, target, kind, clock(), most - picked.length)
       // After they were read: what has come to wait since is counted, too.
-      const isWaiting = kind === 'take' && due.length > 0 && (await isHeld(db, target, bound(), clock()))
+      const isWaiting = kind === 'take' && due.length > 0 && (await isHeld(db, target, removals(), clock()))
       if (kind === 'take') warnAboutBound(target, isWaiting)
       const known = new Set(picked.map(({ accountId }) => accountId))
       if (!isWaiting) picked.push(...due.filter(({ accountId }) => !known.has(accountId)))
@@ -120,8 +96,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 
   /** @returns whether anything was done */
   async function round(): Promise<boolean> {
-    const platform = deps.platform()
-    if (platform === null) return false
+    const platform = context.platforms.get(name)
+    if (platform === undefined) return false
     const limit = pLimit(platform.concurrency)
     const passages = targets().map((target) => ({ target, passage: gate.passage(scopeOf(target), clock()) }))
     const open = passages.filter(({ passage }) => passage === 'open')
@@ -204,8 +180,22 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     }
     const result = desired ? 'given' : 'taken'
     toldParked.delete(membershipKey(membership))
-    await onDone(membership, result, desired && applied === 'member')
+    await logDone(membership, result, desired && applied === 'member')
     return result
+  }
+
+  /** One line for each role or group that is given or taken. @param isRepair it was given before, and got lost */
+  async function logDone(
+    { environment, customerId, target, reason }: Membership,
+    action: 'given' | 'taken',
+    isRepair: boolean,
+  ): Promise<void> {
+    const fields = { environment, customerId, platform: name, target, ...(reason ?? { cause: null }) }
+    if (!isRepair) return log.info(fields, `membership ${action}`)
+    const opening = productsOfTargets(context.products, environment).get(target)
+    const active = (await loadActiveProducts(db, environment, [customerId])).get(customerId) ?? []
+    const productIds = active.filter((id) => opening?.has(id) === true)
+    log.info({ ...fields, productIds, cause: { kind: 'sweep', eventId: null } }, `membership ${action}`)
   }
 
   function parked(
@@ -257,7 +247,9 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         'rate limited by the platform; paused until the time given',
       )
     }
-    if (width !== 'call') return { ...failed, next: retry(gate.opensAt(scope) ?? now) }
+    // Where calls wait for all of them, it is not this one's failure.
+    const opensAt = gate.opensAt(scope) ?? now
+    if (width !== 'call' || opensAt > now) return { ...failed, next: retry(opensAt) }
     const at = Math.max(notBefore ?? 0, now + backOffMs(attempts + 1, BACK_OFF, random()))
     return { ...failed, next: retry(at, true) }
   }
@@ -273,15 +265,17 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   return {
+    /** Resolves when nothing is due any more that may be done. */
     work: oneAtATime(async () => {
       while (mayCall() && (await round())) await turn()
     }),
-    async nextAt() {
+    /** When something comes due, in epoch milliseconds; null: nothing does by itself. */
+    async nextAt(): Promise<number | null> {
       const times: number[] = []
       for (const target of targets()) {
-        const opensAt = deps.platform() === null ? null : gate.opensAt(scopeOf(target))
+        const opensAt = !context.platforms.has(name) ? null : gate.opensAt(scopeOf(target))
         if (opensAt === null) continue
-        const dueAt = await nextDueAt(db, target, await isHeld(db, target, bound(), clock()))
+        const dueAt = await nextDueAt(db, target, await isHeld(db, target, removals(), clock()))
         if (dueAt !== null) times.push(Math.max(dueAt, opensAt))
       }
       return times.length === 0 ? null : Math.min(...times)

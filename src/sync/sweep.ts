@@ -1,10 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import { membershipPages } from '../store/memberships.js'
-import type { Database } from '../store/schema.js'
 import type { SyncChange, WriteSync } from '../store/sync-writes.js'
-import type { Gate } from './limits.js'
+import type { SyncContext } from './context.js'
 import { ActionRequiredError, isOutage, type Platform, RetryableError } from './platform.js'
 import type { SyncTarget } from './target.js'
 
@@ -16,36 +13,22 @@ const KEPT_MS = 86_400_000
 /** Whoever left before it was taken from them may come back with it long after. */
 const GONE_KEPT_MS = 90 * KEPT_MS
 
-export interface SweepDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
-  readonly targets: () => readonly SyncTarget[]
-  /** Null: none is configured. */
-  readonly platformOf: (target: SyncTarget) => Platform | null
-  readonly gate: Gate
-  readonly mayCall: () => boolean
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly log: Logger
-}
-
 /**
  * Finds what the platforms have lost since, and who has come back with what could not be taken. Whom a platform fails
  * to list is only asked about again, and nothing is taken from whom it lists but what Latchkey gave.
  */
-export function createSweep(deps: SweepDeps): () => Promise<void> {
-  const { db, writeSync, targets, platformOf, gate, mayCall, clock, log } = deps
+export function createSweep(context: SyncContext): () => Promise<void> {
+  const { db, writeSync, gate, mayCall, clock, log } = context
 
   return async () => {
     if (!mayCall()) return
     await writeSync('saveSyncSettings', { sweptAt: clock() })
-    for (const target of targets()) {
+    for (const target of context.targets) {
       await forget(target)
-      const platform = platformOf(target)
+      const platform = context.platforms.get(target.adapter)
       const scope = { platform: target.adapter, target: target.target }
       // Where nothing else is due, the sweep itself finds out whether a limit is over.
-      if (platform === null || !mayCall() || gate.passage(scope, clock()) === 'closed') continue
+      if (platform === undefined || !mayCall() || gate.passage(scope, clock()) === 'closed') continue
       // What waits for something that may come by itself, such as somebody joining.
       const { environment } = target
       await retryAll(writeSync, { environments: [environment], target: target.target, state: 'healing' })

@@ -9,9 +9,9 @@ import { loadCustomers, saveCustomers } from '../../src/store/customers.js'
 import { saveEntitlements } from '../../src/store/entitlements.js'
 import type { Database } from '../../src/store/schema.js'
 import type { WriteSync } from '../../src/store/sync-writes.js'
-import { createSync, type SyncDeps } from '../../src/sync/create-sync.js'
 import { createOutages } from '../../src/sync/outages.js'
 import type { Sync } from '../../src/sync/sync.js'
+import { createSync, type SyncDeps } from '../../src/sync/sync.js'
 import type { DiscordTarget, SyncedProduct, TelegramTarget } from '../../src/sync/target.js'
 import { open, temporaryFile, temporaryStore } from '../store/temporary-store.js'
 import { type Community, createCommunity } from './community.js'
@@ -82,7 +82,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
       removals: () => ({ atMost: 20, percent: 10 }),
       clock,
       random: () => 0.5,
-      outages: createOutages({ waiting: async () => 0, clock, log }),
+      outages: createOutages(async () => 0, clock, log),
       log,
       ...deps,
       ...more,

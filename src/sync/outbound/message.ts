@@ -20,40 +20,34 @@ export function originOf({ url }: WebhookAddress): string {
 }
 
 /** The same at every attempt: by it a receiver knows what it has had. It holds no full stop, as the scheme asks. */
-export function messageId({ epoch, change }: Pick<Message, 'epoch' | 'change'>): string {
+export function messageId({ epoch, change }: Message): string {
   return `msg_${epoch}_${change.cursor}`
 }
 
 /** The text that is signed and sent: the same at every attempt. */
-export function messageBody({ epoch, change }: Pick<Message, 'epoch' | 'change'>): string {
-  const { cursor, at, environment, customerId, productId, before, after, cause } = change
-  const timestamp = iso(at)
+export function messageBody({ epoch, change }: Message): string {
+  const { before, after, cause, ...rest } = change
+  const at = iso(change.at)
   return JSON.stringify({
     type: 'entitlement.changed',
-    timestamp,
+    timestamp: at,
     data: {
-      cursor: formatCursor(epoch, cursor),
-      at: timestamp,
-      environment,
-      customerId,
-      productId,
+      ...rest,
+      cursor: formatCursor(epoch, change.cursor),
+      at,
       before: snapshotJson(before),
       after: snapshotJson(after),
-      cause: { kind: cause.kind, eventId: cause.eventId },
+      cause,
     },
   })
 }
 
 function snapshotJson({ active, status, since, until }: AccessSnapshot) {
-  return { active, status, since: isoOrNull(since), until: isoOrNull(until) }
+  return { active, status, since: iso(since), until: iso(until) }
 }
 
-function iso(instant: number): string {
-  return new Date(instant).toISOString()
-}
-
-function isoOrNull(instant: number | null): string | null {
-  return instant === null ? null : iso(instant)
+function iso(instant: number | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString()
 }
 
 const TIMEOUT_MS = 15_000
@@ -69,11 +63,13 @@ export type Answer =
  */
 export async function postMessage(
   { url, secrets }: WebhookAddress,
-  { id, body }: { readonly id: string; readonly body: string },
+  message: Message,
   now: number,
   signal: AbortSignal,
 ): Promise<Answer> {
   const { address, authorization } = withoutCredentials(url)
+  const id = messageId(message)
+  const body = messageBody(message)
   const headers = {
     'content-type': 'application/json',
     'user-agent': 'Latchkey',
@@ -83,18 +79,16 @@ export async function postMessage(
     'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, new Date(now), body)).join(' '),
   }
   try {
-    return await withTimeLimit(TIMEOUT_MS, signal, async (limited): Promise<Answer> => {
-      const response = await fetch(address, {
-        method: 'POST',
-        redirect: 'manual',
-        signal: limited,
-        headers,
-        body,
-      })
-      // Whatever it says, and however it ends, the status has said it.
-      await response.body?.cancel().catch(() => {})
-      return { kind: 'answered', status: response.status, retryAfter: response.headers.get('retry-after') }
+    const response = await fetch(address, {
+      method: 'POST',
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      headers,
+      body,
     })
+    // Whatever it says, and however it ends, the status has said it.
+    await response.body?.cancel().catch(() => {})
+    return { kind: 'answered', status: response.status, retryAfter: response.headers.get('retry-after') }
   } catch (error) {
     signal.throwIfAborted()
     return { kind: 'failed', reason: reasonOf(error) }
@@ -123,30 +117,6 @@ function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'
   return `no connection (${code})`
-}
-
-/**
- * Does work that is called off after so many milliseconds, by a `TimeoutError`, or when `signal` is.
- *
- * By hand, since on Node 20 `AbortSignal.any` leaves two kilobytes behind at every call for as long as one of its
- * signals lives.
- */
-export async function withTimeLimit<T>(
-  ms: number,
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const limited = new AbortController()
-  const callOff = () => limited.abort(signal.reason)
-  const timer = setTimeout(() => limited.abort(new DOMException('It took too long.', 'TimeoutError')), ms)
-  signal.addEventListener('abort', callOff)
-  try {
-    signal.throwIfAborted()
-    return await work(limited.signal)
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', callOff)
-  }
 }
 
 const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
+import type { RetryFilter } from '../../store/memberships.js'
 import {
   countMessages,
   loadDueMessages,
@@ -15,8 +16,7 @@ import type { Database } from '../../store/schema.js'
 import type { WriteSync } from '../../store/sync-writes.js'
 import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
-import type { RetryFilter } from '../sync.js'
-import { judgeAnswer, messageBody, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
+import { judgeAnswer, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
 
 /** Stands among the targets of a retry for the outbound webhook. */
 const OUTBOUND_TARGET = 'webhook'
@@ -28,21 +28,6 @@ const AFTER_FAILURE_MS = 5_000
 const MAX_PER_TRANSACTION = 500
 /** What is under way at the end is waited for; a receiver that hangs is not. */
 const STOP_WITHIN_MS = 3_000
-
-/** Tells the merchant's own address of every change of access, in order for each customer, at least once. */
-export interface Outbound {
-  /** Something may have changed: looks soon. Cheap, and never throws. */
-  wake(): void
-  /**
-   * Null: no address is configured.
-   * @param environments whose messages it counts; left out: of both
-   */
-  status(environments?: readonly Environment[]): Promise<OutboundStatus | null>
-  /** Makes due what is parked, and what waits for its time; answers how many that is. */
-  retry(filter: RetryFilter): Promise<number>
-  /** Begins nothing any more, and waits a few seconds for what is under way. */
-  stop(): Promise<void>
-}
 
 export interface OutboundStatus {
   /** Of the address no more than this is told. */
@@ -65,17 +50,12 @@ export interface OutboundDeps {
   readonly log: Logger
 }
 
-/** Resolves once its place in the change log is kept: what changes from then on is told. */
-export async function createOutbound({
-  db,
-  writeSync,
-  address,
-  isPaused,
-  clock,
-  random,
-  reach,
-  log,
-}: OutboundDeps): Promise<Outbound> {
+/**
+ * Tells the merchant's own address of every change of access, in order for each customer, at least once. Resolves once
+ * its place in the change log is kept: what changes from then on is told.
+ */
+export async function createOutbound(deps: OutboundDeps) {
+  const { db, writeSync, address, isPaused, clock, random, reach, log } = deps
   const stopping = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
     await writeSync('settleMessages', outcomes)
@@ -130,8 +110,7 @@ export async function createOutbound({
   /** Makes one attempt, and resolves once what became of it is written down. */
   async function send(to: WebhookAddress, message: Message): Promise<void> {
     const { cursor, environment, customerId } = message.change
-    const sent = { id: messageId(message), body: messageBody(message) }
-    const answer = await postMessage(to, sent, clock(), stopping.signal).catch((error: unknown) => {
+    const answer = await postMessage(to, message, clock(), stopping.signal).catch((error: unknown) => {
       // Nothing is known of it, and so it stays as it was.
       if (stopping.signal.aborted) return null
       throw error
@@ -173,19 +152,25 @@ export async function createOutbound({
   loop.wake()
   return {
     wake: loop.wake,
-    async status(environments) {
+    /**
+     * Null: no address is configured.
+     * @param environments whose messages it counts; left out: of both
+     */
+    async status(environments?: readonly Environment[]): Promise<OutboundStatus | null> {
       const to = address()
       if (to === null) return null
       return { origin: originOf(to), messages: await countMessages(db, environments) }
     },
-    async retry({ target, ...which }) {
+    /** Makes due what is parked, and what waits for its time; answers how many that is. */
+    async retry({ target, ...which }: RetryFilter): Promise<number> {
       if (target !== undefined && target !== OUTBOUND_TARGET) return 0
       const count = await writeSync('retryMessages', which)
       closedUntil = 0
       loop.workNow()
       return count
     },
-    async stop() {
+    /** Begins nothing any more, and waits a few seconds for what is under way. */
+    async stop(): Promise<void> {
       isStopping = true
       const giveUp = setTimeout(() => stopping.abort(), STOP_WITHIN_MS)
       await loop.stop(STOP_WITHIN_MS)

@@ -8,20 +8,11 @@ import { actionRequired, type Call, Refusal } from './calls.js'
 
 const GROUP_ID = /^-\d{1,16}$/
 
-export interface Groups {
-  /**
-   * Makes a call about a group, under the id that it has now.
-   * @throws what `Call` does; a refusal as it is
-   */
-  within<Answer>(groupId: string, run: (api: Api, chatId: number) => Promise<Answer>): Promise<Answer>
-  /** The ids in the config, of those given, which stand for the chat that has this id now. */
-  configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]>
-  /** Takes note that the group goes on under another id. */
-  follow(chatId: number, movedTo: number, groupIds: readonly string[]): Promise<void>
-}
+export type Groups = ReturnType<typeof createGroups>
 
 /** Follows groups that become supergroups, and thereby get another id. */
-export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteSync): Groups {
+export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteSync) {
+  /** The ids in the config, of those given, of the chat that has this id now. */
   async function configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]> {
     const known = await loadMovedGroups(db)
     return groupIds.filter((groupId) => (known.get(groupId) ?? groupId) === String(chatId))
@@ -29,7 +20,14 @@ export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteS
 
   return {
     configuredAs,
-    async within(groupId, run) {
+    /**
+     * Makes a call about a group, under the id that it has now.
+     * @throws what `Call` does; a refusal as it is
+     */
+    async within<Answer>(
+      groupId: string,
+      run: (api: Api, chatId: number) => Promise<Answer>,
+    ): Promise<Answer> {
       if (!GROUP_ID.test(groupId)) throw badGroupId(groupId)
       const known = (await loadMovedGroups(db)).get(groupId) ?? groupId
       try {
@@ -41,7 +39,8 @@ export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteS
         return await call((api) => run(api, Number(movedTo)))
       }
     },
-    async follow(chatId, movedTo, groupIds) {
+    /** Takes note that the group goes on under another id. */
+    async follow(chatId: number, movedTo: number, groupIds: readonly string[]): Promise<void> {
       for (const groupId of await configuredAs(chatId, groupIds)) {
         await writeSync('keepMovedGroup', { groupId, movedTo: String(movedTo) })
       }

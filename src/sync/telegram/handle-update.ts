@@ -1,10 +1,11 @@
-import type { Logger } from 'pino'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { z } from 'zod'
+import { isSyncPaused } from '../../store/sync-state.js'
 import { ActionRequiredError } from '../platform.js'
 import { type TelegramTarget, targetKey } from '../target.js'
-import { type Call, isRefusal } from './calls.js'
-import { explained, type Groups } from './groups.js'
+import { isRefusal } from './calls.js'
+import type { TelegramContext } from './context.js'
+import { explained } from './groups.js'
 import type { JoinLinks } from './join-links.js'
 
 /** A poll or a webhook asks for these, and gets no others. */
@@ -58,24 +59,16 @@ export const LINKED = 'Your account is linked.'
 /** The same whatever is wrong with a token: a guess teaches nothing. */
 export const NOT_LINKED = 'This link has been used or has expired: please ask for a new one.'
 
-export interface HandleUpdateDeps {
-  readonly call: Call
-  readonly groups: Groups
-  readonly targets: () => readonly TelegramTarget[]
-  readonly joinLinks: Pick<JoinLinks, 'linkByToken' | 'inviteUsed' | 'isInviteUsed'>
-  readonly accountAsked: (target: TelegramTarget, accountId: string) => Promise<'approve' | 'decline'>
-  readonly isPaused: () => Promise<boolean>
-  readonly log: Logger
-}
-
 /**
  * Takes one update as it came. May be called again with the same one. Rejects where that may help; what will never
  * succeed is logged, and done.
  */
 export type HandleUpdate = (update: unknown) => Promise<void>
 
-export function createHandleUpdate(deps: HandleUpdateDeps): HandleUpdate {
-  const { call, groups, targets, joinLinks, accountAsked, isPaused, log } = deps
+export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLinks): HandleUpdate {
+  const { call, groups, products, accountAsked, db, log } = context
+  const targets = (): readonly TelegramTarget[] =>
+    products().flatMap((product) => product.targets.filter((one) => one.adapter === 'telegram'))
   const tries = new RateLimiterMemory({ points: TRIES_PER_MINUTE, duration: 60 })
 
   /** The targets which are this chat: one in each environment, if any. */
@@ -99,11 +92,11 @@ export function createHandleUpdate(deps: HandleUpdateDeps): HandleUpdate {
     if (first === undefined) return
     const accountId = String(from.id)
     if (link !== undefined) {
-      await joinLinks.inviteUsed({ url: link.invite_link, accountId, askedAt: date * 1_000 })
+      await joinLinks.inviteUsed(link.invite_link, accountId, date * 1_000)
     }
     const answers = []
     for (const target of asked) answers.push(await accountAsked(target, accountId))
-    if (answers.includes('approve') || (await isPaused())) return
+    if (answers.includes('approve') || (await isSyncPaused(db))) return
     const declined = groups.within(first.groupId, (api, chatId) =>
       api.declineChatJoinRequest(chatId, from.id),
     )

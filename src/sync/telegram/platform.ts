@@ -1,9 +1,6 @@
 import type { Api } from 'grammy'
 import type { Chat, ChatMember } from 'grammy/types'
-import type { Kysely } from 'kysely'
 import { isUnbanOwed } from '../../store/join-links.js'
-import type { Database } from '../../store/schema.js'
-import type { WriteSync } from '../../store/sync-writes.js'
 import {
   ActionRequiredError,
   type CheckFinding,
@@ -12,7 +9,8 @@ import {
   type Platform,
 } from '../platform.js'
 import { type TelegramTarget, targetKey } from '../target.js'
-import { type Call, isRefusal } from './calls.js'
+import { isRefusal } from './calls.js'
+import type { TelegramContext } from './context.js'
 import { explained, type Groups } from './groups.js'
 import { type Receiver, UPDATES } from './receive.js'
 
@@ -21,21 +19,15 @@ const CONCURRENCY = 3
 
 const USER_ID = /^[1-9]\d{0,15}$/
 
-export interface TelegramPlatformDeps {
-  readonly call: Call
-  readonly groups: Groups
-  readonly checkUpdates: Receiver['check']
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
-}
-
 /**
  * Groups of the messenger. A bot can't add anybody: to give is to approve that somebody joins who has asked to. To
  * take is to ban, which removes, and to lift the ban at once, so that they may come back.
  */
-export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<TelegramTarget> {
-  const { groups, db, writeSync } = deps
+export function createTelegramPlatform(
+  context: TelegramContext,
+  checkUpdates: Receiver['check'],
+): Platform<TelegramTarget> {
+  const { groups, db, writeSync } = context
 
   async function liftBan(groupId: string, userId: number): Promise<void> {
     await groups
@@ -95,7 +87,7 @@ export function createTelegramPlatform(deps: TelegramPlatformDeps): Platform<Tel
       await explained(groupId, liftBan(groupId, userId))
     },
     listMembers: null,
-    check: createCheck(deps),
+    check: createCheck(context, checkUpdates),
   }
 }
 
@@ -150,7 +142,7 @@ function awaitingJoin(): ActionRequiredError {
 }
 
 /** Asks Telegram whether the bot is in each group, with the rights to let in and to remove, and tells it what happens. */
-function createCheck({ call, groups, checkUpdates }: TelegramPlatformDeps) {
+function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['check']) {
   async function checkTarget(target: TelegramTarget, botId: number): Promise<CheckFinding> {
     const about = targetKey(target)
     const ask = <Answer>(run: (api: Api, chatId: number) => Promise<Answer>) =>

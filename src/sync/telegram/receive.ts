@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Api } from 'grammy'
 import type { WebhookInfo } from 'grammy/types'
-import type { Logger } from 'pino'
 import { type BackOff, backOffMs } from '../limits.js'
 import { ActionRequiredError, type CheckFinding, failedCheck, isOutage, RetryableError } from '../platform.js'
-import { type Call, LONG_POLL_SECONDS, Refusal } from './calls.js'
+import { LONG_POLL_SECONDS, Refusal } from './calls.js'
+import type { TelegramContext } from './context.js'
 import { HANDLED_UPDATES, type HandleUpdate } from './handle-update.js'
 
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
@@ -23,42 +23,11 @@ const FAILURE_LASTS_SECONDS = 3_600
 /** What a finding about updates is about. */
 export const UPDATES = 'telegram:updates'
 
-export interface ReceiverDeps {
-  readonly call: Call
-  readonly handleUpdate: HandleUpdate
-  /** Where updates are delivered; null: they are fetched. */
-  readonly updates: { readonly url: string; readonly secret: string } | null
-  /** Called when something begins to keep updates out that somebody has to mend, and when it ends. */
-  readonly changed: () => void
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
-  readonly log: Logger
-}
+export type Receiver = ReturnType<typeof createReceiver>
 
 /** Receives the bot's updates, on which every join and every deep link depends. */
-export interface Receiver {
-  /** In the background. After a failure it waits, longer each time, and logs it once. */
-  start(): void
-  /** Begins nothing any more, and resolves once what is under way has ended, or hangs. */
-  stop(): Promise<void>
-  /**
-   * Asks Telegram how the updates come.
-   * @throws what `Call` does
-   */
-  check(): Promise<CheckFinding>
-}
-
-export function createReceiver({
-  call,
-  handleUpdate,
-  updates,
-  changed,
-  clock,
-  random,
-  log,
-}: ReceiverDeps): Receiver {
+export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
+  const { call, updates, receptionChanged, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> = Promise.resolve()
@@ -73,7 +42,7 @@ export function createReceiver({
   function become(now: unknown): void {
     const before = failure
     failure = now
-    if (isForSomebody(before) !== isForSomebody(now)) changed()
+    if (isForSomebody(before) !== isForSomebody(now)) receptionChanged()
   }
 
   /** Never before what the error says; apart from that as the back-off has it. */
@@ -159,16 +128,22 @@ export function createReceiver({
   }
 
   return {
-    start() {
+    /** In the background. After a failure it waits, longer each time, and logs it once. */
+    start(): void {
       running = run()
     },
-    async stop() {
+    /** Begins nothing any more, and resolves once what is under way has ended, or hangs. */
+    async stop(): Promise<void> {
       stopping.abort()
       const ended = new AbortController()
       await Promise.race([running, pause(STOP_WITHIN_MS, ended.signal)])
       ended.abort()
     },
-    async check() {
+    /**
+     * Asks Telegram how the updates come.
+     * @throws what `Call` does
+     */
+    async check(): Promise<CheckFinding> {
       const info = await call((api) => api.getWebhookInfo())
       const finding = (message: string, isFine = false) => ({ about: UPDATES, isFine, message })
       // Until it is agreed on how they are to come, what an earlier process or program agreed on is no finding.

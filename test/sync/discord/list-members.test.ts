@@ -34,12 +34,10 @@ describe('the listing of members', () => {
     discord.limit({ scope: 'shared', seconds: 0.2, route: 'members' })
 
     expect(await collect(platform.listMembers?.(GOLD))).toEqual([])
-    expect(discord.calls.map(({ status, isEarly }) => [status, isEarly])).toEqual([
-      [429, false],
-      [200, false],
-      [200, false],
-      [200, false],
-    ])
+    expect(discord.calls.filter(({ isEarly }) => isEarly)).toEqual([])
+    expect(discord.calls.filter(({ status }) => status === 200)).toHaveLength(3)
+    // The one that was set, and the first that the library meets before it knows the bucket.
+    expect(discord.invalidRequests()).toBeLessThanOrEqual(1)
   })
 
   it('does not wait out a limit that lasts, nor keep roles from being given meanwhile', async () => {

@@ -52,7 +52,7 @@ describe('what Discord refuses', () => {
     const { discord, platform } = await startSetting()
     discord.guild.join(ADA)
     discord.guild.setRole({ id: GOLD_ROLE_ID, position: 20 })
-    discord.limit({ scope: 'user', seconds: 0.2, route: 'guild' })
+    discord.limit({ scope: 'user', seconds: 20, route: 'guild' })
 
     const error = await failure(platform.give(GOLD, ADA))
     expect(error).toMatchObject({ code: 'missing_permission', scope: 'target' })

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { expect, onTestFinished, vi } from 'vitest'
+import { expect } from 'vitest'
 import { createDiscordPlatform } from '../../../src/sync/discord/platform.js'
 import { ActionRequiredError, type Platform, RetryableError } from '../../../src/sync/platform.js'
 import type { DiscordTarget } from '../../../src/sync/target.js'
@@ -47,38 +47,6 @@ export async function failure(call: Promise<unknown>): Promise<RetryableError | 
   expect(shown.join('\n')).not.toContain(BOT_TOKEN)
   expect(error.cause).toBeUndefined()
   return error
-}
-
-export interface ClockedSetting extends Setting {
-  readonly clock: () => number
-  pass(ms: number): void
-  /** Makes a call as often as it takes; each time the clock goes on to the instant that its failure named. */
-  persist(call: () => Promise<unknown>): Promise<void>
-}
-
-/** The same, at a clock that moves when it is told to: the platform's, the server's and the library's. */
-export async function startClockedSetting(options: DiscordOptions = {}): Promise<ClockedSetting> {
-  let now = Date.UTC(2026, 0, 5)
-  const wall = vi.spyOn(Date, 'now').mockImplementation(() => now)
-  onTestFinished(() => wall.mockRestore())
-  return {
-    ...(await startSetting({ ...options, clock: () => now })),
-    clock: () => now,
-    pass: (ms) => {
-      now += ms
-    },
-    async persist(call) {
-      for (;;) {
-        try {
-          await call()
-          return
-        } catch (error) {
-          if (!(error instanceof RetryableError) || error.notBefore === null) throw error
-          now = Math.max(now, error.notBefore)
-        }
-      }
-    },
-  }
 }
 
 export async function collect(accounts: AsyncIterable<string> | undefined): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import type { TelegramConfig } from '../../../src/config/sync.js'
-import { createTelegram, type Telegram } from '../../../src/daemon/telegram.js'
+import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import type { Receipt } from '../../../src/ingest/delivery.js'
@@ -73,8 +73,8 @@ export async function connect(
     readAccess: answerAccess,
     clock,
   })
-  const telegram = createTelegram({
-    config: { botToken, apiUrl: `${server.url}/`, updates },
+  const config = { botToken, apiUrl: `${server.url}/`, updates }
+  const deps: TelegramDeps = {
     products: () => products,
     db,
     writeSync: writer.writeSync,
@@ -89,7 +89,6 @@ export async function connect(
     },
     clock,
     random: () => 0,
-    reach: { answered: () => {}, failed: () => {} },
     log: createLogger(
       'trace',
       new Writable({
@@ -99,7 +98,8 @@ export async function connect(
         },
       }),
     ),
-  })
+  }
+  const telegram = createTelegram(deps, config, { answered: () => {}, failed: () => {} })
   let isClosed = false
   const close = async (): Promise<void> => {
     if (isClosed) return

@@ -14,7 +14,7 @@ import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
 import { createOutages } from '../../../src/sync/outages.js'
 import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
-import { createOutbound, type Outbound } from '../../../src/sync/outbound/outbound.js'
+import { createOutbound } from '../../../src/sync/outbound/outbound.js'
 import { open, temporaryFile } from '../../store/temporary-store.js'
 import { SECRET } from './receiver.js'
 
@@ -29,7 +29,7 @@ export interface OutboundStore {
   restore(): Promise<void>
   pause(isPaused: boolean): void
   /** Starts to tell an address, as a daemon would. */
-  tell(address: Partial<WebhookAddress> & Pick<WebhookAddress, 'url'>): Promise<Outbound>
+  tell(address: Partial<WebhookAddress> & Pick<WebhookAddress, 'url'>): ReturnType<typeof createOutbound>
 }
 
 /** A store with a change log, and a clock that stands still at noon: the library that verifies reads it too. */
@@ -80,7 +80,7 @@ export async function outboundStore(): Promise<OutboundStore> {
         isPaused: async () => isPaused,
         clock: Date.now,
         random: () => 1,
-        reach: createOutages({ waiting: async () => 0, clock: Date.now, log }).of('webhook'),
+        reach: createOutages(async () => 0, Date.now, log).of('webhook'),
         log,
       })
       onTestFinished(() => outbound.stop())
@@ -100,7 +100,7 @@ const CHANGE: NewChange = {
 }
 
 /** Lets time pass, and has what is due looked for. */
-export function pass(outbound: Outbound, ms: number): void {
+export function pass(outbound: Awaited<ReturnType<typeof createOutbound>>, ms: number): void {
   vi.setSystemTime(Date.now() + ms)
   outbound.wake()
 }
