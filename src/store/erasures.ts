@@ -3,6 +3,7 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
+import { deleteReferences } from './customer-references.js'
 import { loadCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
@@ -128,11 +129,7 @@ export async function forgetPerson(
     .where('environment', '=', environment)
     .where('customer_id', '=', customerId)
     .execute()
-  await trx
-    .deleteFrom('customer_references')
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+  await deleteReferences(trx, environment, [customerId])
   await forgetJoinLinks(trx, environment, customerId)
 }
 
@@ -279,11 +276,4 @@ export async function saveRedactedConflict(
     .where('event_id', '=', eventId)
     .where('body_sha256', '=', bodySha256)
     .execute()
-}
-
-/** Another text once anybody was erased since, or what is stored of them was removed. */
-export async function erasuresMark(db: Kysely<Database>): Promise<string> {
-  const { rows } =
-    await sql<object>`select count(*) as begun, count(finished_at) as finished from erasures`.execute(db)
-  return JSON.stringify(rows)
 }

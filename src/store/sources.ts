@@ -5,7 +5,7 @@ import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
 import type { Row } from './engine.js'
 import type { Database, PaymentLinksTable, SourcesTable } from './schema.js'
 
@@ -52,8 +52,8 @@ export async function loadSources(
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
-const selectSourcesOfCustomers = bulkLookup(
-  ['environment', 'customer_id'],
+const selectSourcesOfCustomers = lookupIn(
+  'customer_id',
   (isTold) => sql<StateRow>`
     select kind, source_id, customer_id, newest_at, state from sources where ${isTold}`,
 )
@@ -65,10 +65,7 @@ export async function loadSourcesOfCustomers(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceState[]>> {
   const found = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectSourcesOfCustomers(
-    db,
-    [...found.keys()].map((id) => [environment, id]),
-  )
+  const rows = await selectSourcesOfCustomers(db, environment, [...found.keys()])
   for (const row of rows) {
     if (row.customer_id !== null) found.get(row.customer_id)?.push(stateOf(row))
   }
@@ -162,22 +159,11 @@ export function sourceColumns({ state, history }: FoldedSource) {
   }
 }
 
-const clearTold = bulkLookup(
-  ['environment', 'customer_id'],
+/** To be called where facts of these customers change: what their sources told before is no longer what is known. */
+export const forgetTold = lookupIn(
+  'customer_id',
   (isTheirs) => sql`update sources set told = null where ${isTheirs} and told is not null`,
 )
-
-/** To be called where facts of these customers change: what their sources told before is no longer what is known. */
-export async function forgetTold(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<void> {
-  await clearTold(
-    trx,
-    customerIds.map((id) => [environment, id]),
-  )
-}
 
 const remove = bulkLookup(
   ['environment', 'kind', 'source_id'],
@@ -291,10 +277,9 @@ function parsed(text: string): Partial<PackedState> | null {
 
 /* Which subscription each payment belongs to. */
 
-const selectLinks = bulkLookup(
-  ['environment', 'payment_id'],
-  (isTold) => sql<PaymentLinksTable>`
-    select * from payment_links where ${isTold}`,
+const selectLinks = lookupIn(
+  'payment_id',
+  (isTold) => sql<PaymentLinksTable>`select * from payment_links where ${isTold}`,
 )
 
 /** By payment id; a payment that no event links is not in the map. */
@@ -303,10 +288,7 @@ export async function loadLinks(
   environment: Environment,
   paymentIds: readonly string[],
 ): Promise<ReadonlyMap<string, PaymentLink>> {
-  const rows = await selectLinks(
-    db,
-    paymentIds.map((id) => [environment, id]),
-  )
+  const rows = await selectLinks(db, environment, paymentIds)
   return new Map(
     rows.map((row) => [
       row.payment_id,
@@ -344,18 +326,4 @@ export function saveLinks(
   )
 }
 
-const removeLinks = bulkLookup(
-  ['environment', 'payment_id'],
-  (isTold) => sql`delete from payment_links where ${isTold}`,
-)
-
-export async function deleteLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  paymentIds: readonly string[],
-): Promise<void> {
-  await removeLinks(
-    trx,
-    paymentIds.map((id) => [environment, id]),
-  )
-}
+export const deleteLinks = lookupIn('payment_id', (isTold) => sql`delete from payment_links where ${isTold}`)

@@ -78,7 +78,7 @@ it('the doctor tells at --url what the daemon finds', async () => {
   })
   const { findings } = JSON.parse(out) as { findings: readonly { what: string; level: string }[] }
   const levels = new Map(findings.map(({ what, level }) => [what, level]))
-  for (const what of ['daemon', 'refused live', 'integrity', 'readings', 'policy', 'sync'])
+  for (const what of ['daemon', 'refused live', 'integrity', 'body hashes', 'policy', 'sync'])
     expect([what, levels.get(what)]).toEqual([what, 'ok'])
 })
 

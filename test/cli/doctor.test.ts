@@ -421,7 +421,6 @@ describe('the rest', () => {
           newest: 9,
           reached: 7,
           counts: NOTHING_READ,
-          changesAfter: 0,
         }),
       )
       expect((await found(who, 'rebuild')).findings).toMatchObject([{ level: 'warn', detail, todo }])

@@ -1,12 +1,9 @@
 import { chmodSync, closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { Finding } from '../../src/doctor/finding.js'
 import { signBody } from '../../src/provider/signature.js'
-import type { Database } from '../../src/store/schema.js'
-import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
 import { alterStopped } from '../setup/alter-body.js'
 import { latchkey, type ProgramExit, runProgram } from '../setup/program.js'
@@ -53,15 +50,6 @@ async function findings(folder: string): Promise<readonly Finding[]> {
 
 async function found(folder: string, what: string): Promise<readonly Finding[]> {
   return (await findings(folder)).filter((finding) => finding.what === what)
-}
-
-/** As a text that breaks off. */
-const HALF = { event: { normalized: '{"half":' }, source: { state: '{"half":' } }
-
-/** The lines about what is stored in forms of ours. */
-async function storedForms(folder: string): Promise<readonly string[]> {
-  const { stdout } = await here(folder, 'doctor', '--thorough')
-  return stdout.split('\n').filter((line) => line.includes('stored forms'))
 }
 
 /** Sends a delivery that is not authentic: of another secret, or of another time. */
@@ -165,36 +153,6 @@ describe('the doctor', () => {
     expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 taken as they stand: .* altered /)
     expect(replay.stdout).toMatch(/\nnobody’s access has changed\n$/)
   })
-
-  it.each<[string, (db: Kysely<Database>) => Promise<unknown>, string, RegExp]>([
-    [
-      'an event',
-      (db) => db.updateTable('events').set(HALF.event).where('event_id', '=', 'evt_7_paid').execute(),
-      'replay',
-      / 1 of 50 events can’t be read \(evt_7_paid in live\): .*`latchkey replay`/,
-    ],
-    [
-      'a source',
-      (db) => db.updateTable('sources').set(HALF.source).where('source_id', '=', 'sub_3').execute(),
-      'rebuild',
-      / 1 of 20 sources can’t be read \(subscription sub_3 in live\): .*`latchkey rebuild`$/,
-    ],
-  ])(
-    'where it is to be thorough, finds that %s can’t be read, until that is mended',
-    async (_what, harm, mend, told) => {
-      const { folder, daemon } = await served()
-      await stop(daemon)
-      const db = openDatabase(databaseIn(folder), { readOnly: false })
-      await harm(db)
-      await db.destroy()
-      expect(await found(folder, 'stored forms')).toEqual([])
-      expect(await storedForms(folder)).toEqual([expect.stringMatching(told)])
-      expect(await here(folder, mend)).toMatchObject({ code: 0 })
-      expect(await storedForms(folder)).toEqual([
-        expect.stringMatching(/^ok .* all can be read, of 50 events and 20 sources$/),
-      ])
-    },
-  )
 
   it('changes no byte of a stopped database', async () => {
     const { folder, daemon } = await served()
