@@ -20,7 +20,6 @@ import type {
   EventsTable,
   SourcesTable,
 } from './schema.js'
-import { forgetTold } from './sources.js'
 import { eventInFormIfReadable } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
 
@@ -103,7 +102,6 @@ export async function saveCustomerFacts(
   }
   const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
   const records: CustomerRecord[] = []
-  const toldOlder: string[] = []
   const references: CustomerReferencesTable[] = []
   for (const [customerId, own] of byCustomer) {
     const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
@@ -126,12 +124,10 @@ export async function saveCustomerFacts(
       for (const event of await loadTellings(trx, environment, customerId, since))
         facts = addFacts(facts, event)
     }
-    if (own.some(({ event }) => !isKnown(event, facts))) toldOlder.push(customerId)
     const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
     if (isNews) records.push({ customerId, facts, deletedAt })
   }
   await saveCustomers(trx, environment, stored, records)
-  await forgetTold(trx, environment, toldOlder)
   await saveReferences(trx, references)
 }
 
@@ -181,14 +177,6 @@ export async function saveCustomers(
     trx,
     environment,
     relinked.map(({ customerId }) => customerId),
-  )
-  const knownOf = ({ customerId }: CustomerRecord) =>
-    Object.keys(stored.get(customerId)?.facts ?? {}) as FactName[]
-  const replaced = records.filter((record) => !isAsBefore(knownOf(record), record))
-  await forgetTold(
-    trx,
-    environment,
-    replaced.map(({ customerId }) => customerId),
   )
   const row = (record: CustomerRecord) => toRow(environment, record)
   await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))

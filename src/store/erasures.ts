@@ -8,7 +8,6 @@ import { loadCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
 import type { Database, ErasuresTable, SourcesTable } from './schema.js'
-import { forgetTold } from './sources.js'
 import type { BodyRemovalReason } from './stored-event.js'
 import { eventInForm, formOf } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
@@ -122,7 +121,6 @@ export async function forgetPerson(
 ): Promise<void> {
   // What was given to their platform accounts is to be taken back, or stays another customer's.
   await markAccountHolders(trx, environment, [customerId])
-  await forgetTold(trx, environment, [customerId])
   await trx
     .updateTable('customers')
     .set({ facts: '{}', email: null, community_id: null, messenger_id: null })

@@ -74,7 +74,7 @@ export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceK
 }
 
 /** A source, as the columns hold it. */
-export type SourceRow = Omit<Selectable<SourcesTable>, 'environment' | 'told'>
+export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
 const selectRows = (isTold: RawBuilder<unknown>) => sql<SourceRow>`
   select seq, kind, source_id, customer_id, state, history, newest_at from sources where ${isTold}`

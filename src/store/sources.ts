@@ -16,8 +16,6 @@ export interface StoredSource {
   readonly state: SourceState
   /** As `packHistory` writes it. */
   readonly history: string
-  /** What is known of its customer already, as `tellingKey`; null: that is not known. */
-  readonly told: string | null
 }
 
 /** A source as it is folded from its events. */
@@ -25,8 +23,8 @@ export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history' | 'told'>>`
-    select seq, kind, source_id, customer_id, newest_at, state, history, told from sources where ${isTold}`,
+  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history'>>`
+    select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`,
 )
 
 /**
@@ -42,12 +40,7 @@ export async function loadSources(
     db,
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
-  const sources = rows.map((row) => ({
-    seq: row.seq,
-    state: stateOf(row),
-    history: row.history,
-    told: row.told,
-  }))
+  const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
@@ -82,20 +75,18 @@ const insert = bulkInsert('sources', [
   'customer_id',
   'state',
   'history',
-  'told',
   'newest_at',
 ])
 
 /** Setting the customer again, even to the same, would write the index by customer as well: a page for each. */
 const updateOfSameCustomer = rowStatement(
-  ([state, history, told, newestAt, seq]) => sql`
-    update sources set state = ${state}, history = ${history}, told = ${told}, newest_at = ${newestAt}
-    where seq = ${seq}`,
+  ([state, history, newestAt, seq]) => sql`
+    update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
 )
 const update = rowStatement(
   ([customerId, state, history, newestAt, seq]) => sql`
-    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, told = null,
-      newest_at = ${newestAt} where seq = ${seq}`,
+    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
+    where seq = ${seq}`,
 )
 
 /** A source as it is to be, and as it is saved; undefined: it is new. */
@@ -113,24 +104,24 @@ export async function saveSources(
   const same: Row[] = []
   const handedOver: Row[] = []
   for (const source of sources) {
-    const { state, history, told, saved } = source
+    const { state, history, saved } = source
     if (saved === undefined) created.push(source)
     else if (saved.state.customerId === state.customerId) {
-      same.push([packState(state), history, told, state.newestAt, saved.seq])
+      same.push([packState(state), history, state.newestAt, saved.seq])
     } else handedOver.push([state.customerId, packState(state), history, state.newestAt, saved.seq])
   }
   await updateOfSameCustomer(trx, same)
   await update(trx, handedOver)
   await insert(
     trx,
-    created.map((source) => toRow(environment, source, source.told)),
+    created.map((source) => toRow(environment, source)),
   )
 }
 
 const upsert = bulkUpsert(
   'sources',
   ['environment', 'kind', 'source_id'],
-  ['customer_id', 'state', 'history', 'told', 'newest_at'],
+  ['customer_id', 'state', 'history', 'newest_at'],
 )
 
 /** Saves sources in the place of whatever is saved of them, each at most once. */
@@ -141,12 +132,12 @@ export function replaceSources(
 ): Promise<void> {
   return upsert(
     trx,
-    sources.map((source) => toRow(environment, source, null)),
+    sources.map((source) => toRow(environment, source)),
   )
 }
 
-function toRow(environment: Environment, source: FoldedSource, told: string | null) {
-  return { environment, kind: source.state.kind, source_id: source.state.id, told, ...sourceColumns(source) }
+function toRow(environment: Environment, source: FoldedSource) {
+  return { environment, kind: source.state.kind, source_id: source.state.id, ...sourceColumns(source) }
 }
 
 /** What a source's events come to, as it is stored beside its key. */
@@ -158,12 +149,6 @@ export function sourceColumns({ state, history }: FoldedSource) {
     newest_at: state.newestAt,
   }
 }
-
-/** To be called where facts of these customers change: what their sources told before is no longer what is known. */
-export const forgetTold = lookupIn(
-  'customer_id',
-  (isTheirs) => sql`update sources set told = null where ${isTheirs} and told is not null`,
-)
 
 const remove = bulkLookup(
   ['environment', 'kind', 'source_id'],
