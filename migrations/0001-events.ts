@@ -3,12 +3,13 @@ import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
 /** What was delivered, byte for byte, and which subscription each payment belongs to. */
-export function events({ text, integer, bytes, sequence, tableOptions }: ColumnTypes): Migration {
+export function events({ text, integer, bytes, rowNumber, tableOptions }: ColumnTypes): Migration {
   return {
     async up(db: Kysely<unknown>) {
       await db.schema
         .createTable('events')
-        .addColumn('seq', sequence)
+        // Numbered by the writer, and never deleted: no number has to be kept from being given again.
+        .addColumn('seq', rowNumber)
         .addColumn('environment', text, (column) => column.notNull())
         .addColumn('event_id', text, (column) => column.notNull())
         .addColumn('endpoint', text, (column) => column.notNull())

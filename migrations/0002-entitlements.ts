@@ -22,7 +22,6 @@ export function entitlements({
         .addColumn('customer_id', text)
         .addColumn('state', text, (column) => column.notNull())
         .addColumn('history', text, (column) => column.notNull())
-        .addColumn('told', text)
         .addColumn('newest_at', integer, (column) => column.notNull())
         .addUniqueConstraint('sources_by_key', ['environment', 'kind', 'source_id'])
         .modifyEnd(tableOptions)

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 import { signBody } from '../../src/provider/signature.js'
-import { tellingKey } from '../../src/store/customer-facts.js'
 import type { SignedHeaders } from '../../src/store/events.js'
-import { eventInForm } from '../../src/store/stored-form.js'
 import { SECRET } from '../sample/signing.js'
 import type { Cell, Row } from './customer-rows.js'
 
@@ -23,19 +21,13 @@ export function fillRow(row: Row): FillRow {
 /** The number of an event, at the beginning of its line in a source's history. */
 const NUMBER = /(?<=\n)\d+(?=\t)/g
 
-/**
- * Another customer's events have other numbers, and tell of another customer.
- * @param form of an event of the source, as it is stored: all of them tell the same
- */
-export function fillSource(row: Row, form: string): FillRow {
+/** Another customer's events have other numbers. */
+export function fillSource(row: Row): FillRow {
   const historyAt = Object.keys(row).indexOf('history')
-  const toldAt = Object.keys(row).indexOf('told')
   const fill = fillRow(row)
-  const fillForm = fillCell(form)
   return (key, offset) => {
     const cells = fill(key, offset)
     cells[historyAt] = String(cells[historyAt]).replace(NUMBER, (number) => String(Number(number) + offset))
-    cells[toldAt] = tellingKey(eventInForm(String(fillForm(key)), key))
     return cells
   }
 }

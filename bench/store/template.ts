@@ -41,21 +41,19 @@ export async function createTemplate(
   }
 }
 
-function filled(table: CustomerTable, row: Row, form: string): FillRow {
+function filled(table: CustomerTable, row: Row): FillRow {
   if (table === 'events') return fillEvent(row)
-  return table === 'sources' ? fillSource(row, form) : fillRow(row)
+  return table === 'sources' ? fillSource(row) : fillRow(row)
 }
 
 function readTemplate(file: string): RowTemplate[] {
   const db = new Sqlite(file, { readonly: true })
   try {
-    const [event] = customerRows(db, 'events', TEMPLATE_KEY)
-    const form = String(event?.normalized)
     return CUSTOMER_TABLE_NAMES.flatMap((table) =>
       customerRows(db, table, TEMPLATE_KEY).map((row) => ({
         table,
         columns: Object.keys(row),
-        fill: filled(table, row, form),
+        fill: filled(table, row),
       })),
     )
   } finally {

@@ -81,15 +81,14 @@ async function followComparison(
   throw new LatchkeyError('rebuild_failed', status.state === 'failed' ? status.reason : 'It was interrupted.')
 }
 
-/** @throws {LatchkeyError} `rebuild_differs`; `store_unavailable` where something can't be compared */
+/** @throws {LatchkeyError} `rebuild_differs`; `rebuild_failed` where something can't be read */
 async function verifyStore(api: Api, options: RebuildOptions, context: CliContext): Promise<void> {
   const { environment, json } = options
   const { differences } = await followComparison('/rebuild/verification', {}, api, { environment, context })
-  const { count, named, problem } = differences
+  const { count, named } = differences
   if (json) context.out(jsonLine({ differences: named }))
   for (const one of json ? [] : named) context.out(`${one.environment}  ${one.kind}  ${one.id}\n`)
   if (count > named.length) context.err(`note: there are ${count - named.length} more\n`)
-  if (problem !== null) throw new LatchkeyError('store_unavailable', problem)
   if (count > 0) {
     const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
     const message = `${counted} differently from what the stored events say: latchkey rebuild corrects that`

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { createBatchWriter } from '../ingest/commit.js'
 import type { Incoming } from '../ingest/delivery.js'
 import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
-import { createRefreshDue } from '../ingest/settle.js'
+import { refreshDue } from '../ingest/settle.js'
 import type { WorkOptions } from '../ingest/work-options.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
 import { finishErasures } from '../people/remove-stored.js'
@@ -74,7 +74,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
     },
     finishErasures: () => finishErasures(db, clock),
     dropBodies: (before) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
-    refreshDue: createRefreshDue({ db, clock }),
+    refreshDue: () => refreshDue(db, clock),
     recompute: (plan, options) => recompute({ db, clock }, plan, options),
     writeSync: (name, change) =>
       db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),

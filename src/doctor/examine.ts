@@ -9,15 +9,7 @@ import { threadFile } from '../store/sqlite/thread-file.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
 import { checkBackup, checkDisk, checkFiles, checkLog } from './machine.js'
-import {
-  checkBodyHashes,
-  checkIntegrity,
-  checkReadings,
-  checkSchema,
-  checkStoredForms,
-  openStored,
-  unreadable,
-} from './stored.js'
+import { checkBodyHashes, checkIntegrity, checkSchema, openStored, unreadable } from './stored.js'
 import { checkSync } from './sync.js'
 import { checkPolicy, checkPrivacy } from './upkeep.js'
 
@@ -32,7 +24,7 @@ export interface ExaminedDaemon {
 }
 
 export interface Examination extends LoadedConfig {
-  /** Compares the indexes with their tables too, and every body with its hash and with what is stored of it. */
+  /** Compares the indexes with their tables too, and every body with its hash. */
   readonly thorough: boolean
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -75,11 +67,7 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
       clock: () => checkClock(db, daemon.facts, clock()),
       deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
       events: () => checkEvents(db, clock()),
-      ...(thorough && {
-        'body hashes': () => checkBodyHashes(db),
-        'stored forms': () => checkStoredForms(db),
-        readings: () => checkReadings(db, config),
-      }),
+      ...(thorough && { 'body hashes': () => checkBodyHashes(db) }),
       policy: () => checkPolicy(db, config, daemon.isRebuilding),
       privacy: () => checkPrivacy(db, config, daemon.isServed, clock()),
       sync: async () => checkSync(await syncOf(db), clock()),

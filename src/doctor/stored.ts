@@ -3,8 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
 import { isLatchkeyError } from '../errors.js'
 import { assertDatabase } from '../operations/assert-database.js'
-import { compareReadings, endpointsOf } from '../recompute/read-again.js'
-import { compareBodies, type RowCheck, readEventForms, readSourceForms } from '../store/damaged-rows.js'
+import { compareBodies } from '../store/body-hashes.js'
 import { engineOf, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { pendingMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
@@ -81,53 +80,13 @@ export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): P
   return [fail('integrity', detail, RESTORE)]
 }
 
-const READ_ANEW = 'restore a backup; `latchkey replay` reads them anew where their bodies are there'
-const FOLD_ANEW = 'fold them anew: `latchkey rebuild`'
-
-/** Whether what was understood of every event, and the state of every source, can be read. Reads all of them. */
-export async function checkStoredForms(db: Kysely<Database>): Promise<readonly Finding[]> {
-  const events = await readEventForms(db)
-  const sources = await readSourceForms(db)
-  // In the order in which they are mended: a replay needs the state of each source that it touches.
-  const found = [
-    ...unreadableForms('source', sources, FOLD_ANEW),
-    ...unreadableForms('event', events, READ_ANEW),
-  ]
-  if (found.length > 0) return found
-  const all = `${counted(events.read, 'event')} and ${counted(sources.read, 'source')}`
-  return [ok('stored forms', `all can be read, of ${all}`)]
-}
-
-function unreadableForms(
-  noun: string,
-  { read, damaged: count, first }: RowCheck,
-  todo: string,
-): readonly Finding[] {
-  if (count === 0) return []
-  const more = count > first.length ? `, and ${count - first.length} more` : ''
-  const detail = `${count} of ${counted(read, noun)} can’t be read (${first.join(', ')}${more})`
-  return [fail('stored forms', detail, todo)]
-}
-
 const MEND =
   'look at the disk; to mend it, `latchkey events export`, `latchkey restore` a backup from before, `latchkey import`'
 
 /** Whether what was delivered is stored byte for byte, as its hashes tell. Reads every body. */
 export async function checkBodyHashes(db: Kysely<Database>): Promise<readonly Finding[]> {
-  const { read, damaged, first } = await compareBodies(db)
-  if (damaged === 0) return [ok('body hashes', `none altered, of ${read}`)]
-  const detail = `${damaged} of ${read} altered in the database, the first that of ${first[0]}`
+  const { read, altered, first } = await compareBodies(db)
+  if (altered === 0) return [ok('body hashes', `none altered, of ${read}`)]
+  const detail = `${altered} of ${read} altered in the database, the first that of ${first}`
   return [fail('body hashes', detail, MEND)]
-}
-
-/** Whether every event is stored as its bytes are understood today. Reads every body. */
-export async function checkReadings(
-  db: Kysely<Database>,
-  { endpoints }: Pick<Config, 'endpoints'>,
-): Promise<readonly Finding[]> {
-  const { read, otherwise, first } = await compareReadings(db, endpointsOf(endpoints))
-  if (first === null) return [ok('readings', `as the bytes say, of ${counted(read, 'event')}`)]
-  const where = `the first ${first.eventId} in ${first.environment}`
-  const detail = `${otherwise} of ${counted(read, 'event')} stored otherwise than the bytes say, ${where}`
-  return [warn('readings', detail, 'see what reading them again would change: `latchkey replay --dry-run`')]
 }

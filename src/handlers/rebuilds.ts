@@ -84,7 +84,6 @@ const comparisonAnswer = z.discriminatedUnion('state', [
           id: z.string(),
         }),
       ),
-      problem: z.string().nullable(),
     }),
   }),
   failed,

@@ -123,11 +123,12 @@ async function tellingsIn(
   trx: Transaction<Database>,
   events: readonly NormalizedEvent[],
   ownerOf: (eventId: string) => string | null | undefined,
-  { changes, repeats }: FoldedBatch,
+  { changes }: FoldedBatch,
 ): Promise<readonly Telling[]> {
-  const tellings = events
-    .filter(({ id }) => !repeats.has(id))
-    .map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId }))
+  const tellings = events.map((event) => ({
+    event,
+    isOfOwnSource: ownerOf(event.id) === event.customerId,
+  }))
   const strangers = await loadForms(
     trx,
     changes.flatMap((change) => change.strangers),

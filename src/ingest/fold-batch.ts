@@ -6,7 +6,6 @@ import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.j
 import type { Policy } from '../entitlements/policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { tellingKey } from '../store/customer-facts.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import {
@@ -36,8 +35,6 @@ export interface FoldedBatch {
   readonly sources: ReadonlyMap<string, SourceKey | null>
   readonly outcomes: ReadonlyMap<string, Outcome>
   readonly changes: readonly SourceChange[]
-  /** The ids of new events that tell of their customer what their source has told already. */
-  readonly repeats: ReadonlySet<string>
 }
 
 /** An event that is not stored yet, and the number that it will be stored under. */
@@ -64,7 +61,6 @@ interface TouchedSource {
   /** Whether stored events came to it, or left it. */
   isMoved: boolean
   readonly fresh: HistoryEvent[]
-  readonly events: NormalizedEvent[]
   causedBy: string
 }
 
@@ -85,11 +81,7 @@ export async function foldBatch(
   const saved = await loadSources(trx, environment, keysIn(sources, moves))
   const touched = touchSources(fresh, sources, moves, saved)
 
-  const repeats = new Set<string>()
-  const folded = [...touched.values()].map((source) => {
-    const after = foldTouched(source, policy)
-    return { source, after: after && { ...after, told: toldBy(source, after.state, repeats) } }
-  })
+  const folded = [...touched.values()].map((source) => ({ source, after: foldTouched(source, policy) }))
   await saveSources(
     trx,
     environment,
@@ -123,7 +115,7 @@ export async function foldBatch(
       outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy),
     ]),
   )
-  return { sources, outcomes, changes, repeats }
+  return { sources, outcomes, changes }
 }
 
 /** Learns which subscription each payment belongs to: of events that disagree, the newest says. */
@@ -192,7 +184,6 @@ function touchSources(
       stored: stored === undefined ? [] : readHistory(stored),
       isMoved: false,
       fresh: [],
-      events: [],
       causedBy,
     }
     touched.set(name, source)
@@ -213,9 +204,7 @@ function touchSources(
     const key = sources.get(event.id) ?? null
     const read = key === null ? null : historyEvent(seq, event)
     if (key === null || read === null) continue
-    const source = touch(key, event.id)
-    source.fresh.push(read)
-    source.events.push(event)
+    touch(key, event.id).fresh.push(read)
   }
   for (const [name, source] of touched) {
     if (!source.isMoved && source.fresh.length === 0) touched.delete(name)
@@ -239,24 +228,6 @@ function foldTouched(
   const isLonger = saved !== undefined && !isMoved
   const history = isLonger ? extendHistory(saved.history, stored, fresh) : packHistory(events)
   return { state: foldSource(key, events, policy), history }
-}
-
-/** What a source is to remember of what its events tell; adds those to `repeats` that tell nothing else. */
-function toldBy(
-  { saved, events, isMoved }: TouchedSource,
-  { customerId }: SourceState,
-  repeats: Set<string>,
-): string | null {
-  if (isMoved || customerId === null) return null
-  const known = saved?.state.customerId === customerId ? saved.told : null
-  let told = known
-  for (const event of events) {
-    if (event.customerId !== customerId) continue
-    told = tellingKey(event)
-    // Not what another new event told: that may turn out to be older than what is known.
-    if (told === known) repeats.add(event.id)
-  }
-  return told
 }
 
 /** The stored events that came to a source. */

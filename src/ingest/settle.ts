@@ -18,7 +18,7 @@ import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'
 
 /** What made an entitlement change, asked only if it did. */
-export type CauseOf = (customerId: string, productId: string) => NewChange['cause']
+export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
 
 export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
 
@@ -76,10 +76,11 @@ export async function writeAccess(
   now: number,
   causeOf: CauseOf,
 ): Promise<void> {
-  const changes = differences.flatMap(({ customerId, productId, before, after }): NewChange[] => {
-    const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
+  const changes = differences.flatMap((difference): NewChange[] => {
+    const { customerId, productId } = difference
+    const [was, is] = [difference.before ?? NEVER_GRANTED, difference.after ?? NEVER_GRANTED]
     if (!isChange(was, is)) return []
-    const cause = causeOf(customerId, productId)
+    const cause = causeOf(difference)
     return [
       { at: now, environment, customerId, productId, before: snapshot(was), after: snapshot(is), cause },
     ]
@@ -187,7 +188,7 @@ export function whoIsTouched(
   return {
     accessOf: [...byCustomer.keys()],
     answersOf: [...answersOf],
-    causeOf: (customerId, productId) => {
+    causeOf: ({ customerId, productId }) => {
       const touched = byCustomer.get(customerId) ?? []
       const ofProduct = touched.findLast(({ isOf }) => isOf(productId))
       return { kind: 'event', eventId: (ofProduct ?? touched.at(-1))?.causedBy ?? null }
@@ -202,38 +203,19 @@ function gives({ intervals }: SourceState, productId: string): boolean {
 /** Bounds how long one transaction keeps arriving deliveries waiting. */
 const MAX_PER_TRANSACTION = 500
 
-export interface RefreshDueDeps {
-  readonly db: Kysely<Database>
-  readonly clock: () => number
-}
-
 /**
  * Writes down what the clock alone has changed since: access that ran out, without any event.
  * Queries need none of this, since they ask the clock themselves; the change log does.
  * @returns how many entitlements were due
  */
-export function createRefreshDue({ db, clock }: RefreshDueDeps): () => Promise<number> {
-  return async () => {
-    let total = 0
-    let found: number
-    do {
-      found = await refreshSome(db, clock())
-      total += found
-    } while (found === MAX_PER_TRANSACTION)
-    return total
-  }
-}
-
-function refreshSome(db: Kysely<Database>, now: number): Promise<number> {
-  return db.transaction().execute((trx) => refreshDueIn(trx, now))
-}
-
-/** All that is due, within a transaction of the caller's. */
-export async function refreshAllDue(trx: Transaction<Database>, now: number): Promise<void> {
+export async function refreshDue(db: Kysely<Database>, clock: () => number): Promise<number> {
+  let total = 0
   let found: number
   do {
-    found = await refreshDueIn(trx, now)
-  } while (found > 0)
+    found = await db.transaction().execute((trx) => refreshDueIn(trx, clock()))
+    total += found
+  } while (found === MAX_PER_TRANSACTION)
+  return total
 }
 
 async function refreshDueIn(trx: Transaction<Database>, now: number): Promise<number> {

@@ -2,8 +2,8 @@ import type { Transaction } from 'kysely'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import type { NormalizedEvent } from '../provider/event.js'
 import { addFacts, type CustomerRecord } from '../store/customer-facts.js'
-import { type Reference, referencesIn } from '../store/customer-references.js'
-import { referenceKey, replacePeople, type ToldPerson } from '../store/customers.js'
+import { referencesIn } from '../store/customer-references.js'
+import { replacePeople, type ToldPerson } from '../store/customers.js'
 import type { Concern } from '../store/recompute-job.js'
 import { type GroupRow, loadGroupRows, loadGroupRowsBeyond } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
@@ -83,8 +83,8 @@ async function settleThese(
 
 function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldPerson {
   let record: CustomerRecord | null = null
-  const references = new Map<string, Reference>()
-  for (const event of events.filter((one) => one.customerId === customerId)) {
+  const naming = events.filter((one) => one.customerId === customerId)
+  for (const event of naming) {
     const { facts, deletedAt }: CustomerRecord = record ?? { customerId, facts: {}, deletedAt: null }
     const isDeletion = event.type === 'customer.deleted'
     record = {
@@ -92,9 +92,8 @@ function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldP
       facts: addFacts(facts, event),
       deletedAt: isDeletion ? Math.max(event.createdAt, deletedAt ?? event.createdAt) : deletedAt,
     }
-    for (const reference of referencesIn(event)) references.set(referenceKey(reference), reference)
   }
-  return { record, references }
+  return { record, references: naming.flatMap(referencesIn) }
 }
 
 /** Null: none of them links it. */

@@ -17,20 +17,18 @@ import {
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { loadLinks } from '../store/sources.js'
-import { eventInFormIfReadable, eventsInForms } from '../store/stored-form.js'
+import { eventInForm, eventInFormIfReadable } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
 import { isDone, isWhole, nodeName, type Run } from './run.js'
 
 /** An event of a group, as it is stored and as it is read now. */
 export interface GroupEvent {
   readonly row: GroupRow
-  /** Null: it could not be used, or what it was read as can't be read any more. */
+  /** Null: it could not be used. */
   readonly before: NormalizedEvent | null
   readonly after: NormalizedEvent | null
   /** Null: it was not to be read again. */
   readonly again: ReadAgain | null
-  /** Whether what it says is lost: its form is damaged, and its body is not read again. */
-  readonly isUnreadable: boolean
 }
 
 /** Where groups begin. */
@@ -60,8 +58,6 @@ export interface Group {
   /** As they are stored, by payment. */
   readonly links: ReadonlyMap<string, PaymentLink>
   readonly derived: Derived
-  /** By `sourceKey`: sources with an event that can't be read. They stay as they are. */
-  readonly frozen: ReadonlySet<string>
   /** Payments of which the stored link counts, though none of these events says so: one elsewhere may. */
   readonly doubted: readonly string[]
 }
@@ -111,6 +107,7 @@ export async function readGroup(
       const name = sourceKey({ kind: row.kind, id: row.source_id })
       if (sources.has(name)) return []
       sources.set(name, row)
+      run.settled[row.seq] = 1
       add(row.kind, row.source_id)
       add('customer', row.customer_id)
       return seqsInHistory(row.history) ?? []
@@ -162,7 +159,6 @@ export async function readGroup(
 
   const inOrder = [...events.values()].sort((a, b) => a.row.seq - b.row.seq)
   const byId = new Map(inOrder.map(({ after }) => [after?.id, after]))
-  const unreadable = inOrder.filter(({ isUnreadable }) => isUnreadable).map(({ row }) => placeOf(row))
   return {
     environment,
     events: inOrder,
@@ -170,7 +166,6 @@ export async function readGroup(
     customerIds,
     links: stored,
     derived,
-    frozen: new Set(unreadable.flatMap((key) => (key === null ? [] : [sourceKey(key)]))),
     doubted: [...stored].flatMap(([id, link]) => {
       if (linked.has(id) || !isSameLink(link, derived.links.get(id))) return []
       const says = byId.get(link.linkedBy)
@@ -202,20 +197,23 @@ export async function readRows(
   return readAgain(trx, seqs, endpoints, run.taken)
 }
 
-/** @param again by number, those that were read again */
+/**
+ * @param again by number, those that were read again
+ * @throws {LatchkeyError} `store_unavailable` where one that was not read again can't be read as it is stored
+ */
 export function groupEvents(
   rows: readonly GroupRow[],
   again: ReadonlyMap<number, ReadAgain>,
 ): readonly GroupEvent[] {
-  const forms = rows.flatMap(({ normalized }) => normalized ?? [])
-  const read = eventsInForms(forms.join(','), forms.length) ?? forms.map(eventInFormIfReadable)
-  let i = 0
   return rows.map((row) => {
-    const before = row.normalized === null ? null : (read[i++] ?? null)
+    const { normalized, event_id: eventId } = row
     const one = again.get(row.seq) ?? null
-    if (one?.kind === 'read') return { row, before, after: one.event, again: one, isUnreadable: false }
-    const isUnreadable = before === null && row.normalized !== null
-    return { row, before, after: before, again: one, isUnreadable }
+    if (one?.kind === 'read') {
+      const before = normalized === null ? null : eventInFormIfReadable(normalized)
+      return { row, before, after: one.event, again: one }
+    }
+    const stored = normalized === null ? null : eventInForm(normalized, eventId)
+    return { row, before: stored, after: stored, again: one }
   })
 }
 

@@ -1,16 +1,11 @@
 import type { Kysely } from 'kysely'
 import { ownIdOf } from '../ingest/prepare.js'
-import {
-  type Environment,
-  NORMALIZER_VERSION,
-  type NormalizedEvent,
-  type QuarantineReason,
-} from '../provider/event.js'
+import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { loadStoredIds } from '../store/events.js'
 import { ENVIRONMENTS, eventKey } from '../store/keys.js'
 import type { JobScope } from '../store/recompute-job.js'
-import { hasSameForm, loadBodies, loadGroupRowsBeyond, type ReplayedEvent } from '../store/recompute-rows.js'
+import { loadBodies, type ReplayedEvent } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { isAltered } from '../store/stored-form.js'
 
@@ -91,46 +86,4 @@ export async function readAgain(
     }
   }
   return found
-}
-
-/** Bounds the memory: what the bodies were read as is kept for so many. */
-const COMPARED_AT_ONCE = 500
-
-export interface ComparedReadings {
-  /** How many bodies were read again. */
-  readonly read: number
-  /** How many of them say something else than what is stored of them. */
-  readonly otherwise: number
-  /** One of the earliest to arrive; null: none does. */
-  readonly first: { readonly environment: Environment; readonly eventId: string } | null
-}
-
-/**
- * Reads every body that is there as it came, and compares what the program of today understands with what is stored.
- * Which source an event belongs to, and what became of it there, follows from other events too: verifying compares that.
- */
-export async function compareReadings(db: Kysely<Database>, endpoints: Endpoints): Promise<ComparedReadings> {
-  let [read, otherwise] = [0, 0]
-  let first: ComparedReadings['first'] = null
-  for (let last: number | undefined = 0; last !== undefined; ) {
-    const rows = await loadGroupRowsBeyond(db, last, Number.MAX_SAFE_INTEGER, COMPARED_AT_ONCE)
-    const seqs = rows.map(({ seq }) => seq)
-    for (const one of (await readAgain(db, seqs, endpoints)).values()) {
-      if (one.kind !== 'read') continue
-      read += 1
-      if (!saysSomethingElse(one)) continue
-      otherwise += 1
-      first ??= { environment: one.row.environment, eventId: one.row.event_id }
-    }
-    last = rows.at(-1)?.seq
-  }
-  return { read, otherwise, first }
-}
-
-/** A newer program that reads the same is no difference. */
-function saysSomethingElse({ row, eventId, event, quarantined }: EventReadAgain): boolean {
-  const stored = { ...row, normalizer_version: NORMALIZER_VERSION }
-  const { disposition, reason } = quarantined ?? row
-  const isSameOutcome = row.disposition === disposition && row.reason === reason
-  return !isSameOutcome || !hasSameForm(stored, { eventId, event, disposition, reason, source: null })
 }

@@ -17,7 +17,7 @@ import {
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { type InTurn, settleConcerned } from './concerned.js'
-import { changesSince, type RecomputeReport, summarise } from './report.js'
+import { type RecomputeReport, summarise } from './report.js'
 import {
   beginRun,
   isDone,
@@ -52,8 +52,8 @@ export interface RecomputeDeps {
 /**
  * Works out again what follows from the stored events, group by group, and reports or writes what differs. Each turn is
  * one transaction that leaves the store whole, so deliveries go on being taken in between.
- * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable`, at the end,
- * where an event can't be read
+ * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable` where an event
+ * can't be read
  */
 export async function recompute(
   { db, clock, pace = PACE }: RecomputeDeps,
@@ -75,27 +75,19 @@ export async function recompute(
     }
     return result
   }
-  const orphans = await readHistories(run, inTurn)
+  await noteUnlisted(run, inTurn)
   await walk(run, pace.eventsPerTurn, inTurn)
-  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, orphans, inTurn)
+  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, inTurn)
   await settleConcerned(run, inTurn)
-
-  const { newest, changesAfter } = run.job
-  const { differences, access, customers } = run.found
-  const changed = plan.mode === 'apply' ? await changesSince(db, changesAfter) : [...access.values()].flat()
   if (plan.mode === 'apply') await db.transaction().execute(clearJob)
-  onProgress(newest, newest)
-  if (run.unreadable !== null && plan.mode !== 'verify') throw run.unreadable
+  onProgress(run.job.newest, run.job.newest)
+  const { differences, access, customers } = run.found
   const { sampleSize = SAMPLE_SIZE } = plan
   return {
     counts: run.job.counts,
-    access: summarise(changed, plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
+    access: summarise([...access.values()].flat(), plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
     customers: [...customers.values()],
-    differences: {
-      count: differences.size,
-      named: [...differences.values()].slice(0, sampleSize),
-      problem: run.unreadable?.message ?? null,
-    },
+    differences: { count: differences.size, named: [...differences.values()].slice(0, sampleSize) },
   }
 }
 
@@ -162,16 +154,15 @@ async function nextEvents(
 /**
  * Notes the events that no source's history names, though they belong to one: a source is folded from all of its events,
  * or from none. Only damage makes any.
- * @returns sources to which no event leads
  */
-async function readHistories(run: Run, inTurn: InTurn): Promise<readonly SourceHistory[]> {
+async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   const { newest } = run.job
   const listed = new Uint8Array(newest + 1)
-  const orphans: SourceHistory[] = []
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
     const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
-    if (isWhole(run.job.scope)) orphans.push(...(await withoutEvents(trx, page)))
+    const newestSource = page.at(-1)?.seq
+    if (newestSource !== undefined) run.settled = new Uint8Array(newestSource + 1)
     return page
   })
   for (let reached = 0; reached < newest; ) {
@@ -184,22 +175,18 @@ async function readHistories(run: Run, inTurn: InTurn): Promise<readonly SourceH
       if (place !== null) noteLeading(run, nodeName(row.environment, place.kind, place.id), row.seq)
     }
   }
-  return orphans
 }
 
-/** Settles what no event leads to: sources without events, and entitlements of customers without sources. */
-async function sweep(
-  run: Run,
-  environments: readonly Environment[],
-  orphans: readonly SourceHistory[],
-  inTurn: InTurn,
-): Promise<void> {
+/** Settles what no event has led to: sources without events, and entitlements of customers without sources. */
+async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
   const isMeant = ({ environment }: { readonly environment: Environment }) =>
     environments.includes(environment)
-  for (let i = 0; i < orphans.length; i += ROWS_AT_ONCE) {
-    const sources = orphans.slice(i, i + ROWS_AT_ONCE).filter(isMeant)
-    await inTurn((trx) => settleGroups(trx, run, { sources }))
-  }
+  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
+    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+    const sources = page.filter((one) => isMeant(one) && run.settled[one.seq] === 0)
+    if (sources.length > 0) await settleGroups(trx, run, { sources })
+    return page
+  })
   await eachPage<EntitledCustomer>(inTurn, async (trx, last) => {
     const page = await loadEntitledCustomers(trx, last, ROWS_AT_ONCE)
     const customers = page.filter((one) => isMeant(one) && !one.hasSources)
@@ -218,17 +205,4 @@ async function eachPage<Row>(
     const last = page.at(-1)
     page = await inTurn((trx) => load(trx, last))
   } while (page.length === ROWS_AT_ONCE)
-}
-
-/** Those to which the first event that their history names does not belong: to the others, their events have led. */
-async function withoutEvents(
-  trx: Transaction<Database>,
-  sources: readonly SourceHistory[],
-): Promise<readonly SourceHistory[]> {
-  const first = sources.map(({ history }) => seqsInHistory(history)?.[0] ?? 0)
-  const rows = new Map((await loadGroupRows(trx, first)).map((row) => [row.seq, row]))
-  return sources.filter(({ environment, kind, id }, i) => {
-    const row = rows.get(first[i] ?? 0)
-    return row?.environment !== environment || row.source_kind !== kind || row.source_id !== id
-  })
 }

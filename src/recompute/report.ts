@@ -1,9 +1,6 @@
-import type { Kysely } from 'kysely'
-import { isChange } from '../ingest/settle.js'
 import type { Environment } from '../provider/event.js'
-import { loadAllChanges, type NewChange } from '../store/changes.js'
+import type { NewChange } from '../store/changes.js'
 import type { ReplayCounts } from '../store/recompute-job.js'
-import type { Database } from '../store/schema.js'
 
 export interface RecomputeReport {
   /** Of a replay. */
@@ -15,8 +12,6 @@ export interface RecomputeReport {
   readonly differences: {
     readonly count: number
     readonly named: readonly StateDifference[]
-    /** Why not all could be compared; null: all was. */
-    readonly problem: string | null
   }
 }
 
@@ -60,25 +55,4 @@ export function summarise(
   const of = (environment: Environment) =>
     summaryOf(differences.filter((one) => one.environment === environment))
   return { all: summaryOf(differences), live: of('live'), sandbox: of('sandbox') }
-}
-
-const CHANGES_AT_ONCE = 1_000
-
-/** What recomputing has changed after a cursor of the change log: each entitlement as it was before, and as it is now. */
-export async function changesSince(
-  db: Kysely<Database>,
-  changesAfter: number,
-): Promise<readonly AccessDifference[]> {
-  const found = new Map<string, AccessDifference>()
-  for (let after: number | undefined = changesAfter; after !== undefined; ) {
-    const changes = await loadAllChanges(db, after, CHANGES_AT_ONCE)
-    for (const { environment, customerId, productId, cause, ...change } of changes) {
-      if (cause.kind !== 'rebuild') continue
-      const name = JSON.stringify([environment, customerId, productId])
-      const before = found.get(name)?.before ?? change.before
-      found.set(name, { environment, customerId, productId, before, after: change.after })
-    }
-    after = changes.at(-1)?.cursor
-  }
-  return [...found.values()].filter(({ before, after: is }) => isChange(before, is))
 }

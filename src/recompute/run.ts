@@ -3,7 +3,6 @@ import type { Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
-import { latestCursor } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
 import {
   type Concern,
@@ -38,6 +37,8 @@ export interface Run {
   job: StoredJob & { readonly counts: typeof NOTHING_READ }
   /** By an event's number, up to the newest one as the run began; 1: done. */
   readonly done: Uint8Array
+  /** By a source's number, of those that there were as the run began; 1: an event has led to it. */
+  settled: Uint8Array
   /** By `nodeName`: customers and payments for which all events have to be searched. */
   readonly concerned: Map<string, Concern>
   /** How many parts of the job are saved, and what is not saved yet. */
@@ -49,12 +50,12 @@ export interface Run {
   readonly taken: TakenIds
   /** By `nodeName`, numbers of events that lead to a source, payment or customer, and that nothing stored leads to. */
   readonly leading: Map<string, Set<number>>
-  /** The first thing that can't be read, and was not named as a difference. */
-  unreadable: LatchkeyError | null
-  /** What a run that writes nothing has found. */
   readonly found: {
+    /** Of a verification. */
     readonly differences: Map<string, StateDifference>
+    /** By customer's `nodeName`: what would change for them, or has changed. */
     readonly access: Map<string, readonly AccessDifference[]>
+    /** Of a replay that writes nothing. */
     readonly customers: Map<string, CustomerAhead>
   }
 }
@@ -81,7 +82,6 @@ export async function beginRun(
     newest,
     reached: 0,
     counts: NOTHING_READ,
-    changesAfter: await latestCursor(trx),
   }
   const goesOn = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
   if (interrupted?.isMoving && given === null && !goesOn) {
@@ -95,6 +95,7 @@ export async function beginRun(
     clock,
     job: { ...job, newest, counts: { ...job.counts } },
     done: new Uint8Array(newest + 1).fill(1, 0, job.reached + 1),
+    settled: new Uint8Array(),
     concerned: new Map(),
     parts: 0,
     unsaved: { ahead: [], concerned: [] },
@@ -102,7 +103,6 @@ export async function beginRun(
     hasWritten: false,
     taken: new Map(),
     leading: new Map(),
-    unreadable: null,
     found: { differences: new Map(), access: new Map(), customers: new Map() },
   }
   if (mode !== 'apply') return run

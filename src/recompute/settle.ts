@@ -2,38 +2,27 @@ import type { Transaction } from 'kysely'
 import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
 import type { DerivedSource } from '../entitlements/derive.js'
 import { seqsInHistory } from '../entitlements/history.js'
-import type { SourceKey, SourceState } from '../entitlements/model.js'
+import type { SourceKey } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
-import { isLatchkeyError, type LatchkeyError } from '../errors.js'
 import {
   accessFrom,
   differencesOf,
   type EntitlementDifference,
   isChange,
   NEVER_GRANTED,
-  saveAccess,
   snapshot,
   writeAccess,
 } from '../ingest/settle.js'
-import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
 import { ENVIRONMENTS } from '../store/keys.js'
-import { NO_ACTS } from '../store/manual-events.js'
-import { hasSameForm, placeOf, saveForms, savePlaces } from '../store/recompute-rows.js'
+import { hasSameForm, saveForms, savePlaces } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import {
-  deleteLinks,
-  deleteSources,
-  replaceSources,
-  saveLinks,
-  sourceColumns,
-  stateOf,
-} from '../store/sources.js'
-import { eventInForm } from '../store/stored-form.js'
+import { deleteLinks, deleteSources, replaceSources, saveLinks, sourceColumns } from '../store/sources.js'
 import { type Group, type GroupEvent, isSameLink, readGroup, type Seeds } from './group.js'
-import type { AccessDifference, CustomerAhead, StateDifference } from './report.js'
+import type { CustomerAhead, StateDifference } from './report.js'
 import { isDone, isDryReplay, nodeName, noteConcerned, noteDone, noteLeading, type Run } from './run.js'
 
 /** Where what is stored of a group is not what its events say. */
@@ -81,23 +70,24 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
       sources: sourceDifferences(group),
       access: await compareAccess(trx, group, now),
     }
-    if (run.mode === 'apply') await write(trx, run, environment, differences, now)
-    else noteFound(run, group, differences, now)
+    if (run.mode === 'apply') {
+      await write(trx, run, environment, differences, now)
+      for (const [id, access] of differences.access) noteAccess(run, environment, id, access, now)
+    } else noteFound(run, group, differences, now)
     noteConcerns(run, group, differences)
-    await noteEvents(run, group, differences)
+    noteEvents(run, group, differences)
     count += group.events.length
   }
   return count
 }
 
-function eventDifferences({ events, derived, frozen }: Group): readonly EventDifference[] {
-  const isFrozen = (key: SourceKey | null) => frozen.size > 0 && key !== null && frozen.has(sourceKey(key))
+function eventDifferences({ events, derived }: Group): readonly EventDifference[] {
   return events.flatMap((event) => {
     const { row, after, again } = event
     const read = again?.kind === 'read' ? again : null
     const source = derived.places.get(row.seq) ?? null
     const outcome = read?.quarantined ?? derived.outcomes.get(row.seq)
-    if (outcome === undefined || isFrozen(placeOf(row)) || isFrozen(source)) return []
+    if (outcome === undefined) return []
     const reading = { eventId: read?.eventId ?? row.event_id, event: after, source, ...outcome }
     const hasOtherForm = read !== null && !hasSameForm(read.row, reading)
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
@@ -109,7 +99,7 @@ function eventDifferences({ events, derived, frozen }: Group): readonly EventDif
 }
 
 /** State and history as text, since text is what is stored: the same events and policy always give the same. */
-function sourceDifferences({ derived, sources, frozen }: Group): Differences['sources'] {
+function sourceDifferences({ derived, sources }: Group): Differences['sources'] {
   const changed = [...derived.sources].flatMap(([name, folded]) => {
     const row = sources.get(name)
     const is = sourceColumns(folded)
@@ -118,77 +108,43 @@ function sourceDifferences({ derived, sources, frozen }: Group): Differences['so
       row.history === is.history &&
       row.customer_id === is.customer_id &&
       row.newest_at === is.newest_at
-    return isSame || frozen.has(name) ? [] : [{ key: folded.state, folded }]
+    return isSame ? [] : [{ key: folded.state, folded }]
   })
   const gone = [...sources].flatMap(([name, { kind, source_id: id }]) =>
-    frozen.has(name) || derived.sources.has(name) ? [] : [{ key: { kind, id }, folded: null }],
+    derived.sources.has(name) ? [] : [{ key: { kind, id }, folded: null }],
   )
   return [...changed, ...gone]
 }
 
 async function compareAccess(
   trx: Transaction<Database>,
-  { environment, customerIds, events, derived, sources, frozen }: Group,
+  { environment, customerIds, events, derived }: Group,
   now: number,
 ): Promise<Differences['access']> {
-  const stored = await entitlementsAsOf(trx, environment, [...customerIds], now)
-  const states = new Map<string | null, SourceState[]>([...customerIds].map((id) => [id, []]))
-  for (const [name, { state }] of derived.sources) {
-    if (!frozen.has(name)) states.get(state.customerId)?.push(state)
-  }
-  const acts = new Map<string, ManualEvent[]>()
-  for (const { row, after, isUnreadable } of events) {
-    if (isUnreadable && row.type?.startsWith('manual.')) states.delete(row.customer_id)
-    if (after?.subject === 'manual')
-      acts.set(after.customerId, [...(acts.get(after.customerId) ?? []), after])
-  }
-  for (const row of [...frozen].flatMap((name) => sources.get(name) ?? [])) {
-    const { result: state } = await attempt(() => stateOf(row))
-    if (state === null) states.delete(row.customer_id)
-    else states.get(row.customer_id)?.push(state)
-  }
+  const stored = await loadEntitlements(trx, environment, [...customerIds])
+  const states = Map.groupBy([...derived.sources.values()], ({ state }) => state.customerId)
+  const byHand = events.flatMap(({ after }) => (after?.subject === 'manual' ? [after] : []))
+  const acts = Map.groupBy(byHand, ({ customerId }) => customerId)
   const access = new Map<string, CustomerAccess>()
   for (const customerId of customerIds) {
-    const own = states.get(customerId)
-    if (own === undefined) continue
+    const own = (states.get(customerId) ?? []).map(({ state }) => state)
     own.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
-    const byHand = acts.get(customerId)
-    const folded = byHand ? { blocks: foldBlocks(byHand), erasures: foldErasures(byHand) } : NO_ACTS
+    const done = acts.get(customerId) ?? []
+    const folded = { blocks: foldBlocks(done), erasures: foldErasures(done) }
     const after = accessFrom(own, folded, { customerId, now })
     access.set(customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after })
   }
   return access
 }
 
-/** What is written down of them, once what the clock has changed is: the change log says so of that, where it can. */
-async function entitlementsAsOf(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-  now: number,
-): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
-  const stored = await loadEntitlements(trx, environment, customerIds)
-  const due = customerIds.filter((id) => stored.get(id)?.some((record) => isDueBy(record, now)))
-  if (due.length === 0) return stored
-  await attempt(() => saveAccess(trx, environment, due, now, () => ({ kind: 'clock', eventId: null })))
-  return loadEntitlements(trx, environment, customerIds)
-}
-
 /** Whether the clock alone has changed it since. */
-function isDueBy({ nextChangeAt }: EntitlementRecord, now: number): boolean {
-  return nextChangeAt !== null && nextChangeAt <= now
+function isDueBy(record: EntitlementRecord | null, now: number): boolean {
+  return record !== null && record.nextChangeAt !== null && record.nextChangeAt <= now
 }
 
-/** A null result where what is stored can't be read. */
-async function attempt<T>(
-  read: () => T | Promise<T>,
-): Promise<{ result: T; error: null } | { result: null; error: LatchkeyError }> {
-  try {
-    return { result: await read(), error: null }
-  } catch (error) {
-    if (!isLatchkeyError(error, 'store_unavailable')) throw error
-    return { result: null, error }
-  }
+/** Whether it is access that has run out, which nobody has written down yet, and no difference. */
+function hasRunOut({ before, after }: EntitlementDifference, now: number): boolean {
+  return isDueBy(before, now) && after?.active !== true
 }
 
 /** Writes what differs, and appends what changes for anybody to the change log. */
@@ -210,8 +166,37 @@ async function write(
   await deleteLinks(trx, environment, unlinked)
   await replaceSources(trx, environment, folded)
   await deleteSources(trx, environment, gone)
-  await writeAccess(trx, environment, entitlements, now, () => ({ kind: 'rebuild', eventId: null }))
+  await writeAccess(trx, environment, entitlements, now, (difference) => ({
+    kind: hasRunOut(difference, now) ? 'clock' : 'rebuild',
+    eventId: null,
+  }))
   run.hasWritten ||= [events, links, unlinked, sources, entitlements].some(({ length }) => length > 0)
+}
+
+/**
+ * Notes how a customer's access differs from what is stored, or from what was before the run changed it.
+ * @returns whether it does
+ */
+function noteAccess(
+  run: Run,
+  environment: Environment,
+  customerId: string,
+  { differences }: CustomerAccess,
+  now: number,
+): boolean {
+  const name = nodeName(environment, 'customer', customerId)
+  const written = run.mode === 'apply' ? (run.found.access.get(name) ?? []) : []
+  const found = new Map(written.map((one) => [one.productId, one]))
+  for (const difference of differences.filter((one) => !hasRunOut(one, now))) {
+    const { productId } = difference
+    const before = found.get(productId)?.before ?? snapshot(difference.before ?? NEVER_GRANTED)
+    const after = snapshot(difference.after ?? NEVER_GRANTED)
+    found.set(productId, { environment, customerId, productId, before, after })
+  }
+  const changes = [...found.values()].filter(({ before, after }) => isChange(before, after))
+  if (changes.length > 0) run.found.access.set(name, changes)
+  else run.found.access.delete(name)
+  return changes.length > 0
 }
 
 function noteFound(run: Run, group: Group, differences: Differences, now: number): void {
@@ -221,14 +206,7 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
   }
   for (const [customerId, access] of differences.access) {
     const name = nodeName(environment, 'customer', customerId)
-    const changes = access.differences.flatMap(({ productId, before, after }): AccessDifference[] => {
-      const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
-      if (!isChange(was, is)) return []
-      return [{ environment, customerId, productId, before: snapshot(was), after: snapshot(is) }]
-    })
-    if (changes.length > 0) run.found.access.set(name, changes)
-    else run.found.access.delete(name)
-    if (changes.length === 0 && !run.found.customers.has(name)) continue
+    if (!noteAccess(run, environment, customerId, access, now) && !run.found.customers.has(name)) continue
     const active = access.after.filter((one) => one.active)
     noteAhead(run, environment, customerId, { activeProducts: active.map(({ productId }) => productId) })
   }
@@ -270,18 +248,18 @@ export function noteAhead(
 
 /** Each thing that differs by its name. */
 function namesOf(
-  { environment, frozen }: Group,
+  { environment }: Group,
   { events, links, unlinked, sources, access }: Differences,
   now: number,
 ): readonly StateDifference[] {
   const eventId = ({ row }: EventDifference) => row.event_id
   const entitlements = [...access.values()]
     .flatMap(({ differences }) => differences)
-    .filter(({ before }) => before === null || !isDueBy(before, now))
+    .filter(({ before }) => !isDueBy(before, now))
   const names: readonly (readonly [StateDifference['kind'], readonly string[]])[] = [
     ['link', [...links.map(({ paymentId }) => paymentId), ...unlinked]],
     ['place', events.filter(({ isElsewhere }) => isElsewhere).map(eventId)],
-    ['source', [...frozen, ...sources.map(({ key }) => sourceKey(key))]],
+    ['source', sources.map(({ key }) => sourceKey(key))],
     ['disposition', events.filter(({ hasOtherOutcome }) => hasOtherOutcome).map(eventId)],
     ['entitlement', entitlements.map(({ customerId, productId }) => `${customerId} ${productId}`)],
   ]
@@ -315,14 +293,10 @@ function detailsIn(event: NormalizedEvent | null): string | null {
   return JSON.stringify([id, createdAt, customerId, customer, externalRef, metadata, isDeletion])
 }
 
-/** Notes that they are done, what became of those that were read again, and what can't be read. */
-async function noteEvents(run: Run, group: Group, { events }: Differences): Promise<void> {
+/** Notes that they are done, and what became of those that were read again. */
+function noteEvents(run: Run, group: Group, { events }: Differences): void {
   const changed = new Set(events.filter((one) => one.isOwnChange).map(({ row }) => row.seq))
-  for (const { row, again, isUnreadable } of group.events) {
-    // A verification names its source.
-    if (isUnreadable && (run.mode !== 'verify' || placeOf(row) === null)) {
-      run.unreadable ??= (await attempt(() => eventInForm(String(row.normalized), row.event_id))).error
-    }
+  for (const { row, again } of group.events) {
     if (isDone(run, row.seq)) continue
     if (again?.kind === 'read') {
       run.job.counts.read += 1

@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import type { Environment } from '../provider/event.js'
 import { engineOf, type Row } from './engine.js'
 import type { Database } from './schema.js'
 
@@ -30,6 +31,19 @@ export function bulkLookup<Answer = never>(
       ),
     ),
   )
+}
+
+/** The same of one environment, where this column has one of these values. */
+export function lookupIn<Answer = never>(
+  column: string,
+  write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
+): (db: Kysely<Database>, environment: Environment, values: readonly string[]) => Promise<Answer[]> {
+  const statement = bulkLookup(['environment', column], write)
+  return (db, environment, values) =>
+    statement(
+      db,
+      values.map((value) => [environment, value]),
+    )
 }
 
 function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { compareByTime } from '../entitlements/order.js'
 import type { CustomerDetails, NormalizedEvent } from '../provider/event.js'
 
@@ -38,11 +37,6 @@ export function toldFacts(telling: CustomerTelling): readonly (readonly [FactNam
     ...metadata,
   ]
   return told.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
-}
-
-/** The same text for events that tell the same. It says nothing of the person to whoever reads it. */
-export function tellingKey({ customer, externalRef, metadata }: CustomerTelling): string {
-  return hash('sha256', JSON.stringify([customer, externalRef, metadata]), 'base64url').slice(0, 16)
 }
 
 /** Whether an event says nothing of its customer but what is known, as nearly all do. */

@@ -1,7 +1,7 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup } from './bulk.js'
+import { bulkInsert, bulkLookup, lookupIn } from './bulk.js'
 import { type CustomerTelling, type FactName, toldFacts } from './customer-facts.js'
 import { EVERY_ID, type IdPage } from './keys.js'
 import type { CustomerReferencesTable, Database } from './schema.js'
@@ -18,19 +18,22 @@ export interface Reference {
 /** The provider's own limit for a reference; a longer metadata value is text and no id. */
 const MAX_REFERENCE_LENGTH = 255
 
-const insert = bulkInsert(
+/** Keeps every reference that any event of a customer carries: each of their payments may have its own. */
+export const saveReferences = bulkInsert(
   'customer_references',
   ['environment', 'name', 'value', 'customer_id'],
   sql`on conflict do nothing`,
 )
 
-/** Keeps every reference that any event of a customer carries: each of their payments may have its own. */
-export function saveReferences(
-  trx: Transaction<Database>,
-  references: readonly CustomerReferencesTable[],
-): Promise<void> {
-  return insert(trx, references)
-}
+export const deleteReferences = lookupIn(
+  'customer_id',
+  (isTheirs) => sql`delete from customer_references where ${isTheirs}`,
+)
+
+const selectReferences = lookupIn(
+  'customer_id',
+  (isTheirs) => sql<Reference>`select name, value from customer_references where ${isTheirs}`,
+)
 
 /** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
 export async function findCustomersByReference(
@@ -56,7 +59,7 @@ export async function findCustomersByReference(
 const selectCustomers = bulkLookup(
   ['environment', 'name', 'value'],
   (isTold) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
-    select value, customer_id from customer_references where ${isTold}`,
+    select value, customer_id from customer_references where ${isTold} order by customer_id`,
 )
 
 /** The same for many references of one name, by value; a value that nobody has is not in the map. */
@@ -66,17 +69,9 @@ export async function findCustomersByReferences(
   name: string,
   values: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
-  const rows = await selectCustomers(
-    db,
-    [...new Set(values)].map((value) => [environment, name, value]),
-  )
-  const found = new Map<string, string[]>()
-  for (const row of rows.sort((a, b) => compareText(a.customer_id, b.customer_id))) {
-    const known = found.get(row.value)
-    if (known === undefined) found.set(row.value, [row.customer_id])
-    else known.push(row.customer_id)
-  }
-  return found
+  const asked = [...new Set(values)].map((value) => [environment, name, value])
+  const byValue = Map.groupBy(await selectCustomers(db, asked), ({ value }) => value)
+  return new Map([...byValue].map(([value, rows]) => [value, rows.map((row) => row.customer_id)]))
 }
 
 /** Every reference that leads to a customer, by name, then value. */
@@ -85,47 +80,9 @@ export async function loadReferences(
   environment: Environment,
   customerId: string,
 ): Promise<readonly Reference[]> {
-  const rows = await db
-    .selectFrom('customer_references')
-    .select(['name', 'value'])
-    .where('environment', '=', environment)
-    // As a stretch in order: asked for one customer plainly, SQLite reads every reference there is, from the key.
-    .where('customer_id', '>=', customerId)
-    .where('customer_id', '<=', customerId)
-    .orderBy('customer_id')
-    .$narrowType<Reference>()
-    .execute()
+  // Sorted here: asked for them in order, SQLite reads every reference there is, from the key.
+  const rows = await selectReferences(db, environment, [customerId])
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
-}
-
-const remove = bulkLookup(
-  ['environment', 'name', 'value', 'customer_id'],
-  (isTold) => sql`
-    delete from customer_references where ${isTold}`,
-)
-
-export async function removeReferences(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-  references: readonly Reference[],
-): Promise<void> {
-  await remove(
-    trx,
-    references.map(({ name, value }) => [environment, name, value, customerId]),
-  )
-}
-
-export function storeReferences(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-  references: readonly Reference[],
-): Promise<void> {
-  return insert(
-    trx,
-    references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
-  )
 }
 
 /** The references that an event carries. */

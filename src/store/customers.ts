@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkLookup, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import {
   addFacts,
   type CustomerFacts,
@@ -11,14 +11,7 @@ import {
   type FactName,
   isKnown,
 } from './customer-facts.js'
-import {
-  loadReferences,
-  type Reference,
-  referencesIn,
-  removeReferences,
-  saveReferences,
-  storeReferences,
-} from './customer-references.js'
+import { deleteReferences, type Reference, referencesIn, saveReferences } from './customer-references.js'
 import { EVERY_ID, type IdPage } from './keys.js'
 import type {
   CustomerReferencesTable,
@@ -27,7 +20,6 @@ import type {
   EventsTable,
   SourcesTable,
 } from './schema.js'
-import { forgetTold } from './sources.js'
 import { eventInFormIfReadable } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
 
@@ -42,8 +34,8 @@ const ACCOUNTS = ['communityId', 'messengerId'] as const
 /** The facts that customers are found by. */
 const LOOKUPS = ['email', ...ACCOUNTS] as const
 
-const selectCustomers = bulkLookup(
-  ['environment', 'customer_id'],
+const selectCustomers = lookupIn(
+  'customer_id',
   (isTold) => sql<CustomersTable>`select * from customers where ${isTold}`,
 )
 
@@ -53,10 +45,7 @@ export async function loadCustomers(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, CustomerRecord>> {
-  const rows = await selectCustomers(
-    db,
-    customerIds.map((id) => [environment, id]),
-  )
+  const rows = await selectCustomers(db, environment, customerIds)
   return new Map(rows.map((row) => [row.customer_id, fromRow(row)]))
 }
 
@@ -113,7 +102,6 @@ export async function saveCustomerFacts(
   }
   const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
   const records: CustomerRecord[] = []
-  const toldOlder: string[] = []
   const references: CustomerReferencesTable[] = []
   for (const [customerId, own] of byCustomer) {
     const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
@@ -136,12 +124,10 @@ export async function saveCustomerFacts(
       for (const event of await loadTellings(trx, environment, customerId, since))
         facts = addFacts(facts, event)
     }
-    if (own.some(({ event }) => !isKnown(event, facts))) toldOlder.push(customerId)
     const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
     if (isNews) records.push({ customerId, facts, deletedAt })
   }
   await saveCustomers(trx, environment, stored, records)
-  await forgetTold(trx, environment, toldOlder)
   await saveReferences(trx, references)
 }
 
@@ -192,14 +178,6 @@ export async function saveCustomers(
     environment,
     relinked.map(({ customerId }) => customerId),
   )
-  const knownOf = ({ customerId }: CustomerRecord) =>
-    Object.keys(stored.get(customerId)?.facts ?? {}) as FactName[]
-  const replaced = records.filter((record) => !isAsBefore(knownOf(record), record))
-  await forgetTold(
-    trx,
-    environment,
-    replaced.map(({ customerId }) => customerId),
-  )
   const row = (record: CustomerRecord) => toRow(environment, record)
   await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))
   await upsertAll(trx, records.filter((record) => !isFoundAsBefore(record)).map(row))
@@ -231,8 +209,8 @@ function fromRow(row: CustomersTable): CustomerRecord {
   }
 }
 
-const selectHistories = bulkLookup(
-  ['environment', 'customer_id'],
+const selectHistories = lookupIn(
+  'customer_id',
   (isOfCustomer) => sql<Pick<SourcesTable, 'history' | 'newest_at'>>`
     select history, newest_at from sources where ${isOfCustomer}`,
 )
@@ -252,7 +230,7 @@ export async function loadTellings(
   customerId: string,
   since = Number.NEGATIVE_INFINITY,
 ): Promise<readonly NormalizedEvent[]> {
-  const sources = await selectHistories(db, [[environment, customerId]])
+  const sources = await selectHistories(db, environment, [customerId])
   const seqs = sources
     .filter(({ newest_at: newestAt }) => newestAt >= since)
     .flatMap(({ history }) => unpackHistory(history) ?? [])
@@ -279,18 +257,10 @@ export async function loadForms(
 /** What all events together say of a customer; `record` is null where none names them. */
 export interface ToldPerson {
   readonly record: CustomerRecord | null
-  /** By `referenceKey`. */
-  readonly references: Map<string, Reference>
+  readonly references: readonly Reference[]
 }
 
-export function referenceKey({ name, value }: Reference): string {
-  return JSON.stringify([name, value])
-}
-
-const remove = bulkLookup(
-  ['environment', 'customer_id'],
-  (isTold) => sql`delete from customers where ${isTold}`,
-)
+const deleteCustomers = lookupIn('customer_id', (isTold) => sql`delete from customers where ${isTold}`)
 
 /** Writes down of these customers what is told of them, and no more. By customer id. */
 export async function replacePeople(
@@ -305,14 +275,14 @@ export async function replacePeople(
   // Saved first where nobody names them, too: that marks who holds their accounts.
   await saveCustomers(trx, environment, stored, records)
   const unnamed = [...people].filter(([, { record }]) => record === null)
-  await remove(
+  await deleteCustomers(
     trx,
-    unnamed.map(([customerId]) => [environment, customerId]),
+    environment,
+    unnamed.map(([customerId]) => customerId),
   )
-  for (const [customerId, { references }] of people) {
-    const known = await loadReferences(trx, environment, customerId)
-    const gone = known.filter((reference) => !references.has(referenceKey(reference)))
-    await removeReferences(trx, environment, customerId, gone)
-    await storeReferences(trx, environment, customerId, [...references.values()])
-  }
+  await deleteReferences(trx, environment, [...people.keys()])
+  const references = [...people].flatMap(([customerId, told]) =>
+    told.references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
+  )
+  await saveReferences(trx, references)
 }

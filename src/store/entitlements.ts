@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import type { AccessSnapshot } from './changes.js'
 import type { Database, EntitlementsTable } from './schema.js'
 
@@ -13,10 +13,9 @@ export interface EntitlementRecord extends AccessSnapshot {
   readonly nextChangeAt: number | null
 }
 
-const selectEntitlements = bulkLookup(
-  ['environment', 'customer_id'],
-  (isTold) => sql<EntitlementsTable>`
-    select * from entitlements where ${isTold}`,
+const selectEntitlements = lookupIn(
+  'customer_id',
+  (isTold) => sql<EntitlementsTable>`select * from entitlements where ${isTold}`,
 )
 
 /** By customer id, in the order of products; a customer who never had access to anything has an empty list. */
@@ -26,8 +25,9 @@ export async function loadEntitlements(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const found = new Map<string, EntitlementRecord[]>(customerIds.map((id) => [id, []]))
-  const keys = [...found.keys()].map((id) => [environment, id])
-  for (const row of await selectEntitlements(db, keys)) found.get(row.customer_id)?.push(fromRow(row))
+  for (const row of await selectEntitlements(db, environment, [...found.keys()])) {
+    found.get(row.customer_id)?.push(fromRow(row))
+  }
   for (const records of found.values()) records.sort((a, b) => compareText(a.productId, b.productId))
   return found
 }
@@ -44,8 +44,10 @@ export function saveEntitlements(
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
-  const rows = records.map((record) => toRow(environment, record))
-  return upsert(trx, rows)
+  return upsert(
+    trx,
+    records.map((record) => toRow(environment, record)),
+  )
 }
 
 const remove = bulkLookup(

@@ -3,11 +3,11 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
+import { deleteReferences } from './customer-references.js'
 import { loadCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
 import type { Database, ErasuresTable, SourcesTable } from './schema.js'
-import { forgetTold } from './sources.js'
 import type { BodyRemovalReason } from './stored-event.js'
 import { eventInForm, formOf } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
@@ -121,18 +121,13 @@ export async function forgetPerson(
 ): Promise<void> {
   // What was given to their platform accounts is to be taken back, or stays another customer's.
   await markAccountHolders(trx, environment, [customerId])
-  await forgetTold(trx, environment, [customerId])
   await trx
     .updateTable('customers')
     .set({ facts: '{}', email: null, community_id: null, messenger_id: null })
     .where('environment', '=', environment)
     .where('customer_id', '=', customerId)
     .execute()
-  await trx
-    .deleteFrom('customer_references')
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+  await deleteReferences(trx, environment, [customerId])
   await forgetJoinLinks(trx, environment, customerId)
 }
 
@@ -279,11 +274,4 @@ export async function saveRedactedConflict(
     .where('event_id', '=', eventId)
     .where('body_sha256', '=', bodySha256)
     .execute()
-}
-
-/** Another text once anybody was erased since, or what is stored of them was removed. */
-export async function erasuresMark(db: Kysely<Database>): Promise<string> {
-  const { rows } =
-    await sql<object>`select count(*) as begun, count(finished_at) as finished from erasures`.execute(db)
-  return JSON.stringify(rows)
 }

@@ -6,7 +6,7 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkStatement, rowStatement } from './bulk.js'
+import { bulkInsert, lookupIn, rowStatement } from './bulk.js'
 import { newestSeq } from './event-walk.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 import type { BodyRemoval } from './stored-event.js'
@@ -145,10 +145,9 @@ export async function insertEvents(
   await (isAnyRemoved ? insertSomeRemoved : insert)(trx, rows)
 }
 
-const selectIds = bulkLookup(
-  ['environment', 'event_id'],
-  (isTold) => sql<{ event_id: string }>`
-    select event_id from events where ${isTold}`,
+const selectIds = lookupIn(
+  'event_id',
+  (isTold) => sql<{ event_id: string }>`select event_id from events where ${isTold}`,
 )
 
 /** Which of these ids are stored already. */
@@ -157,10 +156,7 @@ export async function loadStoredIds(
   environment: Environment,
   eventIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const rows = await selectIds(
-    db,
-    [...new Set(eventIds)].map((id) => [environment, id]),
-  )
+  const rows = await selectIds(db, environment, [...new Set(eventIds)])
   return new Set(rows.map((row) => row.event_id))
 }
 
@@ -179,11 +175,10 @@ export async function placeEvents(
   )
 }
 
-const updateDispositions = bulkStatement(
-  (outcomes) => sql`
-    with told (environment, event_id, disposition, reason) as (${outcomes})
-    update events set disposition = told.disposition, reason = told.reason from told
-    where events.environment = told.environment and events.event_id = told.event_id`,
+const updateDispositions = rowStatement(
+  ([disposition, reason, environment, id]) => sql`
+    update events set disposition = ${disposition}, reason = ${reason}
+    where environment = ${environment} and event_id = ${id}`,
 )
 
 /** Each event at most once. */
@@ -194,7 +189,7 @@ export async function setDispositions(
 ): Promise<void> {
   await updateDispositions(
     trx,
-    outcomes.map(({ eventId, disposition, reason }) => [environment, eventId, disposition, reason]),
+    outcomes.map(({ eventId, disposition, reason }) => [disposition, reason, environment, eventId]),
   )
 }
 
@@ -213,16 +208,16 @@ function toRow(event: NewEvent, seq: number) {
   }
 }
 
-const countDeliveries = bulkStatement(
-  (rows) => sql<{ environment: string; event_id: string; body_sha256: string }>`
-    with again (environment, event_id, deliveries, received_at) as (${rows})
-    update events set
-      deliveries = events.deliveries + cast(again.deliveries as bigint),
-      last_received_at = case when cast(again.received_at as bigint) > events.last_received_at
-        then cast(again.received_at as bigint) else events.last_received_at end
-    from again
-    where events.environment = again.environment and events.event_id = again.event_id
-    returning events.environment, events.event_id, events.body_sha256`,
+const countDeliveries = rowStatement(
+  ([count, newest, last, environment, id]) => sql<{
+    environment: string
+    event_id: string
+    body_sha256: string
+  }>`
+    update events set deliveries = deliveries + ${count},
+      last_received_at = case when last_received_at < ${newest} then ${last} else last_received_at end
+    where environment = ${environment} and event_id = ${id}
+    returning environment, event_id, body_sha256`,
 )
 
 const upsertConflicts = bulkInsert(
@@ -254,10 +249,11 @@ export async function recordDuplicates<Delivered extends DeliveredEvent>(
   const stored = await countDeliveries(
     trx,
     tally(deliveries, keyOf).map(({ first, count, lastReceivedAt }) => [
-      first.environment,
-      first.eventId,
       count,
       lastReceivedAt,
+      lastReceivedAt,
+      first.environment,
+      first.eventId,
     ]),
   )
   const storedBodies = new Map(stored.map((row) => [`${row.environment} ${row.event_id}`, row.body_sha256]))

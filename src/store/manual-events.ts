@@ -2,13 +2,13 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
 import type { Block, Erasure } from '../entitlements/model.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
-import { bulkLookup } from './bulk.js'
+import { lookupIn } from './bulk.js'
 import type { Database } from './schema.js'
 import { eventInForm } from './stored-form.js'
 
 /** The condition on the type is that of a partial index, word for word. */
-const selectManualEvents = bulkLookup(
-  ['environment', 'customer_id'],
+const selectManualEvents = lookupIn(
+  'customer_id',
   (isTold) => sql<{ event_id: string; normalized: string }>`
     select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
 )
@@ -20,10 +20,7 @@ export async function loadManualEvents(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
   const found = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectManualEvents(
-    db,
-    [...found.keys()].map((id) => [environment, id]),
-  )
+  const rows = await selectManualEvents(db, environment, [...found.keys()])
   for (const { event_id: eventId, normalized } of rows) {
     const event = eventInForm(normalized, eventId)
     // A provider's event may bear any type; what was done by hand is known by its subject.

@@ -49,8 +49,6 @@ export interface StoredJob extends JobScope {
   /** The number up to which all events are done. */
   readonly reached: number
   readonly counts: ReplayCounts
-  /** Where the change log was as it began. */
-  readonly changesAfter: number
 }
 
 /** What else has to be known again after a crash. */

@@ -1,9 +1,9 @@
 /* The rows that a recompute reads whole and compares: events as they were read and placed, and sources. */
 
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, rowStatement } from './bulk.js'
+import { bulkLookup, lookupIn, rowStatement } from './bulk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './events.js'
 import type { Database, EventsTable, SourcesTable } from './schema.js'
 
@@ -53,8 +53,8 @@ export async function loadGroupRowsBeyond(
   return rows
 }
 
-const selectByHand = bulkLookup(
-  ['environment', 'customer_id'],
+const selectByHand = lookupIn(
+  'customer_id',
   // In these very words: SQLite finds the index of these few events by them.
   (isTold) => sql<{ seq: number }>`select seq from events where ${isTold} and type like 'manual.%'`,
 )
@@ -65,11 +65,8 @@ export async function loadSeqsByHand(
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<readonly number[]> {
-  const rows = await selectByHand(db, keysIn(environment, customerIds))
-  return rows.map(({ seq }) => seq)
+  return (await selectByHand(db, environment, customerIds)).map(({ seq }) => seq)
 }
-
-const keysIn = (environment: Environment, ids: readonly string[]) => ids.map((id) => [environment, id])
 
 /** The source that an event is stored as being of. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
@@ -77,16 +74,11 @@ export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceK
 }
 
 /** A source, as the columns hold it. */
-export type SourceRow = Omit<Selectable<SourcesTable>, 'seq' | 'environment'>
+export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
-const sourcesBy = (names: readonly string[]) =>
-  bulkLookup(
-    names,
-    (isTold) => sql<SourceRow>`
-      select kind, source_id, customer_id, state, history, newest_at from sources where ${isTold}`,
-  )
-const selectSources = sourcesBy(['environment', 'kind', 'source_id'])
-const selectSourcesOf = sourcesBy(['environment', 'customer_id'])
+const selectRows = (isTold: RawBuilder<unknown>) => sql<SourceRow>`
+  select seq, kind, source_id, customer_id, state, history, newest_at from sources where ${isTold}`
+const selectSources = bulkLookup(['environment', 'kind', 'source_id'], selectRows)
 
 export function loadSourceRows(
   db: Kysely<Database>,
@@ -100,13 +92,7 @@ export function loadSourceRows(
 }
 
 /** The sources that are stored as of these customers. */
-export function loadSourceRowsOf(
-  db: Kysely<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<readonly SourceRow[]> {
-  return selectSourcesOf(db, keysIn(environment, customerIds))
-}
+export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
 
 /** A source's key, and what its events are found by. */
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>

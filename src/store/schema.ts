@@ -93,8 +93,6 @@ export interface SourcesTable {
   state: string
   /** What the rules read of each of its events, packed: a fold reads no event. */
   history: string
-  /** What its customer's newest event told of the customer, as `tellingKey`; null: not known, or facts have changed since. */
-  told: string | null
   newest_at: number
 }
 

@@ -5,7 +5,7 @@ import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
 import type { Row } from './engine.js'
 import type { Database, PaymentLinksTable, SourcesTable } from './schema.js'
 
@@ -16,8 +16,6 @@ export interface StoredSource {
   readonly state: SourceState
   /** As `packHistory` writes it. */
   readonly history: string
-  /** What is known of its customer already, as `tellingKey`; null: that is not known. */
-  readonly told: string | null
 }
 
 /** A source as it is folded from its events. */
@@ -25,8 +23,8 @@ export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 
 const selectSources = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history' | 'told'>>`
-    select seq, kind, source_id, customer_id, newest_at, state, history, told from sources where ${isTold}`,
+  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history'>>`
+    select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`,
 )
 
 /**
@@ -42,18 +40,13 @@ export async function loadSources(
     db,
     keys.map(({ kind, id }) => [environment, kind, id]),
   )
-  const sources = rows.map((row) => ({
-    seq: row.seq,
-    state: stateOf(row),
-    history: row.history,
-    told: row.told,
-  }))
+  const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
 /** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
-const selectSourcesOfCustomers = bulkLookup(
-  ['environment', 'customer_id'],
+const selectSourcesOfCustomers = lookupIn(
+  'customer_id',
   (isTold) => sql<StateRow>`
     select kind, source_id, customer_id, newest_at, state from sources where ${isTold}`,
 )
@@ -65,10 +58,7 @@ export async function loadSourcesOfCustomers(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceState[]>> {
   const found = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectSourcesOfCustomers(
-    db,
-    [...found.keys()].map((id) => [environment, id]),
-  )
+  const rows = await selectSourcesOfCustomers(db, environment, [...found.keys()])
   for (const row of rows) {
     if (row.customer_id !== null) found.get(row.customer_id)?.push(stateOf(row))
   }
@@ -85,20 +75,18 @@ const insert = bulkInsert('sources', [
   'customer_id',
   'state',
   'history',
-  'told',
   'newest_at',
 ])
 
 /** Setting the customer again, even to the same, would write the index by customer as well: a page for each. */
 const updateOfSameCustomer = rowStatement(
-  ([state, history, told, newestAt, seq]) => sql`
-    update sources set state = ${state}, history = ${history}, told = ${told}, newest_at = ${newestAt}
-    where seq = ${seq}`,
+  ([state, history, newestAt, seq]) => sql`
+    update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
 )
 const update = rowStatement(
   ([customerId, state, history, newestAt, seq]) => sql`
-    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, told = null,
-      newest_at = ${newestAt} where seq = ${seq}`,
+    update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
+    where seq = ${seq}`,
 )
 
 /** A source as it is to be, and as it is saved; undefined: it is new. */
@@ -116,24 +104,24 @@ export async function saveSources(
   const same: Row[] = []
   const handedOver: Row[] = []
   for (const source of sources) {
-    const { state, history, told, saved } = source
+    const { state, history, saved } = source
     if (saved === undefined) created.push(source)
     else if (saved.state.customerId === state.customerId) {
-      same.push([packState(state), history, told, state.newestAt, saved.seq])
+      same.push([packState(state), history, state.newestAt, saved.seq])
     } else handedOver.push([state.customerId, packState(state), history, state.newestAt, saved.seq])
   }
   await updateOfSameCustomer(trx, same)
   await update(trx, handedOver)
   await insert(
     trx,
-    created.map((source) => toRow(environment, source, source.told)),
+    created.map((source) => toRow(environment, source)),
   )
 }
 
 const upsert = bulkUpsert(
   'sources',
   ['environment', 'kind', 'source_id'],
-  ['customer_id', 'state', 'history', 'told', 'newest_at'],
+  ['customer_id', 'state', 'history', 'newest_at'],
 )
 
 /** Saves sources in the place of whatever is saved of them, each at most once. */
@@ -144,12 +132,12 @@ export function replaceSources(
 ): Promise<void> {
   return upsert(
     trx,
-    sources.map((source) => toRow(environment, source, null)),
+    sources.map((source) => toRow(environment, source)),
   )
 }
 
-function toRow(environment: Environment, source: FoldedSource, told: string | null) {
-  return { environment, kind: source.state.kind, source_id: source.state.id, told, ...sourceColumns(source) }
+function toRow(environment: Environment, source: FoldedSource) {
+  return { environment, kind: source.state.kind, source_id: source.state.id, ...sourceColumns(source) }
 }
 
 /** What a source's events come to, as it is stored beside its key. */
@@ -160,23 +148,6 @@ export function sourceColumns({ state, history }: FoldedSource) {
     history,
     newest_at: state.newestAt,
   }
-}
-
-const clearTold = bulkLookup(
-  ['environment', 'customer_id'],
-  (isTheirs) => sql`update sources set told = null where ${isTheirs} and told is not null`,
-)
-
-/** To be called where facts of these customers change: what their sources told before is no longer what is known. */
-export async function forgetTold(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<void> {
-  await clearTold(
-    trx,
-    customerIds.map((id) => [environment, id]),
-  )
 }
 
 const remove = bulkLookup(
@@ -291,10 +262,9 @@ function parsed(text: string): Partial<PackedState> | null {
 
 /* Which subscription each payment belongs to. */
 
-const selectLinks = bulkLookup(
-  ['environment', 'payment_id'],
-  (isTold) => sql<PaymentLinksTable>`
-    select * from payment_links where ${isTold}`,
+const selectLinks = lookupIn(
+  'payment_id',
+  (isTold) => sql<PaymentLinksTable>`select * from payment_links where ${isTold}`,
 )
 
 /** By payment id; a payment that no event links is not in the map. */
@@ -303,10 +273,7 @@ export async function loadLinks(
   environment: Environment,
   paymentIds: readonly string[],
 ): Promise<ReadonlyMap<string, PaymentLink>> {
-  const rows = await selectLinks(
-    db,
-    paymentIds.map((id) => [environment, id]),
-  )
+  const rows = await selectLinks(db, environment, paymentIds)
   return new Map(
     rows.map((row) => [
       row.payment_id,
@@ -344,18 +311,4 @@ export function saveLinks(
   )
 }
 
-const removeLinks = bulkLookup(
-  ['environment', 'payment_id'],
-  (isTold) => sql`delete from payment_links where ${isTold}`,
-)
-
-export async function deleteLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  paymentIds: readonly string[],
-): Promise<void> {
-  await removeLinks(
-    trx,
-    paymentIds.map((id) => [environment, id]),
-  )
-}
+export const deleteLinks = lookupIn('payment_id', (isTold) => sql`delete from payment_links where ${isTold}`)

@@ -12,79 +12,42 @@ const NO_DETAILS: CustomerDetails = {
   messengerId: null,
   messengerUsername: null,
 }
-
-const BLANK_END = {
-  customerId: null,
-  customer: NO_DETAILS,
-  productId: null,
-  externalRef: null,
-  metadata: {},
-}
-
-/** By subject, every field in its order, as it is where an event says nothing: a form leaves that out. */
-const BLANK = {
-  payment: {
-    ...blankBefore('payment'),
-    paymentId: null,
-    subscriptionId: null,
-    productId: null,
-    customerId: null,
-    customer: NO_DETAILS,
-    railProof: null,
-    externalRef: null,
-    metadata: {},
-  },
-  subscription: {
-    ...blankBefore('subscription'),
-    subscriptionId: null,
-    paymentId: null,
-    productId: null,
-    customerId: null,
-    customer: NO_DETAILS,
-    status: null,
-    cycles: null,
-    cancelAtPeriodEnd: null,
-    expiresAt: null,
-    externalRef: null,
-    metadata: {},
-  },
-  customer: { ...blankBefore('customer'), ...BLANK_END },
-  other: { ...blankBefore('other'), ...BLANK_END },
-  manual: {
-    id: null,
-    generation: null,
-    apiVersion: null,
-    subject: 'manual',
-    type: null,
-    customerId: null,
-    productId: null,
-    until: null,
-    customer: NO_DETAILS,
-    externalRef: null,
-    metadata: {},
-    actor: null,
-    reason: null,
-    createdAt: null,
-  },
-} as const satisfies Record<NormalizedEvent['subject'], object>
-
-const NAMES = new Map(
-  Object.entries(BLANK).map(([subject, blank]) => [
-    subject,
-    Object.keys(blank).filter((name) => name !== 'customer' && name !== 'metadata'),
-  ]),
-)
 const DETAILS = Object.keys(NO_DETAILS) as (keyof CustomerDetails)[]
 
-function blankBefore<Subject extends NormalizedEvent['subject']>(subject: Subject) {
-  return { id: null, generation: null, createdAt: null, apiVersion: null, subject, type: null }
+type Subject = NormalizedEvent['subject']
+
+/** In the order in which they are written; what is about the person, and the metadata, come last. */
+const FIELDS = {
+  payment: fields('paymentId', 'subscriptionId', 'railProof'),
+  subscription: fields('subscriptionId', 'paymentId', 'status', 'cycles', 'cancelAtPeriodEnd', 'expiresAt'),
+  customer: fields(),
+  other: fields(),
+  manual: fields('until', 'actor', 'reason'),
+} as const satisfies {
+  readonly [S in Subject]: readonly Exclude<
+    keyof Extract<NormalizedEvent, { subject: S }>,
+    'customer' | 'metadata'
+  >[]
 }
+
+function fields<Name extends string>(...own: readonly Name[]) {
+  const first = ['id', 'generation', 'createdAt', 'apiVersion', 'subject', 'type'] as const
+  return [...first, 'customerId', 'productId', ...own, 'externalRef'] as const
+}
+
+/** By subject, an event that says nothing. */
+const BLANK: Readonly<Partial<Record<string, object>>> = Object.fromEntries(
+  Object.entries(FIELDS).map(([subject, names]) => [
+    subject,
+    Object.fromEntries(names.map((name) => [name, null])),
+  ]),
+)
 
 /** An event as text for the store, without what it leaves open: rows that are short share a page. */
 export function formOf(event: NormalizedEvent): string {
   const fields: Readonly<Record<string, unknown>> = { ...event }
   const form: Record<string, unknown> = {}
-  for (const name of NAMES.get(event.subject) ?? []) if (fields[name] !== null) form[name] = fields[name]
+  for (const name of FIELDS[event.subject]) if (fields[name] !== null) form[name] = fields[name]
   let customer: Record<string, string> | undefined
   for (const name of DETAILS) {
     const detail = event.customer[name]
@@ -118,12 +81,18 @@ export function eventInForm(text: string, eventId: string): NormalizedEvent {
 /** The same; null if it can't be read. */
 export function eventInFormIfReadable(text: string): NormalizedEvent | null {
   try {
-    const form: unknown = JSON.parse(text)
-    return isForm(form) ? filled(form) : null
+    const form = JSON.parse(text) as Form
+    const blank = BLANK[form.subject]
+    if (blank === undefined) return null
+    const customer = form.customer === undefined ? NO_DETAILS : { ...NO_DETAILS, ...form.customer }
+    return { ...blank, ...form, customer, metadata: form.metadata ?? {} } as NormalizedEvent
   } catch {
     return null
   }
 }
+
+type Form = Omit<NormalizedEvent, 'customer' | 'metadata'> &
+  Partial<Pick<NormalizedEvent, 'customer' | 'metadata'>>
 
 /**
  * Whether a body that should be stored byte for byte is not, because a disk or a person changed the database. Nobody
@@ -140,33 +109,4 @@ export function isAltered({
 /** As it is stored beside every body, in lower-case hex. */
 export function sha256Of(bytes: Buffer): string {
   return hash('sha256', bytes, 'hex')
-}
-
-/** Of several, with commas between: faster than each by itself. Null where one can't be read. */
-export function eventsInForms(text: string, count: number): readonly NormalizedEvent[] | null {
-  try {
-    const forms: unknown = JSON.parse(`[${text}]`)
-    return Array.isArray(forms) && forms.length === count && forms.every(isForm) ? forms.map(filled) : null
-  } catch {
-    return null
-  }
-}
-
-type Form = Omit<NormalizedEvent, 'customer' | 'metadata'> &
-  Partial<Pick<NormalizedEvent, 'customer' | 'metadata'>>
-
-/** As much as tells an event from anything else: more would cost every reader of a source for each event. */
-function isForm(value: unknown): value is Form {
-  const subject = (value as Partial<Form> | null)?.subject
-  return typeof subject === 'string' && Object.hasOwn(BLANK, subject)
-}
-
-function filled(form: Form): NormalizedEvent {
-  const customer = form.customer === undefined ? NO_DETAILS : { ...NO_DETAILS, ...form.customer }
-  return {
-    ...BLANK[form.subject],
-    ...form,
-    customer,
-    metadata: form.metadata ?? {},
-  } as NormalizedEvent
 }

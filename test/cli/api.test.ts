@@ -64,7 +64,7 @@ it('a command answers alike from the daemon at the socket, at --url, and from on
   }
   const { findings } = await answerOf(elsewhere, `doctor --thorough --url ${url}`, WITH_KEY)
   const levels = findings.map(({ what, level }: { what: string; level: string }) => `${what}: ${level}`)
-  const found = ['daemon', 'refused live', 'integrity', 'readings', 'policy', 'sync'].map(
+  const found = ['daemon', 'refused live', 'integrity', 'body hashes', 'policy', 'sync'].map(
     (what) => `${what}: ok`,
   )
   expect(levels).toEqual(expect.arrayContaining(found))

@@ -149,7 +149,6 @@ describe('latchkey doctor', () => {
     expect(stdout).toMatch(
       /^FAIL {2}body hashes +2 of 50 altered in the database, the first that of evt_\d_paid in live: .*`latchkey restore`/m,
     )
-    expect(stdout).toMatch(/^ok {4}stored forms +all can be read, of 50 events and 20 sources$/m)
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
     const replay = await run(folder, 'replay')
     expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 taken as they stand: .* altered /)
@@ -272,9 +271,7 @@ const JOB = {
   normalizerVersion: 1,
 } as const
 const saveRebuild = (isMoving: boolean) => (folder: string) =>
-  inStore(folder, (trx) =>
-    saveJob(trx, { ...JOB, isMoving, newest: 9, reached: 7, counts: NOTHING_READ, changesAfter: 0 }),
-  )
+  inStore(folder, (trx) => saveJob(trx, { ...JOB, isMoving, newest: 9, reached: 7, counts: NOTHING_READ }))
 const growLog = (folder: string) => {
   writeFileSync(`${databaseIn(folder)}-wal`, '', { mode: 0o600 })
   truncateSync(`${databaseIn(folder)}-wal`, 300 * 1024 * 1024)

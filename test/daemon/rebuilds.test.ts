@@ -35,7 +35,6 @@ it('goes on by itself at the start where a policy was put in force and not every
       newest: 1,
       reached: 0,
       counts: NOTHING_READ,
-      changesAfter: 1,
     })
   })
   await db.destroy()

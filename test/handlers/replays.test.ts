@@ -22,7 +22,7 @@ const REPORT: RecomputeReport = {
   },
   access: { all: NO_DIFFERENCE, live: NO_DIFFERENCE, sandbox: NO_DIFFERENCE },
   customers: [],
-  differences: { count: 0, named: [], problem: null },
+  differences: { count: 0, named: [] },
 }
 
 type Recompute = RecomputeJobsDeps['recompute']

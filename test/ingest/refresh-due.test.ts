@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { createBatchWriter } from '../../src/ingest/commit.js'
-import { createRefreshDue } from '../../src/ingest/settle.js'
+import { refreshDue } from '../../src/ingest/settle.js'
 import { loadChanges } from '../../src/store/changes.js'
 import type { Database } from '../../src/store/schema.js'
 import { temporaryStore } from '../store/temporary-store.js'
@@ -30,7 +30,7 @@ async function endingAt(expiresAt: string) {
     db,
     refreshAt: (at: number) => {
       now = at
-      return createRefreshDue({ db, clock })()
+      return refreshDue(db, clock)
     },
   }
 }

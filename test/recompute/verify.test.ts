@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { createRefreshDue } from '../../src/ingest/settle.js'
+import { refreshDue } from '../../src/ingest/settle.js'
 import { undatedAct } from '../../src/people/acts.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
 import type { Database } from '../../src/store/schema.js'
@@ -191,7 +191,7 @@ it('takes for right what a daemon writes down meanwhile, as time goes on', async
     return (await differencesIn(store, { isStopping })).map(({ kind }) => kind)
   }
   expect(await kinds(async () => {})).toEqual(['disposition', 'disposition'])
-  expect(await kinds(createRefreshDue({ db: store.db, clock }))).toEqual(['disposition', 'disposition'])
+  expect(await kinds(() => refreshDue(store.db, clock))).toEqual(['disposition', 'disposition'])
   expect(await store.db.selectFrom('entitlements').select('active').execute()).toEqual([{ active: 0 }])
 })
 

@@ -8,6 +8,7 @@ import {
 import { describe, expect, it } from 'vitest'
 import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
+import { compareBodies } from '../../src/store/body-hashes.js'
 import { latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
@@ -15,7 +16,6 @@ import {
   loadReferences,
 } from '../../src/store/customer-references.js'
 import { findCustomers, loadCustomers } from '../../src/store/customers.js'
-import { compareBodies } from '../../src/store/damaged-rows.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { forgetPerson, loadErasure, loadSeqsOfPerson, loadStoredBodies } from '../../src/store/erasures.js'
 import { countWaiting, readEvent, readEventBody, readEventPage } from '../../src/store/event-questions.js'
@@ -203,10 +203,9 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
   })
 
   it('a step through all bodies, and through the others under their ids', async () => {
-    const key = '(environment,event_id,body_sha256)>(?,?,?)'
     expect(await planOf(compareBodies)).toEqual([
-      'SEARCH events USING INTEGER PRIMARY KEY (rowid>?)',
-      `SEARCH event_conflicts USING INDEX sqlite_autoindex_event_conflicts_1 (${key})`,
+      'SCAN events',
+      `SCAN event_conflicts USING INDEX sqlite_autoindex_event_conflicts_1`,
     ])
   })
 
