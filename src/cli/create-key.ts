@@ -77,7 +77,7 @@ function printedText({ key, entry }: NewApiKey): string {
 function addedText({ key, entry }: NewApiKey, path: string): string {
   return [
     `API key ${JSON.stringify(entry.name)} (shown only now): ${key}`,
-    `Added to ${path}. A running daemon takes it up on SIGHUP: kill -HUP <pid>`,
+    `Added to ${path}. A running daemon takes it up on \`latchkey reload\``,
     '',
   ].join('\n')
 }

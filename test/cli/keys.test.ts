@@ -26,7 +26,7 @@ describe('latchkey keys create', () => {
     const { exitCode, out } = await create(path, ...APP)
     expect(exitCode).toBe(0)
     expect(out).toBe(
-      `API key "app" (shown only now): ${keyIn(out)}\nAdded to ${path}. A running daemon takes it up on SIGHUP: kill -HUP <pid>\n`,
+      `API key "app" (shown only now): ${keyIn(out)}\nAdded to ${path}. A running daemon takes it up on \`latchkey reload\`\n`,
     )
     expect(readFileSync(path, 'utf8')).not.toContain(keyIn(out))
     expect(loadConfig({ path, env: {} }).config.apiKeys).toEqual([
