@@ -10,7 +10,7 @@ import {
 } from './acts.js'
 import type { RegisterCommand } from './command.js'
 import { configCheckCommand, keysCreateCommand, keysListCommand } from './config.js'
-import { reloadCommand, statusCommand, stopCommand } from './control.js'
+import { reloadCommand, serveCommand, statusCommand, stopCommand } from './control.js'
 import { backupCommand, compactCommand, migrateCommand, restoreCommand } from './database.js'
 import { doctorCommand } from './doctor.js'
 import { eventsBodyCommand, eventsExportCommand, eventsListCommand, eventsShowCommand } from './events.js'
@@ -22,7 +22,6 @@ import {
   rebuildCommand,
   replayCommand,
 } from './recompute.js'
-import { serveCommand } from './serve.js'
 import {
   syncCheckCommand,
   syncPauseCommand,

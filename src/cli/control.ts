@@ -3,8 +3,18 @@ import { bytesText, counted, durationText } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Reloaded, StatusJson } from '../handlers/control.js'
 import type { Api } from './api.js'
-import { alignColumns } from './columns.js'
-import { apiCommand } from './command.js'
+import { apiCommand, command } from './command.js'
+import { linesText, type Paint, table } from './text.js'
+
+/** `latchkey serve`: runs the daemon until it is told to stop. Makes a config where nobody named one. */
+export const serveCommand = command('serve', {
+  about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
+  examples: ['serve', 'serve --config /etc/latchkey/config.json'],
+  async run({ options, context }) {
+    const { runDaemon } = await import('./run-daemon.js')
+    await runDaemon(options, context)
+  },
+})
 
 /** These three are about a daemon that runs: they never start one within the command. */
 const RUNNING = {
@@ -19,11 +29,11 @@ export const statusCommand = apiCommand('status', {
   ...RUNNING,
   async run({ api, context, show }) {
     const status = await api.get<StatusJson>('/status')
-    show(status, () => statusText(status, context.now()))
+    show(status, (paint) => statusText(status, context.now(), paint))
   },
 })
 
-function statusText(status: StatusJson, now: number): string {
+function statusText(status: StatusJson, now: number, paint: Paint): string {
   const { version, pid, startedAt, config, ready, notes, listeners, database, queue, endpoints, sync, job } =
     status
   const ago = (time: string) => durationText(Math.max(0, now - Date.parse(time)))
@@ -45,7 +55,7 @@ function statusText(status: StatusJson, now: number): string {
     ['sync', sync === null ? 'off' : syncText(sync)],
     ['job', job === null ? 'none' : `${job.name}, ${job.done} of ${Math.max(job.done, job.total)} events`],
   ]
-  return `${alignColumns(rows).join('\n')}\n`
+  return table(rows, paint)
 }
 
 function syncText({
@@ -73,23 +83,19 @@ export const reloadCommand = apiCommand('reload', {
   examples: ['reload'],
   ...RUNNING,
   async run({ api, show }) {
-    const reloaded = await api.send<Reloaded>('POST', '/reload').catch((error: unknown) => {
-      if (!isLatchkeyError(error, 'invalid_request')) throw error
-      throw new LatchkeyError('config_invalid', error.message, { issues: error.issues })
-    })
+    const reloaded = await api.send<Reloaded>('POST', '/reload')
     show(reloaded, () => reloadedText(reloaded))
   },
 })
 
 function reloadedText({ changed, needsRestart, policyDiffers }: Reloaded): string {
-  const lines = [
+  return linesText([
     changed.length === 0
       ? 'nothing has changed that a running daemon takes over'
       : `in use now: ${changed.join(', ')}`,
     ...(needsRestart.length === 0 ? [] : [`needs a restart: ${needsRestart.join(', ')}`]),
     ...(policyDiffers ? ['the configured policy is not in force: see `latchkey policy diff`'] : []),
-  ]
-  return `${lines.join('\n')}\n`
+  ])
 }
 
 /** A daemon stops within 10 s; longer means that something is wrong. */

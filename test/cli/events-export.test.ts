@@ -121,6 +121,6 @@ describe('latchkey events export', () => {
     }
     const args = ['events', 'export', '--output', 'e.jsonl', '--config', config]
     expect(await runCli(args, { ...world, err: told }, [eventsExportCommand])).toBe(0)
-    expect(err).toBe(isTerminal ? '\r5 written, 100 % of the store read\r\u001b[K' : '')
+    expect(err).toBe(isTerminal ? `\r${'█'.repeat(24)} 100 %  5 lines written\r\u001b[K` : '')
   })
 })

@@ -214,7 +214,7 @@ describe('latchkey import', () => {
   it('shows a person how far it is', async () => {
     const { run, write } = importing({ isTerminal: true })
     const { err } = await run(['import', write(linesOf(PAID, BEGUN))])
-    expect(err).toBe('\r2 lines, 100 % of the file read\r\u001b[K')
+    expect(err).toBe(`\r${'█'.repeat(24)} 100 %  2 lines read\r\u001b[K`)
   })
 
   it('takes nothing while another process holds the store without answering', async () => {

@@ -161,7 +161,7 @@ describe('latchkey keys list', () => {
     await create(path, ...APP)
     await create(path, '--name', 'ops', '--scope', 'read', 'admin', '--environment', 'sandbox')
     expect((await cli(['keys', 'list', '--config', path])).out).toBe(
-      'app  read  live\nops  read,admin  sandbox\n',
+      'app  read        live\nops  read,admin  sandbox\n',
     )
     expect(JSON.parse((await cli(['keys', 'list', '--config', path, '--json'])).out)).toEqual({
       keys: [

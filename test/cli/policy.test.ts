@@ -38,7 +38,7 @@ describe('policy diff', () => {
       [
         '1 would gain access, 1 would lose it, 0 would change in another way',
         'live  cus_of_pay_00  pro_1  none -> active',
-        'live  cus_of_pay_a  pro_1  active -> none',
+        'live  cus_of_pay_a   pro_1  active -> none',
         '',
       ].join('\n'),
     )

@@ -8,12 +8,6 @@ it('replay says where its filter can not have been meant so', async () => {
   expect(refused).toEqual({
     exitCode: 2,
     out: '',
-    err: 'error: the endpoint "liv" is none of live, manual, and nothing came through it\n',
+    err: 'error: The body is not valid.\n  filter.endpoint: is none of live, manual, and nothing came through it\n',
   })
-  const noted = await cli(['replay', '--dry-run', '--type', 'payment.refundd', '--config', config])
-  expect(noted.exitCode).toBe(0)
-  expect(noted.out).toMatch(/^0 read again/)
-  expect(noted.err).toBe(
-    'note: no event of the type "payment.refundd" is stored; did you mean payment.refunded?\n',
-  )
 })

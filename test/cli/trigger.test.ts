@@ -125,19 +125,9 @@ describe('latchkey trigger', () => {
   })
 
   it.each([
-    [
-      'payment.authorised',
-      [],
-      'there is no event type "payment.authorised". Did you mean payment.authorized?',
-    ],
-    ['Payment_Refunded', [], 'Did you mean PAYMENT_REFUNDED?'],
-    [
-      'PAYMENT_SUCESS',
-      ['--generation', 'v2'],
-      'there is no v2 event type "PAYMENT_SUCESS". Did you mean PAYMENT_SUCCESS?',
-    ],
-    ['bananas', [], 'there is no event type "bananas". `latchkey trigger --help` lists them all'],
-  ])('suggests what was probably meant by %s, with %j', async (type, args, message) => {
+    ['payment.authorised', [], 'there is no event type "payment.authorised": '],
+    ['PAYMENT_SUCESS', ['--generation', 'v2'], 'there is no v2 event type "PAYMENT_SUCESS": '],
+  ])('says where the types are for %s, with %j', async (type, args, message) => {
     const { trigger } = await running()
     const { exitCode, err } = await trigger(type, ...args)
     expect(exitCode).toBe(2)
