@@ -1,9 +1,10 @@
+import { statSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
 import { checkedBy, failingWith, forgetting, type Guard, orUnavailable } from './daemon/guards.js'
-import { readinessOf, tellOfStore, usableSocket } from './daemon/notes.js'
+import { readinessOf, syncSummary, tellOfStore, usableSocket } from './daemon/notes.js'
 import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
@@ -15,14 +16,16 @@ import { ok } from './doctor/finding.js'
 import { answerFor } from './entitlements/entitlement.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
+import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, type KeptAnswers } from './handlers/kept-answers.js'
-import { startListeners } from './handlers/listeners.js'
+import { type Listeners, startListeners } from './handlers/listeners.js'
 import { syncStateJson } from './handlers/sync.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { createReportRemarks } from './ingest/remarks.js'
+import { readGaps } from './operations/delivery-gaps.js'
 import { createMetrics, readRefusals } from './operations/metrics.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
@@ -47,12 +50,20 @@ import { callsThatFollow } from './sync/calls-ahead.js'
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
 
+const NO_CONTROL = {
+  version: 'unknown',
+  reload: () => Promise.reject(new Error('nobody reads the config again for this daemon')),
+  stop: () => {},
+}
+
 export interface DaemonDeps {
   /** Epoch milliseconds; the one place where the clock comes in. */
   readonly clock: () => number
   /** From 0 up to 1; spreads what is tried again. */
   readonly random?: () => number
   readonly log: Logger
+  /** What runs it, for those who ask. Left out: it can't be reloaded or stopped over HTTP. */
+  readonly control?: Pick<ControlDeps['control'], 'reload' | 'stop'> & { readonly version: string }
   /**
    * `this process`: for a command that finds no daemon. It opens no address, does nothing by the clock, calls no platform
    * and sends nothing.
@@ -67,8 +78,11 @@ export interface Daemon {
   readonly metricsUrl: string
   /** A connection from within this process to its API, with all rights. */
   connect(): Duplex
-  /** Takes over endpoints, API keys, products and sync from a config that was read again; the rest needs a restart. */
-  reload(config: Config): Promise<void>
+  /**
+   * Takes over endpoints, API keys, products and sync from a config that was read again; the rest needs a restart.
+   * Answers whether its policy is another than the one in force.
+   */
+  reload(config: Config): Promise<boolean>
   /** Has `/readyz` say how the config file differs from what runs; null: it does not. */
   noteConfig(note: string | null): void
   /** Stops accepting, answers what is under way, and closes the store. May be called twice. */
@@ -83,7 +97,7 @@ export interface Daemon {
  */
 export async function startDaemon(
   config: Config,
-  { clock, random = Math.random, log, serves = 'everybody' }: DaemonDeps,
+  { clock, random = Math.random, log, serves = 'everybody', control = NO_CONTROL }: DaemonDeps,
 ): Promise<Daemon> {
   const isPrivate = serves === 'this process'
   const startedAt = clock()
@@ -102,7 +116,9 @@ export async function startDaemon(
   try {
     const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
     const warnIfPolicyDiffers = async () => {
-      if (await policyDiffers()) log.warn(POLICY_DIFFERS)
+      const differs = await policyDiffers()
+      if (differs) log.warn(POLICY_DIFFERS)
+      return differs
     }
     await warnIfPolicyDiffers()
     const metrics = createMetrics(bytesBeingRead)
@@ -173,10 +189,39 @@ export async function startDaemon(
     started.add('following', following.stop)
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
-    const listeners = await startListeners({
+    const socketFile = usableSocket(socketFileOf(config.database.file), log)
+    const readiness = () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages, configNote)
+    let listeners: Listeners | null = null
+    const status: ControlDeps['control']['status'] = answered(async () => {
+      const gaps = await readGaps(store.reader, clock())
+      const job = recomputing.current()
+      return {
+        version: control.version,
+        pid: process.pid,
+        startedAt,
+        config: config.path,
+        ...(await readiness()),
+        listeners: {
+          api: listeners?.url ?? '',
+          webhooks: listeners?.webhooksUrl ?? '',
+          metrics: listeners?.metricsUrl ?? '',
+          socket: socketFile,
+        },
+        database: { file: store.file, bytes: statSync(store.file).size },
+        queue: queue.waiting(),
+        endpoints: current.endpoints.map(({ name, environment }) => ({
+          name,
+          environment,
+          lastEventAt: gaps.get(name)?.lastAt ?? null,
+        })),
+        sync: syncSummary(await following.questions.status()),
+        job: job && { name: job.kind, done: job.progress.reached, total: job.progress.total },
+      }
+    })
+    listeners = await startListeners({
       addresses: config.server,
       isPrivate,
-      socketFile: usableSocket(socketFileOf(config.database.file), log),
+      socketFile,
       endpointNamed,
       endpointNames: () => [...endpointNames(), MANUAL_ENDPOINT],
       environments: () => current.endpoints.map(({ environment }) => environment),
@@ -246,7 +291,8 @@ export async function startDaemon(
         status: answered(following.questions.status),
       },
       isWriterAlive: queue.isAlive,
-      readiness: () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages, configNote),
+      readiness,
+      control: { ...control, status },
       clock,
       metrics,
       log,
@@ -260,8 +306,9 @@ export async function startDaemon(
       reload: async (next) => {
         current = next
         await following.reload(next)
-        void warnIfPolicyDiffers().catch((error: unknown) => {
+        return warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'the policy in force could not be read')
+          return false
         })
       },
       noteConfig: (note) => {

@@ -18,8 +18,8 @@ import { type CliContext, defaultEnvironment, loadNamedConfig, type SharedOption
 
 /** How a command finds the API. */
 export interface ApiOptions extends SharedOptions {
-  readonly url?: string
-  readonly environment?: Environment
+  readonly url?: string | undefined
+  readonly environment?: Environment | undefined
 }
 
 /** What is undefined or null is not sent. */
@@ -159,7 +159,8 @@ function queryText(query: Query = {}): string {
 
 function refusal({ told }: Way, status: number, answer: unknown): LatchkeyError {
   const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
-  const known = ERROR_CODES.find((one) => one === code)
+  // What the daemon refuses as wrong was given wrongly here.
+  const known = code === 'invalid_request' ? 'usage' : ERROR_CODES.find((one) => one === code)
   const said = typeof detail === 'string' ? detail : 'that is not what a daemon answers'
   return new LatchkeyError(known ?? 'daemon_failed', `${told(status)}${said}`, { issues: errors ?? [] })
 }

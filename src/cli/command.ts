@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions, WhereNone } from './api.js'
-import type { CliContext } from './context.js'
+import type { CliContext, SharedOptions } from './context.js'
+import { type Paint, paintFor } from './text.js'
 
 /**
  * Adds one command to the program. Its action resolves when the work is done, and rejects if it failed.
@@ -11,47 +12,82 @@ import type { CliContext } from './context.js'
  */
 export type RegisterCommand = (program: Command, context: CliContext) => void
 
-/** Gives a command the options that all share, and ends its help with examples. */
-export function withSharedOptions(command: Command, ...examples: readonly string[]): Command {
-  return withExamples(
-    command
-      .option('--config <path>', 'the config file (default: LATCHKEY_CONFIG, or ./config.json)')
-      .option('--json', 'answer in JSON, for scripts'),
-    ...examples,
-  )
+/** An option of a command, whose name is that of its key: `dryRun` is `--dry-run`. */
+interface Declared<Value> {
+  readonly about: string
+  /** What the help calls its value, as `<id>`; null: it has none. */
+  readonly placeholder: string | null
+  readonly parse?: (text: string, context: CliContext) => Value
+  readonly choices?: readonly string[]
+  readonly fallback?: Value
+  readonly isRequired?: boolean
 }
 
-/** Ends a command's help with examples. */
-export function withExamples(command: Command, ...examples: readonly string[]): Command {
-  const lines = examples.map((example) => `  $ latchkey ${example}`)
-  return command.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
+export const flag = (about: string): Declared<true | undefined> => ({ about, placeholder: null })
+
+/** An option with a value. @param parse throws `InvalidArgumentError` */
+export function value(placeholder: string, about: string): Declared<string | undefined>
+export function value<Value>(
+  placeholder: string,
+  about: string,
+  parse: (text: string, context: CliContext) => Value,
+): Declared<Value | undefined>
+export function value<Value>(
+  placeholder: string,
+  about: string,
+  parse?: (text: string, context: CliContext) => Value,
+): Declared<Value | undefined> {
+  return { about, placeholder, ...(parse && { parse }) }
 }
 
-/** A command that asks the API. */
-export interface ApiCommand<Options> {
+/** One of a few words. */
+export const choice = <const Word extends string>(
+  placeholder: string,
+  about: string,
+  choices: readonly Word[],
+): Declared<Word | undefined> => ({ about, placeholder, choices })
+
+/** Some of a few words, at least one. */
+export const someOf = <const Word extends string>(
+  placeholder: string,
+  about: string,
+  choices: readonly Word[],
+) => ({ about, placeholder, choices, isRequired: true }) as Declared<unknown> as Declared<readonly Word[]>
+
+export const required = <Value>(option: Declared<Value | undefined>): Declared<Value> =>
+  ({ ...option, isRequired: true }) as Declared<Value>
+
+export const withDefault = <Value>(option: Declared<Value | undefined>, fallback: Value): Declared<Value> =>
+  ({ ...option, fallback }) as Declared<Value>
+
+type OptionTable = Readonly<Record<string, Declared<unknown>>>
+export type ValuesOf<Table> = {
+  readonly [Name in keyof Table]: Table[Name] extends Declared<infer Value> ? Value : never
+}
+
+/** What a command says of itself. */
+interface Facts<Table extends OptionTable, Given> {
   readonly about: string
   readonly examples: readonly string[]
-  /** What else its arguments are, by their names. */
+  /** What its arguments are, by their names. */
   readonly arguments?: Readonly<Record<string, string>>
-  /** What `--environment` is for; null: there is none. */
-  readonly environment?: string | null
-  /** Its own arguments and options. */
-  readonly options?: (command: Command, context: CliContext) => Command
-  /** Refuses wrong use, before anything is read or asked. */
-  readonly check?: (given: Pick<GivenCommand<Options>, 'options' | 'args' | 'context'>) => unknown
-  readonly whereNone?: WhereNone | ((options: Options) => WhereNone)
-  readonly run: (given: GivenCommand<Options>) => Promise<void>
+  readonly options?: Table
+  /** Ends its help, before the examples. */
+  readonly helpEnd?: () => string
+  readonly run: (given: Given) => Promise<void> | void
 }
 
-/** What a command was given, and what it asks. */
-export interface GivenCommand<Options> {
-  readonly api: Api
-  readonly options: Options
+/** What a command was given. */
+export interface GivenCommand<Table extends OptionTable, Shared = SharedOptions> {
+  readonly options: ValuesOf<Table> & Shared
   readonly args: readonly string[]
   readonly context: CliContext
   /** Answers in the form that was asked for. */
-  readonly show: (json: unknown, text: () => string) => void
+  readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
+
+/** What a command that asks the API was given. */
+type GivenApiCommand<Table extends OptionTable> = GivenCommand<Table, ApiOptions> & { readonly api: Api }
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
   customer: 'the customer id',
@@ -59,50 +95,93 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   event: 'the event id',
 }
 
-/**
- * Declares a command by its words, such as `grant <customer> <product>` or `policy show`. What its work needs is loaded
- * when it is run.
- */
-export function apiCommand<Options extends ApiOptions>(
+/** Declares a command by its words, such as `grant <customer> <product>` or `policy show`. */
+export function command<Table extends OptionTable = Record<never, never>>(
   words: string,
-  declared: ApiCommand<Options>,
+  declared: Facts<Table, GivenCommand<Table>>,
 ): RegisterCommand {
-  const { about, examples, environment, options: addOptions, check, whereNone, run } = declared
   const [first = '', ...rest] = words.split(' ')
   const name = isGroup(first) ? rest.shift() : first
   return (program, context) => {
-    const command = (isGroup(first) ? commandGroup(program, first) : program).command(name ?? '')
-    withSharedOptions(command, ...examples)
-      .description(about)
-      .option('--url <url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)')
+    const one = (isGroup(first) ? commandGroup(program, first) : program)
+      .command(name ?? '')
+      .description(declared.about)
+      .option('--config <path>', 'the config file (default: LATCHKEY_CONFIG, or ./config.json)')
+      .option('--json', 'answer in JSON, for scripts')
     for (const argument of rest) {
       const known = argument.slice(1, -1)
-      command.argument(argument, declared.arguments?.[known] ?? ARGUMENTS[known], parseId)
+      // A file may be called whatever the system lets it.
+      const parse = known === 'file' ? (text: string) => text : parseId
+      one.argument(argument, declared.arguments?.[known] ?? ARGUMENTS[known], parse)
     }
-    addOptions?.(command, context)
-    if (environment !== null) command.addOption(environmentOption(environment))
-    command.action(async () => {
-      const options = command.opts<Options>()
-      const args = command.processedArgs as readonly string[]
-      await check?.({ options, args, context })
-      const { withApi } = await import('./api.js')
-      const show = (json: unknown, text: () => string): void =>
-        context.out(options.json ? jsonLine(json) : text())
-      await withApi(
+    for (const [key, option] of Object.entries(declared.options ?? {}))
+      one.addOption(optionOf(key, option, context))
+    if (declared.helpEnd !== undefined) one.addHelpText('after', declared.helpEnd())
+    withExamples(one, ...declared.examples)
+    one.action(async () => {
+      const options = one.opts<ValuesOf<Table> & SharedOptions>()
+      await declared.run({
         options,
+        args: one.processedArgs as readonly string[],
         context,
-        (api) => run({ api, options, args, context, show }),
-        typeof whereNone === 'function' ? whereNone(options) : whereNone,
-      )
+        show: (json, text) => context.out(options.json ? jsonLine(json) : text(paintFor(context))),
+      })
     })
   }
 }
 
-/** `--environment`, for the commands that it applies to. */
-export function environmentOption(
-  text = 'which environment (default: the only one of the key or the config, else live)',
-): Option {
-  return new Option('--environment <name>', text).choices(['live', 'sandbox'])
+function optionOf(key: string, declared: Declared<unknown>, context: CliContext): Option {
+  const { about, placeholder, parse, choices, fallback, isRequired } = declared
+  const name = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const option = new Option(`--${name}${placeholder === null ? '' : ` ${placeholder}`}`, about)
+  if (choices !== undefined) option.choices(choices)
+  if (parse !== undefined) option.argParser((text: string) => parse(text, context))
+  if (fallback !== undefined) option.default(fallback)
+  return option.makeOptionMandatory(isRequired ?? false)
+}
+
+/** Declares a command that asks the API: of the running daemon, of `--url`, or of one started within the command. */
+export function apiCommand<Table extends OptionTable = Record<never, never>>(
+  words: string,
+  declared: Facts<Table, GivenApiCommand<Table>> & {
+    /** What `--environment` is for; null: there is none. */
+    readonly environment?: string | null
+    /** Refuses wrong use, before anything is read or asked. */
+    readonly check?: (given: GivenCommand<Table, ApiOptions>) => unknown
+    readonly whereNone?: WhereNone | ((options: ValuesOf<Table>) => WhereNone)
+  },
+): RegisterCommand {
+  const { environment, check, whereNone, run, ...facts } = declared
+  return command(words, {
+    ...facts,
+    options: {
+      url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+      ...declared.options,
+      ...(environment !== null && {
+        environment: choice('<name>', environment ?? ENVIRONMENT, ['live', 'sandbox']),
+      }),
+    },
+    async run(all) {
+      const given = all as unknown as GivenCommand<Table, ApiOptions>
+      await check?.(given)
+      const { withApi } = await import('./api.js')
+      const { options, context } = given
+      await withApi(
+        options,
+        context,
+        async (api) => run({ ...given, api }),
+        typeof whereNone === 'function' ? whereNone(options) : whereNone,
+      )
+    },
+  })
+}
+
+const ENVIRONMENT = 'which environment (default: the only one of the key or the config, else live)'
+
+/** Ends a command's help with examples. */
+function withExamples(one: Command, ...examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  $ latchkey ${example}`)
+  return one.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
 }
 
 // With an offset, since a time without one means something else on every machine.
@@ -111,9 +190,8 @@ const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$
 /** Reads an option like `--at 2026-01-31T00:00:00Z` into epoch milliseconds. A date alone is its midnight, UTC. */
 export function parseInstant(text: string): number {
   const instant = instantIn(text)
-  if (instant === null)
-    throw new InvalidArgumentError('It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.')
-  return instant
+  if (instant !== null) return instant
+  throw new InvalidArgumentError('It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.')
 }
 
 /** The same, and null for what is no instant. */
@@ -122,10 +200,24 @@ export function instantIn(text: string): number | null {
   return Number.isNaN(instant) ? null : instant
 }
 
+/** As the API takes it. */
+export function isoTime(instant: number | undefined): string | undefined {
+  return instant === undefined ? undefined : new Date(instant).toISOString()
+}
+
 /** Reads an argument or option that names a customer, a product or anything else by its id. */
 export function parseId(text: string): string {
   if (isUsableId(text)) return text
   throw new InvalidArgumentError('It is not an id: 1 to 255 characters, none a control character.')
+}
+
+/** Reads a whole number. */
+export function parseBetween(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    if (number >= least && number <= most) return number
+    throw new InvalidArgumentError(`It must be ${least} to ${most}.`)
+  }
 }
 
 /** `/customers/cus_1/grants`, each part percent-encoded. */
@@ -134,8 +226,8 @@ export function pathOf(...parts: readonly string[]): string {
 }
 
 /** One line of JSON. */
-export function jsonLine(value: unknown): string {
-  return `${JSON.stringify(value)}\n`
+export function jsonLine(content: unknown): string {
+  return `${JSON.stringify(content)}\n`
 }
 
 /** The commands that hold others, each with one of those as an example. */
@@ -146,7 +238,7 @@ const GROUPS = {
     example: 'keys create --name app --scope read --environment live',
   },
   config: { description: 'the config file', example: 'config check' },
-  policy: { description: 'what grants and takes back access', example: 'policy diff' },
+  policy: { description: 'what grants and revokes access', example: 'policy diff' },
   sync: {
     description: 'roles and groups that follow access, and the outbound webhook',
     example: 'sync status --state parked',
@@ -157,9 +249,9 @@ function isGroup(word: string): word is keyof typeof GROUPS {
   return word in GROUPS
 }
 
-/** A command that holds others; made by whichever of them comes first. */
-export function commandGroup(program: Command, name: keyof typeof GROUPS): Command {
-  const existing = program.commands.find((command) => command.name() === name)
+/** A command that holds others; made by the first of them. */
+function commandGroup(program: Command, name: keyof typeof GROUPS): Command {
+  const existing = program.commands.find((one) => one.name() === name)
   if (existing !== undefined) return existing
   const { description, example } = GROUPS[name]
   return withExamples(program.command(name).description(description), example)

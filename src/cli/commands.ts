@@ -10,6 +10,7 @@ import {
 } from './acts.js'
 import type { RegisterCommand } from './command.js'
 import { configCheckCommand, keysCreateCommand, keysListCommand } from './config.js'
+import { reloadCommand, serveCommand, statusCommand, stopCommand } from './control.js'
 import { backupCommand, compactCommand, migrateCommand, restoreCommand } from './database.js'
 import { doctorCommand } from './doctor.js'
 import { eventsBodyCommand, eventsExportCommand, eventsListCommand, eventsShowCommand } from './events.js'
@@ -21,7 +22,6 @@ import {
   rebuildCommand,
   replayCommand,
 } from './recompute.js'
-import { serveCommand } from './serve.js'
 import {
   syncCheckCommand,
   syncPauseCommand,
@@ -41,6 +41,9 @@ export interface CommandsDeps {
 export function createCommands({ openInput }: CommandsDeps): readonly RegisterCommand[] {
   return [
     serveCommand,
+    statusCommand,
+    reloadCommand,
+    stopCommand,
     triggerCommand,
     checkCommand,
     explainCommand,

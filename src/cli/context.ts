@@ -32,8 +32,8 @@ export function processContext(): CliContext {
 
 /** The options that every command has. */
 export interface SharedOptions {
-  readonly config?: string
-  readonly json?: true
+  readonly config?: string | undefined
+  readonly json?: true | undefined
 }
 
 /** Loads the config that the options and the environment name. A secret that is not there fails what reads it. */

@@ -7,34 +7,38 @@ import { LatchkeyError } from '../errors.js'
 import type { ApiScope } from '../handlers/api-key.js'
 import type { Environment } from '../provider/event.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { jsonLine } from './command.js'
+import type { GivenCommand } from './command.js'
 import type { CliContext, SharedOptions } from './context.js'
 
-export interface KeysCreateOptions extends SharedOptions {
+interface KeysCreateOptions extends SharedOptions {
   readonly name: string
-  readonly scope: ApiScope[]
-  readonly environment: Environment[]
-  readonly print?: true
+  readonly scope: readonly ApiScope[]
+  readonly environment: readonly Environment[]
+  readonly print: true | undefined
 }
 
 /**
  * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key: never again.
  * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
-export function createKey(options: KeysCreateOptions, { env, folder, out, err }: CliContext): void {
+export function createKey(
+  options: KeysCreateOptions,
+  { env, folder, err }: CliContext,
+  show: GivenCommand<Record<never, never>>['show'],
+): void {
   const made = createApiKey({
     name: requireName(options.name),
     scopes: [...new Set(options.scope)],
     environments: [...new Set(options.environment)],
   })
   if (options.print) {
-    out(options.json ? jsonLine(made) : printedText(made))
+    show(made, () => printedText(made))
     return
   }
   const { path } = locateConfig({ option: options.config, env, folder })
   const text = readConfigText(path)
   writeConfig(path, addApiKey(text, path, made.entry))
-  out(options.json ? jsonLine({ ...made, path }) : addedText(made, path))
+  show({ ...made, path }, () => addedText(made, path))
   for (const environment of made.entry.environments) {
     if (!mayReceive(text, path, environment))
       err(
@@ -77,7 +81,7 @@ function printedText({ key, entry }: NewApiKey): string {
 function addedText({ key, entry }: NewApiKey, path: string): string {
   return [
     `API key ${JSON.stringify(entry.name)} (shown only now): ${key}`,
-    `Added to ${path}. A running daemon takes it up on SIGHUP: kill -HUP <pid>`,
+    `Added to ${path}. A running daemon takes it up on \`latchkey reload\``,
     '',
   ].join('\n')
 }

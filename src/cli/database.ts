@@ -1,81 +1,68 @@
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
-import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
-import type { BroughtUpToDate } from '../store/sqlite/store.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { jsonLine, withSharedOptions } from './command.js'
-import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
-import { createProgress } from './follow.js'
-
-interface BackupOptions extends SharedOptions {
-  readonly force?: true
-}
+import { command, flag } from './command.js'
+import { type CliContext, loadNamedConfig } from './context.js'
+import { withProgress } from './progress.js'
+import { linesText } from './text.js'
 
 /** `latchkey backup`: copies the database to a file, beside a running daemon or with none. */
-export function backupCommand(program: Command, context: CliContext): void {
-  withSharedOptions(program.command('backup'), 'backup /srv/backups/monday.db', 'backup monday.db --force')
-    .argument('<file>', 'where to; its folder is made if it is missing')
-    .description('copy the database to one file, and look at every page of the copy')
-    .option('--force', 'replace the file if it is there, once the new one is whole')
-    .action((file: string, options: BackupOptions) => backup(file, options, context))
-}
-
-async function backup(to: string, options: BackupOptions, context: CliContext): Promise<void> {
-  const { assertDatabase } = await import('../operations/assert-database.js')
-  const { backUp } = await import('../store/sqlite/copy.js')
-  const { database } = (await loadNamedConfig(options, context)).config
-  const target = resolve(context.folder, to)
-  assertDatabase(database.file, 'read')
-  const { file, bytes } = await withByteProgress(context, (onProgress) =>
-    backUp(database.file, target, { overwrite: options.force ?? false, onProgress }),
-  ).catch((error: unknown) => {
-    throw isSystemRefusal(error) ? notWritten(target, error) : error
-  })
-  const text = `backed up to ${file}: ${megabytes(bytes)}, intact\n`
-  context.out(options.json ? jsonLine({ file, bytes }) : text)
-}
-
-/** Under the name that was given: what failed may be of its folder, or of the file that was to get the name. */
-function notWritten(target: string, cause: Error): LatchkeyError {
-  return new LatchkeyError('backup_failed', `${target} can't be written: ${refusalText(cause)}`, { cause })
-}
+export const backupCommand = command('backup <file>', {
+  about: 'copy the database to one file, and look at every page of the copy',
+  examples: ['backup /srv/backups/monday.db', 'backup monday.db --force'],
+  arguments: { file: 'where to; its folder is made if it is missing' },
+  options: { force: flag('replace the file if it is there, once the new one is whole') },
+  async run({ options, args: [to = ''], context, show }) {
+    const { assertDatabase } = await import('../operations/assert-database.js')
+    const { backUp } = await import('../store/sqlite/copy.js')
+    const { database } = (await loadNamedConfig(options, context)).config
+    const target = resolve(context.folder, to)
+    assertDatabase(database.file, 'read')
+    const copied = await withBytes(context, (onProgress) =>
+      backUp(database.file, target, { overwrite: options.force ?? false, onProgress }),
+    ).catch((cause: unknown) => {
+      if (!isSystemRefusal(cause)) throw cause
+      // Under the name that was given: what failed may be of its folder, or of the file that was to get the name.
+      const message = `${target} can't be written: ${refusalText(cause)}`
+      throw new LatchkeyError('backup_failed', message, { cause })
+    })
+    const { file, bytes } = copied
+    show({ file, bytes }, () => `backed up to ${file}: ${megabytes(bytes)}, intact\n`)
+  },
+})
 
 /** `latchkey restore`: puts a backup in the place of the database, which no daemon may be serving. */
-export function restoreCommand(program: Command, context: CliContext): void {
-  withSharedOptions(program.command('restore'), 'restore /srv/backups/monday.db')
-    .argument('<file>', 'a file that `latchkey backup` made')
-    .description(
-      'put a backup in the place of the database, and keep what was there; no daemon may be running',
+export const restoreCommand = command('restore <file>', {
+  about: 'put a backup in the place of the database, and keep what was there; no daemon may be running',
+  examples: ['restore /srv/backups/monday.db'],
+  arguments: { file: 'a file that `latchkey backup` made' },
+  async run({ options, args: [file = ''], context, show }) {
+    const { restore } = await import('../operations/restore.js')
+    const { database, products } = (await loadNamedConfig(options, context)).config
+    const from = resolve(context.folder, file)
+    const restored = await withBytes(context, (onProgress) =>
+      restore(database.file, from, {
+        now: context.now(),
+        onProgress,
+        eraseAgain: (part, place) => eraseAgain(part, place, context.now),
+      }),
     )
-    .action((file: string, options: SharedOptions) => runRestore(file, options, context))
-}
-
-async function runRestore(from: string, options: SharedOptions, context: CliContext): Promise<void> {
-  const { restore } = await import('../operations/restore.js')
-  const { database, products } = (await loadNamedConfig(options, context)).config
-  const backup = resolve(context.folder, from)
-  const restored = await withByteProgress(context, (onProgress) =>
-    restore(database.file, backup, {
-      now: context.now(),
-      onProgress,
-      eraseAgain: (part, file) => eraseAgain(part, file, context.now),
-    }),
-  )
-  if (options.json) return context.out(jsonLine({ ...restored, from: backup }))
-  const { file, keptAs, migrated, membershipsKept, erasedAgain } = restored
-  const lines = [
-    `restored ${file} from ${backup}`,
-    ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
-    ...(erasedAgain === 0
-      ? []
-      : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
-    keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
-    'cursors of the change log from before are unknown now: its readers start again',
-    ...(hasTargets(products) ? followLines(membershipsKept) : []),
-  ]
-  context.out(`${lines.join('\n')}\n`)
-}
+    const { keptAs, migrated, membershipsKept, erasedAgain } = restored
+    const follows = products.some(({ targets }) => targets.length > 0)
+    show({ ...restored, from }, () =>
+      linesText([
+        `restored ${restored.file} from ${from}`,
+        ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
+        ...(erasedAgain === 0
+          ? []
+          : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
+        keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
+        'cursors of the change log from before are unknown now: its readers start again',
+        ...(follows ? followLines(membershipsKept) : []),
+      ]),
+    )
+  },
+})
 
 /** The list of erasures beside the database stays, and says who was erased since the backup. */
 async function eraseAgain(part: string, file: string, clock: () => number): Promise<number> {
@@ -91,10 +78,6 @@ async function eraseAgain(part: string, file: string, clock: () => number): Prom
   }
 }
 
-function hasTargets(products: Config['products']): boolean {
-  return products.some(({ targets }) => targets.length > 0)
-}
-
 function followLines(membershipsKept: number | null): readonly string[] {
   return [
     membershipsKept === null
@@ -105,52 +88,48 @@ function followLines(membershipsKept: number | null): readonly string[] {
 }
 
 /** `latchkey compact`: rewrites the database without what is not in use; no daemon may be serving it. */
-export function compactCommand(program: Command, context: CliContext): void {
-  withSharedOptions(program.command('compact'), 'compact')
-    .description('rewrite the database without unused space and what may be left in it; no daemon may run')
-    .action(async (options: SharedOptions) => {
-      const { assertDatabase } = await import('../operations/assert-database.js')
-      const { compactFile } = await import('../store/sqlite/store.js')
-      const { database } = (await loadNamedConfig(options, context)).config
-      assertDatabase(database.file, 'write')
-      const sizes = await compactFile(database.file)
-      context.out(
-        options.json ? jsonLine(sizes) : `${sizes.file}: ${sizes.before} bytes, now ${sizes.after}\n`,
-      )
-    })
-}
+export const compactCommand = command('compact', {
+  about: 'rewrite the database without unused space and what may be left in it; no daemon may run',
+  examples: ['compact'],
+  async run({ options, context, show }) {
+    const { assertDatabase } = await import('../operations/assert-database.js')
+    const { compactFile } = await import('../store/sqlite/store.js')
+    const { database } = (await loadNamedConfig(options, context)).config
+    assertDatabase(database.file, 'write')
+    const sizes = await compactFile(database.file)
+    show(sizes, () => `${sizes.file}: ${sizes.before} bytes, now ${sizes.after}\n`)
+  },
+})
 
 /** `latchkey migrate`: what the daemon's start does to the schema, without the daemon. */
-export function migrateCommand(program: Command, context: CliContext): void {
-  withSharedOptions(program.command('migrate'), 'migrate')
-    .description('bring the schema of the stopped database up to date; every start of the daemon does so too')
-    .action(async (options: SharedOptions) => {
-      const { assertDatabase } = await import('../operations/assert-database.js')
-      const { bringFileUpToDate } = await import('../store/sqlite/store.js')
-      const { config } = await loadNamedConfig(options, context)
-      assertDatabase(config.database.file, 'write')
-      const done = await bringFileUpToDate(config.database.file)
-      context.out(options.json ? jsonLine(done) : describe(done))
-    })
-}
-
-function describe({ steps, backup }: BroughtUpToDate): string {
-  if (steps.length === 0) return 'the schema is up to date\n'
-  const kept = backup === null ? [] : [`as it was before: ${backup}`]
-  return [...steps.map((step) => `ran ${step}`), ...kept, ''].join('\n')
-}
+export const migrateCommand = command('migrate', {
+  about: 'bring the schema of the stopped database up to date; every start of the daemon does so too',
+  examples: ['migrate'],
+  async run({ options, context, show }) {
+    const { assertDatabase } = await import('../operations/assert-database.js')
+    const { bringFileUpToDate } = await import('../store/sqlite/store.js')
+    const { database } = (await loadNamedConfig(options, context)).config
+    assertDatabase(database.file, 'write')
+    const done = await bringFileUpToDate(database.file)
+    const { steps, backup } = done
+    const ran = [
+      ...steps.map((step) => `ran ${step}`),
+      ...(backup === null ? [] : [`as it was before: ${backup}`]),
+    ]
+    show(done, () => (steps.length === 0 ? 'the schema is up to date\n' : linesText(ran)))
+  },
+})
 
 /** Shows how far a copy is while it is made. */
-async function withByteProgress<T>(
+function withBytes<T>(
   context: CliContext,
   copy: (show: (copied: number, total: number) => void) => Promise<T>,
 ): Promise<T> {
-  const progress = createProgress(context)
-  try {
-    return await copy((copied, total) => progress.show(`${megabytes(copied)} of ${megabytes(total)}`))
-  } finally {
-    progress.clear()
-  }
+  return withProgress(context, (progress) =>
+    copy((copied, total) =>
+      progress.show(total === 0 ? null : copied / total, `${megabytes(copied)} of ${megabytes(total)}`),
+    ),
+  )
 }
 
 /** `12.3 MB`. */

@@ -1,44 +1,45 @@
-import type { Command } from 'commander'
 import type { Config } from '../config/schema.js'
 import type { ExaminedDaemon } from '../doctor/examine.js'
-import { counted, type Finding, fail, findingLine, warn } from '../doctor/finding.js'
+import { counted, type Finding, fail, warn } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { socketFileOf } from '../handlers/api-key.js'
 import type { DoctorJson } from '../handlers/health.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
 import type { ApiOptions } from './api.js'
-import { jsonLine, withSharedOptions } from './command.js'
+import { command, flag, jsonLine, value } from './command.js'
 import { type CliContext, loadNamedConfig } from './context.js'
-
-interface DoctorOptions extends ApiOptions {
-  readonly thorough?: true
-}
+import { findingLine, paintFor } from './text.js'
 
 /** `latchkey doctor`: what is wrong, and what to do about it. Fails where something fails; a warning is no failure. */
-export function doctorCommand(program: Command, context: CliContext): void {
-  withSharedOptions(program.command('doctor'), 'doctor', 'doctor --thorough --json')
-    .description('look at everything, and say what to do; beside a running daemon or with none')
-    .option('--url <url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)')
-    .option(
-      '--thorough',
+export const doctorCommand = command('doctor', {
+  about: 'look at everything, and say what to do; beside a running daemon or with none',
+  examples: ['doctor', 'doctor --thorough --json'],
+  options: {
+    url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+    thorough: flag(
       'compare every index with its table too, and every body with its hash and with what is stored of it, which takes longer',
-    )
-    .action(async (options: DoctorOptions) => {
-      const findings: Finding[] = []
-      for await (const finding of findingsOf(options, context)) {
-        findings.push(finding)
-        if (!options.json) context.out(findingLine(finding))
-      }
-      const failed = findings.filter(({ level }) => level === 'fail').length
-      if (options.json) context.out(jsonLine({ ok: failed === 0, findings }))
-      if (failed > 0) throw new LatchkeyError('checks_failed', `${counted(failed, 'check')} failed`)
-    })
-}
+    ),
+  },
+  async run({ options, context }) {
+    const findings: Finding[] = []
+    const paint = paintFor(context)
+    for await (const finding of findingsOf(options, options.thorough ?? false, context)) {
+      findings.push(finding)
+      if (!options.json) context.out(findingLine(finding, paint))
+    }
+    const failed = findings.filter(({ level }) => level === 'fail').length
+    if (options.json) context.out(jsonLine({ ok: failed === 0, findings }))
+    if (failed > 0) throw new LatchkeyError('checks_failed', `${counted(failed, 'check')} failed`)
+  },
+})
 
 /** What the daemon finds; where none answers, what is found here, without opening the database to write. */
-async function* findingsOf(options: DoctorOptions, context: CliContext): AsyncGenerator<Finding> {
+async function* findingsOf(
+  options: ApiOptions,
+  thorough: boolean,
+  context: CliContext,
+): AsyncGenerator<Finding> {
   const { isListening, localApi, withApi } = await import('./api.js')
-  const thorough = options.thorough ?? false
   if (options.url !== undefined) {
     yield* (await withApi(options, context, (api) => api.get<DoctorJson>('/doctor', { thorough }))).findings
     return
@@ -83,12 +84,13 @@ function unansweredBy(error: unknown, { database }: Config): Finding {
 async function withoutAnswer({ database: { file } }: Config): Promise<ExaminedDaemon> {
   const { isStoreServed } = await import('../store/sqlite/file.js')
   const unknown = 'refused deliveries and the sender’s clock are not known'
-  const known = { facts: null, isRebuilding: false }
-  if (!isStoreServed(file)) {
-    const finding = warn('daemon', `not running, so that ${unknown}`, 'start it: `latchkey serve`')
-    return { ...known, finding, isServed: false }
-  }
-  const detail = `a process has the database, and none answers at ${socketFileOf(file)}, so that ${unknown}`
-  const todo = 'wait for the command that works on it, or look into the daemon’s log'
-  return { ...known, finding: warn('daemon', detail, todo), isServed: true }
+  const isServed = isStoreServed(file)
+  const finding = isServed
+    ? warn(
+        'daemon',
+        `a process has the database, and none answers at ${socketFileOf(file)}, so that ${unknown}`,
+        'wait for the command that works on it, or look into the daemon’s log',
+      )
+    : warn('daemon', `not running, so that ${unknown}`, 'start it: `latchkey serve`')
+  return { finding, facts: null, isServed, isRebuilding: false }
 }

@@ -1,75 +1,97 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
 import type { BodyRemovalReason } from '../store/stored-event.js'
-import type { Api, ApiOptions } from './api.js'
-import { alignColumns } from './columns.js'
-import { apiCommand, pathOf } from './command.js'
-import { otherThan } from './context.js'
+import { section } from './access.js'
+import type { Api } from './api.js'
 import {
-  checkEventFilter,
-  type EventFilterOptions,
-  filterOf,
-  findEvents,
-  knowingEndpoint,
-  noteNothingFound,
-  withEventFilter,
-} from './event-options.js'
-import { createProgress } from './follow.js'
+  apiCommand,
+  choice,
+  flag,
+  isoTime,
+  jsonLine,
+  parseBetween,
+  parseId,
+  parseInstant,
+  pathOf,
+  type ValuesOf,
+  value,
+  withDefault,
+} from './command.js'
+import { otherThan } from './context.js'
+import { createProgress } from './progress.js'
+import { table, tableLines } from './text.js'
 
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 1_000
+/** How a command says which stored events it means. */
+export const EVENT_FILTER = {
+  type: value('<type>', 'only of this type, such as payment.succeeded for either generation', parseId),
+  disposition: choice('<word>', 'only with this disposition', ['applied', 'ignored', 'held', 'quarantined']),
+  customer: value('<id>', 'only what names this customer', parseId),
+  endpoint: value('<name>', 'only what came through this endpoint', parseId),
+  from: value('<time>', 'only what was first received then, or later', parseInstant),
+  to: value('<time>', 'only what was first received before', parseInstant),
+}
+type EventFilter = ValuesOf<typeof EVENT_FILTER>
 
-interface ListOptions extends EventFilterOptions {
-  readonly limit: number
-  /** Where the page before said that the list goes on. */
-  readonly before?: number
+/** @throws {LatchkeyError} `usage` */
+export function checkEventFilter({ options: { from, to } }: { readonly options: EventFilter }): void {
+  if (from !== undefined && to !== undefined && from > to)
+    throw new LatchkeyError('usage', '--from is later than --to')
 }
 
+/** The filter as the API takes it, but for the environment. */
+export function filterOf({ type, disposition, customer, endpoint, from, to }: EventFilter) {
+  return { type, disposition, customerId: customer, endpoint, from: isoTime(from), to: isoTime(to) }
+}
+
+/** As many as the API lists at once. */
+const PAGE_SIZE = 100
+const MAX_LIMIT = 1_000
+
 /** `latchkey events list`: stored events, newest first. That none is found is an answer too. */
-export const eventsListCommand = apiCommand<ListOptions>('events list', {
+export const eventsListCommand = apiCommand('events list', {
   about: 'list stored events, the newest first by when they were stored',
   examples: ['events list --disposition held', 'events list --customer cus_1 --from 2026-01-31T00:00:00Z'],
-  options: (command) =>
-    withEventFilter(command)
-      .option('--before <place>', 'go on where the list before has ended', parsePlace)
-      .option('--limit <n>', `how many at most, 1 to ${MAX_LIMIT}`, parseLimit, DEFAULT_LIMIT),
+  options: {
+    ...EVENT_FILTER,
+    before: value('<place>', 'go on where the list before has ended', parsePlace),
+    limit: withDefault(value('<n>', `how many at most, 1 to ${MAX_LIMIT}`, parseBetween(1, MAX_LIMIT)), 20),
+  },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
-    const { limit, before } = options
-    const query = { ...filterOf(options), environment: api.environment }
-    const cursor = before === undefined ? null : cursorAt(before)
-    const found = await knowingEndpoint(options, findEvents(api, query, { limit, cursor }))
-    const { items } = found
-    if (items.length === 0) await noteNothingFound(options, api, context)
-    const next = found.next === null ? null : placeOf(found.next)
-    show({ items, hasMore: next !== null, next }, () =>
-      items.length === 0 ? 'no such event is stored\n' : listedText(items),
+    const { before, limit } = options
+    const items: StoredEventJson[] = []
+    // A cursor of this list holds the number of an event. A page may be short, and not the last.
+    let cursor = before === undefined ? null : Buffer.from(String(before)).toString('base64url')
+    do {
+      const page = await api.get<{
+        readonly items: readonly StoredEventJson[]
+        readonly pagination: { readonly nextCursor: string | null }
+      }>('/events', {
+        ...filterOf(options),
+        environment: api.environment,
+        limit: Math.min(PAGE_SIZE, limit - items.length),
+        cursor,
+      })
+      items.push(...page.items)
+      cursor = page.pagination.nextCursor
+    } while (cursor !== null && items.length < limit)
+    const next = cursor === null ? null : Number(Buffer.from(cursor, 'base64url').toString())
+    show({ items, hasMore: next !== null, next }, (paint) =>
+      items.length === 0 ? 'no such event is stored\n' : table(items.map(eventCells), paint),
     )
     if (next !== null && !options.json)
       context.err(`note: there are older ones: go on with --before ${next}\n`)
   },
 })
 
-/** A cursor of this list holds the number of an event. */
-const cursorAt = (place: number): string => Buffer.from(String(place)).toString('base64url')
-const placeOf = (cursor: string): number => Number(Buffer.from(cursor, 'base64url').toString())
-
-function listedText(events: readonly StoredEventJson[]): string {
-  const lines = alignColumns(
-    events.map(({ receivedAt, id, type, disposition, reason, customerId }) => [
-      receivedAt,
-      type ?? 'unreadable',
-      reason === null ? disposition : `${disposition} (${reason})`,
-      customerId ?? '-',
-      // Last, since that of an unreadable one is a long hash.
-      id,
-    ]),
-  )
-  return `${lines.join('\n')}\n`
+function eventCells({ receivedAt, id, type, disposition, reason, customerId }: StoredEventJson): string[] {
+  const outcome = reason === null ? disposition : `${disposition} (${reason})`
+  // The id comes last, since that of an unreadable one is a long hash.
+  return [receivedAt, type ?? 'unreadable', outcome, customerId ?? '-', id]
 }
 
 /** `latchkey events show`: everything that is known of one stored event but its bytes. */
@@ -90,41 +112,25 @@ async function readEvent(api: Api, eventId: string): Promise<EventDetailJson> {
   return read(environment).catch(async (error: unknown) => {
     if (!isLatchkeyError(error, 'event_not_found') || environment === undefined) throw error
     const other = otherThan(environment)
-    const isElsewhere = await read(other).then(
-      () => true,
-      () => false,
-    )
-    const hint = isElsewhere ? `, but one is in ${other}: add --environment ${other}` : ''
+    const elsewhere = await read(other).catch(() => null)
+    const hint = elsewhere === null ? '' : `, but one is in ${other}: add --environment ${other}`
     throw new LatchkeyError('event_not_found', `no event ${eventId} is stored in ${environment}${hint}`)
   })
 }
 
-interface OutputOptions {
-  readonly output?: string
-  readonly force?: true
-}
-
-const withOutput = (command: Command) =>
-  command
-    .option('--output <file>', 'write them to a file that only its owner may read')
-    .option('--force', 'replace that file')
-
-interface BodyOptions extends ApiOptions, OutputOptions {
-  readonly sha256?: string
+const OUTPUT = {
+  output: value('<file>', 'write them to a file that only its owner may read'),
+  force: flag('replace that file'),
 }
 
 /** `latchkey events body`: the bytes of one stored event exactly as they were sent and signed. */
-export const eventsBodyCommand = apiCommand<BodyOptions>('events body <event>', {
+export const eventsBodyCommand = apiCommand('events body <event>', {
   about: 'write the exact bytes of one stored event to standard output',
   examples: ['events body evt_1', 'events body evt_1 --output evt_1.body'],
-  options: (command) =>
-    withOutput(
-      command.option(
-        '--sha256 <hex>',
-        'another body under this id (default: the one that counts)',
-        parseSha256,
-      ),
-    ),
+  options: {
+    sha256: value('<hex>', 'another body under this id (default: the one that counts)', parseSha256),
+    ...OUTPUT,
+  },
   async run({ api, options, args: [eventId = ''], context }) {
     const { sha256, output, force } = options
     const event = await readEvent(api, eventId)
@@ -151,7 +157,7 @@ export const eventsBodyCommand = apiCommand<BodyOptions>('events body <event>', 
       }
     } else if (options.json) {
       const hash = createHash('sha256').update(bytes).digest('hex')
-      context.out(`${JSON.stringify({ id: eventId, sha256: hash, bodyBase64: bytes.toString('base64') })}\n`)
+      context.out(jsonLine({ id: eventId, sha256: hash, bodyBase64: bytes.toString('base64') }))
     } else {
       context.out(bytes)
     }
@@ -163,47 +169,35 @@ function removalOf({ bodyRemoved, otherBodies: others }: EventDetailJson, sha256
   return others.find((other) => other.sha256 === sha256)?.removed ?? null
 }
 
-interface ExportOptions extends EventFilterOptions, OutputOptions {}
-
 /** `latchkey events export`: stored events as they came, a line of JSON each, oldest first. */
-export const eventsExportCommand = apiCommand<ExportOptions>('events export', {
+export const eventsExportCommand = apiCommand('events export', {
   about: 'write stored events as they came, a line of JSON each, oldest first',
   examples: [
     'events export --output events.jsonl',
     'events export --type payment.refunded | gzip > refunds.jsonl.gz',
   ],
-  options: (command) => withOutput(withEventFilter(command)),
+  options: { ...EVENT_FILTER, ...OUTPUT },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
     const { out, err, folder, isTerminal } = context
     const file = options.output === undefined ? null : resolve(folder, options.output)
-    const output =
-      file === null
-        ? null
-        : (await import('./output-file.js')).openOutputFile(file, {
-            replace: !!options.force,
-            config: api.config,
-          })
+    const files = file === null ? null : await import('./output-file.js')
+    const output = files?.openOutputFile(String(file), { replace: !!options.force, config: api.config })
     // On standard output a person looks at the events themselves.
-    const progress = createProgress({ ...context, isTerminal: isTerminal && file !== null })
+    const progress = createProgress({ err, isTerminal: isTerminal && file !== null })
     const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }
     const lines = () => counts.delivery + counts.reading
     try {
       const query = { ...filterOf(options), environment: api.environment }
       let cursor: string | null = null
       do {
-        const page: ExportJson = await knowingEndpoint(
-          options,
-          api.get<ExportJson>('/exports', { ...query, cursor }),
-        )
+        const page: ExportJson = await api.get<ExportJson>('/exports', { ...query, cursor })
         for (const line of page.lines) (output?.write ?? out)(line)
         for (const kind of Object.keys(counts) as (keyof typeof counts)[]) counts[kind] += page.counts[kind]
         const { reached, total } = page.progress
-        if (total > 0)
-          progress.show(`${lines()} written, ${Math.floor((100 * reached) / total)} % of the store read`)
+        if (total > 0) progress.show(reached / total, `${lines()} lines written`)
         cursor = page.pagination.nextCursor
       } while (cursor !== null)
-      if (Object.values(counts).every((count) => count === 0)) await noteNothingFound(options, api, context)
       output?.finish()
     } finally {
       progress.clear()
@@ -233,12 +227,6 @@ function leftOutText(count: number, why: string): string {
   return `left out: ${count === 1 ? 'one body is' : `${count} bodies are`} ${why}\n`
 }
 
-function parseLimit(text: string): number {
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw new InvalidArgumentError(`It must be 1 to ${MAX_LIMIT}.`)
-}
-
 function parsePlace(text: string): number {
   const place = /^\d{1,15}$/.test(text) ? Number(text) : 0
   if (place >= 1) return place
@@ -255,24 +243,42 @@ const CONTROL_CHARACTER = /[^\P{Cc}\n]/gu
 
 /** A stored event for a person to read: what became of it, where it belongs, what it says, and how it came. */
 function eventText(event: EventDetailJson): string {
-  const { id, type, disposition, reasonText, headers } = event
+  const { id, type, disposition, reasonText, headers, normalized, otherBodies: others } = event
+  // What is shown above is left out of what it says.
+  const {
+    id: _id,
+    generation: _generation,
+    createdAt: _at,
+    customerId: _customer,
+    ...said
+  } = { ...normalized }
   const sections = [
-    `${type ?? 'unreadable'} ${id}: ${reasonText === null ? disposition : `${disposition}, ${reasonText}`}\n`,
-    indented(alignColumns(factsOf(event))),
-    listText('It says', alignColumns(rowsIn(event))),
-    listText(
+    section(
+      `${type ?? 'unreadable'} ${id}: ${reasonText === null ? disposition : `${disposition}, ${reasonText}`}`,
+      tableLines(factsOf(event)),
+    ).replace('\n', '\n\n'),
+    section('It says', tableLines(rowsOf(said))),
+    section(
       'Signed headers',
       headers === null
         ? ['none: it was done by hand']
-        : alignColumns([
+        : tableLines([
             ['event', headers.event ?? 'not sent'],
             ['timestamp', headers.timestamp],
             ['signature', headers.signature],
           ]),
     ),
-    listText('Other bodies under this id, which changed nothing', alignColumns(otherBodies(event))),
+    section(
+      'Other bodies under this id, which changed nothing',
+      tableLines(
+        others.map(({ sha256, bytes, endpoint, receivedAt, deliveries, removed }) => {
+          const times = deliveries === 1 ? 'once' : `${deliveries} times`
+          return [sha256, `${bytes} bytes`, endpoint, receivedAt, `${times}${removalText(removed)}`]
+        }),
+      ),
+    ),
   ]
-  const text = sections.filter((section) => section !== '').join('\n')
+  const text = sections.filter((one) => one !== '').join('\n')
   return text.replaceAll(CONTROL_CHARACTER, '\ufffd')
 }
 
@@ -296,29 +302,12 @@ function factsOf(event: EventDetailJson): string[][] {
   ]
 }
 
-/** What the event says, but for what is shown above. */
-function rowsIn({ normalized }: EventDetailJson): string[][] {
-  if (normalized === null) return []
-  const { id: _id, generation: _generation, createdAt: _at, customerId: _customer, ...others } = normalized
-  return rowsOf(others)
-}
-
 /** `railProof.rail`, `card`. */
 function rowsOf(fields: object, path = ''): string[][] {
-  return Object.entries(fields).flatMap(([name, value]) => {
-    if (value === null) return []
-    return typeof value === 'object' ? rowsOf(value, `${path}${name}.`) : [[`${path}${name}`, String(value)]]
+  return Object.entries(fields).flatMap(([name, field]) => {
+    if (field === null) return []
+    return typeof field === 'object' ? rowsOf(field, `${path}${name}.`) : [[`${path}${name}`, String(field)]]
   })
-}
-
-function otherBodies({ otherBodies: others }: EventDetailJson): string[][] {
-  return others.map(({ sha256, bytes, endpoint, receivedAt, deliveries, removed }) => [
-    sha256,
-    `${bytes} bytes`,
-    endpoint,
-    receivedAt,
-    `${deliveries === 1 ? 'once' : `${deliveries} times`}${removalText(removed)}`,
-  ])
 }
 
 /** What became of the bytes of an event. */
@@ -333,12 +322,4 @@ function removalText(
   joint = ', which ',
 ): string {
   return removed === null ? '' : `${joint}${BODY_REMOVAL_TEXT[removed.why]}, at ${removed.at}`
-}
-
-function listText(title: string, lines: readonly string[]): string {
-  return lines.length === 0 ? '' : `${title}\n${indented(lines)}`
-}
-
-function indented(lines: readonly string[]): string {
-  return lines.map((line) => `  ${line}\n`).join('')
 }

@@ -23,7 +23,9 @@ export function reportFailure(error: unknown, { err }: CliContext, json: boolean
   if (json) {
     err(jsonLine({ error: failure }))
   } else {
-    err(`error: ${failure.message}\n${failure.issues.map((issue) => `  ${issueLine(issue)}\n`).join('')}`)
+    const { message, issues } = failure
+    const further = issues.filter((issue) => !message.includes(issue.message))
+    err(`error: ${message}\n${further.map((issue) => `  ${issueLine(issue)}\n`).join('')}`)
   }
   return exitCode
 }

@@ -6,9 +6,9 @@ import type { ImportJson } from '../handlers/events.js'
 import type { LineOutcome } from '../history/import.js'
 import type { RefusedLine } from '../history/line.js'
 import type { Api, ApiOptions } from './api.js'
-import { apiCommand, type RegisterCommand } from './command.js'
-import { createProgress } from './follow.js'
+import { apiCommand, flag, type RegisterCommand } from './command.js'
 import type { NumberedLine } from './import-input.js'
+import { createProgress } from './progress.js'
 
 /** A store that can't take lines now is tried again this often: long enough for a checkpoint, or a start. */
 const ATTEMPTS = 10
@@ -20,8 +20,8 @@ const REFUSALS_SHOWN = 20
 const LINES_TYPE = 'application/x-ndjson' satisfies typeof import('../handlers/body.js').LINES_TYPE
 
 interface ImportOptions extends ApiOptions {
-  readonly withManual?: true
-  readonly dryRun?: true
+  readonly withManual: true | undefined
+  readonly dryRun: true | undefined
 }
 
 /**
@@ -29,15 +29,15 @@ interface ImportOptions extends ApiOptions {
  * those before a failure.
  */
 export function importCommand(stdin: () => Readable): RegisterCommand {
-  return apiCommand<ImportOptions>('import', {
+  return apiCommand('import <file>', {
     about: 'take in what "events export" wrote: signatures are checked, what is stored already is recognised',
     examples: ['import events.jsonl --dry-run', 'import events.jsonl.gz --with-manual'],
     environment: 'refuse events of the other environment (default: take both)',
-    options: (command) =>
-      command
-        .argument('<file>', 'lines of JSON, gzip or not; "-" reads standard input')
-        .option('--with-manual', 'take also what nobody signed: done by hand, or told as it was read')
-        .option('--dry-run', 'only check every line'),
+    arguments: { file: 'lines of JSON, gzip or not; "-" reads standard input' },
+    options: {
+      withManual: flag('take also what nobody signed: done by hand, or told as it was read'),
+      dryRun: flag('only check every line'),
+    },
     // Before a database is made for it.
     async check({ args: [file = ''], context }) {
       const { assertInput } = await import('./import-input.js')
@@ -62,8 +62,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
             const outcome = line.text === null ? tooLong : outcomes.next().value
             if (outcome !== undefined) tally.add(line, outcome)
           }
-          const read = input.size ? Math.floor((100 * input.reached()) / input.size) : null
-          progress.show(`${tally.lines()} lines${read === null ? '' : `, ${read} % of the file read`}`)
+          progress.show(input.size ? input.reached() / input.size : null, `${tally.lines()} lines read`)
         }
       } catch (error) {
         progress.clear()

@@ -28,7 +28,7 @@ export async function runCli(
 }
 
 /** The version of the package that this program is part of. */
-function packageVersion(): string {
+export function packageVersion(): string {
   const { version } = JSON.parse(readFileSync(packageFile(fileURLToPath(import.meta.url)), 'utf8'))
   return String(version)
 }

@@ -4,36 +4,24 @@ import { LatchkeyError } from '../errors.js'
 import type { ComparisonJson, PolicyJson, RebuildJson, SummaryJson } from '../handlers/rebuilds.js'
 import type { ReplayJson, ReplaySummaryJson } from '../handlers/replays.js'
 import type { Environment } from '../provider/event.js'
-import type { Api, ApiOptions } from './api.js'
-import { apiCommand, jsonLine, pathOf } from './command.js'
+import type { Api } from './api.js'
+import { apiCommand, flag, jsonLine, pathOf } from './command.js'
 import type { CliContext } from './context.js'
-import {
-  checkEventFilter,
-  type EventFilterOptions,
-  filterOf,
-  knowingEndpoint,
-  noteNothingFound,
-  withEventFilter,
-} from './event-options.js'
-import { follow } from './follow.js'
-
-interface RebuildOptions extends ApiOptions {
-  readonly verify?: true
-}
+import { checkEventFilter, EVENT_FILTER, filterOf } from './events.js'
+import { follow } from './progress.js'
+import { linesText, type Paint, tableLines } from './text.js'
 
 /** `latchkey rebuild`: works out everything again from the stored events, under the policy in force. */
-export const rebuildCommand = apiCommand<RebuildOptions>('rebuild', {
+export const rebuildCommand = apiCommand('rebuild', {
   about: 'work out all access again from the stored events, and correct what differs',
   examples: ['rebuild', 'rebuild --verify'],
   environment: 'compare or report only this environment; a rebuild always covers both (default: both)',
-  options: (command) =>
-    command.option(
-      '--verify',
-      'only compare: names what differs, changes nothing, and exits 1 if anything does',
-    ),
+  options: {
+    verify: flag('only compare: names what differs, changes nothing, and exits 1 if anything does'),
+  },
   async run({ api, options, context, show }) {
-    const { verify, environment } = options
-    if (verify) return verifyStore(api, options, context)
+    const { verify, environment, json } = options
+    if (verify) return verifyStore(api, { environment, json }, context)
     const summary = await followRebuild('/rebuild', {}, api, context, environment)
     show(summary, () => differenceText(summary, { conditional: false, environment }))
   },
@@ -49,7 +37,7 @@ async function followRebuild(
 ): Promise<SummaryJson> {
   const started = await api.send<RebuildJson>('POST', path, { query })
   const ask = () => api.get<RebuildJson>('/rebuild', { environment: only })
-  const watched = { ask, textOf: eventsText, name: 'rebuild', code: 'rebuild_failed' } as const
+  const watched = { ask, progressOf, name: 'rebuild', code: 'rebuild_failed' } as const
   const ended = await follow(started, watched, context)
   if (ended.state === 'done') return summaryOf(ended)
   const reason =
@@ -61,9 +49,8 @@ function summaryOf({ gains, losses, otherwise, sample }: SummaryJson): SummaryJs
   return { gains, losses, otherwise, sample }
 }
 
-function eventsText(status: RebuildJson | ComparisonJson): string {
-  if (status.state !== 'running') return ''
-  return `${status.folded} of ${Math.max(status.folded, status.total)} events`
+function progressOf(status: RebuildJson | ComparisonJson) {
+  return status.state === 'running' ? { done: status.folded, total: status.total } : { done: 0, total: 0 }
 }
 
 /** Has two states compared, of which nothing is written. */
@@ -75,15 +62,18 @@ async function followComparison(
 ): Promise<Extract<ComparisonJson, { state: 'done' }>> {
   const started = await api.send<ComparisonJson>('POST', path, { query: { environment }, body })
   const ask = () => api.get<ComparisonJson>(path)
-  const watched = { ask, textOf: eventsText, name: 'comparison', code: 'rebuild_failed' } as const
+  const watched = { ask, progressOf, name: 'comparison', code: 'rebuild_failed' } as const
   const status = await follow(started, watched, context)
   if (status.state === 'done') return status
   throw new LatchkeyError('rebuild_failed', status.state === 'failed' ? status.reason : 'It was interrupted.')
 }
 
-/** @throws {LatchkeyError} `rebuild_differs`; `rebuild_failed` where something can't be read */
-async function verifyStore(api: Api, options: RebuildOptions, context: CliContext): Promise<void> {
-  const { environment, json } = options
+/** @throws {LatchkeyError} `rebuild_differs`; `store_unavailable` where something can't be compared */
+async function verifyStore(
+  api: Api,
+  { environment, json }: { readonly environment: Environment | undefined; readonly json: true | undefined },
+  context: CliContext,
+): Promise<void> {
   const { differences } = await followComparison('/rebuild/verification', {}, api, { environment, context })
   const { count, named } = differences
   if (json) context.out(jsonLine({ differences: named }))
@@ -98,37 +88,30 @@ async function verifyStore(api: Api, options: RebuildOptions, context: CliContex
   if (!json) context.out(`everything${where} is stored as the events say\n`)
 }
 
-interface ReplayOptions extends EventFilterOptions {
-  readonly dryRun?: true
-}
-
 /** `latchkey replay`: reads stored events again with the program of today. */
-export const replayCommand = apiCommand<ReplayOptions>('replay', {
+export const replayCommand = apiCommand('replay', {
   about: 'read stored events again, and fold what they touch',
   examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
-  options: (command) =>
-    withEventFilter(command).option('--dry-run', 'say what would change, and change nothing'),
+  options: { ...EVENT_FILTER, dryRun: flag('say what would change, and change nothing') },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
     const { dryRun = false } = options
     const sent = { query: { environment: api.environment }, body: { filter: filterOf(options), dryRun } }
-    const started = await knowingEndpoint(options, api.send<ReplayJson>('POST', '/replays', sent))
+    const started = await api.send<ReplayJson>('POST', '/replays', sent)
     const ask = () => api.get<ReplayJson>(pathOf('replays', started.id))
-    const watched = { ask, textOf: rateText, name: 'replay', code: 'replay_failed' } as const
+    const watched = { ask, progressOf: replayProgress, name: 'replay', code: 'replay_failed' } as const
     const { summary, reason } = await follow(started, watched, context)
     if (summary === null) throw new LatchkeyError('replay_failed', reason ?? 'The replay was interrupted.')
-    if (summary.read === 0) await noteNothingFound(options, api, context)
-    show(summary, () => replayText(summary, dryRun))
+    show(summary, (paint) => replayText(summary, dryRun, paint))
   },
 })
 
-function rateText({ progress: { reached, total, perSecond, remainingSeconds } }: ReplayJson): string {
-  const place = `${reached} of ${total}`
-  if (perSecond === null || !remainingSeconds) return place
-  return `${place}, ${Math.round(perSecond)} a second, ${remainingSeconds} s to go`
+function replayProgress({ progress: { reached: done, total, perSecond, remainingSeconds } }: ReplayJson) {
+  if (perSecond === null || !remainingSeconds) return { done, total }
+  return { done, total, text: `, ${Math.round(perSecond)} a second, ${remainingSeconds} s to go` }
 }
 
-function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
+function replayText(summary: ReplaySummaryJson, conditional: boolean, paint: Paint): string {
   const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable, altered } = summary
   const counted: readonly (readonly [number, string])[] = [
     [recovered, 'could not be used before'],
@@ -142,37 +125,40 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean): string {
     `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
     ...counted.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
   ]
-  return `${lines.join('\n')}\n${differenceText(summary, { conditional })}${callsText(summary)}`
+  return `${linesText(lines)}${differenceText(summary, { conditional })}${callsText(summary, paint)}`
 }
 
 /** What roles and groups would have to follow, where that is told. */
-function callsText({ calls }: ReplaySummaryJson): string {
+function callsText({ calls }: ReplaySummaryJson, paint: Paint): string {
   if (calls === null) return ''
   const { gives, takes, sample } = calls
   if (gives + takes === 0) return 'no role or group would follow\n'
-  const lines = sample.map(
-    ({ environment, action, target, accountId, customerId }) =>
-      `${environment}  ${action}  ${target}  ${accountId}  (${customerId})\n`,
-  )
-  const more = gives + takes - sample.length
-  const rest = more > 0 ? [`and ${more} more\n`] : []
-  return [`${gives} would be given a role or group, ${takes} would lose one\n`, ...lines, ...rest].join('')
+  const rows = sample.map(({ environment, action, target, accountId, customerId }) => [
+    environment,
+    action,
+    target,
+    accountId,
+    `(${customerId})`,
+  ])
+  return linesText([
+    `${gives} would be given a role or group, ${takes} would lose one`,
+    ...tableLines(rows, paint),
+    ...moreLines(gives + takes - sample.length),
+  ])
 }
+
+const moreLines = (count: number) => (count > 0 ? [`and ${count} more`] : [])
 
 const SAMPLE_SIZE = 10
 /** As many as the API names. */
 const ALL = 100_000
 
-interface PolicyDiffOptions extends ApiOptions {
-  readonly all?: true
-}
-
 /** `latchkey policy diff`: who would gain and who would lose access under the configured policy. */
-export const policyDiffCommand = apiCommand<PolicyDiffOptions>('policy diff', {
+export const policyDiffCommand = apiCommand('policy diff', {
   about: 'show whose access would change under the configured policy; changes nothing',
   examples: ['policy diff', 'policy diff --all --json'],
   environment: 'which environment (default: both)',
-  options: (command) => command.option('--all', `name all of them (default: the first ${SAMPLE_SIZE})`),
+  options: { all: flag(`name all of them (default: the first ${SAMPLE_SIZE})`) },
   async run({ api, options: { all, environment }, context, show }) {
     // As it is in the file now: the daemon may have read it before that was changed.
     const policy = api.config === null ? {} : { policy: asConfigured(api.config.policy) }
@@ -213,15 +199,16 @@ function differenceText(
   const where = environment === undefined ? '' : ` in ${environment}`
   if (total === 0) return `nobody’s access ${conditional ? 'would change' : 'has changed'}${where}\n`
   const would = conditional ? 'would ' : ''
-  const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${otherwise} ${would}change in another way\n`
+  const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${otherwise} ${would}change in another way`
   const state = ({ status, until }: SummaryJson['sample'][number]['before']) =>
     until === null ? status : `${status} (${until})`
-  const lines = sample.map(
-    ({ environment, customerId, productId, before, after }) =>
-      `${environment}  ${customerId}  ${productId}  ${state(before)} -> ${state(after)}\n`,
-  )
-  const more = total > sample.length ? [`and ${total - sample.length} more\n`] : []
-  return [counts, ...lines, ...more].join('')
+  const rows = sample.map((one) => [
+    one.environment,
+    one.customerId,
+    one.productId,
+    `${state(one.before)} -> ${state(one.after)}`,
+  ])
+  return linesText([counts, ...tableLines(rows), ...moreLines(total - sample.length)])
 }
 
 /** `latchkey policy show`: the policy in force, and where the configured one is another. */

@@ -8,9 +8,11 @@ import type { Config } from '../config/schema.js'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server.js'
 import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, issueLine, LatchkeyError } from '../errors.js'
+import type { Reloaded } from '../handlers/control.js'
 import { createLogger, terminalLines } from '../log.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import type { CliContext, SharedOptions } from './context.js'
+import { packageVersion } from './program.js'
 
 /** Whatever the daemon creates is its user's alone. */
 const PRIVATE = 0o077
@@ -33,7 +35,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   setFlagsFromString(COLLECT_SOONER)
   let daemon: Daemon | null = null
   // From the beginning, since without a handler it ends the process; before the start it has nothing to do.
-  process.on('SIGHUP', () => daemon && void reload(daemon))
+  process.on('SIGHUP', () => daemon && reload().catch(() => {}))
   const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   if (!named && !existsSync(path)) {
     const { LATCHKEY_HOST: host = DEFAULT_HOST, LATCHKEY_PORT: port = DEFAULT_PORT } = context.env
@@ -49,8 +51,10 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
   let current = config
-  daemon = await startDaemon(config, { clock: context.now, log })
-  const stopped = stopSignal()
+  const { stopped, stop } = stopSignal()
+  const control = { version: packageVersion(), reload, stop }
+  const starting = startDaemon(config, { clock: context.now, log, control })
+  daemon = await starting
   // Last, since whoever reads the pid here may signal at once.
   const { url, webhooksUrl, metricsUrl } = daemon
   log.info({ url, webhooksUrl, metricsUrl, pid: process.pid }, `serving on ${url}`)
@@ -64,10 +68,12 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   }
   log.info('stopped')
 
-  async function reload(running: Daemon): Promise<void> {
+  /** @throws what is wrong with the file, once that is logged: what runs is kept */
+  async function reload(): Promise<Reloaded> {
+    const running = await starting
     try {
       const { config: next, warnings: reloaded } = loadConfig({ path, env: context.env })
-      await running.reload(next)
+      const policyDiffers = await running.reload(next)
       const takenOver = changedParts(current, next)
       current = next
       // At the more talkative of the two levels, so that a change of the level itself is told.
@@ -81,12 +87,14 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       const told = takenOver.length > 0 ? `took over ${takenOver.join(', ')}` : NOTHING_TAKEN_OVER
       log.info(`read the config again: ${told}`)
       log.level = next.log.level
+      return { changed: takenOver, needsRestart: restart, policyDiffers }
     } catch (error) {
       const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
       log.error(problem, 'config reload failed; keeping the running config')
       running.noteConfig(
         'The config file could not be read again: the config of before is in use. See the log.',
       )
+      throw error
     }
   }
 }
@@ -144,15 +152,17 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** Resolves at the first request to stop. A second one ends the process at once, as ever. */
-function stopSignal(): Promise<null> {
-  return new Promise((resolve) => {
-    const stop = (): void => {
+/** Resolves at the first request to stop. A second signal ends the process at once, as ever. */
+function stopSignal(): { readonly stopped: Promise<null>; readonly stop: () => void } {
+  let stop = (): void => {}
+  const stopped = new Promise<null>((resolve) => {
+    stop = () => {
       process.off('SIGTERM', stop)
       process.off('SIGINT', stop)
       resolve(null)
     }
-    process.on('SIGTERM', stop)
-    process.on('SIGINT', stop)
   })
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  return { stopped, stop }
 }

@@ -1,5 +1,4 @@
-import { Option } from 'commander'
-import { counted, durationText, findingLine } from '../doctor/finding.js'
+import { counted, durationText } from '../doctor/finding.js'
 import { LatchkeyError } from '../errors.js'
 import type {
   MembershipJson,
@@ -9,9 +8,9 @@ import type {
   SyncStatusJson,
 } from '../handlers/sync.js'
 import type { ShownState } from '../store/membership.js'
-import type { Api, ApiOptions } from './api.js'
-import { alignColumns } from './columns.js'
-import { apiCommand, parseId } from './command.js'
+import type { ApiOptions } from './api.js'
+import { apiCommand, choice, flag, parseId, type ValuesOf, value } from './command.js'
+import { findingLine, linesText, type Paint, table, tableLines } from './text.js'
 
 const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
@@ -20,89 +19,60 @@ const BOTH = 'only this environment (default: both)'
 /** As many as the API lists at once. */
 const LISTED = 100
 
-interface StatusOptions extends ApiOptions {
-  readonly state?: ShownState
-  readonly target?: string
-  readonly customer?: string
-}
-
 /** `latchkey sync status`: how it stands; with a filter, which memberships those are. */
-export const syncStatusCommand = apiCommand<StatusOptions>('sync status', {
+export const syncStatusCommand = apiCommand('sync status', {
   about: 'show how roles, groups and the outbound webhook stand, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
-  options: (command) =>
-    command
-      .addOption(new Option('--state <state>', 'list the memberships that are so').choices(STATES))
-      .option('--target <target>', 'list the memberships of a role or group, such as discord:1:2', parseId)
-      .option('--customer <id>', 'list the memberships of a customer', parseId),
+  options: {
+    state: choice('<state>', 'list the memberships in this state', STATES),
+    target: value('<target>', 'list the memberships of a role or group, such as discord:1:2', parseId),
+    customer: value('<id>', 'list the memberships of a customer', parseId),
+  },
   async run({ api, options, context, show }) {
     const { state, target, customer, environment } = options
     if (state !== undefined || target !== undefined || customer !== undefined) {
-      const found = await readMemberships(api, options)
-      show(found, () => (found.items.length === 0 ? 'there is no such membership\n' : listText(found)))
-      if (found.hasMore && !options.json) context.err(`note: there are more than these ${LISTED}\n`)
+      const query = { environment, state, target, customerId: customer, limit: LISTED }
+      const { items, pagination } = await api.get<{
+        readonly items: readonly MembershipJson[]
+        readonly pagination: { readonly hasMore: boolean }
+      }>('/sync/memberships', query)
+      show({ items, hasMore: pagination.hasMore }, (paint) =>
+        items.length === 0 ? 'there is no such membership\n' : table(items.map(membershipCells), paint),
+      )
+      if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${LISTED}\n`)
       return
     }
     if (api.isWithin) context.err('note: no daemon runs, so that nothing is given, taken or sent now\n')
     const status = await api.get<SyncStatusJson>('/sync', { environment })
-    show(status, () => statusText(status, context.now()))
+    show(status, (paint) => statusText(status, context.now(), paint))
   },
 })
 
-interface MembershipsJson {
-  readonly items: readonly MembershipJson[]
-  readonly hasMore: boolean
-}
-
-async function readMemberships(
-  api: Api,
-  { state, target, customer: customerId, environment }: StatusOptions,
-): Promise<MembershipsJson> {
-  const query = { environment, state, target, customerId, limit: LISTED }
-  const { items, pagination } = await api.get<
-    Pick<MembershipsJson, 'items'> & { readonly pagination: Pick<MembershipsJson, 'hasMore'> }
-  >('/sync/memberships', query)
-  return { items, hasMore: pagination.hasMore }
-}
-
-function listText({ items }: MembershipsJson): string {
-  const lines = alignColumns(
-    items.map(({ environment, target, accountId, customerId, state, desired, parked, lastError }) => [
-      environment,
-      target,
-      accountId,
-      customerId,
-      desired ? 'in' : 'out',
-      state,
-      (parked ?? lastError)?.message ?? '',
-    ]),
-  )
-  return `${lines.join('\n')}\n`
+function membershipCells(one: MembershipJson): readonly string[] {
+  const { environment, target, accountId, customerId, state, desired, parked, lastError } = one
+  const why = (parked ?? lastError)?.message ?? ''
+  return [environment, target, accountId, customerId, desired ? 'in' : 'out', state, why]
 }
 
 const SAMPLE_SIZE = 20
 
-interface PlanOptions extends ApiOptions {
-  readonly all?: true
-}
-
 /** `latchkey sync plan`: the calls that are to be made; makes none. */
-export const syncPlanCommand = apiCommand<PlanOptions>('sync plan', {
+export const syncPlanCommand = apiCommand('sync plan', {
   about: 'show the calls that are to be made to the platforms; makes none',
   examples: ['sync plan', 'sync plan --all --json'],
   environment: BOTH,
-  options: (command) => command.option('--all', `show all of them (default: the first ${SAMPLE_SIZE})`),
+  options: { all: flag(`show all of them (default: the first ${SAMPLE_SIZE})`) },
   async run({ api, options: { all, environment }, context, show }) {
     const plan = await api.get<SyncPlanJson>('/sync/plan', { environment })
     const calls = all ? plan.calls : plan.calls.slice(0, SAMPLE_SIZE)
-    show({ ...plan, calls }, () => planText(plan, calls))
+    show({ ...plan, calls }, (paint) => planText(plan, calls, paint))
     const left = plan.calls.length - calls.length
     if (left > 0) context.err(`note: there are ${left} more: see --all\n`)
   },
 })
 
-function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['calls']): string {
+function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['calls'], paint: Paint): string {
   if (calls.length === 0) return 'there is nothing to do\n'
   const given = calls.filter(({ action }) => action === 'give').length
   const waiting = calls.filter(({ needsConfirmation }) => needsConfirmation).length
@@ -114,29 +84,28 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
     customerId,
     needsConfirmation ? 'waits for --confirm' : '',
   ])
-  const lines = [
-    ...alignColumns(rows),
+  return linesText([
+    ...tableLines(rows, paint),
     `${given} to give, ${calls.length - given} to take${paused ? '; sync is paused' : ''}`,
     ...(hash === null
       ? []
       : [
           `beyond the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
         ]),
-  ]
-  return `${lines.join('\n')}\n`
+  ])
 }
 
-interface RunOptions extends ApiOptions {
-  readonly confirm?: string
-  readonly sweep?: true
-  readonly retry?: true
-  readonly target?: string
-  readonly customer?: string
-  readonly reason?: string
+const RUN_OPTIONS = {
+  confirm: value('<hash>', 'make the removals beyond the bound of this plan', parseId),
+  sweep: flag('compare with the platforms’ real members first'),
+  retry: flag('also try again what waits, is parked or has failed; with these, only that:'),
+  target: value('<target>', 'of a role or group, such as discord:1:2, or webhook', parseId),
+  customer: value('<id>', 'of a customer', parseId),
+  reason: value('<code>', 'that is parked for this', parseId),
 }
 
 /** `latchkey sync run`: has the daemon work off what is due, now. */
-export const syncRunCommand = apiCommand<RunOptions>('sync run', {
+export const syncRunCommand = apiCommand('sync run', {
   about: 'have the running daemon do now what is due, and try stopped platforms again',
   examples: [
     'sync run',
@@ -144,16 +113,7 @@ export const syncRunCommand = apiCommand<RunOptions>('sync run', {
     'sync run --confirm 5f0c…',
   ],
   environment: 'of this environment (default: both)',
-  options: (command) =>
-    command
-      .addOption(
-        new Option('--confirm <hash>', 'make the removals beyond the bound of this plan').argParser(parseId),
-      )
-      .option('--sweep', 'compare with the platforms’ real members first')
-      .option('--retry', 'also try again what waits, is parked or has failed; with these, only that:')
-      .option('--target <target>', 'of a role or group, such as discord:1:2, or webhook', parseId)
-      .option('--customer <id>', 'of a customer', parseId)
-      .option('--reason <code>', 'that is parked for this', parseId),
+  options: RUN_OPTIONS,
   check: ({ options }) => bodyOf(options),
   // What a platform limits, and what it has answered, a running daemon alone keeps in mind.
   whereNone: { needsDaemon: 'no daemon runs: start it, which does what is due by itself' },
@@ -163,6 +123,8 @@ export const syncRunCommand = apiCommand<RunOptions>('sync run', {
     if (run.stopped) throw new LatchkeyError('checks_failed', 'somebody has to act, and then run it again')
   },
 })
+
+type RunOptions = ValuesOf<typeof RUN_OPTIONS> & Pick<ApiOptions, 'environment'>
 
 function bodyOf({ confirm, sweep, retry, target, customer, reason, environment }: RunOptions) {
   const filter = { target, customerId: customer, code: reason, environment }
@@ -177,27 +139,23 @@ function bodyOf({ confirm, sweep, retry, target, customer, reason, environment }
 
 function runText(run: SyncRunJson, isConfirmed: boolean): string {
   if (run.left === undefined) return 'it takes longer and goes on: see `latchkey sync status`\n'
-  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, stopped, left, messages } =
-    run
-  const lines = [
-    paused
-      ? `sync is paused: no call was made${isConfirmed ? '; what was confirmed is done after `latchkey sync resume`' : ''}`
-      : `${given} given, ${taken} taken, ${unchanged} were so already`,
-    ...(failed > 0 ? [`${failed} failed: to be tried again by itself`] : []),
-    ...(waiting > 0
-      ? [`${waiting} wait for the customer: see \`latchkey sync status --state waiting\``]
-      : []),
-    ...(parked > 0 ? [`${parked} wait for somebody: see \`latchkey sync status --state parked\``] : []),
-    ...(unconfirmed > 0
-      ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
-      : []),
-    ...(stopped > 0
-      ? [`${counted(stopped, 'call')} stopped until somebody acts: see \`latchkey sync status\``]
-      : []),
-    ...(left > 0 ? [`${counted(left, 'call')} still to be made: it goes on by itself`] : []),
-    ...(messages > 0 ? [`${counted(messages, 'message')} of the outbound webhook tried again`] : []),
+  const { paused, given, taken, unchanged } = run
+  const first = paused
+    ? `sync is paused: no call was made${isConfirmed ? '; what was confirmed is done after `latchkey sync resume`' : ''}`
+    : `${given} given, ${taken} taken, ${unchanged} were so already`
+  const others: readonly (readonly [number, (count: number) => string])[] = [
+    [run.failed, (count) => `${count} failed: to be tried again by itself`],
+    [run.waiting, (count) => `${count} wait for the customer: see \`latchkey sync status --state waiting\``],
+    [run.parked, (count) => `${count} wait for somebody: see \`latchkey sync status --state parked\``],
+    [run.unconfirmed, (count) => `${counted(count, 'removal')} beyond the bound: see \`latchkey sync plan\``],
+    [
+      run.stopped,
+      (count) => `${counted(count, 'call')} stopped until somebody acts: see \`latchkey sync status\``,
+    ],
+    [run.left, (count) => `${counted(count, 'call')} still to be made: it goes on by itself`],
+    [run.messages, (count) => `${counted(count, 'message')} of the outbound webhook tried again`],
   ]
-  return `${lines.join('\n')}\n`
+  return linesText([first, ...others.flatMap(([count, text]) => (count > 0 ? [text(count)] : []))])
 }
 
 /** `latchkey sync check`: asks the platforms whether the bots may do what they have to. */
@@ -208,10 +166,10 @@ export const syncCheckCommand = apiCommand('sync check', {
   whereNone: { needsDaemon: 'no daemon runs: start it, which asks the platforms' },
   async run({ api, show }) {
     const check = await api.get<SyncCheckJson>('/sync/check')
-    show(check, () =>
+    show(check, (paint) =>
       check.findings
         .map(({ about: what, ok, message: detail }) =>
-          findingLine({ level: ok ? 'ok' : 'fail', what, detail, todo: null }),
+          findingLine({ level: ok ? 'ok' : 'fail', what, detail, todo: null }, paint),
         )
         .join(''),
     )
@@ -240,16 +198,16 @@ type TargetJson = SyncStatusJson['targets'][number]
 type WebhookJson = NonNullable<SyncStatusJson['webhook']>
 
 /** How roles, groups and the outbound webhook stand, and what an operator can do about it. */
-export function statusText(status: SyncStatusJson, now: number): string {
+export function statusText(status: SyncStatusJson, now: number, paint?: Paint): string {
   const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook, unreachable } = status
   const named = [
     ...platforms.map(({ platform, ...one }) => ({ name: platform as string, ...one })),
     ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
   ]
   const stopped = named.filter(({ state }) => state === 'stopped').map(({ name }) => name)
-  const lines = [
+  return linesText([
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
-    ...alignColumns(targets.map(targetCells)),
+    ...tableLines(targets.map(targetCells), paint),
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
     ...unreachable.map(
       ({ platform, since, reason }) =>
@@ -270,8 +228,7 @@ export function statusText(status: SyncStatusJson, now: number): string {
       : []),
     ...(sweptAt === null ? [] : [`last sweep ${ago(sweptAt, now)}`]),
     ...(webhook === null ? [] : webhookLines(webhook, now)),
-  ]
-  return `${lines.join('\n')}\n`
+  ])
 }
 
 function targetCells({ environment, target, memberships }: TargetJson): readonly string[] {
@@ -284,19 +241,11 @@ function callLines(
   { name, state, until, reason }: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>,
   now: number,
 ): readonly string[] {
-  switch (state) {
-    case 'ok':
-      return []
-    case 'limited': {
-      const isOver = until === null || Date.parse(until) <= now
-      const when = isOver ? 'tried again with the next call' : `no call before ${until}`
-      return [`${name}: ${when}: ${reason?.message}`]
-    }
-    case 'stopped':
-      return [`${name}: stopped until \`latchkey sync run\`: ${reason?.message}`]
-    default:
-      return state satisfies never
-  }
+  if (state === 'ok') return []
+  const isOver = until === null || Date.parse(until) <= now
+  const limited = isOver ? 'tried again with the next call' : `no call before ${until}`
+  const when = state === 'stopped' ? 'stopped until `latchkey sync run`' : limited
+  return [`${name}: ${when}: ${reason?.message}`]
 }
 
 /** What is stopped has told why. */

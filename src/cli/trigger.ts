@@ -1,25 +1,25 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { type Command, Help, InvalidArgumentError, Option } from 'commander'
+import { Help, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/schema.js'
-import { ERROR_CODES, type ErrorCode, LatchkeyError } from '../errors.js'
-import { nearestName } from '../handlers/nearest-name.js'
+import { ERROR_CODES, LatchkeyError } from '../errors.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
-import type { Generation, ProvenRail } from '../provider/event.js'
-import { buildSampleEvent, findSampleType, SAMPLE_TYPES, sampleTypes } from '../provider/sample-event.js'
+import type { Generation } from '../provider/event.js'
+import { buildSampleEvent, findSampleType, SAMPLE_TYPES } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
-import { jsonLine, parseId, parseInstant, withSharedOptions } from './command.js'
-import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
+import {
+  choice,
+  command,
+  flag,
+  jsonLine,
+  parseBetween,
+  parseId,
+  parseInstant,
+  value,
+  withDefault,
+} from './command.js'
+import { loadNamedConfig } from './context.js'
 
-interface TriggerOptions extends SharedOptions, EndpointChoice, IdOptions {
-  readonly generation?: Generation
-  readonly rail: ProvenRail
-  readonly at?: number
-  readonly count: number
-  readonly url?: string
-}
-
-const MAX_COUNT = 100_000
 const LEFT_OUT = 'left out where --payment or --subscription names something known already'
 
 /** What to know of a delivery that was taken in and has no effect yet. */
@@ -32,58 +32,67 @@ const HINTS: Readonly<Record<Disposition, string | null>> = {
 }
 
 /** `latchkey trigger`: signs a sample event and delivers it to the running daemon, as the provider would. */
-export function triggerCommand(program: Command, context: CliContext): void {
-  withSharedOptions(
-    program.command('trigger').addHelpText('after', sampleTypesText()),
+export const triggerCommand = command('trigger <type>', {
+  about: 'sign a sample event and send it to the running daemon',
+  examples: [
     'trigger payment.authorized --customer cus_1 --product pro_1',
     'trigger payment.refunded --customer cus_1 --product pro_1',
-  )
-    .description('sign a sample event and send it to the running daemon')
-    .argument('<type>', 'the event type, such as payment.authorized')
-    .addOption(new Option('--generation <generation>', 'as which generation').choices(['v2', 'v3']))
-    .option('--customer <id>', `about which customer (default: cus_test; ${LEFT_OUT})`, parseId)
-    .option('--product <id>', `about which product (default: pro_test; ${LEFT_OUT})`, parseId)
-    .option('--payment <id>', 'about which payment (default: follows from customer and product)', parseId)
-    .option('--subscription <id>', 'about which subscription', parseId)
-    .addOption(new Option('--rail <rail>', 'how it was paid').choices(['card', 'crypto']).default('card'))
-    .option('--at <time>', 'when it happened (default: now)', parseInstant)
-    .option('--endpoint <name>', 'to which endpoint (default: the first of the sandbox)')
-    .option('--live', 'to a live endpoint: changes live access')
-    .option('--count <n>', 'how many, each about a payment of its own', parseCount, 1)
-    .option('--url <url>', 'where the daemon takes webhooks (default: as configured)', parseUrl)
-    .action((type: string, options: TriggerOptions) => trigger(type, options, context))
-}
+  ],
+  arguments: { type: 'the event type, such as payment.authorized' },
+  helpEnd: () => [...typeLines('v3'), ...typeLines('v2')].join('\n'),
+  options: {
+    generation: choice('<generation>', 'as which generation', ['v2', 'v3']),
+    customer: value('<id>', `about which customer (default: cus_test; ${LEFT_OUT})`, parseId),
+    product: value('<id>', `about which product (default: pro_test; ${LEFT_OUT})`, parseId),
+    payment: value('<id>', 'about which payment (default: follows from customer and product)', parseId),
+    subscription: value('<id>', 'about which subscription', parseId),
+    rail: withDefault(choice('<rail>', 'how it was paid', ['card', 'crypto']), 'card'),
+    at: value('<time>', 'when it happened (default: now)', parseInstant),
+    endpoint: value('<name>', 'to which endpoint (default: the first of the sandbox)'),
+    live: flag('to a live endpoint: changes live access'),
+    count: withDefault(
+      value('<n>', 'how many, each about a payment of its own', parseBetween(1, 100_000)),
+      1,
+    ),
+    url: value('<url>', 'where the daemon takes webhooks (default: as configured)', parseUrl),
+  },
+  async run({ options, args: [type = ''], context }) {
+    const { config } = await loadNamedConfig(options, context)
+    const endpoint = chooseEndpoint(config, options)
+    const url = options.url ?? webhooksUrl(config)
+    requireSampleType(type, options.generation)
+    const ids = chooseIds(type, options)
+    const hints = new Set<string>()
 
-async function trigger(type: string, options: TriggerOptions, context: CliContext): Promise<void> {
-  const { config } = await loadNamedConfig(options, context)
-  const endpoint = chooseEndpoint(config, options)
-  const url = options.url ?? webhooksUrl(config)
-  requireSampleType(type, options.generation)
-  const ids = chooseIds(type, options)
-  const hints = new Set<string>()
-
-  for (let index = 0; index < options.count; index += 1) {
-    const sentAt = context.now()
-    const about = numbered(ids, index, options.count)
-    const { body, event } = buildSampleEvent({
-      type,
-      ...(options.generation === undefined ? {} : { generation: options.generation }),
-      eventId: `evt_${randomBytes(12).toString('hex')}`,
-      createdAt: options.at ?? sentAt,
-      environment: endpoint.environment,
-      rail: options.rail,
-      ...about,
-    })
-    const secret = currentSecret(endpoint, sentAt)
-    const receipt = await sendDelivery({ url, endpoint: endpoint.name, secret, sentAt, event, body })
-    const { paymentId, subscriptionId } = about
-    const line = { type: event, id: receipt.id, paymentId, subscriptionId, disposition: receipt.disposition }
-    context.out(options.json ? jsonLine(line) : sentLine(event, about, receipt))
-    const hint = HINTS[receipt.disposition]
-    if (hint !== null) hints.add(hint)
-  }
-  if (!options.json) for (const hint of hints) context.err(`${hint}\n`)
-}
+    for (let index = 0; index < options.count; index += 1) {
+      const sentAt = context.now()
+      const about = numbered(ids, index, options.count)
+      const { body, event } = buildSampleEvent({
+        type,
+        ...(options.generation === undefined ? {} : { generation: options.generation }),
+        eventId: `evt_${randomBytes(12).toString('hex')}`,
+        createdAt: options.at ?? sentAt,
+        environment: endpoint.environment,
+        rail: options.rail,
+        ...about,
+      })
+      const secret = currentSecret(endpoint, sentAt)
+      const receipt = await sendDelivery(url, endpoint.name, secret, sentAt, { event, body })
+      const { paymentId, subscriptionId } = about
+      const line = {
+        type: event,
+        id: receipt.id,
+        paymentId,
+        subscriptionId,
+        disposition: receipt.disposition,
+      }
+      context.out(options.json ? jsonLine(line) : sentLine(event, about, receipt))
+      const hint = HINTS[receipt.disposition]
+      if (hint !== null) hints.add(hint)
+    }
+    if (!options.json) for (const hint of hints) context.err(`${hint}\n`)
+  },
+})
 
 /** `payment.authorized  evt_1  pay_1  sub_1  applied`. */
 function sentLine(
@@ -95,12 +104,6 @@ function sentLine(
   return `${parts.filter((part) => part !== null).join('  ')}\n`
 }
 
-function parseCount(text: string): number {
-  const count = /^[1-9][0-9]*$/.test(text) ? Number(text) : 0
-  if (count < 1 || count > MAX_COUNT) throw new InvalidArgumentError(`It must be 1 to ${MAX_COUNT}.`)
-  return count
-}
-
 function parseUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:/.test(text))
     throw new InvalidArgumentError('It must be an http address.')
@@ -110,37 +113,26 @@ function parseUrl(text: string): string {
 const LINE_WIDTH = 78
 
 /** Every type that can be sent, for the help. */
-function sampleTypesText(): string {
-  return [...typeLines('v3', 'Event types of v3:'), ...typeLines('v2', 'Event types of v2:')].join('\n')
-}
-
-function typeLines(generation: Generation, heading: string): string[] {
+function typeLines(generation: Generation): string[] {
   const wrapped = new Help().boxWrap(SAMPLE_TYPES[generation].join(', '), LINE_WIDTH)
-  return ['', heading, ...wrapped.split('\n').map((line) => `  ${line}`)]
+  return ['', `Event types of ${generation}:`, ...wrapped.split('\n').map((line) => `  ${line}`)]
 }
 
-/** Throws `usage`, with the type that was probably meant, for one that the generation does not send. */
+/** @throws {LatchkeyError} `usage` for a type that the generation does not send */
 function requireSampleType(type: string, generation: Generation | undefined): void {
   if (findSampleType(type, generation) !== undefined) return
-  const nearest = nearestName(type, sampleTypes(generation))
-  const where = generation ? `${generation} ` : ''
-  const question = nearest === null ? '' : ` Did you mean ${nearest}?`
-  throw new LatchkeyError(
-    'usage',
-    `there is no ${where}event type ${JSON.stringify(type)}.${question} \`latchkey trigger --help\` lists them all`,
-  )
-}
-
-interface EndpointChoice {
-  readonly endpoint?: string
-  readonly live?: true
+  const what = `${generation === undefined ? '' : `${generation} `}event type ${JSON.stringify(type)}`
+  throw new LatchkeyError('usage', `there is no ${what}: \`latchkey trigger --help\` lists them all`)
 }
 
 /**
  * The endpoint that a sample goes to: a sandbox one unless `--live` says otherwise, so that
  * nobody gets live access by a slip. Throws `usage`.
  */
-function chooseEndpoint({ endpoints }: Config, { endpoint: name, live }: EndpointChoice): Endpoint {
+function chooseEndpoint(
+  { endpoints }: Config,
+  { endpoint: name, live }: { readonly endpoint: string | undefined; readonly live: true | undefined },
+): Endpoint {
   const environment = live ? 'live' : 'sandbox'
   if (name === undefined) {
     const first = endpoints.find((endpoint) => endpoint.environment === environment)
@@ -190,10 +182,10 @@ interface SampleIds {
 }
 
 interface IdOptions {
-  readonly customer?: string
-  readonly product?: string
-  readonly payment?: string
-  readonly subscription?: string
+  readonly customer?: string | undefined
+  readonly product?: string | undefined
+  readonly payment?: string | undefined
+  readonly subscription?: string | undefined
 }
 
 const TEST_CUSTOMER = 'cus_test'
@@ -240,24 +232,24 @@ function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12)
 }
 
-interface SignedSample {
-  /** The daemon's address, without a path. */
-  readonly url: string
-  readonly endpoint: string
-  readonly secret: string
-  /** Epoch milliseconds, for the signature. */
-  readonly sentAt: number
-  readonly event: string
-  readonly body: string
-}
-
 /** Longer than the daemon may take to answer that it could not store the delivery. */
 const ANSWER_TIMEOUT_MS = 10_000
 
-/** Delivers as the provider does. Throws `daemon_unreachable`, or the code that the daemon answered. */
-async function sendDelivery({ url, endpoint, secret, sentAt, event, body }: SignedSample): Promise<Receipt> {
+/**
+ * Delivers as the provider does.
+ * @param url the daemon's address, without a path
+ * @param sentAt epoch milliseconds, for the signature
+ * @throws {LatchkeyError} `daemon_unreachable`, or the code that the daemon answered
+ */
+async function sendDelivery(
+  url: string,
+  endpoint: string,
+  secret: string,
+  sentAt: number,
+  { event, body }: { readonly event: string; readonly body: string },
+): Promise<Receipt> {
   const timestamp = String(Math.floor(sentAt / 1000))
-  const response = await post(`${url}/webhooks/${endpoint}`, {
+  const response = await fetch(`${url}/webhooks/${endpoint}`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -266,40 +258,19 @@ async function sendDelivery({ url, endpoint, secret, sentAt, event, body }: Sign
       'x-webhook-signature': signBody(secret, timestamp, Buffer.from(body)),
     },
     body,
-  })
-  const answer = await readAnswer(response)
-  if (response.status === 200 && 'disposition' in answer) return answer as unknown as Receipt
-  throw refusal(url, response.status, answer)
-}
-
-async function post(url: string, request: RequestInit): Promise<Response> {
-  try {
-    return await fetch(url, {
-      ...request,
-      redirect: 'manual',
-      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-    })
-  } catch (error) {
+    redirect: 'manual',
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  }).catch((cause: unknown) => {
     const message = `no daemon answers at ${new URL(url).origin}: start one with \`latchkey serve\``
-    throw new LatchkeyError('daemon_unreachable', message, { cause: error })
-  }
-}
-
-async function readAnswer(response: Response): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    return Object(await response.json()) as Readonly<Record<string, unknown>>
-  } catch {
-    return {}
-  }
-}
-
-function refusal(
-  url: string,
-  status: number,
-  { code, detail }: Readonly<Record<string, unknown>>,
-): LatchkeyError {
-  const known = ERROR_CODES.find((known) => known === code) satisfies ErrorCode | undefined
-  const said = [code, detail].filter((part) => typeof part === 'string').join(': ')
-  const message = `${url} answered ${status}${said === '' ? ', which is not what a daemon answers' : ` ${said}`}`
-  return new LatchkeyError(known ?? 'daemon_unreachable', message)
+    throw new LatchkeyError('daemon_unreachable', message, { cause })
+  })
+  const answer = Object(await response.json().catch(() => ({}))) as Partial<
+    Receipt & { code: string; detail: string }
+  >
+  if (response.status === 200 && answer.disposition !== undefined) return answer as Receipt
+  const said = [answer.code, answer.detail].filter((part) => typeof part === 'string').join(': ')
+  throw new LatchkeyError(
+    ERROR_CODES.find((known) => known === answer.code) ?? 'daemon_unreachable',
+    `${url} answered ${response.status}${said === '' ? ', which is not what a daemon answers' : ` ${said}`}`,
+  )
 }

@@ -3,8 +3,10 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import type { Readiness } from '../handlers/health.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
+import type { SyncState } from '../operations/metrics.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 import type { Outage } from '../sync/outages.js'
+import type { MembershipState } from '../sync/sync.js'
 
 /* What an operator should know of a daemon: at its start by the log, then by `/readyz`. */
 
@@ -55,6 +57,21 @@ export function usableSocket(file: string, log: Logger): string | null {
   if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
   log.warn({ file }, 'the path is too long for a local socket: commands need --url')
   return null
+}
+
+/** How what follows access stands, in a few numbers; null where nothing is configured. */
+export function syncSummary({ sync, outbound, outages }: SyncState) {
+  const { paused, targets, unconfirmed } = sync
+  if (targets.length === 0 && outbound === null) return null
+  const total = (state: MembershipState) => targets.reduce((sum, { counts }) => sum + counts[state], 0)
+  return {
+    paused,
+    due: total('due') + total('retrying'),
+    parked: total('parked'),
+    unconfirmed,
+    messages: outbound?.messages.reduce((sum, { count }) => sum + count, 0) ?? 0,
+    unreachable: outages.map(({ name }) => name),
+  }
 }
 
 /** Whether a delivery could be stored now: tried, by storing something small. */

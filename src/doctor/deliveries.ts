@@ -24,7 +24,11 @@ function checkSecretsOf({ name, environment, secrets }: Endpoint, now: number): 
   const last = Math.max(...ends)
   if (last <= now) {
     const detail = `${environment}, no secret counts since ${instantText(last)}, every delivery is refused`
-    return fail(what, detail, `add the current secret to endpoints.${name}.secrets, and send SIGHUP`)
+    return fail(
+      what,
+      detail,
+      `add the current secret to endpoints.${name}.secrets, and give \`latchkey reload\``,
+    )
   }
   if (last - now < SOON_MS) {
     const detail = `${environment}, the last secret ends at ${instantText(last)}`

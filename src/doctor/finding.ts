@@ -48,11 +48,6 @@ export interface Finding {
   readonly todo: string | null
 }
 
-/** Enough for most names of endpoints. */
-const WHAT_WIDTH = 18
-
-const LABELS: Readonly<Record<Level, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' }
-
 export function ok(what: string, detail: string): Finding {
   return { level: 'ok', what, detail, todo: null }
 }
@@ -63,13 +58,6 @@ export function warn(what: string, detail: string, todo: string | null): Finding
 
 export function fail(what: string, detail: string, todo: string): Finding {
   return { level: 'fail', what, detail, todo }
-}
-
-/** `FAIL  schema              written by a newer Latchkey: install that one`. */
-export function findingLine({ level, what, detail, todo }: Finding): string {
-  // A sentence of a platform's goes on with what to do.
-  const told = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
-  return `${LABELS[level]}  ${what.padEnd(WHAT_WIDTH)}  ${told}\n`
 }
 
 /** What only the running daemon knows: it counts since its start, and keeps none of it. */

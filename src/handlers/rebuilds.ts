@@ -183,7 +183,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
       if (expect !== undefined && expect !== configured.fingerprint) {
         throw new LatchkeyError(
           'policy_differs',
-          'The daemon has read another policy than this one: have it read the config again (SIGHUP) first.',
+          'The daemon has read another policy than this one: give `latchkey reload` first.',
         )
       }
       return rebuildOf(rebuilds.startRebuild(configured.policy))

@@ -1,6 +1,7 @@
 /* The table: every route that there is, and which of them a listener serves. */
 
 import type { RequestListener } from 'node:http'
+import { type ControlDeps, controlRoutes } from './control.js'
 import { type CustomerDeps, customerRoutes } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
 import { type EventDeps, eventRoutes } from './events.js'
@@ -22,7 +23,8 @@ export type RouteDeps = WebhookDeps &
   RebuildDeps &
   SyncDeps &
   TelegramDeps &
-  HealthDeps
+  HealthDeps &
+  ControlDeps
 
 /** Of two whose paths fit the same request, the first one takes it. */
 export const ROUTES: readonly Route<RouteDeps>[] = [
@@ -35,6 +37,7 @@ export const ROUTES: readonly Route<RouteDeps>[] = [
   ...syncRoutes,
   ...telegramRoutes,
   ...healthRoutes,
+  ...controlRoutes,
 ]
 
 /** `all`: the whole table, but for what delivers where that has a listener of its own; `delivered`: that alone. */

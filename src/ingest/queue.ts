@@ -42,6 +42,8 @@ export interface IngestQueue {
    * `store_unavailable`, where something that is stored keeps it from being written: again would not help
    */
   ingest(delivery: Incoming): Promise<Receipt>
+  /** What waits to be committed. */
+  waiting(): { readonly deliveries: number; readonly bytes: number }
   /** Resolves when nothing waits any more. */
   drain(): Promise<void>
   /** Nothing is acknowledged from then on: the store can't be trusted any more. */
@@ -208,6 +210,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
         sendSoon()
       })
     },
+    waiting: () => ({ deliveries: unanswered.size, bytes: waitingBytes }),
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
       await new Promise<void>((resolve) => onDrained.push(resolve))

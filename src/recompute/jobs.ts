@@ -155,6 +155,8 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
 
   return {
     startRebuild,
+    /** The one that runs. */
+    current: (): Job | null => jobs.get(running?.id ?? '') ?? null,
     /** The last one of a kind. */
     last: (kind: Exclude<Job['kind'], 'replay'>): Job | null => jobs.get(kind) ?? null,
     /** @param policy null: the one in force */

@@ -163,7 +163,7 @@ describe('latchkey import', () => {
 
   it('shows a person how far it is', async () => {
     const { stderr } = await take(folderWith(PAID, NEXT), 'e.jsonl', { isTerminal: true })
-    expect(stderr).toBe('\r2 lines, 100 % of the file read\r\u001b[K')
+    expect(stderr).toBe(`\r${'█'.repeat(24)} 100 %  2 lines read\r\u001b[K`)
   })
 
   it.each([

@@ -6,7 +6,7 @@ import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
-import { type Daemon, startDaemon } from '../../src/daemon.js'
+import { type Daemon, type DaemonDeps, startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
@@ -43,7 +43,7 @@ export interface RunningDaemon extends Daemon {
   /** Everything logged so far, a line each. */
   readonly logged: () => readonly Record<string, unknown>[]
   /** Has it take over another config, as SIGHUP does. */
-  readonly readAgain: (config: Record<string, unknown>) => Promise<void>
+  readonly readAgain: (config: Record<string, unknown>) => Promise<unknown>
   readonly setNow: (now: number) => void
   /** Reads the database file from outside. */
   readonly stored: <T>(query: (db: Kysely<Database>) => Promise<T>) => Promise<T>
@@ -53,6 +53,8 @@ export interface RunningDaemon extends Daemon {
 export interface DaemonOptions {
   readonly config?: Record<string, unknown>
   readonly folder?: string
+  /** What runs it, as `latchkey serve` does. */
+  readonly control?: DaemonDeps['control']
   /** What the clock shows at first, in epoch milliseconds; `running`: it is the machine's own. */
   readonly now?: number | 'running'
   /** Takes what is to be done once nobody needs the daemon any more; by default the end of the test is that. */
@@ -65,6 +67,7 @@ export async function runDaemon({
   atEnd = (end) => onTestFinished(async () => void (await end())),
   folder = temporaryFolder(atEnd),
   now: start = NOW,
+  control,
 }: DaemonOptions = {}): Promise<RunningDaemon> {
   let now = start === 'running' ? null : start
   const lines: string[] = []
@@ -81,7 +84,11 @@ export async function runDaemon({
       },
     }),
   )
-  const daemon = await startDaemon(loaded, { clock: () => now ?? Date.now(), log })
+  const daemon = await startDaemon(loaded, {
+    clock: () => now ?? Date.now(),
+    log,
+    ...(control && { control }),
+  })
   atEnd(() => daemon.stop())
   const databaseFile = loaded.database.file
   return {

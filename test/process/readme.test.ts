@@ -85,7 +85,6 @@ async function readerIn(folder: string, secrets: Readonly<Record<string, string>
       [DEFAULT_PORT]: () => port,
       'lk_…': () => READERS_KEY,
       '/srv/': () => `${folder}/srv/`,
-      '<pid>': () => String(reader.daemon?.pid),
     },
   }
   return reader
@@ -103,8 +102,8 @@ async function perform(reader: Reader, text: string): Promise<string> {
   }
   const reloads = countReloads(reader)
   const printed = await reader.shell.run(script)
-  if (text.includes('kill -HUP')) await eventually(() => expect(countReloads(reader)).toBe(reloads + 1))
-  if (/^kill </m.test(text)) await reader.daemon?.exit
+  if (text.includes('latchkey reload')) expect(countReloads(reader)).toBe(reloads + 1)
+  if (text.includes('latchkey stop')) await reader.daemon?.exit
   if (start !== null) {
     const isFirst = start[0] !== 'latchkey serve'
     reader.daemon = await serve(reader.folder, reader.env, isFirst ? ['npm', 'start'] : undefined)
@@ -170,10 +169,10 @@ async function expectRoutes(reader: Reader): Promise<void> {
     reader.folder,
     keys.map(({ entry }) => entry),
   )
-  await perform(reader, 'kill -HUP <pid>')
+  await perform(reader, 'latchkey reload')
   const found = []
-  // Where updates are fetched, there is no route for them.
-  const rows = routeTable().filter(({ scope }) => scope !== 'secret')
+  // Where updates are fetched, there is no route for them; and nothing can be asked after a stop.
+  const rows = routeTable().filter(({ scope, path }) => scope !== 'secret' && path !== '/stop')
   for (const { method, path, scope, needsBoth } of rows) {
     const ask = async (key: string) => {
       const url = `${reader.daemon?.url}${path.replaceAll(/:\w+/g, 'probe')}`

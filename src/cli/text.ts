@@ -1,0 +1,73 @@
+/* How answers look for a person: tables whose columns are aligned, and colours on a terminal. */
+
+import { styleText } from 'node:util'
+import type { Finding } from '../doctor/finding.js'
+import type { CliContext } from './context.js'
+
+type Style = 'green' | 'yellow' | 'red'
+export type Paint = (style: Style, text: string) => string
+
+/** Colours on a terminal, unless NO_COLOR is set; nothing elsewhere. */
+export function paintFor({ isTerminal, env }: CliContext): Paint {
+  const isColoured = isTerminal && !env.NO_COLOR
+  return (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text)
+}
+
+/** Words that say how something is, by how good that is. */
+const STYLES: ReadonlyMap<string, Style> = new Map([
+  ...['ok', 'active', 'applied', 'settled', 'yes', 'give'].map((word) => [word, 'green'] as const),
+  ...['warn', 'ending', 'held', 'due', 'retrying', 'waiting', 'paused', 'note', 'past'].map(
+    (word) => [word, 'yellow'] as const,
+  ),
+  ...['FAIL', 'blocked', 'none', 'no', 'quarantined', 'parked', 'unconfirmed', 'refused', 'take'].map(
+    (word) => [word, 'red'] as const,
+  ),
+  ...['failed', 'refunded', 'charged_back', 'voided', 'expired', 'canceled', 'completed', 'revoked'].map(
+    (word) => [word, 'red'] as const,
+  ),
+])
+
+function painted(cell: string, paint: Paint): string {
+  const style = STYLES.get(/^\w+/.exec(cell)?.[0] ?? '')
+  return style === undefined ? cell : paint(style, cell)
+}
+
+/** Rows as lines, with the cells of each column below each other. Columns without any text are left out. */
+export function tableLines(rows: readonly (readonly string[])[], paint?: Paint): string[] {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
+    [],
+  )
+  return rows.map((row) =>
+    row
+      .map((cell, column) => {
+        const text = paint === undefined ? cell : painted(cell, paint)
+        return { text: text + ' '.repeat((widths[column] ?? 0) - cell.length), isShown: widths[column] !== 0 }
+      })
+      .flatMap(({ text, isShown }) => (isShown ? [text] : []))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** The same as one text. */
+export function table(rows: readonly (readonly string[])[], paint?: Paint): string {
+  return linesText(tableLines(rows, paint))
+}
+
+/** Each on a line of its own. */
+export function linesText(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+/** Enough for most names of endpoints. */
+const WHAT_WIDTH = 18
+
+/** `FAIL  schema              written by a newer Latchkey: install that one`. */
+export function findingLine({ level, what, detail, todo }: Finding, paint: Paint): string {
+  const label = level === 'fail' ? 'FAIL' : level
+  // A sentence of a platform's goes on with what to do.
+  const told = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
+  const space = ' '.repeat(4 - label.length)
+  return `${painted(label, paint)}${space}  ${what.padEnd(WHAT_WIDTH)}  ${told}\n`
+}

@@ -1,0 +1,101 @@
+/* What an operator asks of the running daemon itself: how it is, to read its config again, and to stop. */
+
+import { z } from 'zod'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { environment, instant, type Told } from './answers.js'
+import { type Route, route } from './route.js'
+
+export interface ControlDeps {
+  readonly control: {
+    readonly status: () => Promise<Told<z.output<typeof statusAnswer>>>
+    /** @throws {LatchkeyError} `config_invalid`, `config_missing`: what runs is kept */
+    readonly reload: () => Promise<Reloaded>
+    /** Begins to stop, and returns at once. */
+    readonly stop: () => void
+  }
+}
+
+/** What came of reading the config file again. */
+export interface Reloaded {
+  /** The parts that the daemon took over. */
+  readonly changed: readonly string[]
+  /** The changed keys that only a restart takes over. */
+  readonly needsRestart: readonly string[]
+  /** The configured policy is not the one in force. */
+  readonly policyDiffers: boolean
+}
+
+const statusAnswer = z.object({
+  version: z.string(),
+  pid: z.int(),
+  startedAt: instant,
+  config: z.string(),
+  ready: z.boolean(),
+  notes: z.array(z.string()),
+  /** Null: there is no local socket. */
+  listeners: z.object({
+    api: z.string(),
+    webhooks: z.string(),
+    metrics: z.string(),
+    socket: z.string().nullable(),
+  }),
+  database: z.object({ file: z.string(), bytes: z.int() }),
+  /** Deliveries that are not committed yet. */
+  queue: z.object({ deliveries: z.int(), bytes: z.int() }),
+  endpoints: z.array(z.object({ name: z.string(), environment, lastEventAt: instant.nullable() })),
+  /** Null: no role, group or outbound webhook is configured. */
+  sync: z
+    .object({
+      paused: z.boolean(),
+      /** Memberships that are to be changed, those that wait for somebody, and removals beyond the bound. */
+      due: z.int(),
+      parked: z.int(),
+      unconfirmed: z.int(),
+      /** Messages of the outbound webhook. */
+      messages: z.int(),
+      unreachable: z.array(z.string()),
+    })
+    .nullable(),
+  job: z.object({ name: z.string(), done: z.int(), total: z.int() }).nullable(),
+})
+export type StatusJson = z.input<typeof statusAnswer>
+
+const ADMIN = { scope: 'admin', environments: 'both' } as const
+
+export const controlRoutes: readonly Route<ControlDeps>[] = [
+  route('GET /status', {
+    summary: 'What runs, since when, and what it is doing.',
+    ...ADMIN,
+    answer: statusAnswer,
+    handle: (_, { control }: ControlDeps) => control.status(),
+  }),
+  route('POST /reload', {
+    summary: 'Reads the config file again, as SIGHUP does.',
+    ...ADMIN,
+    answer: z.object({
+      changed: z.array(z.string()),
+      needsRestart: z.array(z.string()),
+      policyDiffers: z.boolean(),
+    }),
+    async handle(_, { control }: ControlDeps) {
+      try {
+        return await control.reload()
+      } catch (error) {
+        if (!isLatchkeyError(error, 'config_invalid') && !isLatchkeyError(error, 'config_missing'))
+          throw error
+        const message = `${error.message}; the running config is kept`
+        throw new LatchkeyError('invalid_request', message, { cause: error, issues: error.issues })
+      }
+    },
+  }),
+  route('POST /stop', {
+    summary: 'Stops the daemon, as SIGTERM does: what is under way is answered first.',
+    ...ADMIN,
+    status: 202,
+    answer: z.object({ stopping: z.literal(true) }),
+    handle(_, { control }: ControlDeps) {
+      control.stop()
+      return { stopping: true as const }
+    },
+  }),
+]

@@ -1,0 +1,92 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { fromEnv } from '../config/config-file.js'
+import { latchkey, runProgram } from '../setup/program.js'
+import { runHere } from './in-process.js'
+import { CONFIG, configuredFolder, keyEntry, rewriteConfig, serve } from './served.js'
+
+const NO_DAEMON = 'error: no daemon runs: start one with `latchkey serve`\n'
+
+describe.each(['status', 'reload', 'stop'])('latchkey %s', (command) => {
+  it('says where no daemon runs, and starts none', async () => {
+    const folder = configuredFolder()
+    expect(await runHere(folder, [command])).toEqual({ code: 1, stdout: '', stderr: NO_DAEMON })
+    expect(existsSync(join(folder, 'data'))).toBe(false)
+  })
+})
+
+describe('beside a daemon', () => {
+  it('latchkey status shows it', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const { code, stdout } = await runHere(folder, ['status'])
+    expect(code).toBe(0)
+    const rows = [
+      `latchkey       \\S+, process ${daemon.pid}, for .* \\(since .*\\)`,
+      'ready          yes',
+      `config         ${folder}/config.json`,
+      `serves         ${daemon.url}`,
+      `socket         ${folder}/data/latchkey.sock`,
+      `database       ${folder}/data/latchkey.db, .*B`,
+      'queue          empty',
+      'endpoint live  live, no event yet',
+      'sync           off',
+      'job            none',
+    ]
+    expect(stdout).toMatch(new RegExp(`^${rows.join('\n')}\n$`))
+    const { stdout: json } = await runHere(folder, ['status', '--json'])
+    expect(JSON.parse(json)).toMatchObject({ pid: daemon.pid, ready: true, endpoints: [{ name: 'live' }] })
+  })
+
+  it('latchkey reload takes the config over, and names what needs a restart', async () => {
+    const folder = configuredFolder()
+    await serve(folder)
+    const keys = [...CONFIG.api.keys, keyEntry('second', 'lk_second')]
+    rewriteConfig(folder, { ...CONFIG, api: { keys }, identity: { ref: 'metadata.user' } })
+    const { code, stdout } = await runHere(folder, ['reload'])
+    expect([code, stdout]).toEqual([0, 'in use now: api.keys\nneeds a restart: identity.ref\n'])
+    const { stdout: json } = await runHere(folder, ['reload', '--json'])
+    expect(JSON.parse(json)).toEqual({ changed: [], needsRestart: ['identity.ref'], policyDiffers: false })
+    rewriteConfig(folder, { ...CONFIG, policy: { failedRenewal: 'revoke' } })
+    expect((await runHere(folder, ['reload'])).stdout).toContain('policy is not in force')
+  })
+
+  it('latchkey reload names every problem of a file, and what runs is kept', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    // Only the daemon's own variables count: here it is set, and there it is not.
+    rewriteConfig(folder, {
+      ...CONFIG,
+      endpoints: { live: { environment: 'live', secrets: [fromEnv('ONLY_HERE')] } },
+    })
+    const { code, stdout, stderr } = await runHere(folder, ['reload'], {
+      ONLY_HERE: 'whsec_0123456789abcdef',
+    })
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(
+      /^error: .*config\.json has a problem; the running config is kept\n {2}endpoints\.live\.secrets\[0\]: .*ONLY_HERE.*\n$/,
+    )
+    expect((await fetch(`${daemon.url}/readyz`)).status).toBe(200)
+  })
+
+  it('latchkey stop returns once it has gone, and the next command finds none', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const stopped = await runProgram(latchkey('stop'), { folder })
+    expect(stopped).toEqual({ code: 0, stdout: `stopped (process ${daemon.pid})\n`, stderr: '' })
+    expect(existsSync(join(folder, 'data', 'latchkey.sock'))).toBe(false)
+    // Nothing keeps what needs the database for itself from beginning at once.
+    expect((await runHere(folder, ['compact'])).code).toBe(0)
+    expect((await daemon.exit).code).toBe(0)
+    expect(await runHere(folder, ['stop'])).toMatchObject({ code: 1, stderr: NO_DAEMON })
+  })
+
+  it('latchkey stop --url stops one elsewhere, with a key for it', async () => {
+    const admin = { ...keyEntry('admin', 'lk_admin'), scopes: ['admin'], environments: ['live', 'sandbox'] }
+    const folder = configuredFolder({ ...CONFIG, api: { keys: [admin] } })
+    const daemon = await serve(folder)
+    const { code } = await runHere(folder, ['stop', '--url', daemon.url], { LATCHKEY_API_KEY: 'lk_admin' })
+    expect([code, (await daemon.exit).code]).toEqual([0, 0])
+  })
+})
