@@ -321,7 +321,7 @@ export interface AskedDaemon {
 /** A daemon in this process: for all that a process of its own is not needed for. */
 export interface DaemonHere extends AskedDaemon {
   /** Takes over the config of the folder, as SIGHUP has it do. */
-  readonly reload: () => Promise<void>
+  readonly reload: () => Promise<boolean>
 }
 
 export async function serveHere(

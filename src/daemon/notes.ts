@@ -5,8 +5,8 @@ import type { Readiness } from '../handlers/health.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
 import type { SyncState } from '../operations/metrics.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
+import type { ShownState } from '../store/membership.js'
 import type { Outage } from '../sync/outages.js'
-import type { MembershipState } from '../sync/sync.js'
 
 /* What an operator should know of a daemon: at its start by the log, then by `/readyz`. */
 
@@ -63,7 +63,7 @@ export function usableSocket(file: string, log: Logger): string | null {
 export function syncSummary({ sync, outbound, outages }: SyncState) {
   const { paused, targets, unconfirmed } = sync
   if (targets.length === 0 && outbound === null) return null
-  const total = (state: MembershipState) => targets.reduce((sum, { counts }) => sum + counts[state], 0)
+  const total = (state: ShownState) => targets.reduce((sum, { counts }) => sum + counts[state], 0)
   return {
     paused,
     due: total('due') + total('retrying'),

@@ -64,7 +64,7 @@ describe('latchkey check', () => {
     for (const [words, stdout] of [
       [
         'cus_1',
-        'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)\n' +
+        'pro_1  active    since 2026-01-10T00:00:00.000Z  (payment pay_1)\n' +
           'pro_2  refunded  until 2026-01-20T00:00:00.000Z  (ended: payment pay_2)\n',
       ],
       ['cus_1 pro_1', 'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)\n'],
@@ -211,40 +211,4 @@ it.each([
       error: { code: 'store_missing', message },
     })
   }
-})
-
-describe('a command that acts where nothing is known of the customer', () => {
-  const note =
-    'note: cus_4 has pro_1 in sandbox, and has nothing else in live: to act there, add --environment sandbox\n'
-
-  it.each([
-    'link cus_4 --community 80351110224678912',
-    'grant cus_4 pro_2 --reason test',
-    'block cus_4 --reason test',
-    'unblock cus_4 pro_1',
-    'erase cus_4 --yes',
-  ])('says where they are known: %s', async (words) => {
-    const done = await at(await folderWith(HISTORY.slice(8, 9)), words)
-    expect(done).toMatchObject({ code: 0, stderr: note, stdout: expect.not.stringContaining('note') })
-  })
-
-  it('says nothing where it was named, where it answers JSON, and where they are known', async () => {
-    const folder = await folderWith()
-    const link = '--community 80351110224678912'
-    expect(await at(folder, `link cus_4 ${link} --environment live`)).toMatchObject({ code: 0, stderr: '' })
-    const json = await at(folder, `link cus_5 ${link} --json`)
-    expect([json.stderr, JSON.parse(json.stdout).environment]).toEqual(['', 'live'])
-    expect(await at(folder, `link cus_1 ${link}`)).toMatchObject({ code: 0, stderr: '' })
-  })
-
-  it('says where a grant is that it was to revoke', async () => {
-    const folder = await folderWith([])
-    await at(folder, 'grant cus_1 pro_2 --reason test --environment sandbox')
-    expect(await at(folder, 'revoke cus_1 pro_2')).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^note: pro_2 was granted to cus_1 in sandbox: add --environment sandbox\nerror: /,
-      ),
-    })
-  })
 })

@@ -76,7 +76,7 @@ describe('latchkey keys', () => {
     const key = keyIn(stdout)
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: `API key "app" (shown only now): ${key}\nAdded to ${path}. A running daemon takes it up on SIGHUP: kill -HUP <pid>\n`,
+      stdout: `API key "app" (shown only now): ${key}\nAdded to ${path}. A running daemon takes it up on \`latchkey reload\`\n`,
     })
     expect(readFileSync(path, 'utf8')).not.toContain(key)
     const added = { name: 'app', sha256: sha256(key), scopes: ['read'], environments: ['live'] }
@@ -92,7 +92,9 @@ describe('latchkey keys', () => {
     expect(keysOf(path)).toEqual([added, { ...ops, sha256: sha256(told.key) }])
 
     const list = `keys list --config ${path}`
-    expect((await run('/nowhere', list)).stdout).toBe('app  read  live\nops  read,write  live,sandbox\n')
+    expect((await run('/nowhere', list)).stdout).toBe(
+      'app  read        live\nops  read,write  live,sandbox\n',
+    )
     const listed = JSON.parse((await run('/nowhere', `${list} --json`)).stdout)
     expect(listed).toEqual({ keys: [{ name: 'app', scopes: ['read'], environments: ['live'] }, ops] })
   })

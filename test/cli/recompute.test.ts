@@ -53,7 +53,7 @@ describe('latchkey policy', () => {
     const lines = [
       '1 would gain access, 1 would lose it, 0 would change in another way',
       'live  cus_of_pay_00  pro_1  none -> active',
-      'live  cus_of_pay_a  pro_1  active -> none',
+      'live  cus_of_pay_a   pro_1  active -> none',
       '',
     ]
     expect(await run(folder, 'policy diff')).toEqual(fine(lines.join('\n')))
@@ -214,12 +214,11 @@ describe('latchkey replay', () => {
     for (const isServed of [false, true]) {
       if (isServed) await serveHere(folder)
       const refused = await run(folder, 'replay --dry-run --endpoint liv')
-      const stderr = 'error: the endpoint "liv" is none of live, manual, and nothing came through it\n'
+      const stderr = expect.stringContaining(
+        'The body is not valid.\n  filter.endpoint: is none of live, manual, and nothing came through it\n',
+      )
       expect(refused).toEqual({ code: 2, stdout: '', stderr })
     }
-    const noted = await run(folder, 'replay --dry-run --type payment.refundd')
-    const note = 'note: no event of the type "payment.refundd" is stored; did you mean payment.refunded?\n'
-    expect(noted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^0 read again/), stderr: note })
   })
 })
 
@@ -249,11 +248,9 @@ it('an event that is damaged in the database is named by all that needs it, in a
   expect(failed?.err).toMatchObject({ code: 'store_unavailable' })
   expect(failed?.err).not.toHaveProperty('stack')
   await daemon.stop()
-  for (const words of ['rebuild', `explain ${customerId} pro_1`, 'policy diff']) {
+  for (const words of ['rebuild', 'rebuild --verify', `explain ${customerId} pro_1`, 'policy diff']) {
     await expectFailure(words, reasonOf(paid))
   }
-  const verified = await run(folder, 'rebuild --verify')
-  expect(verified).toMatchObject({ code: 1, stdout: expect.stringMatching(/^live {2}source {2}\w+ \w+\n/) })
   expect(await answerOf(folder, 'replay')).toMatchObject({ changed: 1 })
   expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
 

@@ -2,16 +2,23 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
-import { latchkey, runProgram } from '../setup/program.js'
-import { runHere } from './in-process.js'
-import { CONFIG, configuredFolder, keyEntry, rewriteConfig, serve } from './served.js'
+import {
+  CONFIG,
+  configuredFolder,
+  keyEntry,
+  latchkey,
+  rewriteConfig,
+  run,
+  runProgram,
+  serve,
+} from '../world.js'
 
 const NO_DAEMON = 'error: no daemon runs: start one with `latchkey serve`\n'
 
 describe.each(['status', 'reload', 'stop'])('latchkey %s', (command) => {
   it('says where no daemon runs, and starts none', async () => {
     const folder = configuredFolder()
-    expect(await runHere(folder, [command])).toEqual({ code: 1, stdout: '', stderr: NO_DAEMON })
+    expect(await run(folder, [command])).toEqual({ code: 1, stdout: '', stderr: NO_DAEMON })
     expect(existsSync(join(folder, 'data'))).toBe(false)
   })
 })
@@ -20,7 +27,7 @@ describe('beside a daemon', () => {
   it('latchkey status shows it', async () => {
     const folder = configuredFolder()
     const daemon = await serve(folder)
-    const { code, stdout } = await runHere(folder, ['status'])
+    const { code, stdout } = await run(folder, ['status'])
     expect(code).toBe(0)
     const rows = [
       `latchkey       \\S+, process ${daemon.pid}, for .* \\(since .*\\)`,
@@ -35,7 +42,7 @@ describe('beside a daemon', () => {
       'job            none',
     ]
     expect(stdout).toMatch(new RegExp(`^${rows.join('\n')}\n$`))
-    const { stdout: json } = await runHere(folder, ['status', '--json'])
+    const { stdout: json } = await run(folder, ['status', '--json'])
     expect(JSON.parse(json)).toMatchObject({ pid: daemon.pid, ready: true, endpoints: [{ name: 'live' }] })
   })
 
@@ -44,12 +51,12 @@ describe('beside a daemon', () => {
     await serve(folder)
     const keys = [...CONFIG.api.keys, keyEntry('second', 'lk_second')]
     rewriteConfig(folder, { ...CONFIG, api: { keys }, identity: { ref: 'metadata.user' } })
-    const { code, stdout } = await runHere(folder, ['reload'])
+    const { code, stdout } = await run(folder, ['reload'])
     expect([code, stdout]).toEqual([0, 'in use now: api.keys\nneeds a restart: identity.ref\n'])
-    const { stdout: json } = await runHere(folder, ['reload', '--json'])
+    const { stdout: json } = await run(folder, ['reload', '--json'])
     expect(JSON.parse(json)).toEqual({ changed: [], needsRestart: ['identity.ref'], policyDiffers: false })
     rewriteConfig(folder, { ...CONFIG, policy: { failedRenewal: 'revoke' } })
-    expect((await runHere(folder, ['reload'])).stdout).toContain('policy is not in force')
+    expect((await run(folder, ['reload'])).stdout).toContain('policy is not in force')
   })
 
   it('latchkey reload names every problem of a file, and what runs is kept', async () => {
@@ -60,8 +67,8 @@ describe('beside a daemon', () => {
       ...CONFIG,
       endpoints: { live: { environment: 'live', secrets: [fromEnv('ONLY_HERE')] } },
     })
-    const { code, stdout, stderr } = await runHere(folder, ['reload'], {
-      ONLY_HERE: 'whsec_0123456789abcdef',
+    const { code, stdout, stderr } = await run(folder, ['reload'], {
+      env: { ONLY_HERE: 'whsec_0123456789abcdef' },
     })
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(
@@ -77,16 +84,18 @@ describe('beside a daemon', () => {
     expect(stopped).toEqual({ code: 0, stdout: `stopped (process ${daemon.pid})\n`, stderr: '' })
     expect(existsSync(join(folder, 'data', 'latchkey.sock'))).toBe(false)
     // Nothing keeps what needs the database for itself from beginning at once.
-    expect((await runHere(folder, ['compact'])).code).toBe(0)
+    expect((await run(folder, ['compact'])).code).toBe(0)
     expect((await daemon.exit).code).toBe(0)
-    expect(await runHere(folder, ['stop'])).toMatchObject({ code: 1, stderr: NO_DAEMON })
+    expect(await run(folder, ['stop'])).toMatchObject({ code: 1, stderr: NO_DAEMON })
   })
 
   it('latchkey stop --url stops one elsewhere, with a key for it', async () => {
     const admin = { ...keyEntry('admin', 'lk_admin'), scopes: ['admin'], environments: ['live', 'sandbox'] }
     const folder = configuredFolder({ ...CONFIG, api: { keys: [admin] } })
     const daemon = await serve(folder)
-    const { code } = await runHere(folder, ['stop', '--url', daemon.url], { LATCHKEY_API_KEY: 'lk_admin' })
+    const { code } = await run(folder, ['stop', '--url', daemon.url], {
+      env: { LATCHKEY_API_KEY: 'lk_admin' },
+    })
     expect([code, (await daemon.exit).code]).toEqual([0, 0])
   })
 })
