@@ -1,0 +1,22 @@
+import { configDefaults, mergeConfig } from 'vitest/config'
+import config from './vitest.config.js'
+
+/** For while one writes: without the tests that start the program, run many histories, or mostly wait. */
+export default mergeConfig(config, {
+  test: {
+    exclude: [
+      ...configDefaults.exclude,
+      'test/process/**',
+      'test/faults/**',
+      'test/hazards/**',
+      'test/daemon/**',
+      'test/recompute/**',
+      'test/sync/telegram/**',
+      'test/sync/webhook/**',
+      'test/**/any-*.test.ts',
+      'test/**/outage*.test.ts',
+      'test/**/slow*.test.ts',
+    ],
+    env: { PROPERTY_RUNS: '150' },
+  },
+})
