@@ -38,14 +38,14 @@ export async function createFollowing(deps: FollowingDeps) {
   const { db, writeSync, registry, clock, random, log } = deps
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
-    sync: await sync.status(environments),
-    outbound: await outbound.status(environments),
-    outages: await currentOutages(),
+    ...(await sync.status(environments)),
+    webhook: await outbound.status(environments),
+    unreachable: await currentOutages(),
   })
   const outages = createOutages(countWaiting, clock, log)
   async function countWaiting(name: Called): Promise<number> {
     if (name !== 'webhook') return countUnderWay(db, name)
-    const pending = (await countMessages(db)).filter(({ parked }) => parked === null)
+    const pending = (await countMessages(db)).filter(({ state }) => state === 'pending')
     return pending.reduce((sum, { count }) => sum + count, 0)
   }
   /** Nobody while sync is paused, since nobody is called then. */

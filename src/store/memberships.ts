@@ -164,14 +164,10 @@ export async function countUnderWay(db: Kysely<Database>, platform: string): Pro
   return count(db, sql`${isOpen} and ${isOfPlatform(platform)}`)
 }
 
-/** Of a platform's memberships that failed with one of these codes, the one that waits longest to be tried again. */
-export async function findLongestWait(
-  db: Kysely<Database>,
-  platform: string,
-  codes: readonly string[],
-): Promise<Membership | null> {
+/** Of a platform's memberships that met its limit, the one that waits longest to be tried again. */
+export async function findLongestLimit(db: Kysely<Database>, platform: string): Promise<Membership | null> {
   const { rows } = await sql<Row>`
-    select * from memberships where next_attempt_at is not null and error_code in (${sql.join(codes)})
+    select * from memberships where next_attempt_at is not null and error_code = 'rate_limited'
       and ${isOfPlatform(platform)} order by next_attempt_at desc limit 1`.execute(db)
   return rows.map(fromRow)[0] ?? null
 }

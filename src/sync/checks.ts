@@ -22,15 +22,15 @@ export function createChecks(context: SyncContext) {
   let report: CheckReport | null = null
   let known: readonly CheckFinding[] = []
 
-  const limitOf = (name: AdapterName): CheckFinding | null => {
-    const state = gate.stateOf(name)
-    if (state.kind !== 'limited' || state.until <= clock()) return null
-    const message = `No call is made before ${new Date(state.until).toISOString()}: ${state.message}`
+  function limitOf(name: AdapterName): CheckFinding | null {
+    const { until, reason } = gate.stateOf(name)
+    if (until === null || until <= clock()) return null
+    const message = `No call is made before ${new Date(until).toISOString()}: ${reason?.message}`
     return { about: name, isFine: false, isUnknown: true, message }
   }
-  const stopOf = (name: AdapterName): CheckFinding | null => {
-    const state = gate.stateOf(name)
-    return state.kind === 'stopped' ? { about: name, isFine: false, message: state.message } : null
+  function stopOf(name: AdapterName): CheckFinding | null {
+    const { state, reason } = gate.stateOf(name)
+    return state === 'stopped' ? { about: name, isFine: false, message: reason?.message ?? '' } : null
   }
 
   async function check(
@@ -62,7 +62,7 @@ export function createChecks(context: SyncContext) {
   /** Checks in the background, where that is due and may be. Cheap, and never throws. */
   function look(): void {
     // To learn that a platform is back, though nothing else may call it.
-    if (outages.current().some(({ name }) => name !== 'webhook')) dueAt ??= clock() + REPEAT_MS
+    if (outages.current().some(({ platform }) => platform !== 'webhook')) dueAt ??= clock() + REPEAT_MS
     const isLimited = [...context.platforms.keys()].some((name) => limitOf(name) !== null)
     if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
     dueAt = null

@@ -16,12 +16,13 @@ export interface Scope {
 }
 
 /** Whether a platform, or one target of it, may be called. */
-export type CallState =
-  | { readonly kind: 'ok' }
-  /** No call before `until`, in epoch milliseconds. */
-  | ({ readonly kind: 'limited'; readonly until: number } & Failure)
-  /** No call until somebody has done what `message` says, and `run` or `resume` tries again. */
-  | ({ readonly kind: 'stopped' } & Failure)
+export interface CallState {
+  /** `stopped`: no call until somebody has done what `reason` says, and `run` or `resume` tries again. */
+  readonly state: 'ok' | 'limited' | 'stopped'
+  /** Where limited: no call before that, in epoch milliseconds. */
+  readonly until: number | null
+  readonly reason: Failure | null
+}
 
 /** Instants are epoch milliseconds. */
 interface Limit {
@@ -112,9 +113,10 @@ export function createGate(random: () => number) {
     reopen: () => stops.clear(),
     stateOf(name: string): CallState {
       const stop = stops.get(name)
-      if (stop !== undefined) return { kind: 'stopped', ...stop }
+      if (stop !== undefined) return { state: 'stopped', until: null, reason: stop }
       const known = limits.get(name)
-      return known === undefined ? { kind: 'ok' } : { kind: 'limited', until: known.until, ...known.failure }
+      if (known === undefined) return { state: 'ok', until: null, reason: null }
+      return { state: 'limited', until: known.until, reason: known.failure }
     },
   }
 }

@@ -68,17 +68,13 @@ it.each([
   ])
 })
 
-it('tells since when a platform is unreachable, as far as that is known', () => {
+it('tells since when a platform is unreachable', () => {
   const reason = 'Discord could not be reached.'
   const since = '2026-03-02T11:58:00.000Z'
-  const unreachable = [
-    { platform: 'discord', since, reason } as const,
-    { platform: 'telegram', since: null, reason: 'Telegram failed with status 502.' } as const,
-  ]
+  const unreachable = [{ platform: 'discord', since, reason } as const]
   expect(statusText({ ...STATUS, unreachable }, NOW).split('\n')).toEqual([
     'live  discord:1:2  5 settled',
     'discord: unreachable since 2026-03-02T11:58:00.000Z: Discord could not be reached.',
-    'telegram: unreachable when last tried: Telegram failed with status 502.',
     '',
   ])
 })
