@@ -25,7 +25,7 @@ import { type Route, route } from './route.js'
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
   /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
-  readonly hasTargets: () => Promise<boolean>
+  readonly hasTargets: () => boolean | Promise<boolean>
   /** @param environments whose targets and messages it shows; left out: of both */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: of the outbound webhook, that `retry` made due. @throws LatchkeyError `plan_changed` */
@@ -261,7 +261,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       const { retry, ...rest } = body
       const retried = await checkedRetry(retry, environments, sync)
       const running = sync.run({ ...rest, environments, ...(retried !== null && { retry: retried }) })
-      const report = await within(ANSWER_WITHIN_MS, running)
+      const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
+      const report = await Promise.race([running, late])
       if (report !== null) return { done: report.left === 0, ...report }
       running.catch((error: unknown) => log.error({ err: error }, 'a run of sync failed'))
       return { done: false as const }
@@ -304,19 +305,6 @@ async function checkedRetry(
     if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
   }
   return given === undefined ? null : { ...filter, environments: retried }
-}
-
-/** Null where it takes longer. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** What is wrong with a name that no role or group has, or had, in these environments; null: nothing. */

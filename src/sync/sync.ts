@@ -229,6 +229,10 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
      * start and with every sweep, run and reload, and some minutes after a check that was not fine.
      */
     check: checks.check,
+    /** Checks in the background, where calls may be made, since something may have changed. */
+    recheck: checks.renew,
+    /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
+    hasTargets: () => context.targets.length > 0,
     /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */
     async pause(): Promise<void> {
       paused = true
