@@ -26,7 +26,6 @@ interface StatusOptions extends ApiOptions {
   readonly customer?: string
 }
 
-/** `latchkey sync status`: how it stands; with a filter, which memberships those are. */
 export const syncStatusCommand = apiCommand<StatusOptions>('sync status', {
   about: 'show how roles, groups and the outbound webhook stand, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
@@ -40,7 +39,7 @@ export const syncStatusCommand = apiCommand<StatusOptions>('sync status', {
     const { state, target, customer, environment } = options
     if (state !== undefined || target !== undefined || customer !== undefined) {
       const found = await readMemberships(api, options)
-      show(found, () => (found.items.length === 0 ? 'there is no such membership\n' : listText(found)))
+      show(found, () => listText(found))
       if (found.hasMore && !options.json) context.err(`note: there are more than these ${LISTED}\n`)
       return
     }
@@ -50,35 +49,34 @@ export const syncStatusCommand = apiCommand<StatusOptions>('sync status', {
   },
 })
 
+async function readMemberships(api: Api, options: StatusOptions): Promise<MembershipsJson> {
+  const { state, target, customer: customerId, environment } = options
+  const query = { environment, state, target, customerId, limit: LISTED }
+  const { items, pagination } = await api.get<MembershipPageJson>('/sync/memberships', query)
+  return { items, hasMore: pagination.hasMore }
+}
+
 interface MembershipsJson {
   readonly items: readonly MembershipJson[]
   readonly hasMore: boolean
 }
-
-async function readMemberships(
-  api: Api,
-  { state, target, customer: customerId, environment }: StatusOptions,
-): Promise<MembershipsJson> {
-  const query = { environment, state, target, customerId, limit: LISTED }
-  const { items, pagination } = await api.get<
-    Pick<MembershipsJson, 'items'> & { readonly pagination: Pick<MembershipsJson, 'hasMore'> }
-  >('/sync/memberships', query)
-  return { items, hasMore: pagination.hasMore }
+type MembershipPageJson = Pick<MembershipsJson, 'items'> & {
+  readonly pagination: { readonly hasMore: boolean }
 }
 
 function listText({ items }: MembershipsJson): string {
-  const lines = alignColumns(
-    items.map(({ environment, target, accountId, customerId, state, desired, parked, lastError }) => [
-      environment,
-      target,
-      accountId,
-      customerId,
-      desired ? 'in' : 'out',
-      state,
-      (parked ?? lastError)?.message ?? '',
-    ]),
-  )
-  return `${lines.join('\n')}\n`
+  if (items.length === 0) return 'there is no such membership\n'
+  const rows = items.map(({ desired, parked, lastError, ...one }) => [
+    ...[one.environment, one.target, one.accountId, one.customerId],
+    ...[desired ? 'in' : 'out', one.state, (parked ?? lastError)?.message ?? ''],
+  ])
+  return linesText(alignColumns(rows))
+}
+
+/** A line for each text; a note only where it is about something. */
+function linesText(lines: readonly (string | readonly [boolean | number, string])[]): string {
+  const shown = lines.flatMap((line) => (typeof line === 'string' ? [line] : line[0] ? [line[1]] : []))
+  return `${shown.join('\n')}\n`
 }
 
 const SAMPLE_SIZE = 20
@@ -87,7 +85,6 @@ interface PlanOptions extends ApiOptions {
   readonly all?: true
 }
 
-/** `latchkey sync plan`: the calls that are to be made; makes none. */
 export const syncPlanCommand = apiCommand<PlanOptions>('sync plan', {
   about: 'show the calls that are to be made to the platforms; makes none',
   examples: ['sync plan', 'sync plan --all --json'],
@@ -106,24 +103,18 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
   if (calls.length === 0) return 'there is nothing to do\n'
   const given = calls.filter(({ action }) => action === 'give').length
   const waiting = calls.filter(({ needsConfirmation }) => needsConfirmation).length
-  const rows = shown.map(({ action, environment, target, accountId, customerId, needsConfirmation }) => [
-    action,
-    environment,
-    target,
-    accountId,
-    customerId,
+  const rows = shown.map(({ needsConfirmation, ...one }) => [
+    ...[one.action, one.environment, one.target, one.accountId, one.customerId],
     needsConfirmation ? 'waits for --confirm' : '',
   ])
-  const lines = [
+  return linesText([
     ...alignColumns(rows),
     `${given} to give, ${calls.length - given} to take${paused ? '; sync is paused' : ''}`,
-    ...(hash === null
-      ? []
-      : [
-          `beyond the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
-        ]),
-  ]
-  return `${lines.join('\n')}\n`
+    [
+      waiting,
+      `beyond the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
+    ],
+  ])
 }
 
 interface RunOptions extends ApiOptions {
@@ -135,7 +126,6 @@ interface RunOptions extends ApiOptions {
   readonly reason?: string
 }
 
-/** `latchkey sync run`: has the daemon work off what is due, now. */
 export const syncRunCommand = apiCommand<RunOptions>('sync run', {
   about: 'have the running daemon do now what is due, and try stopped platforms again',
   examples: [
@@ -177,30 +167,22 @@ function bodyOf({ confirm, sweep, retry, target, customer, reason, environment }
 
 function runText(run: SyncRunJson, isConfirmed: boolean): string {
   if (run.left === undefined) return 'it takes longer and goes on: see `latchkey sync status`\n'
-  const { paused, given, taken, unchanged, failed, waiting, parked, unconfirmed, stopped, left, messages } =
-    run
-  const lines = [
-    paused
-      ? `sync is paused: no call was made${isConfirmed ? '; what was confirmed is done after `latchkey sync resume`' : ''}`
+  const { given, taken, unchanged, failed, waiting, parked, unconfirmed, stopped, left, messages } = run
+  const confirmed = isConfirmed ? '; what was confirmed is done after `latchkey sync resume`' : ''
+  return linesText([
+    run.paused
+      ? `sync is paused: no call was made${confirmed}`
       : `${given} given, ${taken} taken, ${unchanged} were so already`,
-    ...(failed > 0 ? [`${failed} failed: to be tried again by itself`] : []),
-    ...(waiting > 0
-      ? [`${waiting} wait for the customer: see \`latchkey sync status --state waiting\``]
-      : []),
-    ...(parked > 0 ? [`${parked} wait for somebody: see \`latchkey sync status --state parked\``] : []),
-    ...(unconfirmed > 0
-      ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
-      : []),
-    ...(stopped > 0
-      ? [`${counted(stopped, 'call')} stopped until somebody acts: see \`latchkey sync status\``]
-      : []),
-    ...(left > 0 ? [`${counted(left, 'call')} still to be made: it goes on by itself`] : []),
-    ...(messages > 0 ? [`${counted(messages, 'message')} of the outbound webhook tried again`] : []),
-  ]
-  return `${lines.join('\n')}\n`
+    [failed, `${failed} failed: to be tried again by itself`],
+    [waiting, `${waiting} wait for the customer: see \`latchkey sync status --state waiting\``],
+    [parked, `${parked} wait for somebody: see \`latchkey sync status --state parked\``],
+    [unconfirmed, `${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``],
+    [stopped, `${counted(stopped, 'call')} stopped until somebody acts: see \`latchkey sync status\``],
+    [left, `${counted(left, 'call')} still to be made: it goes on by itself`],
+    [messages, `${counted(messages, 'message')} of the outbound webhook tried again`],
+  ])
 }
 
-/** `latchkey sync check`: asks the platforms whether the bots may do what they have to. */
 export const syncCheckCommand = apiCommand('sync check', {
   about: 'ask the platforms whether the bots may do what they have to, through the running daemon',
   examples: ['sync check'],
@@ -220,7 +202,6 @@ export const syncCheckCommand = apiCommand('sync check', {
   },
 })
 
-/** `latchkey sync pause`: no call is begun from then on, after a restart either. */
 export const syncPauseCommand = apiCommand('sync pause', {
   about: 'give, take and send nothing any more, until it is resumed',
   examples: ['sync pause'],
@@ -228,7 +209,6 @@ export const syncPauseCommand = apiCommand('sync pause', {
   run: async ({ api, show }) => show(await api.send('POST', '/sync/pause'), () => 'paused\n'),
 })
 
-/** `latchkey sync resume`: what has gathered meanwhile is done. */
 export const syncResumeCommand = apiCommand('sync resume', {
   about: 'go on after a pause, or after a restore',
   examples: ['sync resume'],
@@ -247,28 +227,23 @@ export function statusText(status: SyncStatusJson, now: number): string {
     ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
   ]
   const stopped = named.filter(({ state }) => state === 'stopped').map(({ name }) => name)
-  const lines = [
-    ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
+  const has = (state: ShownState) => targets.some(({ memberships }) => memberships[state] > 0)
+  return linesText([
+    [paused, 'paused: no call is made until `latchkey sync resume`'],
     ...alignColumns(targets.map(targetCells)),
-    ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
+    [targets.length === 0, 'no product has a role or group that follows it'],
     ...unreachable.map(({ platform, since, reason }) => `${platform}: unreachable since ${since}: ${reason}`),
     ...named.flatMap((one) => callLines(one, now)),
     ...(checked === null ? [] : checkLines(checked, stopped, now)),
-    ...(targets.some(({ memberships }) => memberships.waiting > 0)
-      ? [
-          'what is waiting comes by itself once the customer joins: see `latchkey sync status --state waiting`',
-        ]
-      : []),
-    ...(targets.some(({ memberships }) => memberships.parked > 0)
-      ? ['what is parked waits for somebody: see `latchkey sync status --state parked`']
-      : []),
-    ...(unconfirmed > 0
-      ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
-      : []),
+    [
+      has('waiting'),
+      'what is waiting comes by itself once the customer joins: see `latchkey sync status --state waiting`',
+    ],
+    [has('parked'), 'what is parked waits for somebody: see `latchkey sync status --state parked`'],
+    [unconfirmed, `${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``],
     ...(sweptAt === null ? [] : [`last sweep ${ago(sweptAt, now)}`]),
     ...(webhook === null ? [] : webhookLines(webhook, now)),
-  ]
-  return `${lines.join('\n')}\n`
+  ])
 }
 
 function targetCells({ environment, target, memberships }: TargetJson): readonly string[] {
@@ -281,19 +256,12 @@ function callLines(
   { name, state, until, reason }: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>,
   now: number,
 ): readonly string[] {
-  switch (state) {
-    case 'ok':
-      return []
-    case 'limited': {
-      const isOver = until === null || Date.parse(until) <= now
-      const when = isOver ? 'tried again with the next call' : `no call before ${until}`
-      return [`${name}: ${when}: ${reason?.message}`]
-    }
-    case 'stopped':
-      return [`${name}: stopped until \`latchkey sync run\`: ${reason?.message}`]
-    default:
-      return state satisfies never
-  }
+  if (state === 'ok') return []
+  const isOver = until === null || Date.parse(until) <= now
+  const limited = isOver ? 'tried again with the next call' : `no call before ${until}`
+  return [
+    `${name}: ${state === 'stopped' ? 'stopped until `latchkey sync run`' : limited}: ${reason?.message}`,
+  ]
 }
 
 /** What is stopped has told why. */

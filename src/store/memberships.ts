@@ -71,19 +71,10 @@ export interface MembershipFilter {
 /** @param limit the first of them, in the order of their keys; left out: all, in any order */
 export async function findMemberships(
   db: Kysely<Database>,
-  {
-    environments,
-    target,
-    customerIds,
-    accountIds,
-    states,
-    code,
-    hasFailed,
-    unconfirmed,
-    after,
-  }: MembershipFilter,
+  filter: MembershipFilter,
   limit?: number,
 ): Promise<readonly Membership[]> {
+  const { environments, target, customerIds, accountIds, states, code, unconfirmed, after } = filter
   let query = db.selectFrom('memberships').selectAll()
   if (environments !== undefined) query = query.where('environment', 'in', environments)
   if (target !== undefined) query = query.where('target', '=', target)
@@ -91,7 +82,7 @@ export async function findMemberships(
   if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
   if (states !== undefined) query = query.where('state', 'in', states)
   if (code !== undefined) query = query.where('error_code', '=', code)
-  if (hasFailed) query = query.where('error_code', 'is not', null)
+  if (filter.hasFailed) query = query.where('error_code', 'is not', null)
   if (unconfirmed !== undefined) {
     const isFrom = sql.join([sql`1 = 0`, ...unconfirmed.from.map((one) => sql`(${isOf(one)})`)], sql` or `)
     query = query.where(sql<boolean>`${unconfirmed.is ? sql`` : sql`not `}(${isUnconfirmed} and (${isFrom}))`)
