@@ -130,9 +130,9 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
   /** What a platform said to the process before this one; to which of its calls is not known any more. */
   async function keepOpenWaits(): Promise<void> {
     for (const platform of ADAPTER_NAMES) {
-      const { target, error, nextAttemptAt } = (await findLongestLimit(db, platform)) ?? {}
-      if (!target || !error || !nextAttemptAt || nextAttemptAt <= clock()) continue
-      gate.limited({ platform, target }, 'platform', nextAttemptAt, error, clock())
+      const { error, nextAttemptAt } = (await findLongestLimit(db, platform)) ?? {}
+      if (!error || !nextAttemptAt || nextAttemptAt <= clock()) continue
+      gate.limited(platform, nextAttemptAt, error, clock())
     }
   }
 
