@@ -209,10 +209,7 @@ export function statusText(status: SyncStatusJson, now: number, paint?: Paint): 
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...tableLines(targets.map(targetCells), paint),
     ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
-    ...unreachable.map(
-      ({ platform, since, reason }) =>
-        `${platform}: unreachable ${since === null ? 'when last tried' : `since ${since}`}: ${reason}`,
-    ),
+    ...unreachable.map(({ platform, since, reason }) => `${platform}: unreachable since ${since}: ${reason}`),
     ...named.flatMap((one) => callLines(one, now)),
     ...(checked === null ? [] : checkLines(checked, stopped, now)),
     ...(targets.some(({ memberships }) => memberships.waiting > 0)

@@ -95,12 +95,12 @@ export async function readinessOf(
   }
 }
 
-const OUTAGE_NOTES: Readonly<Record<Outage['name'], string>> = {
+const OUTAGE_NOTES: Readonly<Record<Outage['platform'], string>> = {
   discord: 'Discord is unreachable',
   telegram: 'Telegram is unreachable',
   webhook: 'Webhook delivery is failing',
 }
 
-function outageNote({ name, since }: Outage): string {
-  return `${OUTAGE_NOTES[name]}${since === null ? '' : ` since ${new Date(since).toISOString()}`}; retrying.`
+function outageNote({ platform, since }: Outage): string {
+  return `${OUTAGE_NOTES[platform]} since ${new Date(since).toISOString()}; retrying.`
 }

@@ -2,14 +2,11 @@ import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
 import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
-import { findLongestWait, loadTargetRefs } from '../store/memberships.js'
+import { loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { isSyncPaused } from '../store/sync-state.js'
-import { NOTICED_AFTER_MS, type Outage } from '../sync/outages.js'
 import { originOf } from '../sync/outbound/message.js'
 import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
-import { OUTAGE_CODES } from '../sync/platform.js'
 import { ADAPTER_NAMES, targetsOf } from '../sync/target.js'
 import type { Following, FollowingDeps } from './sync.js'
 
@@ -33,7 +30,7 @@ export function createResting({
       check: needsDaemon,
       run: needsDaemon,
     },
-    outages: () => storedOutages(db, config, clock()),
+    outages: async () => [],
     messenger: () => null,
     wake() {},
     async reload() {},
@@ -51,33 +48,12 @@ export async function readSyncState(
   const { webhook } = config.sync
   const platforms = ADAPTER_NAMES.filter((name) => config.sync[name] !== null)
   const question = await questionOf(db, config, now, environments)
+  const isOk = () => ({ state: 'ok', until: null, reason: null }) as const
   return {
-    sync: await readStatus(db, question, platforms, () => ({ kind: 'ok' }), null),
-    outbound: webhook === null ? null : { origin: originOf(webhook), messages: await countMessages(db) },
-    outages: await storedOutages(db, config, now),
+    ...(await readStatus(db, question, platforms, isOk, null)),
+    webhook: webhook && { origin: originOf(webhook), messages: await countMessages(db, environments) },
+    unreachable: [],
   }
-}
-
-/** Who could not be reached when a daemon last tried; since when is stored of the webhook alone. */
-async function storedOutages(
-  db: Kysely<Database>,
-  { sync }: Config,
-  now: number,
-): Promise<readonly Outage[]> {
-  const outages: Outage[] = []
-  if (await isSyncPaused(db)) return outages
-  for (const name of ADAPTER_NAMES) {
-    if (sync[name] === null) continue
-    const failed = await findLongestWait(db, name, OUTAGE_CODES)
-    if (failed !== null) outages.push({ name, since: null, reason: failed.error?.message ?? '' })
-  }
-  const pending =
-    sync.webhook === null ? [] : (await countMessages(db)).filter(({ parked }) => parked === null)
-  for (const { failingSince, lastError } of pending) {
-    if (failingSince === null || now - failingSince < NOTICED_AFTER_MS) continue
-    outages.push({ name: 'webhook', since: failingSince, reason: lastError ?? '' })
-  }
-  return outages
 }
 
 async function questionOf(

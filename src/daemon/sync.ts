@@ -6,7 +6,7 @@ import type { SyncQuestions } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
-import { countUnderWay, loadTargetRefs } from '../store/memberships.js'
+import { countUnderWay } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
@@ -14,7 +14,6 @@ import type { WriteSync } from '../store/sync-writes.js'
 import { type Called, createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createSync } from '../sync/sync.js'
-import { targetsOf } from '../sync/target.js'
 import { createPlatforms } from './platforms.js'
 import type { TelegramDeps } from './telegram.js'
 
@@ -38,14 +37,14 @@ export async function createFollowing(deps: FollowingDeps) {
   const { db, writeSync, registry, clock, random, log } = deps
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
-    sync: await sync.status(environments),
-    outbound: await outbound.status(environments),
-    outages: await currentOutages(),
+    ...(await sync.status(environments)),
+    webhook: await outbound.status(environments),
+    unreachable: await currentOutages(),
   })
   const outages = createOutages(countWaiting, clock, log)
   async function countWaiting(name: Called): Promise<number> {
     if (name !== 'webhook') return countUnderWay(db, name)
-    const pending = (await countMessages(db)).filter(({ parked }) => parked === null)
+    const pending = (await countMessages(db)).filter(({ state }) => state === 'pending')
     return pending.reduce((sum, { count }) => sum + count, 0)
   }
   /** Nobody while sync is paused, since nobody is called then. */
@@ -56,7 +55,7 @@ export async function createFollowing(deps: FollowingDeps) {
     outages,
     products: () => current.products,
     accountAsked: (target, accountId) => sync.accountAsked(target, accountId),
-    receptionChanged: () => void checkAnew(),
+    receptionChanged: () => sync.recheck(),
   })
   const sync = await createSync({
     db,
@@ -87,26 +86,16 @@ export async function createFollowing(deps: FollowingDeps) {
     clock,
     log,
   })
-  const hasTargets = async () => targetsOf(current.products, await loadTargetRefs(db)).length > 0
   /** A restore pauses, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
-    if (pausedAt === null || (current.sync.webhook === null && !(await hasTargets()))) return
+    if (pausedAt === null || (current.sync.webhook === null && !sync.hasTargets())) return
     log.warn(
       { since: new Date(pausedAt).toISOString() },
       'sync is paused: nobody gets or loses a role or group, and no webhook is sent; run `latchkey sync resume`',
     )
   }
   await warnIfPaused()
-  /** As the daemon does by itself: not while sync is paused. */
-  async function checkAnew(): Promise<void> {
-    try {
-      if (!(await isSyncPaused(db))) await sync.check()
-    } catch (error) {
-      log.error({ err: error }, 'the platforms could not be checked')
-    }
-  }
-
   platforms.start()
   let reloading = Promise.resolve()
 
@@ -125,7 +114,6 @@ export async function createFollowing(deps: FollowingDeps) {
         await sync.resume()
         outbound.wake()
       },
-      hasTargets,
       status,
       async run(options) {
         const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)

@@ -73,12 +73,8 @@ function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): re
       .filter(({ target }) => target.startsWith(`${platform}:`))
       .reduce((sum, { memberships }) => sum + memberships.due + memberships.retrying, 0)
     const name = PLATFORM_NAMES[platform]
-    // Without a running daemon nothing tells since when, or whether it still is.
-    const state =
-      since === null
-        ? `${name} was unreachable when last tried`
-        : `${name} has been unreachable for ${durationText(Math.max(0, now - Date.parse(since)))}`
-    const detail = `${state}, ${counted(waiting, 'membership')} waiting: ${reason}`
+    const age = durationText(Math.max(0, now - Date.parse(since)))
+    const detail = `${name} has been unreachable for ${age}, ${counted(waiting, 'membership')} waiting: ${reason}`
     return [
       warn(
         `sync ${platform}`,

@@ -7,10 +7,9 @@ import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import type { MembershipKey, ShownState } from '../store/membership.js'
 import type { RetryFilter } from '../store/memberships.js'
-import type { CallState } from '../sync/limits.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
-import { counts, environment, instant, platformCall, type Told, toJson } from './answers.js'
+import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   idParameter,
@@ -26,7 +25,7 @@ import { type Route, route } from './route.js'
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
   /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
-  readonly hasTargets: () => Promise<boolean>
+  readonly hasTargets: () => boolean | Promise<boolean>
   /** @param environments whose targets and messages it shows; left out: of both */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: of the outbound webhook, that `retry` made due. @throws LatchkeyError `plan_changed` */
@@ -89,42 +88,16 @@ const syncStatus = z.object({
   unreachable: z.array(
     z.object({
       platform: z.enum([...platform.options, 'webhook']),
-      since: instant.nullable(),
+      since: instant,
       reason: z.string(),
     }),
   ),
 })
 export type SyncStatusJson = z.input<typeof syncStatus>
 
-function statusOf({ sync, outbound, outages }: SyncState): Told<z.output<typeof syncStatus>> {
-  return {
-    ...sync,
-    platforms: sync.platforms.map(({ platform: name, state }) => ({ platform: name, ...callOf(state) })),
-    targets: sync.targets.map(({ state, counts, ...one }) => ({
-      ...one,
-      ...callOf(state),
-      memberships: counts,
-    })),
-    webhook: outbound && {
-      origin: outbound.origin,
-      messages: outbound.messages.map(({ parked, ...one }) => ({
-        ...one,
-        state: parked === null ? 'pending' : 'parked',
-        reason: parked,
-      })),
-    },
-    unreachable: outages.map(({ name, ...one }) => ({ platform: name, ...one })),
-  }
-}
-
-function callOf(state: CallState) {
-  const until = state.kind === 'limited' ? state.until : null
-  return { state: state.kind, until, reason: state.kind === 'ok' ? null : state }
-}
-
 /** The answer of `GET /sync`. */
 export function syncStateJson(state: SyncState): SyncStatusJson {
-  return toJson(syncStatus, statusOf(state))
+  return toJson(syncStatus, state)
 }
 
 /** One account and one role or group. */
@@ -202,9 +175,9 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
     errors: ['sync_off'],
     async handle(_, { sync }: SyncDeps) {
       const state = await sync.status()
-      const isOff = !(await sync.hasTargets()) && state.outbound === null
+      const isOff = !(await sync.hasTargets()) && state.webhook === null
       // A restore pauses, whatever is configured.
-      if (isOff && (paused || !state.sync.paused)) {
+      if (isOff && (paused || !state.paused)) {
         throw new LatchkeyError(
           'sync_off',
           'Neither a role or group nor an outbound webhook is in the config: there is nothing to pause.',
@@ -223,9 +196,9 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     answer: syncStatus,
     async handle({ environments }, { sync }: SyncDeps) {
       const state = await sync.status(environments)
-      const { checked } = state.sync
+      const { checked } = state
       const problems = await findingsIn(environments, checked?.problems ?? [], sync)
-      return statusOf({ ...state, sync: { ...state.sync, checked: checked && { ...checked, problems } } })
+      return { ...state, checked: checked && { ...checked, problems } }
     },
   }),
   route('GET /sync/memberships', {
@@ -288,7 +261,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       const { retry, ...rest } = body
       const retried = await checkedRetry(retry, environments, sync)
       const running = sync.run({ ...rest, environments, ...(retried !== null && { retry: retried }) })
-      const report = await within(ANSWER_WITHIN_MS, running)
+      const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
+      const report = await Promise.race([running, late])
       if (report !== null) return { done: report.left === 0, ...report }
       running.catch((error: unknown) => log.error({ err: error }, 'a run of sync failed'))
       return { done: false as const }
@@ -333,26 +307,13 @@ async function checkedRetry(
   return given === undefined ? null : { ...filter, environments: retried }
 }
 
-/** Null where it takes longer. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 /** What is wrong with a name that no role or group has, or had, in these environments; null: nothing. */
 async function targetProblem(
   target: string,
   environments: readonly Environment[],
   { status }: SyncQuestions,
 ): Promise<string | null> {
-  const { targets } = (await status(environments)).sync
+  const { targets } = await status(environments)
   const names = targets.map((one) => one.target)
   if (names.includes(target)) return null
   return names.length === 0 ? 'is none: there is none here' : `is none of ${names.join(', ')}`
@@ -370,7 +331,7 @@ async function findingsIn(
   findings: readonly CheckFinding[],
   { status }: SyncQuestions,
 ): Promise<readonly CheckFinding[]> {
-  const namesOf = ({ sync }: SyncState) => sync.targets.map(({ target }) => target)
+  const namesOf = ({ targets }: SyncState) => targets.map(({ target }) => target)
   const [own, all] = [namesOf(await status(environments)), namesOf(await status())]
   return findings.filter(({ about }) => own.includes(about) || !all.includes(about))
 }

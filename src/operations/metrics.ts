@@ -226,12 +226,11 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
 }
 
 /** All that follows access, as it is now. */
-export interface SyncState {
-  readonly sync: SyncStatus
+export interface SyncState extends SyncStatus {
   /** Null: no outbound webhook is configured. */
-  readonly outbound: OutboundStatus | null
+  readonly webhook: OutboundStatus | null
   /** Those that can't be reached now. */
-  readonly outages: readonly Outage[]
+  readonly unreachable: readonly Outage[]
 }
 
 /** Adds what sync tells; targets are configured ones, or were. */
@@ -241,53 +240,52 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
     'latchkey_sync_memberships',
     'Accounts that should be, or should not be, in a role or group, by how far that is.',
     ['environment', 'target', 'state'],
-    (memberships, { sync }) => {
-      for (const { environment, target, counts } of sync.targets)
-        for (const [state, count] of Object.entries(counts))
-          memberships.set({ environment, target, state }, count)
+    (gauge, { targets }) => {
+      for (const { environment, target, memberships } of targets)
+        for (const [state, count] of Object.entries(memberships))
+          gauge.set({ environment, target, state }, count)
     },
   )
   gauge(
     'latchkey_sync_stopped',
     '1: no call is made to a platform or target until somebody has done something.',
     ['name'],
-    (stopped, { sync: { platforms, targets } }) => {
-      for (const { platform: name, state } of platforms)
-        stopped.set({ name }, Number(state.kind === 'stopped'))
-      for (const { target: name, state } of targets) stopped.set({ name }, Number(state.kind === 'stopped'))
+    (stopped, { platforms, targets }) => {
+      for (const { platform: name, state } of platforms) stopped.set({ name }, Number(state === 'stopped'))
+      for (const { target: name, state } of targets) stopped.set({ name }, Number(state === 'stopped'))
     },
   )
   gauge(
     'latchkey_sync_paused',
     '1: nothing is given, taken or sent until an operator resumes it.',
     [],
-    (paused, { sync }) => paused.set(Number(sync.paused)),
+    (gauge, { paused }) => gauge.set(Number(paused)),
   )
   gauge(
     'latchkey_outbound_messages',
     'Changes of access that the outbound webhook has not told yet.',
     ['state'],
-    (messages, { outbound }) => {
-      if (outbound === null) return
-      const count = (isParked: boolean) =>
-        outbound.messages
-          .filter(({ parked }) => (parked !== null) === isParked)
-          .reduce((sum, one) => sum + one.count, 0)
-      messages.set({ state: 'pending' }, count(false))
-      messages.set({ state: 'parked' }, count(true))
+    (messages, { webhook }) => {
+      for (const state of webhook === null ? [] : (['pending', 'parked'] as const)) {
+        const own = webhook?.messages.filter((one) => one.state === state) ?? []
+        messages.set(
+          { state },
+          own.reduce((sum, { count }) => sum + count, 0),
+        )
+      }
     },
   )
   gauge(
     'latchkey_platform_unreachable',
     '1: a platform, or the receiver of the outbound webhook, has answered no call for a minute or more.',
     ['platform'],
-    (unreachable, { sync, outbound, outages }) => {
+    (gauge, { platforms, webhook, unreachable }) => {
       const called = [
-        ...sync.platforms.map(({ platform }) => platform),
-        ...(outbound === null ? [] : ['webhook' as const]),
+        ...platforms.map(({ platform }) => platform),
+        ...(webhook === null ? [] : ['webhook' as const]),
       ]
       for (const platform of called)
-        unreachable.set({ platform }, Number(outages.some(({ name }) => name === platform)))
+        gauge.set({ platform }, Number(unreachable.some((one) => one.platform === platform)))
     },
   )
   const calls = new Counter({

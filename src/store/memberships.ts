@@ -71,19 +71,10 @@ export interface MembershipFilter {
 /** @param limit the first of them, in the order of their keys; left out: all, in any order */
 export async function findMemberships(
   db: Kysely<Database>,
-  {
-    environments,
-    target,
-    customerIds,
-    accountIds,
-    states,
-    code,
-    hasFailed,
-    unconfirmed,
-    after,
-  }: MembershipFilter,
+  filter: MembershipFilter,
   limit?: number,
 ): Promise<readonly Membership[]> {
+  const { environments, target, customerIds, accountIds, states, code, unconfirmed, after } = filter
   let query = db.selectFrom('memberships').selectAll()
   if (environments !== undefined) query = query.where('environment', 'in', environments)
   if (target !== undefined) query = query.where('target', '=', target)
@@ -91,7 +82,7 @@ export async function findMemberships(
   if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
   if (states !== undefined) query = query.where('state', 'in', states)
   if (code !== undefined) query = query.where('error_code', '=', code)
-  if (hasFailed) query = query.where('error_code', 'is not', null)
+  if (filter.hasFailed) query = query.where('error_code', 'is not', null)
   if (unconfirmed !== undefined) {
     const isFrom = sql.join([sql`1 = 0`, ...unconfirmed.from.map((one) => sql`(${isOf(one)})`)], sql` or `)
     query = query.where(sql<boolean>`${unconfirmed.is ? sql`` : sql`not `}(${isUnconfirmed} and (${isFrom}))`)
@@ -164,14 +155,10 @@ export async function countUnderWay(db: Kysely<Database>, platform: string): Pro
   return count(db, sql`${isOpen} and ${isOfPlatform(platform)}`)
 }
 
-/** Of a platform's memberships that failed with one of these codes, the one that waits longest to be tried again. */
-export async function findLongestWait(
-  db: Kysely<Database>,
-  platform: string,
-  codes: readonly string[],
-): Promise<Membership | null> {
+/** Of a platform's memberships that met its limit, the one that waits longest to be tried again. */
+export async function findLongestLimit(db: Kysely<Database>, platform: string): Promise<Membership | null> {
   const { rows } = await sql<Row>`
-    select * from memberships where next_attempt_at is not null and error_code in (${sql.join(codes)})
+    select * from memberships where next_attempt_at is not null and error_code = 'rate_limited'
       and ${isOfPlatform(platform)} order by next_attempt_at desc limit 1`.execute(db)
   return rows.map(fromRow)[0] ?? null
 }

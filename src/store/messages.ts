@@ -39,14 +39,15 @@ export async function nextMessageAfter(db: Kysely<Database>, now: number): Promi
   return rows[0]?.at ?? null
 }
 
-/** The messages of one kind; `parked` null: on their way. Instants are epoch milliseconds. */
+/** The messages of one kind. */
 export interface MessageCount {
-  readonly parked: MessagesTable['parked']
+  /** `pending`: they are on their way. */
+  readonly state: 'pending' | 'parked'
+  /** Why they are parked. */
+  readonly reason: MessagesTable['parked']
   readonly count: number
-  /** When the oldest was queued. */
+  /** When the oldest was queued, in epoch milliseconds. */
   readonly oldestAt: number
-  /** The oldest first attempt of those that are tried again; null: none is. */
-  readonly failingSince: number | null
   /** Of the newest that was tried; null: none was. */
   readonly lastError: string | null
 }
@@ -57,7 +58,8 @@ export async function countMessages(
 ): Promise<readonly MessageCount[]> {
   const isOfThese = sql`environment in (${sql.join(environments)})`
   const { rows } = await sql<MessageCount>`
-    select parked, count(*) as count, min(queued_at) as "oldestAt", min(first_attempt_at) as "failingSince",
+    select case when parked is null then 'pending' else 'parked' end as state, parked as reason,
+      count(*) as count, min(queued_at) as "oldestAt",
       (select last_error from messages as tried
         where ${isOfThese} and tried.parked is not distinct from messages.parked and last_error is not null
         order by cursor desc limit 1) as "lastError"

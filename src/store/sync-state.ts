@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, rowStatement } from './bulk.js'
+import { bulkInsert, rowStatement } from './bulk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -100,18 +100,7 @@ export interface LinkedAccount {
   readonly customerId: string
 }
 
-const SELECT_HOLDERS = {
-  communityId: bulkLookup(
-    ['environment', 'community_id'],
-    (isTold) => sql<Omit<LinkedAccount, 'fact'>>`
-      select community_id as "accountId", customer_id as "customerId" from customers where ${isTold}`,
-  ),
-  messengerId: bulkLookup(
-    ['environment', 'messenger_id'],
-    (isTold) => sql<Omit<LinkedAccount, 'fact'>>`
-      select messenger_id as "accountId", customer_id as "customerId" from customers where ${isTold}`,
-  ),
-} as const satisfies Record<AccountFact, unknown>
+const COLUMN = { communityId: 'community_id', messengerId: 'messenger_id' } as const
 
 /** All customers to whom these accounts belong. */
 export async function loadAccountHolders(
@@ -120,8 +109,11 @@ export async function loadAccountHolders(
   fact: AccountFact,
   accountIds: readonly string[],
 ): Promise<readonly LinkedAccount[]> {
-  const keys = accountIds.map((id) => [environment, id])
-  return (await SELECT_HOLDERS[fact](db, keys)).map((row) => ({ fact, ...row }))
+  const column = sql.ref(COLUMN[fact])
+  const { rows } = await sql<Omit<LinkedAccount, 'fact'>>`
+    select ${column} as "accountId", customer_id as "customerId" from customers
+    where environment = ${environment} and ${column} in (${sql.join(accountIds)})`.execute(db)
+  return rows.map((row) => ({ fact, ...row }))
 }
 
 /** What sync remembers between two starts. Instants are epoch milliseconds. */

@@ -22,25 +22,40 @@ export function createChecks(context: SyncContext) {
   let report: CheckReport | null = null
   let known: readonly CheckFinding[] = []
 
-  const limitOf = (name: AdapterName): CheckFinding | null => {
-    const state = gate.stateOf(name)
-    if (state.kind !== 'limited' || state.until <= clock()) return null
-    const message = `No call is made before ${new Date(state.until).toISOString()}: ${state.message}`
+  /** What is found without asking a platform that is not to be asked now; null: it may be. */
+  function obstacleTo(name: AdapterName, isAskedFor: boolean): CheckFinding | null {
+    const { state, until, reason } = gate.stateOf(name)
+    if (state === 'stopped' && !isAskedFor) {
+      return { about: name, isFine: false, message: reason?.message ?? '' }
+    }
+    if (until === null || until <= clock()) return null
+    const message = `No call is made before ${new Date(until).toISOString()}: ${reason?.message}`
     return { about: name, isFine: false, isUnknown: true, message }
   }
-  const stopOf = (name: AdapterName): CheckFinding | null => {
-    const state = gate.stateOf(name)
-    return state.kind === 'stopped' ? { about: name, isFine: false, message: state.message } : null
+
+  /** A platform that does not answer is a finding. */
+  async function ask(name: AdapterName, isAskedFor: boolean): Promise<readonly CheckFinding[]> {
+    const all = context.products.flatMap(({ targets }) => targets).filter(({ adapter }) => adapter === name)
+    const targets = [...new Map(all.map((target) => [targetKey(target), target])).values()]
+    const platform = context.platforms.get(name)
+    if (platform === undefined) {
+      const message = `There is no bot for it: add sync.${name} to the config.`
+      return targets.map((target) => ({ about: targetKey(target), isFine: false, message }))
+    }
+    const obstacle = obstacleTo(name, isAskedFor)
+    if (obstacle !== null) return [obstacle]
+    return platform.check(targets).catch((error: unknown) => [failedCheck(name, error)])
   }
 
-  async function check(
-    obstacle: (name: AdapterName) => CheckFinding | null,
-  ): Promise<readonly CheckFinding[]> {
-    const findings = await checkPlatforms(context, obstacle)
+  async function check(isAskedFor: boolean): Promise<readonly CheckFinding[]> {
+    const findings = (await Promise.all(ADAPTER_NAMES.map((name) => ask(name, isAskedFor)))).flat()
     const notFine = findings.filter(({ isFine }) => !isFine)
     const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
     const found = notFine.filter(({ isUnknown }) => isUnknown !== true)
-    const problems = [...found, ...stillKnown(report?.problems ?? [], unknown)]
+    // What was found before about that of which nothing is known now: a platform as a whole, or a part of it.
+    const isUnknown = (about: string) =>
+      unknown.some((one) => about === one.about || about.startsWith(`${one.about}:`))
+    const problems = [...found, ...(report?.problems ?? []).filter(({ about }) => isUnknown(about))]
 
     const isNew = ({ about, message }: CheckFinding) =>
       !known.some((one) => one.about === about && one.message === message)
@@ -62,16 +77,16 @@ export function createChecks(context: SyncContext) {
   /** Checks in the background, where that is due and may be. Cheap, and never throws. */
   function look(): void {
     // To learn that a platform is back, though nothing else may call it.
-    if (outages.current().some(({ name }) => name !== 'webhook')) dueAt ??= clock() + REPEAT_MS
-    const isLimited = [...context.platforms.keys()].some((name) => limitOf(name) !== null)
+    if (outages.current().some(({ platform }) => platform !== 'webhook')) dueAt ??= clock() + REPEAT_MS
+    const isLimited = [...context.platforms.keys()].some((name) => obstacleTo(name, true) !== null)
     if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
     dueAt = null
-    check(stopOf).catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
+    check(false).catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
   }
 
   return {
     /** As an operator asks for it: while sync is paused, and where a platform was stopped, too. */
-    check: () => check(limitOf),
+    check: () => check(true),
     /** What the newest check found may have changed: checks again in the background, as soon as may be. */
     renew(): void {
       dueAt = 0
@@ -84,47 +99,4 @@ export function createChecks(context: SyncContext) {
      */
     report: (): CheckReport | null => report,
   }
-}
-
-/** What was found before about that of which nothing is known now. All that concerns a platform begins with its name. */
-function stillKnown(
-  problems: readonly CheckFinding[],
-  unknown: readonly CheckFinding[],
-): readonly CheckFinding[] {
-  const names = ADAPTER_NAMES.filter((name) => unknown.some(({ about }) => about === name))
-  return problems.filter(
-    ({ about }) => unknown.some((one) => one.about === about) || names.some((name) => about.startsWith(name)),
-  )
-}
-
-/**
- * Asks each platform about the configured targets. A platform that does not answer is a finding.
- * @param obstacle what is found without asking a platform, which is not to be asked now; null: it may be
- */
-async function checkPlatforms(
-  { products, platforms }: SyncContext,
-  obstacle: (name: AdapterName) => CheckFinding | null,
-): Promise<readonly CheckFinding[]> {
-  const configured = new Map(
-    products.flatMap(({ targets }) => targets).map((target) => [targetKey(target), target]),
-  )
-  const findings = ADAPTER_NAMES.map(async (name): Promise<readonly CheckFinding[]> => {
-    const targets = [...configured.values()].filter(({ adapter }) => adapter === name)
-    const platform = platforms.get(name)
-    if (platform === undefined) {
-      return targets.map((target) => ({
-        about: targetKey(target),
-        isFine: false,
-        message: `There is no bot for it: add sync.${name} to the config.`,
-      }))
-    }
-    const found = obstacle(name)
-    if (found !== null) return [found]
-    try {
-      return await platform.check(targets)
-    } catch (error) {
-      return [failedCheck(name, error)]
-    }
-  })
-  return (await Promise.all(findings)).flat()
 }

@@ -1,6 +1,6 @@
 import type { Failure } from '../store/membership.js'
-import type { FailureScope } from './platform.js'
-import type { AdapterName } from './target.js'
+import { type ActionRequiredError, RetryableError } from './platform.js'
+import type { AdapterName, SyncTarget } from './target.js'
 
 /** A platform that fails is asked again within a minute, and by one call only. */
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
@@ -9,19 +9,16 @@ const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
 const MAX_UNANSWERED = 5
 
 /** Of whom calls are made: all of a platform, or one target of it. */
-export interface Scope {
-  readonly platform: AdapterName
-  /** `targetKey` */
-  readonly target: string
-}
+export type Scope = Pick<SyncTarget, 'adapter' | 'target'>
 
 /** Whether a platform, or one target of it, may be called. */
-export type CallState =
-  | { readonly kind: 'ok' }
-  /** No call before `until`, in epoch milliseconds. */
-  | ({ readonly kind: 'limited'; readonly until: number } & Failure)
-  /** No call until somebody has done what `message` says, and `run` or `resume` tries again. */
-  | ({ readonly kind: 'stopped' } & Failure)
+export interface CallState {
+  /** `stopped`: no call until somebody has done what `reason` says, and `run` or `resume` tries again. */
+  readonly state: 'ok' | 'limited' | 'stopped'
+  /** Where limited: no call before that, in epoch milliseconds. */
+  readonly until: number | null
+  readonly reason: Failure | null
+}
 
 /** Instants are epoch milliseconds. */
 interface Limit {
@@ -52,7 +49,11 @@ export function createGate(random: () => number) {
     return known
   }
 
-  function limit(name: string, notBefore: number, failure: Failure, now: number): boolean {
+  /**
+   * No call of a platform, or a target, before `notBefore`, nor before its back-off.
+   * @returns whether no limit was in force before
+   */
+  function limited(name: string, notBefore: number, failure: Failure, now: number): boolean {
     const known = limitAt(name, now)
     // Calls that were under way together fail together: that is one failure.
     const isNew = known === undefined || known.until <= now
@@ -62,12 +63,20 @@ export function createGate(random: () => number) {
     limits.set(name, { since: now, until, failures, failure })
     return isNew
   }
-  const isStopped = ({ platform, target }: Scope) => stops.has(platform) || stops.has(target)
+
+  /** The platform has answered, if only to refuse this one call. */
+  function answered({ adapter, target }: Scope, now: number): void {
+    unanswered.set(adapter, 0)
+    // The answer to a call that was made before the limit says nothing about it.
+    for (const name of [adapter, target]) if ((limits.get(name)?.until ?? 0) <= now) limits.delete(name)
+  }
+
+  const isStopped = ({ adapter, target }: Scope) => stops.has(adapter) || stops.has(target)
 
   return {
     /** `probe`: a limit has passed, and one call is to find out whether it is over. */
     passage(scope: Scope, now: number): 'open' | 'probe' | 'closed' {
-      const known = [limitAt(scope.platform, now), limitAt(scope.target, now)].filter(
+      const known = [limitAt(scope.adapter, now), limitAt(scope.target, now)].filter(
         (one) => one !== undefined,
       )
       if (isStopped(scope) || known.some(({ until }) => until > now)) return 'closed'
@@ -76,45 +85,37 @@ export function createGate(random: () => number) {
     /** When the next call may be made; null: not before somebody has done something. */
     opensAt(scope: Scope): number | null {
       if (isStopped(scope)) return null
-      return Math.max(limits.get(scope.platform)?.until ?? 0, limits.get(scope.target)?.until ?? 0)
+      return Math.max(limits.get(scope.adapter)?.until ?? 0, limits.get(scope.target)?.until ?? 0)
     },
+    limited,
+    answered,
     /**
-     * No call before `notBefore`; null: before the back-off says.
-     * @returns whether no limit was in force before, and one is now
+     * A call has failed.
+     * @returns whether calls were allowed before, and are not now
      */
-    limited(
-      { platform, target }: Scope,
-      width: FailureScope,
-      notBefore: number | null,
-      failure: Failure,
-      now: number,
-    ): boolean {
-      if (width !== 'call')
-        return limit(width === 'platform' ? platform : target, notBefore ?? 0, failure, now)
-      const count = (unanswered.get(platform) ?? 0) + 1
-      unanswered.set(platform, count)
-      return (count >= MAX_UNANSWERED || limits.has(platform)) && limit(platform, 0, failure, now)
-    },
-    /** @returns whether it was not so before */
-    stopped({ platform, target }: Scope, width: FailureScope, failure: Failure): boolean {
-      const name = width === 'platform' ? platform : target
-      const isNew = !stops.has(name)
+    failed({ adapter, target }: Scope, error: RetryableError | ActionRequiredError, now: number): boolean {
+      const { code, message, scope } = error
+      const name = scope === 'target' ? target : adapter
+      const failure = { code, message }
+      if (error instanceof RetryableError) {
+        if (scope !== 'call') return limited(name, error.notBefore ?? 0, failure, now)
+        const count = (unanswered.get(adapter) ?? 0) + 1
+        unanswered.set(adapter, count)
+        return (count >= MAX_UNANSWERED || limits.has(adapter)) && limited(name, 0, failure, now)
+      }
+      if (scope === 'call') answered({ adapter, target }, now)
+      if (scope === 'call' || stops.has(name)) return false
       stops.set(name, failure)
-      return isNew
-    },
-    /** The platform has answered, if only to refuse this one call. */
-    answered({ platform, target }: Scope, now: number): void {
-      unanswered.set(platform, 0)
-      // The answer to a call that was made before the limit says nothing about it.
-      for (const name of [platform, target]) if ((limits.get(name)?.until ?? 0) <= now) limits.delete(name)
+      return true
     },
     /** What was stopped is tried again; limits stay. */
     reopen: () => stops.clear(),
     stateOf(name: string): CallState {
       const stop = stops.get(name)
-      if (stop !== undefined) return { kind: 'stopped', ...stop }
+      if (stop !== undefined) return { state: 'stopped', until: null, reason: stop }
       const known = limits.get(name)
-      return known === undefined ? { kind: 'ok' } : { kind: 'limited', until: known.until, ...known.failure }
+      if (known === undefined) return { state: 'ok', until: null, reason: null }
+      return { state: 'limited', until: known.until, reason: known.failure }
     },
   }
 }

@@ -5,7 +5,7 @@ import type { AdapterName } from './target.js'
 export type Called = AdapterName | 'webhook'
 
 /** Anything shorter passes by itself, such as a receiver that restarts. */
-export const NOTICED_AFTER_MS = 60_000
+const NOTICED_AFTER_MS = 60_000
 
 const WORDS: Readonly<Record<Called, { readonly down: string; readonly back: string }>> = {
   discord: { down: 'Discord is unreachable; retrying', back: 'Discord is reachable again' },
@@ -17,9 +17,9 @@ const WORDS: Readonly<Record<Called, { readonly down: string; readonly back: str
 }
 
 export interface Outage {
-  readonly name: Called
-  /** When the first call failed, in epoch milliseconds; null: not known. */
-  readonly since: number | null
+  readonly platform: Called
+  /** When the first call failed, in epoch milliseconds. */
+  readonly since: number
   /** For people: how the newest call failed. */
   readonly reason: string
 }
@@ -80,7 +80,7 @@ export function createOutages(waiting: (name: Called) => Promise<number>, clock:
     current(): readonly Outage[] {
       look()
       const noticed = [...failing].filter(([, { isNoticed }]) => isNoticed)
-      return noticed.map(([name, { since, reason }]) => ({ name, since, reason }))
+      return noticed.map(([platform, { since, reason }]) => ({ platform, since, reason }))
     },
     /** It is reached in another way from now on. */
     forget: (name: Called) => void failing.delete(name),

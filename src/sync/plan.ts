@@ -80,11 +80,9 @@ function planHash(removals: readonly MembershipKey[]): string | null {
 
 export interface SyncStatus {
   readonly paused: boolean
-  readonly platforms: readonly { readonly platform: AdapterName; readonly state: CallState }[]
-  readonly targets: readonly (TargetRef & {
-    readonly state: CallState
-    readonly counts: Readonly<Record<ShownState, number>>
-  })[]
+  readonly platforms: readonly (CallState & { readonly platform: AdapterName })[]
+  readonly targets: readonly (CallState &
+    TargetRef & { readonly memberships: Readonly<Record<ShownState, number>> })[]
   /** Removals beyond the bound: how many wait for an operator, over all targets. */
   readonly unconfirmed: number
   /** When the newest sweep began, in epoch milliseconds; null: none yet. */
@@ -105,14 +103,14 @@ export async function readStatus(
   const statuses = []
   for (const { environment, target } of targets) {
     const ref = { environment, target }
-    const counts = await countStates(db, ref, await isHeld(db, ref, bound, now))
-    statuses.push({ ...ref, state: stateOf(target), counts })
+    const memberships = await countStates(db, ref, await isHeld(db, ref, bound, now))
+    statuses.push({ ...ref, ...stateOf(target), memberships })
   }
   return {
     paused: pausedAt !== null,
-    platforms: platforms.map((platform) => ({ platform, state: stateOf(platform) })),
+    platforms: platforms.map((platform) => ({ platform, ...stateOf(platform) })),
     targets: statuses,
-    unconfirmed: statuses.reduce((sum, { counts }) => sum + counts.unconfirmed, 0),
+    unconfirmed: statuses.reduce((sum, { memberships }) => sum + memberships.unconfirmed, 0),
     sweptAt,
     checked,
   }

@@ -71,15 +71,10 @@ export class RetryableError extends Error {
 }
 
 /** Of a platform that gave no answer of its own, or failed: any other call meets the same until it is up again. */
-export const OUTAGE_CODES = [
-  'discord_unreachable',
-  'discord_failed',
-  'telegram_unreachable',
-  'telegram_failed',
-] as const
+const OUTAGE_CODES = ['discord_unreachable', 'discord_failed', 'telegram_unreachable', 'telegram_failed']
 
 export function isOutage(error: unknown): error is RetryableError {
-  return error instanceof RetryableError && (OUTAGE_CODES as readonly string[]).includes(error.code)
+  return error instanceof RetryableError && OUTAGE_CODES.includes(error.code)
 }
 
 /**

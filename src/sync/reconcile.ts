@@ -16,7 +16,7 @@ import {
 } from '../store/memberships.js'
 import type { SyncContext } from './context.js'
 import { loadActiveProducts, productsOfTargets } from './desired.js'
-import { type BackOff, backOffMs, type Scope } from './limits.js'
+import { type BackOff, backOffMs } from './limits.js'
 import { inBatches, oneAtATime } from './loop.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
@@ -62,7 +62,6 @@ export function createReconciler(
   const writeStep = inBatches((steps: readonly MembershipStep[]) => writeSync('stepMemberships', steps))
   /** Those of the platform, configured or not. */
   const targets = () => context.targets.filter(({ adapter }) => adapter === name)
-  const scopeOf = ({ target }: SyncTarget): Scope => ({ platform: name, target })
   /** Targets whose removals wait for an operator, as far as the log says so. */
   const toldHeld = new Set<string>()
   /** Sweeps try again, and meet the same: the code that the log has, by membership. */
@@ -99,7 +98,7 @@ export function createReconciler(
     const platform = context.platforms.get(name)
     if (platform === undefined) return false
     const limit = pLimit(platform.concurrency)
-    const passages = targets().map((target) => ({ target, passage: gate.passage(scopeOf(target), clock()) }))
+    const passages = targets().map((target) => ({ target, passage: gate.passage(target, clock()) }))
     const open = passages.filter(({ passage }) => passage === 'open')
     const picked: Picked[] = []
     for (const { target } of open) picked.push(...(await pick(target, Math.ceil(ROUND / open.length))))
@@ -112,7 +111,7 @@ export function createReconciler(
     const attempts = picked.map(({ membership, target }) =>
       limit(async () => {
         // What was found out since it was picked may forbid the call.
-        if (!mayCall() || gate.passage(scopeOf(target), clock()) === 'closed') return false
+        if (!mayCall() || gate.passage(target, clock()) === 'closed') return false
         onAttempt(target, await attempt(platform, membership, target))
         return true
       }),
@@ -130,7 +129,6 @@ export function createReconciler(
     target: SyncTarget,
   ): Promise<AttemptResult> {
     const { environment, desired, applied, given, accountId } = membership
-    const scope = scopeOf(target)
     let known: Failed['undo'] = null
     let wasBegun = false
     const key = { environment, target: membership.target, accountId }
@@ -142,7 +140,7 @@ export function createReconciler(
     const call = async <Answer>(make: () => Promise<Answer>): Promise<Answer> => {
       try {
         const answer = await make()
-        gate.answered(scope, clock())
+        gate.answered(target, clock())
         return answer
       } catch (error) {
         throw new CallFailed('', { cause: error })
@@ -173,7 +171,7 @@ export function createReconciler(
       }
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
-      const { isRefused, isStop, ...failed } = judge(error.cause, membership, scope)
+      const { isRefused, isStop, ...failed } = judge(error.cause, membership, target)
       await step({ kind: 'failed', desired, wasBegun, undo: isRefused ? known : null, ...failed })
       if (isStop) return 'stopped'
       return failed.next.kind === 'retry' ? 'failed' : parked(membership, failed.next, failed.failure)
@@ -217,51 +215,44 @@ export function createReconciler(
 
   /** What follows from a failed call; `isRefused`: it was certainly not made. */
   function judge(
-    error: unknown,
+    thrown: unknown,
     { attempts }: Membership,
-    scope: Scope,
+    target: SyncTarget,
   ): Pick<Failed, 'failure' | 'next'> & { readonly isRefused: boolean; readonly isStop: boolean } {
     const now = clock()
+    const error = expected(thrown)
+    const { code, message, scope: width } = error
+    const isNew = gate.failed(target, error, now)
+    const fields = { platform: name, target: target.target, code, width, reason: message }
+    const failed = { failure: { code, message }, isRefused: true, isStop: false }
     const retry = (at: number, countsAsAttempt = false) => ({ kind: 'retry', at, countsAsAttempt }) as const
     if (error instanceof ActionRequiredError) {
-      const { code, message, scope: width, mayHeal } = error
-      const failed = { failure: { code, message }, isRefused: true }
-      if (width === 'call') {
-        gate.answered(scope, now)
-        return { ...failed, isStop: false, next: { kind: 'park', mayHeal } }
-      }
-      if (gate.stopped(scope, width, failed.failure)) {
-        log.error(
-          { ...scope, code, width, reason: message },
-          'no more calls are made: somebody has to act, and then run `latchkey sync run`',
-        )
+      if (width === 'call') return { ...failed, next: { kind: 'park', mayHeal: error.mayHeal } }
+      if (isNew) {
+        log.error(fields, 'no more calls are made: somebody has to act, and then run `latchkey sync run`')
       }
       return { ...failed, isStop: true, next: retry(now) }
     }
-    const { code, message, scope: width, notBefore, isRefused } = expected(error, scope)
-    const failed = { failure: { code, message }, isRefused, isStop: false }
-    const isNew = gate.limited(scope, width, notBefore, failed.failure, now)
+    const { notBefore, isRefused } = error
     if (isNew && notBefore !== null && notBefore - now >= LONG_WAIT_MS) {
-      log.warn(
-        { ...scope, width, until: new Date(notBefore).toISOString(), reason: message },
-        'rate limited by the platform; paused until the time given',
-      )
+      const until = new Date(notBefore).toISOString()
+      log.warn({ ...fields, until }, 'rate limited by the platform; paused until the time given')
     }
     // Where calls wait for all of them, it is not this one's failure.
-    const opensAt = gate.opensAt(scope) ?? now
-    if (width !== 'call' || opensAt > now) return { ...failed, next: retry(opensAt) }
+    const opensAt = gate.opensAt(target) ?? now
+    if (width !== 'call' || opensAt > now) return { ...failed, isRefused, next: retry(opensAt) }
     const at = Math.max(notBefore ?? 0, now + backOffMs(attempts + 1, BACK_OFF, random()))
-    return { ...failed, next: retry(at, true) }
+    return { ...failed, isRefused, next: retry(at, true) }
   }
 
   /** Anything else is an adapter's bug. Its message is shown to nobody, since nothing keeps a token out of it. */
-  function expected(error: unknown, scope: Scope): RetryableError {
-    if (error instanceof RetryableError) return error
-    const name = error instanceof Error ? error.name : typeof error
-    const at =
-      error instanceof Error ? (error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) ?? []) : []
-    log.error({ ...scope, name, at }, 'a call to a platform failed as none should')
-    return new RetryableError('unexpected', `The call failed unexpectedly (${name}): see the log.`)
+  function expected(error: unknown): RetryableError | ActionRequiredError {
+    if (error instanceof RetryableError || error instanceof ActionRequiredError) return error
+    const kind = error instanceof Error ? error.name : typeof error
+    const stack = (error instanceof Error ? error.stack : undefined) ?? ''
+    const at = stack.split('\n').filter((line) => /^\s+at /.test(line))
+    log.error({ platform: name, name: kind, at }, 'a call to a platform failed as none should')
+    return new RetryableError('unexpected', `The call failed unexpectedly (${kind}): see the log.`)
   }
 
   return {
@@ -273,7 +264,7 @@ export function createReconciler(
     async nextAt(): Promise<number | null> {
       const times: number[] = []
       for (const target of targets()) {
-        const opensAt = !context.platforms.has(name) ? null : gate.opensAt(scopeOf(target))
+        const opensAt = !context.platforms.has(name) ? null : gate.opensAt(target)
         if (opensAt === null) continue
         const dueAt = await nextDueAt(db, target, await isHeld(db, target, removals(), clock()))
         if (dueAt !== null) times.push(Math.max(dueAt, opensAt))

@@ -26,9 +26,8 @@ export function createSweep(context: SyncContext): () => Promise<void> {
     for (const target of context.targets) {
       await forget(target)
       const platform = context.platforms.get(target.adapter)
-      const scope = { platform: target.adapter, target: target.target }
       // Where nothing else is due, the sweep itself finds out whether a limit is over.
-      if (platform === undefined || !mayCall() || gate.passage(scope, clock()) === 'closed') continue
+      if (platform === undefined || !mayCall() || gate.passage(target, clock()) === 'closed') continue
       // What waits for something that may come by itself, such as somebody joining.
       const { environment } = target
       await retryAll(writeSync, { environments: [environment], target: target.target, state: 'healing' })
@@ -38,13 +37,11 @@ export function createSweep(context: SyncContext): () => Promise<void> {
         if (!(error instanceof RetryableError || error instanceof ActionRequiredError)) throw error
         // An outage has a warning of its own.
         const level = isOutage(error) ? 'debug' : 'warn'
-        log[level]({ ...scope, code: error.code, reason: error.message }, 'the members could not be read')
-        const failure = { code: error.code, message: error.message }
-        if (error instanceof RetryableError) {
-          gate.limited(scope, error.scope, error.notBefore, failure, clock())
-        } else if (error.scope !== 'call') {
-          gate.stopped(scope, error.scope, failure)
-        }
+        const { adapter: platform, target: name } = target
+        const fields = { platform, target: name, code: error.code, reason: error.message }
+        log[level](fields, 'the members could not be read')
+        // That one call is refused says nothing else: the members are asked about one by one.
+        gate.failed(target, error, clock())
       }
     }
   }
@@ -73,7 +70,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
     if (platform.listMembers === null) return null
     const listed = new Set<string>()
     for await (const accountId of platform.listMembers(target.of)) listed.add(accountId)
-    gate.answered({ platform: target.adapter, target: target.target }, clock())
+    gate.answered(target, clock())
     return listed
   }
 

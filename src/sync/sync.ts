@@ -1,7 +1,7 @@
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/keys.js'
-import { findLongestWait, loadTargetRefs, type RetryFilter } from '../store/memberships.js'
+import { findLongestLimit, loadTargetRefs, type RetryFilter } from '../store/memberships.js'
 import { isSyncPaused } from '../store/sync-state.js'
 import { createChecks } from './checks.js'
 import type { SyncContext, SyncTools } from './context.js'
@@ -32,9 +32,12 @@ const MAX_PER_TRANSACTION = 500
 const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
 
 const NOT_CONFIGURED: CallState = {
-  kind: 'stopped',
-  code: 'not_configured',
-  message: 'There is no bot for this platform: add it under sync in the config.',
+  state: 'stopped',
+  until: null,
+  reason: {
+    code: 'not_configured',
+    message: 'There is no bot for this platform: add it under sync in the config.',
+  },
 }
 
 export interface SyncDeps extends SyncTools {
@@ -127,11 +130,9 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
   /** What a platform said to the process before this one; to which of its calls is not known any more. */
   async function keepOpenWaits(): Promise<void> {
     for (const platform of ADAPTER_NAMES) {
-      const waiting = await findLongestWait(db, platform, ['rate_limited'])
-      if (waiting === null || waiting.error === null) continue
-      const { target, error, nextAttemptAt } = waiting
-      const until = nextAttemptAt ?? 0
-      if (until > clock()) gate.limited({ platform, target }, 'platform', until, error, clock())
+      const { error, nextAttemptAt } = (await findLongestLimit(db, platform)) ?? {}
+      if (!error || !nextAttemptAt || nextAttemptAt <= clock()) continue
+      gate.limited(platform, nextAttemptAt, error, clock())
     }
   }
 
@@ -169,7 +170,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     const open = paused ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
     const stopped = open.filter(({ target }) => {
       const platform = context.targets.find((one) => one.target === target)?.adapter
-      return [platform, target].some((name) => name !== undefined && gate.stateOf(name).kind === 'stopped')
+      return [platform, target].some((name) => name !== undefined && gate.stateOf(name).state === 'stopped')
     }).length
     const counts = Object.fromEntries(done) as Record<(typeof COUNTED)[number], number>
     return { paused, ...counts, unconfirmed, stopped, left: open.length - stopped }
@@ -228,6 +229,10 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
      * start and with every sweep, run and reload, and some minutes after a check that was not fine.
      */
     check: checks.check,
+    /** Checks in the background, where calls may be made, since something may have changed. */
+    recheck: checks.renew,
+    /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
+    hasTargets: () => context.targets.length > 0,
     /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */
     async pause(): Promise<void> {
       paused = true

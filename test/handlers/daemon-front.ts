@@ -120,9 +120,14 @@ export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {
 export const SYNC_OFF: SyncQuestions = {
   hasTargets: async () => false,
   status: async () => ({
-    sync: { paused: false, platforms: [], targets: [], unconfirmed: 0, sweptAt: null, checked: null },
-    outbound: null,
-    outages: [],
+    paused: false,
+    platforms: [],
+    targets: [],
+    unconfirmed: 0,
+    sweptAt: null,
+    checked: null,
+    webhook: null,
+    unreachable: [],
   }),
   memberships: async () => ({ items: [], next: null }),
   plan: async () => ({ paused: false, hash: null, calls: [] }),

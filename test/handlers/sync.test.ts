@@ -66,34 +66,41 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
       ...SYNC_OFF,
       hasTargets: async () => true,
       status: async (environments = ['live', 'sandbox']) => ({
-        sync: {
-          paused: false,
-          platforms: [
-            {
-              platform: 'discord',
-              state: { kind: 'limited', until: NOW + 1_000, code: 'limited', message: 'Slow down.' },
-            },
-          ],
-          targets: [
-            { environment: 'live', target: VIEW.target, state: { kind: 'ok' }, counts: COUNTS } as const,
-            {
-              environment: 'sandbox',
-              target: 'telegram:-100',
-              state: { kind: 'stopped', code: 'token_refused', message: 'Set the token.' },
-              counts: COUNTS,
-            } as const,
-          ].filter(({ environment }) => environments.includes(environment)),
-          unconfirmed: 0,
-          sweptAt: NOW,
-          checked: { at: NOW, problems: [{ about: 'discord', isFine: false, message: 'Invite the bot.' }] },
-        },
-        outbound: {
+        paused: false,
+        platforms: [
+          {
+            platform: 'discord',
+            state: 'limited',
+            until: NOW + 1_000,
+            reason: { code: 'limited', message: 'Slow down.' },
+          },
+        ],
+        targets: [
+          {
+            environment: 'live',
+            target: VIEW.target,
+            state: 'ok',
+            until: null,
+            reason: null,
+            memberships: COUNTS,
+          } as const,
+          {
+            environment: 'sandbox',
+            target: 'telegram:-100',
+            state: 'stopped',
+            until: null,
+            reason: { code: 'token_refused', message: 'Set the token.' },
+            memberships: COUNTS,
+          } as const,
+        ].filter(({ environment }) => environments.includes(environment)),
+        unconfirmed: 0,
+        sweptAt: NOW,
+        checked: { at: NOW, problems: [{ about: 'discord', isFine: false, message: 'Invite the bot.' }] },
+        webhook: {
           origin: 'https://app.example',
-          messages: [
-            { parked: 'gone', count: 2, oldestAt: NOW, failingSince: null, lastError: 'answered 410' },
-          ],
+          messages: [{ state: 'parked', reason: 'gone', count: 2, oldestAt: NOW, lastError: 'answered 410' }],
         },
-        outages: [{ name: 'discord', since: NOW, reason: 'Discord could not be reached.' }],
+        unreachable: [{ platform: 'discord', since: NOW, reason: 'Discord could not be reached.' }],
       }),
       memberships: async (query) => {
         asked.push(query)
@@ -346,11 +353,8 @@ describe('the routes about what follows access', () => {
   })
 
   it('resume what a restore has paused, though nothing is configured', async () => {
-    const { sync, ...rest } = await SYNC_OFF.status()
-    const { ask } = await openWithSync({
-      ...SYNC_OFF,
-      status: async () => ({ sync: { ...sync, paused: true }, ...rest }),
-    })
+    const state = await SYNC_OFF.status()
+    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ ...state, paused: true }) })
     expect(await ask('POST', '/sync/resume')).toEqual({ status: 200, json: { paused: false } })
   })
 
@@ -416,9 +420,9 @@ describe('the routes about what follows access', () => {
   })
 
   it('pause where there is only an outbound webhook', async () => {
-    const { sync } = await SYNC_OFF.status()
-    const outbound = { origin: 'https://app.example', messages: [] }
-    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ sync, outbound, outages: [] }) })
+    const state = await SYNC_OFF.status()
+    const webhook = { origin: 'https://app.example', messages: [] }
+    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ ...state, webhook }) })
     expect(await ask('POST', '/sync/pause')).toEqual({ status: 200, json: { paused: true } })
   })
 

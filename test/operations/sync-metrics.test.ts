@@ -5,32 +5,37 @@ import { addSyncMetrics, type SyncState } from '../../src/operations/metrics.js'
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 
 const STATE: SyncState = {
-  sync: {
-    paused: true,
-    platforms: [
-      { platform: 'discord', state: { kind: 'stopped', code: 'token_refused', message: 'Set the token.' } },
-    ],
-    targets: [
-      {
-        environment: 'live',
-        target: 'discord:1:2',
-        state: { kind: 'ok' },
-        counts: { settled: 5, due: 0, retrying: 1, waiting: 4, parked: 2, unconfirmed: 0 },
-      },
-    ],
-    unconfirmed: 0,
-    sweptAt: null,
-    checked: null,
-  },
-  outbound: {
+  paused: true,
+  platforms: [
+    {
+      platform: 'discord',
+      state: 'stopped',
+      until: null,
+      reason: { code: 'token_refused', message: 'Set the token.' },
+    },
+  ],
+  targets: [
+    {
+      environment: 'live',
+      target: 'discord:1:2',
+      state: 'ok',
+      until: null,
+      reason: null,
+      memberships: { settled: 5, due: 0, retrying: 1, waiting: 4, parked: 2, unconfirmed: 0 },
+    },
+  ],
+  unconfirmed: 0,
+  sweptAt: null,
+  checked: null,
+  webhook: {
     origin: 'https://app.example',
     messages: [
-      { parked: null, count: 4, oldestAt: NOON, failingSince: null, lastError: null },
-      { parked: 'gone', count: 2, oldestAt: NOON, failingSince: null, lastError: 'answered 410' },
-      { parked: 'given_up', count: 1, oldestAt: NOON, failingSince: null, lastError: 'answered 500' },
+      { state: 'pending', reason: null, count: 4, oldestAt: NOON, lastError: null },
+      { state: 'parked', reason: 'gone', count: 2, oldestAt: NOON, lastError: 'answered 410' },
+      { state: 'parked', reason: 'given_up', count: 1, oldestAt: NOON, lastError: 'answered 500' },
     ],
   },
-  outages: [{ name: 'webhook', since: NOON, reason: 'answered 500' }],
+  unreachable: [{ platform: 'webhook', since: NOON, reason: 'answered 500' }],
 }
 
 /** The series of one scrape. */

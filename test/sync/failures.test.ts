@@ -32,13 +32,20 @@ describe('a limit', () => {
     await sync.run()
     expect(community.calls.length).toBe(first)
     expect((await sync.status()).platforms).toEqual([
-      { platform: 'discord', state: { kind: 'limited', until, code: 'rate_limited', message: 'Slower.' } },
+      {
+        platform: 'discord',
+        state: 'limited',
+        until,
+        reason: { code: 'rate_limited', message: 'Slower.' },
+      },
     ])
     pass(1)
     expect(await sync.run()).toMatchObject({ given: 11, failed: 0 })
     expect(community.calls[first]?.at).toBe(until)
     expect(community.membersOf(SILVER)).toEqual(['10'])
-    expect((await sync.status()).platforms).toEqual([{ platform: 'discord', state: { kind: 'ok' } }])
+    expect((await sync.status()).platforms).toEqual([
+      { platform: 'discord', state: 'ok', until: null, reason: null },
+    ])
   })
 
   it('lasts no longer, and no shorter, for a clock that is set back', async () => {
@@ -54,7 +61,7 @@ describe('a limit', () => {
     await link('cus_90', '90')
     await access({ customerId: 'cus_90', active: true })
     await sync.run()
-    expect((await sync.status()).platforms).toMatchObject([{ state: { until: clock() + 5_000 } }])
+    expect((await sync.status()).platforms).toMatchObject([{ until: clock() + 5_000 }])
     pass(4_999)
     await sync.run()
     expect(community.calls).toHaveLength(1)
@@ -94,7 +101,7 @@ describe('a limit', () => {
     await next.run()
     expect(community.calls.length).toBe(first)
     expect((await next.status()).platforms).toMatchObject([
-      { state: { kind: 'limited', code: 'rate_limited' } },
+      { state: 'limited', reason: { code: 'rate_limited' } },
     ])
     // Before the wait, one more back-off may have been added.
     pass(10_000)
@@ -150,7 +157,7 @@ describe('a call that nobody answers', () => {
     await sync.run()
     expect(community.calls.length).toBeLessThan(20)
     expect((await sync.status()).platforms).toMatchObject([
-      { state: { kind: 'limited', code: 'unreachable' } },
+      { state: 'limited', reason: { code: 'unreachable' } },
     ])
   })
 })
@@ -189,7 +196,7 @@ describe('what needs somebody', () => {
     const { sync, community } = await withCustomers(1)
     community.meet(({ call }) => (call === 'observe' ? { error: NOT_THERE, isMade: false } : null))
     expect(await sync.run()).toMatchObject({ waiting: 1, parked: 0 })
-    expect((await sync.status()).targets[0]?.counts).toMatchObject({ waiting: 1, parked: 0 })
+    expect((await sync.status()).targets[0]?.memberships).toMatchObject({ waiting: 1, parked: 0 })
     expect((await sync.memberships({ state: 'parked', limit: 10 })).items).toEqual([])
     expect((await sync.memberships({ state: 'waiting', limit: 10 })).items).toMatchObject([
       { accountId: '10', state: 'waiting', parked: { code: NOT_THERE.code } },
@@ -206,7 +213,7 @@ describe('what needs somebody', () => {
     const isAdmin = new ActionRequiredError('member_is_admin', 'Take their rights first.', { mayHeal: true })
     community.meet(({ call }) => (call === 'take' ? { error: isAdmin, isMade: false } : null))
     expect(await sync.run()).toMatchObject({ waiting: 0, parked: 1 })
-    expect((await sync.status()).targets[0]?.counts).toMatchObject({ waiting: 0, parked: 1 })
+    expect((await sync.status()).targets[0]?.memberships).toMatchObject({ waiting: 0, parked: 1 })
     expect((await sync.memberships({ state: 'waiting', limit: 10 })).items).toEqual([])
     expect((await sync.memberships({ state: 'parked', limit: 10 })).items).toMatchObject([
       { accountId: '10', state: 'parked', parked: { code: isAdmin.code, message: isAdmin.message } },
@@ -239,7 +246,9 @@ describe('what needs somebody', () => {
     expect((await sync.status()).platforms).toEqual([
       {
         platform: 'discord',
-        state: { kind: 'stopped', code: 'token_rejected', message: 'Put a valid one.' },
+        state: 'stopped',
+        until: null,
+        reason: { code: 'token_rejected', message: 'Put a valid one.' },
       },
     ])
     community.meet(() => null)

@@ -37,7 +37,7 @@ describe('removals beyond the bound', () => {
     })
     const status = await sync.status()
     expect(status).toMatchObject({ unconfirmed: 3 })
-    expect(status.targets[0]?.counts).toEqual({
+    expect(status.targets[0]?.memberships).toEqual({
       settled: 8,
       due: 0,
       retrying: 0,

@@ -190,7 +190,7 @@ describe('the outbound webhook', () => {
     await store.change({ customerId: 'cus_2' })
     pass(outbound, 9 * MINUTE)
     await eventually(async () =>
-      expect((await outbound.status())?.messages).toMatchObject([{ parked: null, count: 2 }]),
+      expect((await outbound.status())?.messages).toMatchObject([{ state: 'pending', count: 2 }]),
     )
     pass(outbound, MINUTE)
     await arrive(receiver, 3)
@@ -211,7 +211,7 @@ describe('the outbound webhook', () => {
     await arrive(receiver, 2)
     await eventually(async () =>
       expect((await outbound.status())?.messages).toEqual([
-        { parked: 'gone', count: 1, oldestAt: NOON, failingSince: null, lastError: 'answered 410' },
+        { state: 'parked', reason: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
       ]),
     )
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_2'])
@@ -228,7 +228,7 @@ describe('the outbound webhook', () => {
     pass(outbound, 3 * DAY)
     await arrive(receiver, 3)
     await eventually(async () =>
-      expect((await outbound.status())?.messages).toMatchObject([{ parked: 'given_up', count: 1 }]),
+      expect((await outbound.status())?.messages).toMatchObject([{ reason: 'given_up', count: 1 }]),
     )
     for (const other of [
       { customerId: 'cus_2' },
