@@ -4,7 +4,7 @@ import { InvalidArgumentError } from 'commander'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
-import type { BodyRemovalReason } from '../store/stored-event.js'
+import type { BodyRemovalReason } from '../store/schema.js'
 import { section } from './access.js'
 import type { Api } from './api.js'
 import {

@@ -60,17 +60,16 @@ export function usableSocket(file: string, log: Logger): string | null {
 }
 
 /** How what follows access stands, in a few numbers; null where nothing is configured. */
-export function syncSummary({ sync, outbound, outages }: SyncState) {
-  const { paused, targets, unconfirmed } = sync
-  if (targets.length === 0 && outbound === null) return null
-  const total = (state: ShownState) => targets.reduce((sum, { counts }) => sum + counts[state], 0)
+export function syncSummary({ paused, targets, unconfirmed, webhook, unreachable }: SyncState) {
+  if (targets.length === 0 && webhook === null) return null
+  const total = (state: ShownState) => targets.reduce((sum, { memberships }) => sum + memberships[state], 0)
   return {
     paused,
     due: total('due') + total('retrying'),
     parked: total('parked'),
     unconfirmed,
-    messages: outbound?.messages.reduce((sum, { count }) => sum + count, 0) ?? 0,
-    unreachable: outages.map(({ name }) => name),
+    messages: webhook?.messages.reduce((sum, { count }) => sum + count, 0) ?? 0,
+    unreachable: unreachable.map(({ platform }) => platform),
   }
 }
 

@@ -9,12 +9,12 @@ import { type Environment, type NormalizedEvent, QUARANTINE_REASONS } from '../p
 import type {
   EventBody,
   EventBodyQuery,
-  EventFilter,
-  EventPage,
   EventPageQuery,
   EventQuery,
-  StoredEventDetail,
-} from '../store/stored-event.js'
+  readEvent,
+  readEventPage,
+} from '../store/event-questions.js'
+import type { EventFilter } from '../store/event-walk.js'
 import { counts, environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
 import {
   flagParameter,
@@ -34,9 +34,9 @@ export interface EventDeps {
   readonly endpointNamed: (name: string) => Endpoint | undefined
   /** All reject with `store_unavailable` if the store can't be read. */
   readonly storedEvents: {
-    readonly readEventPage: (query: EventPageQuery) => Promise<EventPage>
+    readonly readEventPage: (query: EventPageQuery) => ReturnType<typeof readEventPage>
     /** Null if no such event is stored. */
-    readonly readEvent: (query: EventQuery) => Promise<StoredEventDetail | null>
+    readonly readEvent: (query: EventQuery) => ReturnType<typeof readEvent>
     /** Null if no such event is stored, or no such body came under its id. */
     readonly readEventBody: (query: EventBodyQuery) => Promise<EventBody | null>
     /** @param place null: from the first event */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeJobs, Replay } from '../recompute/jobs.js'
-import type { EventFilter } from '../store/stored-event.js'
+import type { EventFilter } from '../store/event-walk.js'
 import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {

@@ -1,8 +1,7 @@
 import type { Kysely } from 'kysely'
 import { loadDeliveries, type MissingDelivery } from '../store/event-questions.js'
-import { newestSeq, walkEvents } from '../store/event-walk.js'
+import { type EventFilter, newestSeq, walkEvents } from '../store/event-walk.js'
 import type { Database } from '../store/schema.js'
-import type { EventFilter } from '../store/stored-event.js'
 import { exportLine } from './line.js'
 
 /** A body has up to a mebibyte, and only so many are in memory at a time. */

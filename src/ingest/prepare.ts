@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely'
-import type { Environment, ManualEvent, Normalized } from '../provider/event.js'
+import type { ManualEvent, Normalized } from '../provider/event.js'
 import { parseManualEvent } from '../provider/event-form.js'
 import { normalise } from '../provider/normalise.js'
 import type { DeliveredEvent } from '../store/events.js'
@@ -50,11 +50,7 @@ function readRecord(body: Buffer): Normalized {
 }
 
 /** What was done by hand, at the instant at which it is written. Its event is its body: nobody else wrote one. */
-export function prepareAct(
-  { environment, undated }: ManualAct,
-  createdAt: number,
-  now: number,
-): PreparedDelivery {
+function prepareAct({ environment, undated }: ManualAct, createdAt: number, now: number): PreparedDelivery {
   const event: ManualEvent = { ...undated, createdAt }
   const body = Buffer.from(JSON.stringify(event))
   return {
@@ -84,49 +80,24 @@ export async function dateActs(
   incoming: readonly (PreparedDelivery | ManualAct)[],
   now: number,
 ): Promise<PreparedDelivery[]> {
-  const newest = await loadNewest(trx, incoming.filter(isAct))
-  return incoming.map((one) => {
-    if (!isAct(one)) return one
-    const customer = customerKey(one)
-    const createdAt = Math.max(now, (newest.get(customer) ?? 0) + 1)
-    newest.set(customer, createdAt)
-    return prepareAct(one, createdAt, now)
-  })
-}
-
-async function loadNewest(
-  trx: Transaction<Database>,
-  acts: readonly ManualAct[],
-): Promise<Map<string, number>> {
   const newest = new Map<string, number>()
-  for (const environment of new Set(acts.map((act) => act.environment))) {
-    const own = acts.filter((act) => act.environment === environment)
-    const customerIds = own.map(({ undated }) => undated.customerId)
-    for (const [customerId, at] of await newestManualAt(trx, environment, customerIds)) {
-      newest.set(keyOf(environment, customerId), at)
+  const dated: PreparedDelivery[] = []
+  for (const one of incoming) {
+    if (!('undated' in one)) {
+      dated.push(one)
+      continue
     }
-    const erased = own.filter(({ undated }) => undated.type === 'manual.erased')
-    const sources = await loadSourcesOfCustomers(
-      trx,
-      environment,
-      erased.map(({ undated }) => undated.customerId),
-    )
-    for (const [customerId, states] of sources) {
-      const key = keyOf(environment, customerId)
-      newest.set(key, Math.max(newest.get(key) ?? 0, ...states.map(({ newestAt }) => newestAt)))
+    const { environment, undated } = one
+    const { customerId, type } = undated
+    const customer = `${environment} ${customerId}`
+    let before = newest.get(customer) ?? (await newestManualAt(trx, environment, customerId))
+    if (type === 'manual.erased') {
+      const sources = await loadSourcesOfCustomers(trx, environment, [customerId])
+      before = Math.max(before, ...(sources.get(customerId) ?? []).map(({ newestAt }) => newestAt))
     }
+    const createdAt = Math.max(now, before + 1)
+    newest.set(customer, createdAt)
+    dated.push(prepareAct(one, createdAt, now))
   }
-  return newest
-}
-
-function isAct(one: PreparedDelivery | ManualAct): one is ManualAct {
-  return 'undated' in one
-}
-
-function customerKey({ environment, undated }: ManualAct): string {
-  return keyOf(environment, undated.customerId)
-}
-
-function keyOf(environment: Environment, customerId: string): string {
-  return `${environment} ${customerId}`
+  return dated
 }

@@ -49,28 +49,16 @@ export function appendChanges(trx: Transaction<Database>, changes: readonly NewC
   return insert(trx, changes.map(toRow))
 }
 
-/** The changes of one environment after a cursor, oldest first. */
+/** The changes of one environment, or of all (null), after a cursor, oldest first. */
 export async function loadChanges(
   db: Kysely<Database>,
-  environment: Environment,
+  environment: Environment | null,
   after: number,
   limit: number,
 ): Promise<readonly Change[]> {
-  const rows = await changesAfter(db, after, limit).where('environment', '=', environment).execute()
-  return rows.map(changeOf)
-}
-
-/** The same of both environments. */
-export async function loadAllChanges(
-  db: Kysely<Database>,
-  after: number,
-  limit: number,
-): Promise<readonly Change[]> {
-  return (await changesAfter(db, after, limit).execute()).map(changeOf)
-}
-
-function changesAfter(db: Kysely<Database>, after: number, limit: number) {
-  return db.selectFrom('changes').selectAll().where('cursor', '>', after).orderBy('cursor').limit(limit)
+  let changes = db.selectFrom('changes').selectAll().where('cursor', '>', after)
+  if (environment !== null) changes = changes.where('environment', '=', environment)
+  return (await changes.orderBy('cursor').limit(limit).execute()).map(changeOf)
 }
 
 /** The newest change of all environments; 0 before the first. */

@@ -92,26 +92,20 @@ export async function saveCustomerFacts(
   environment: Environment,
   tellings: readonly Telling[],
 ): Promise<void> {
-  const byCustomer = new Map<string, Telling[]>()
-  for (const telling of tellings) {
-    const { customerId } = telling.event
-    if (customerId === null) continue
-    const own = byCustomer.get(customerId)
-    if (own === undefined) byCustomer.set(customerId, [telling])
-    else own.push(telling)
-  }
-  const stored = await loadCustomers(trx, environment, [...byCustomer.keys()])
+  const byCustomer = Map.groupBy(tellings, ({ event }) => event.customerId)
+  const named = [...byCustomer.keys()].filter((id) => id !== null)
+  const stored = await loadCustomers(trx, environment, named)
   const records: CustomerRecord[] = []
   const references: CustomerReferencesTable[] = []
-  for (const [customerId, own] of byCustomer) {
+  for (const customerId of named) {
     const known = stored.get(customerId) ?? { customerId, facts: {}, deletedAt: null }
     let { facts, deletedAt } = known
     let since = Number.POSITIVE_INFINITY
-    for (const { event, isOfOwnSource } of own) {
+    for (const { event, isOfOwnSource } of byCustomer.get(customerId) ?? []) {
       if (isOfOwnSource && isKnown(event, facts)) continue
       const before = facts
       facts = addFacts(facts, event, !isOfOwnSource)
-      since = Math.min(since, firstReplaced(before, facts))
+      if (replacesAny(before, facts)) since = Math.min(since, event.createdAt)
       if (event.type === 'customer.deleted')
         deletedAt = Math.max(deletedAt ?? event.createdAt, event.createdAt)
       for (const { name, value } of referencesIn(event)) {
@@ -131,14 +125,9 @@ export async function saveCustomerFacts(
   await saveReferences(trx, references)
 }
 
-/** When the first of the facts was told that take the place of other values; infinite: there is none. */
-function firstReplaced(before: CustomerFacts, after: CustomerFacts): number {
-  let first = Number.POSITIVE_INFINITY
-  for (const name of Object.keys(after) as FactName[]) {
-    const [was, is] = [before[name], after[name]]
-    if (was !== undefined && is !== undefined && was.value !== is.value) first = Math.min(first, is.at)
-  }
-  return first
+/** Whether a fact has taken the place of another value. */
+function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
+  return (Object.keys(before) as FactName[]).some((name) => before[name]?.value !== after[name]?.value)
 }
 
 /** A customer with the newest event that told each fact; undefined where nothing is known of them. */
@@ -171,16 +160,16 @@ export async function saveCustomers(
     const known = stored.get(record.customerId)
     return names.every((name) => known?.facts[name]?.value === record.facts[name]?.value)
   }
-  const isFoundAsBefore = (record: CustomerRecord) => isAsBefore(LOOKUPS, record)
   const relinked = records.filter((record) => !isAsBefore(ACCOUNTS, record))
   await markAccountHolders(
     trx,
     environment,
     relinked.map(({ customerId }) => customerId),
   )
-  const row = (record: CustomerRecord) => toRow(environment, record)
-  await upsertFacts(trx, records.filter(isFoundAsBefore).map(row))
-  await upsertAll(trx, records.filter((record) => !isFoundAsBefore(record)).map(row))
+  for (const record of records) {
+    const upsert = isAsBefore(LOOKUPS, record) ? upsertFacts : upsertAll
+    await upsert(trx, [toRow(environment, record)])
+  }
 }
 
 function toRow(environment: Environment, { customerId, facts, deletedAt }: CustomerRecord): CustomersTable {

@@ -1,21 +1,10 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { HoldReason } from '../entitlements/model.js'
+import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
-import { matchesFilter, walkEvents } from './event-walk.js'
+import { type EventFilter, matchesFilter, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
 import type { BodyColumns, Database, EventsTable } from './schema.js'
-import {
-  type BodyRemoval,
-  type EventBody,
-  type EventBodyQuery,
-  type EventPage,
-  type EventPageQuery,
-  type EventQuery,
-  type OtherBody,
-  REASON_TEXT,
-  type StoredEvent,
-  type StoredEventDetail,
-} from './stored-event.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
 /** A fraction of a second of work, taking turns with everything else in the process. */
@@ -24,15 +13,23 @@ const MAX_LOOKED_AT = 20_000
 /** Bounds the answer for a sender that signs another body at each attempt. */
 const OTHER_BODIES_SHOWN = 100
 
+export interface EventPageQuery {
+  readonly filter: EventFilter
+  /** The page holds what arrived before, by `seq`; null: up to the newest. */
+  readonly before: number | null
+  readonly limit: number
+}
+
 /**
- * A page of stored events, newest first.
+ * A page of stored events, newest first. It may hold fewer than asked for, or none, and still have a next one: looking
+ * further would have taken too long.
  * @param maxLookedAt how many rows one page may look at, matching or not; it always takes one full step
  */
 export async function readEventPage(
   db: Kysely<Database>,
   { filter, before, limit }: EventPageQuery,
   maxLookedAt = MAX_LOOKED_AT,
-): Promise<EventPage> {
+) {
   const found: number[] = []
   let next: number | null = null
   let lookedAt = 0
@@ -51,15 +48,17 @@ export async function readEventPage(
   return { items, next }
 }
 
-/** Everything about one event but its bytes; null if it is not stored. */
-export async function readEvent(
-  db: Kysely<Database>,
-  { environment, eventId }: EventQuery,
-): Promise<StoredEventDetail | null> {
+export interface EventQuery {
+  readonly environment: Environment
+  readonly eventId: string
+}
+
+/** Everything about one event but its bytes; null if it is not stored. Personal data: never logged. */
+export async function readEvent(db: Kysely<Database>, { environment, eventId }: EventQuery) {
   const isUnderId = sql`environment = ${environment} and event_id = ${eventId}`
   const [row] = await loadSummaries(db, isUnderId)
   if (row === undefined) return null
-  const others = await sql<Omit<OtherBody, 'removed'> & RemovalColumns>`
+  const others = await sql<OtherBodyRow>`
     select body_sha256 as sha256, coalesce(body_bytes, length(body)) as bytes, endpoint,
       received_at as "receivedAt", deliveries, body_removed, body_removed_at
     from event_conflicts where ${isUnderId}
@@ -74,6 +73,28 @@ export async function readEvent(
       removed: removalIn({ body_removed, body_removed_at }),
     })),
   }
+}
+
+/** Another body that came under the id of a stored event, and changed nothing; hash and length are of what came. */
+interface OtherBodyRow extends RemovalColumns {
+  readonly sha256: string
+  readonly bytes: number
+  readonly endpoint: string
+  readonly receivedAt: number
+  readonly deliveries: number
+}
+
+export interface EventBodyQuery extends EventQuery {
+  /** Which of the bodies that came under this id, by its hash in lower-case hex; null: the event's own. */
+  readonly sha256: string | null
+}
+
+export interface EventBody {
+  /** Of `bytes`, in lower-case hex; if they are gone, of what came. */
+  readonly sha256: string
+  /** Exactly as they came, unless `removed` says otherwise; null: they are gone. */
+  readonly bytes: Buffer | null
+  readonly removed: BodyRemoval | null
 }
 
 /** Null if no such event is stored, or no such body came under its id. */
@@ -125,7 +146,10 @@ async function loadSummaries(
   return rows
 }
 
-async function toStoredEvent(db: Kysely<Database>, row: SummaryRow): Promise<StoredEvent> {
+/** An event as it is shown; instants are epoch milliseconds. Hash and length of its body are of the bytes that are there. */
+export type StoredEvent = Awaited<ReturnType<typeof toStoredEvent>>
+
+async function toStoredEvent(db: Kysely<Database>, row: SummaryRow) {
   const { source_kind: kind, source_id: id } = row
   const removed = removalIn(row)
   const came = { sha256: row.body_sha256, bytes: row.body_bytes }
@@ -160,6 +184,7 @@ async function readLeft(db: Kysely<Database>, seq: number) {
 }
 
 type RemovalColumns = Pick<BodyColumns, 'body_removed' | 'body_removed_at'>
+type BodyRemoval = Pick<RemovedBody, 'why' | 'at'>
 
 /** Null: the body is there as it came. */
 function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
@@ -259,4 +284,24 @@ export async function countWaitingByReason(db: Kysely<Database>): Promise<readon
 export async function countConflicts(db: Kysely<Database>): Promise<number> {
   const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
   return Number(rows[0]?.count ?? 0)
+}
+
+const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
+  not_utf8: 'can not be used, since its bytes are no UTF-8 text',
+  not_json: 'can not be used, since its body is not JSON',
+  not_an_object: 'can not be used, since its body is no JSON object',
+  nested_too_deep: 'can not be used, since its body is nested too deep',
+  duplicate_keys: 'can not be used, since its body has a key twice, and nobody knows which one counts',
+  id_invalid: 'can not be used, since it has no id that could be kept',
+  created_at_invalid: 'can not be used, since it does not tell when it happened',
+  created_at_in_future: 'can not be used, since it is dated more than a day ahead of its receipt',
+  livemode_mismatch: 'can not be used, since it is about another environment than its endpoint',
+  reference_id_invalid: 'can not be used, since an id that it names could not be kept',
+  normalizer_failed: 'can not be used, since reading it failed by a bug',
+}
+
+/** What an event waits for, or why it can't be used. */
+export const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
+  ...HOLD_REASON_TEXT,
+  ...QUARANTINE_REASON_TEXT,
 }

@@ -1,7 +1,22 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, type Selectable, sql } from 'kysely'
-import type { Database, EventsTable } from './schema.js'
-import type { EventFilter } from './stored-event.js'
+import type { Environment } from '../provider/event.js'
+import type { Database, EventsTable, StoredDisposition } from './schema.js'
+
+/** Which stored events of one environment are meant; null: all. Instants are epoch milliseconds. */
+export interface EventFilter {
+  readonly environment: Environment
+  readonly disposition: StoredDisposition | null
+  /** The canonical type: `payment.succeeded`, for either generation. */
+  readonly type: string | null
+  /** The customer that the event itself names. */
+  readonly customerId: string | null
+  readonly endpoint: string | null
+  /** First received at this instant or after it. */
+  readonly from: number | null
+  /** First received before this instant. */
+  readonly to: number | null
+}
 
 /** Looked at by one statement: some milliseconds, in which the thread does nothing else. */
 const ROWS_PER_STEP = 500

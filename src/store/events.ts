@@ -8,8 +8,7 @@ import {
 } from '../provider/event.js'
 import { bulkInsert, lookupIn, rowStatement } from './bulk.js'
 import { newestSeq } from './event-walk.js'
-import type { Database, EventsTable, StoredDisposition } from './schema.js'
-import type { BodyRemoval } from './stored-event.js'
+import type { BodyRemovalReason, Database, EventsTable, StoredDisposition } from './schema.js'
 import { formOf } from './stored-form.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
@@ -36,8 +35,10 @@ export interface DeliveredEvent {
   readonly removed?: RemovedBody
 }
 
-/** Why bytes are not stored as they came, and how many there were. */
-export interface RemovedBody extends BodyRemoval {
+/** Why bytes are not stored as they came, since when (epoch milliseconds), and how many there were. */
+export interface RemovedBody {
+  readonly why: BodyRemovalReason
+  readonly at: number
   readonly bytes: number
 }
 

@@ -68,13 +68,12 @@ export async function loadManualEvent(
   return event?.subject === 'manual' ? event : null
 }
 
-/** `createdAt` of the newest event by hand of each of these customers; absent where there is none. */
+/** `createdAt` of the newest event by hand of a customer; 0: there is none. */
 export async function newestManualAt(
   trx: Transaction<Database>,
   environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  const events = await loadManualEvents(trx, environment, customerIds)
-  const done = [...events].filter(([, own]) => own.length > 0)
-  return new Map(done.map(([id, own]) => [id, Math.max(...own.map(({ createdAt }) => createdAt))]))
+  customerId: string,
+): Promise<number> {
+  const events = (await loadManualEvents(trx, environment, [customerId])).get(customerId) ?? []
+  return Math.max(0, ...events.map(({ createdAt }) => createdAt))
 }

@@ -1,9 +1,9 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
+import type { EventFilter } from './event-walk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
-import type { EventFilter } from './stored-event.js'
 
 const JOB = 'recompute'
 /** With a number after it: a part for each time that the job was saved, so that none is written twice. */

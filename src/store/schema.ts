@@ -1,7 +1,6 @@
 import type { Generated } from 'kysely'
 import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
-import type { BodyRemovalReason } from './stored-event.js'
 
 /**
  * The tables as they are stored. Instants are epoch milliseconds, booleans 0 and 1, and JSON is text;
@@ -31,6 +30,9 @@ export interface Database {
 
 /** What became of a stored event; a duplicate is not stored again. */
 export type StoredDisposition = 'applied' | 'ignored' | 'held' | 'quarantined'
+
+/** `expired`: it was older than bodies are kept. `erased`: whom it named is. `redacted`: only what it told of them is gone. */
+export type BodyRemovalReason = 'expired' | 'erased' | 'redacted'
 
 /** What is stored of each body that came. */
 export interface BodyColumns {

@@ -7,7 +7,7 @@ import {
   changeLogEpoch,
   formatCursor,
   latestCursor,
-  loadAllChanges,
+  loadChanges,
   numberIn,
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
@@ -71,7 +71,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
   async function updateSome(mapped: readonly SyncedProduct[], epoch: string): Promise<boolean> {
     const { cursor: kept } = await loadSyncSettings(db)
     const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
-    const changed = await loadAllChanges(db, after, CHUNK)
+    const changed = await loadChanges(db, null, after, CHUNK)
     const { marks, upTo: marksUpTo } = await loadSyncMarks(db, CHUNK)
     if (changed.length === 0 && marks.length === 0) {
       markedFor = 'link'
@@ -82,7 +82,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       const opens = productsOfTargets(mapped, environment)
       const grounds = await groundsOf(db, environment, [...customerIds])
       // What has changed since they were read is in the grounds already, and may be the reason.
-      const since = await loadAllChanges(db, changed.at(-1)?.cursor ?? after, CHUNK)
+      const since = await loadChanges(db, null, changed.at(-1)?.cursor ?? after, CHUNK)
       for (const desire of planDesires(grounds, opens)) {
         const reason = await reasonOf(desire, grounds, opens, [...changed, ...since])
         desires.push({ ...desire, reason })

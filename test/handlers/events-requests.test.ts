@@ -1,6 +1,6 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import type { EventPageQuery, StoredEvent } from '../../src/store/stored-event.js'
+import type { EventPageQuery, StoredEvent } from '../../src/store/event-questions.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 describe('a question about stored events', () => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Environment, PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
+import type { EventFilter } from '../../src/store/event-walk.js'
 import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
-import type { EventFilter } from '../../src/store/stored-event.js'
 import { paymentEvent } from '../entitlements/events.js'
 import { temporaryStore } from './temporary-store.js'
 

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
 import { compareBodies } from '../../src/store/body-hashes.js'
-import { latestCursor, loadAllChanges, loadChanges } from '../../src/store/changes.js'
+import { latestCursor, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomersByReference,
   findCustomersByReferences,
@@ -131,7 +131,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['messages that are due', (db) => loadDueMessages(db, NOON, 10)],
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
-    ['changes of access', (db) => loadAllChanges(db, 5, 10)],
+    ['changes of access', (db) => loadChanges(db, null, 5, 10)],
     ['marking those who share an account', (db) => markAccountHolders(db, 'live', BOTH)],
     ['customers of community accounts', (db) => loadAccountHolders(db, 'live', 'communityId', ['1', '2'])],
     ['customers of messenger accounts', (db) => loadAccountHolders(db, 'live', 'messengerId', ['1', '2'])],
