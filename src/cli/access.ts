@@ -9,7 +9,7 @@ import { linesText, type Paint, table, tableLines } from './text.js'
 const AT = { at: value('<time>', 'as of that instant (default: now)', parseInstant) }
 
 /** `latchkey check`: what a customer may use. No access is an answer too, and no failure. */
-export const checkCommand = apiCommand('check <customer> [product]', {
+const checkCommand = apiCommand('check <customer> [product]', {
   about: 'show what a customer may use',
   examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
   arguments: { product: 'the product id (default: every product)' },
@@ -88,7 +88,7 @@ function productsText(entitlements: readonly EntitlementJson[]): string | null {
 type SourceJson = ExplanationJson['sources'][number]
 
 /** `latchkey explain`: why a customer may use a product, or may not. Nothing known is an answer too. */
-export const explainCommand = apiCommand('explain <customer> <product>', {
+const explainCommand = apiCommand('explain <customer> <product>', {
   about: 'show why a customer may use a product, or may not, event by event',
   examples: ['explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
   options: AT,
@@ -143,3 +143,5 @@ function sourceText({ kind, id, rail, intervals, events }: SourceJson, paint: Pa
   ])
   return section(`${kind} ${id}${paid}`, [...(access.length === 0 ? ['no access'] : access), ...told])
 }
+
+export const accessCommands = [checkCommand, explainCommand]

@@ -59,7 +59,7 @@ function parseUntil(text: string, { now }: CliContext): number {
 }
 
 /** `latchkey grant`: gives a product by hand, until a time or for good. */
-export const grantCommand = apiCommand('grant <customer> <product>', {
+const grantCommand = apiCommand('grant <customer> <product>', {
   about: 'grant a product to a customer by hand',
   examples: ['grant cus_1 pro_1 --until 30d --reason "support case 17"'],
   options: {
@@ -72,7 +72,7 @@ export const grantCommand = apiCommand('grant <customer> <product>', {
 })
 
 /** `latchkey revoke`: takes back what was granted by hand; what was paid for stays. */
-export const revokeCommand = apiCommand('revoke <customer> <product>', {
+const revokeCommand = apiCommand('revoke <customer> <product>', {
   about: 'revoke what was granted by hand',
   examples: ['revoke cus_1 pro_1 --reason "trial is over"'],
   options: { reason },
@@ -86,7 +86,7 @@ const blockPath = (productId: string | undefined) => [
 ]
 
 /** `latchkey block`: no access, whatever is paid for or granted, until unblocked. */
-export const blockCommand = apiCommand('block <customer> [product]', {
+const blockCommand = apiCommand('block <customer> [product]', {
   about: 'block a customer, for one product or for all',
   examples: ['block cus_1 --reason "chargeback under review"'],
   arguments: { product: 'the product id (default: every product)' },
@@ -96,7 +96,7 @@ export const blockCommand = apiCommand('block <customer> [product]', {
 })
 
 /** `latchkey unblock`: lifts the block on one product, or every block. */
-export const unblockCommand = apiCommand('unblock <customer> [product]', {
+const unblockCommand = apiCommand('unblock <customer> [product]', {
   about: 'lift the block on one product, or every block on a customer',
   examples: ['unblock cus_1 --reason "review is over"'],
   arguments: { product: 'the product id (default: every block)' },
@@ -106,7 +106,7 @@ export const unblockCommand = apiCommand('unblock <customer> [product]', {
 })
 
 /** `latchkey link`: says which platform accounts are a customer's. */
-export const linkCommand = apiCommand('link <customer>', {
+const linkCommand = apiCommand('link <customer>', {
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
@@ -131,7 +131,7 @@ export const linkCommand = apiCommand('link <customer>', {
 })
 
 /** `latchkey erase`: ends what a customer has, and removes from all that is stored who they are. */
-export const eraseCommand = apiCommand('erase <customer>', {
+const eraseCommand = apiCommand('erase <customer>', {
   about: 'erase a customer: access ends, and nothing that is stored says who they are',
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
@@ -172,3 +172,12 @@ function checkOption(name: string, rule: z.ZodType<string>, text: string | undef
   if (text !== undefined && !parsed.success)
     throw new LatchkeyError('usage', `${name} ${parsed.error.issues[0]?.message}`)
 }
+
+export const actsCommands = [
+  grantCommand,
+  revokeCommand,
+  blockCommand,
+  unblockCommand,
+  linkCommand,
+  eraseCommand,
+]

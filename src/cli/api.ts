@@ -8,7 +8,6 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { urlToHttpOptions } from 'node:url'
 import type { Config } from '../config/schema.js'
-import type { Daemon } from '../daemon.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
 import { socketFileOf } from '../handlers/api-key.js'
 import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
@@ -31,12 +30,7 @@ export interface ApiRequest {
   /** Sent as JSON. */
   readonly body?: unknown
   /** Sent as it is, in place of a body. */
-  readonly content?: Content
-}
-
-interface Content {
-  readonly type: string
-  readonly text: string
+  readonly content?: { readonly type: string; readonly text: string }
 }
 
 /**
@@ -73,16 +67,29 @@ export async function withApi<T>(
   whereNone: WhereNone = 'database',
 ): Promise<T> {
   const { url, environment } = options
-  if (url !== undefined) {
+  if (url !== undefined)
     return use(createApi(wayToUrl(url, context), { config: null, isWithin: false, environment }))
-  }
   const { config } = await loadNamedConfig(options, context)
   const known = { config, environment: environment ?? defaultEnvironment(config.endpoints) }
-  const found = await findDaemon(config, context, whereNone)
-  return typeof found === 'string'
-    ? use(createApi(wayToSocket(found), { ...known, isWithin: false }))
-    : found.use((way) => use(createApi(way, { ...known, isWithin: true })))
+  const socketPath = socketFileOf(config.database.file)
+  for (let left = ATTEMPTS; ; left -= 1) {
+    if (await isListening(socketPath))
+      return use(createApi(wayToSocket(socketPath), { ...known, isWithin: false }))
+    let within: Within
+    try {
+      within = await startWithin(config, context, whereNone)
+    } catch (error) {
+      if (left === 1 || !isLatchkeyError(error, 'store_in_use')) throw error
+      await wait(WAIT_MS)
+      continue
+    }
+    return within((way) => use(createApi(way, { ...known, isWithin: true })))
+  }
 }
+
+/** Two commands may meet on the database of no daemon, and a daemon may be about to serve it: one waits this often. */
+const ATTEMPTS = 10
+const WAIT_MS = 200
 
 /** The API of the daemon that serves the configured database. */
 export function localApi(config: Config): Api {
@@ -96,17 +103,14 @@ interface Way {
   readonly options: RequestOptions
   /** What begins every path. */
   readonly prefix: string
-  /** Before what the daemon says. */
+  /** Before what the daemon says of a refusal. */
   readonly told: (status: number) => string
   readonly failed: (error: NodeJS.ErrnoException) => unknown
 }
 
-function createApi(
-  way: Way,
-  { environment, ...known }: Pick<Api, 'config' | 'isWithin' | 'environment'>,
-): Api {
+function createApi(way: Way, known: Pick<Api, 'config' | 'isWithin' | 'environment'>): Api {
   async function exchange(method: Method, path: string, request: ApiRequest): Promise<Buffer> {
-    const { status, body } = await ask(way, method, `${path}${queryText(request.query)}`, contentOf(request))
+    const { status, body } = await ask(way, method, path, request)
     if (status < 200 || status >= 300) throw refusal(way, status, parsed(body))
     return body
   }
@@ -117,7 +121,6 @@ function createApi(
   }
   return {
     ...known,
-    environment,
     get: (path, query = {}) => answer('GET', path, { query }),
     getBytes: (path, query = {}) => exchange('GET', path, { query }),
     send: (method, path, request = {}) => answer(method, path, request),
@@ -128,12 +131,21 @@ function ask(
   { request, options, prefix, failed }: Way,
   method: Method,
   path: string,
-  { type, text }: Content,
+  { query = {}, body: json, content }: ApiRequest,
 ): Promise<{ readonly status: number; readonly body: Buffer }> {
+  const given = Object.entries(query).flatMap(([name, one]) =>
+    one === undefined || one === null ? [] : [[name, String(one)] as [string, string]],
+  )
+  const asked = `${prefix}${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`
+  const text = content?.text ?? (json === undefined ? '' : JSON.stringify(json))
+  // The length is given outright, since Node announces no body of a DELETE by itself.
+  const headers = {
+    ...options.headers,
+    'content-type': content?.type ?? 'application/json',
+    'content-length': Buffer.byteLength(text),
+  }
   return new Promise((resolve, reject) => {
-    // Said outright, since Node announces no body of a DELETE by itself.
-    const headers = { ...options.headers, 'content-type': type, 'content-length': Buffer.byteLength(text) }
-    const req = request({ ...options, method, path: `${prefix}${path}`, headers }, (res) => {
+    const req = request({ ...options, method, path: asked, headers }, (res) => {
       buffer(res).then(
         (body) => resolve({ status: res.statusCode ?? 0, body }),
         (error: Error) => reject(brokenOff(error)),
@@ -142,19 +154,6 @@ function ask(
     req.on('error', (error) => reject(failed(error)))
     req.end(text)
   })
-}
-
-function contentOf({ body, content }: ApiRequest): Content {
-  return content ?? { type: 'application/json', text: body === undefined ? '' : JSON.stringify(body) }
-}
-
-/** `?environment=live&state=parked`, of what is given. */
-function queryText(query: Query = {}): string {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null) given.set(name, String(value))
-  }
-  return given.size === 0 ? '' : `?${given}`
 }
 
 function refusal({ told }: Way, status: number, answer: unknown): LatchkeyError {
@@ -187,7 +186,9 @@ function wayToUrl(url: string, { env }: CliContext): Way {
     options: { ...urlToHttpOptions(base), headers: { authorization: `Bearer ${key}` } },
     prefix: base.pathname.replace(/\/$/, ''),
     told: answered,
-    failed: (error) => (hasBegun(error) ? brokenOff(error) : unreachable(url, error)),
+    // Whether the exchange ended after it had begun.
+    failed: (error) =>
+      /^(ECONNRESET$|EPIPE$|HPE_)/.test(error.code ?? '') ? brokenOff(error) : unreachable(url, error),
   }
 }
 
@@ -206,11 +207,6 @@ function isNobody({ code }: NodeJS.ErrnoException): boolean {
   return code === 'ENOENT' || code === 'ECONNREFUSED'
 }
 
-/** Whether the exchange ended after it had begun. */
-function hasBegun({ code = '' }: NodeJS.ErrnoException): boolean {
-  return code === 'ECONNRESET' || code === 'EPIPE' || code.startsWith('HPE_')
-}
-
 function brokenOff(cause: Error): LatchkeyError {
   const todo = 'what was asked of it may have been done all the same; run it again to be sure'
   return new LatchkeyError('daemon_failed', `the daemon did not answer: ${cause.message}: ${todo}`, { cause })
@@ -218,28 +214,6 @@ function brokenOff(cause: Error): LatchkeyError {
 
 function unreachable(where: string, cause: unknown): LatchkeyError {
   return new LatchkeyError('daemon_unreachable', `no daemon answers at ${where}`, { cause })
-}
-
-/** Two commands may meet on the database of no daemon, and a daemon may be about to serve it: one waits this often. */
-const ATTEMPTS = 10
-const WAIT_MS = 200
-
-/** The socket of the daemon that serves the configured database, or one that is started here. */
-async function findDaemon(
-  config: Config,
-  context: CliContext,
-  whereNone: WhereNone,
-): Promise<string | Within> {
-  const socketPath = socketFileOf(config.database.file)
-  for (let left = ATTEMPTS; ; left -= 1) {
-    if (await isListening(socketPath)) return socketPath
-    try {
-      return await startWithin(config, context, whereNone)
-    } catch (error) {
-      if (left === 1 || !isLatchkeyError(error, 'store_in_use')) throw error
-      await wait(WAIT_MS)
-    }
-  }
 }
 
 /** What is said of a socket that there can't be, as its path is too long or leads through a file. */
@@ -261,10 +235,8 @@ export function isListening(socketPath: string): Promise<boolean> {
   })
 }
 
-/** A daemon within this command. */
-interface Within {
-  use<T>(work: (way: Way) => Promise<T>): Promise<T>
-}
+/** A daemon within this command, which ends once `work` has. */
+type Within = <T>(work: (way: Way) => Promise<T>) => Promise<T>
 
 async function startWithin(
   config: Config,
@@ -289,36 +261,23 @@ async function startWithin(
       logged = (JSON.parse(line) as { err?: { message?: string } }).err?.message ?? logged
     },
   })
-  try {
-    const daemon = await startDaemon({ ...config, database }, { clock, log, serves: 'this process' })
-    return { use: (work) => useWithin(daemon, work, () => logged).finally(remove) }
-  } catch (error) {
-    remove()
-    throw error
-  }
-}
-
-async function useWithin<T>(
-  { connect: connectWithin, failure, stop }: Daemon,
-  work: (way: Way) => Promise<T>,
-  logged: () => string | null,
-): Promise<T> {
-  const way: Way = {
-    request: overHttp,
-    options: { createConnection: connectWithin },
-    prefix: '',
-    told: () => '',
-    failed: (error) => error,
-  }
-  const failed = failure.then((error) => {
-    throw error
-  })
-  try {
-    return await Promise.race([work(way), failed])
-  } catch (error) {
-    throw withCause(error, logged())
-  } finally {
-    await stop()
+  const daemon = await startDaemon({ ...config, database }, { clock, log, serves: 'this process' }).catch(
+    (error: unknown) => {
+      remove()
+      throw error
+    },
+  )
+  const options = { createConnection: daemon.connect }
+  const way: Way = { request: overHttp, options, prefix: '', told: () => '', failed: (error) => error }
+  return async (work) => {
+    try {
+      return await Promise.race([work(way), daemon.failure.then((error) => Promise.reject(error))])
+    } catch (error) {
+      throw withCause(error, logged)
+    } finally {
+      await daemon.stop()
+      remove()
+    }
   }
 }
 

@@ -1,35 +1,15 @@
 import type { Readable } from 'node:stream'
-import { checkCommand, explainCommand } from './access.js'
-import {
-  blockCommand,
-  eraseCommand,
-  grantCommand,
-  linkCommand,
-  revokeCommand,
-  unblockCommand,
-} from './acts.js'
+import { accessCommands } from './access.js'
+import { actsCommands } from './acts.js'
 import type { RegisterCommand } from './command.js'
-import { configCheckCommand, keysCreateCommand, keysListCommand } from './config.js'
-import { reloadCommand, serveCommand, statusCommand, stopCommand } from './control.js'
-import { backupCommand, compactCommand, migrateCommand, restoreCommand } from './database.js'
+import { configCommands } from './config.js'
+import { controlCommands } from './control.js'
+import { databaseCommands } from './database.js'
 import { doctorCommand } from './doctor.js'
-import { eventsBodyCommand, eventsExportCommand, eventsListCommand, eventsShowCommand } from './events.js'
+import { eventsCommands } from './events.js'
 import { importCommand } from './import.js'
-import {
-  policyApplyCommand,
-  policyDiffCommand,
-  policyShowCommand,
-  rebuildCommand,
-  replayCommand,
-} from './recompute.js'
-import {
-  syncCheckCommand,
-  syncPauseCommand,
-  syncPlanCommand,
-  syncResumeCommand,
-  syncRunCommand,
-  syncStatusCommand,
-} from './sync.js'
+import { recomputeCommands } from './recompute.js'
+import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
 
 export interface CommandsDeps {
@@ -40,42 +20,16 @@ export interface CommandsDeps {
 /** Every command that there is, in the order in which the help lists them. */
 export function createCommands({ openInput }: CommandsDeps): readonly RegisterCommand[] {
   return [
-    serveCommand,
-    statusCommand,
-    reloadCommand,
-    stopCommand,
+    ...controlCommands,
     triggerCommand,
-    checkCommand,
-    explainCommand,
-    eventsListCommand,
-    eventsShowCommand,
-    eventsBodyCommand,
-    eventsExportCommand,
-    grantCommand,
-    revokeCommand,
-    blockCommand,
-    unblockCommand,
-    linkCommand,
-    eraseCommand,
-    keysCreateCommand,
-    keysListCommand,
-    configCheckCommand,
-    policyShowCommand,
-    policyDiffCommand,
-    policyApplyCommand,
-    rebuildCommand,
-    replayCommand,
+    ...accessCommands,
+    ...eventsCommands,
+    ...actsCommands,
+    ...configCommands,
+    ...recomputeCommands,
     importCommand(openInput),
-    syncStatusCommand,
-    syncPlanCommand,
-    syncRunCommand,
-    syncCheckCommand,
-    syncPauseCommand,
-    syncResumeCommand,
-    backupCommand,
-    restoreCommand,
-    compactCommand,
-    migrateCommand,
+    ...syncCommands,
+    ...databaseCommands,
     doctorCommand,
   ]
 }

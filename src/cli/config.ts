@@ -5,7 +5,7 @@ import { loadNamedConfig } from './context.js'
 import { linesText, table } from './text.js'
 
 /** `latchkey config check`: whether the daemon would start with this config. */
-export const configCheckCommand = command('config check', {
+const configCheckCommand = command('config check', {
   about: 'check the config file, and show every problem at once',
   examples: ['config check --config /etc/latchkey/config.json'],
   async run({ options, context, show }) {
@@ -18,7 +18,7 @@ export const configCheckCommand = command('config check', {
 })
 
 /** `latchkey keys create`: makes a key, keeps its hash in the config file and shows the key once. */
-export const keysCreateCommand = command('keys create', {
+const keysCreateCommand = command('keys create', {
   about: 'make an API key and add its hash to the config file',
   examples: ['keys create --name app --scope read --environment live'],
   options: {
@@ -34,7 +34,7 @@ export const keysCreateCommand = command('keys create', {
 })
 
 /** `latchkey keys list`: who may ask what. The keys themselves are kept nowhere. */
-export const keysListCommand = command('keys list', {
+const keysListCommand = command('keys list', {
   about: 'show the names, scopes and environments of the API keys',
   examples: ['keys list'],
   async run({ options, context, show }) {
@@ -49,3 +49,5 @@ export const keysListCommand = command('keys list', {
     )
   },
 })
+
+export const configCommands = [keysCreateCommand, keysListCommand, configCheckCommand]

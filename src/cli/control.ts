@@ -7,7 +7,7 @@ import { apiCommand, command } from './command.js'
 import { linesText, type Paint, table } from './text.js'
 
 /** `latchkey serve`: runs the daemon until it is told to stop. Makes a config where nobody named one. */
-export const serveCommand = command('serve', {
+const serveCommand = command('serve', {
   about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
   examples: ['serve', 'serve --config /etc/latchkey/config.json'],
   async run({ options, context }) {
@@ -23,7 +23,7 @@ const RUNNING = {
 } as const
 
 /** `latchkey status`: what runs, since when, and what it is doing. */
-export const statusCommand = apiCommand('status', {
+const statusCommand = apiCommand('status', {
   about: 'show the running daemon: since when, where, what waits, what it is doing',
   examples: ['status', 'status --json'],
   ...RUNNING,
@@ -78,7 +78,7 @@ function syncText({
 }
 
 /** `latchkey reload`: has the daemon read its config file again. */
-export const reloadCommand = apiCommand('reload', {
+const reloadCommand = apiCommand('reload', {
   about: 'have the running daemon read its config file again, and show what changed',
   examples: ['reload'],
   ...RUNNING,
@@ -103,7 +103,7 @@ const GONE_WITHIN_MS = 30_000
 const LOOK_AGAIN_MS = 50
 
 /** `latchkey stop`: returns once the daemon has gone. */
-export const stopCommand = apiCommand('stop', {
+const stopCommand = apiCommand('stop', {
   about: 'stop the running daemon, and wait until it has gone',
   examples: ['stop'],
   ...RUNNING,
@@ -130,3 +130,5 @@ async function hasGone(api: Api, startedAt: string): Promise<boolean> {
     return !isStoreServed(api.config.database.file)
   }
 }
+
+export const controlCommands = [serveCommand, statusCommand, reloadCommand, stopCommand]

@@ -7,7 +7,7 @@ import { withProgress } from './progress.js'
 import { linesText } from './text.js'
 
 /** `latchkey backup`: copies the database to a file, beside a running daemon or with none. */
-export const backupCommand = command('backup <file>', {
+const backupCommand = command('backup <file>', {
   about: 'copy the database to one file, and look at every page of the copy',
   examples: ['backup /srv/backups/monday.db', 'backup monday.db --force'],
   arguments: { file: 'where to; its folder is made if it is missing' },
@@ -32,7 +32,7 @@ export const backupCommand = command('backup <file>', {
 })
 
 /** `latchkey restore`: puts a backup in the place of the database, which no daemon may be serving. */
-export const restoreCommand = command('restore <file>', {
+const restoreCommand = command('restore <file>', {
   about: 'put a backup in the place of the database, and keep what was there; no daemon may be running',
   examples: ['restore /srv/backups/monday.db'],
   arguments: { file: 'a file that `latchkey backup` made' },
@@ -88,7 +88,7 @@ function followLines(membershipsKept: number | null): readonly string[] {
 }
 
 /** `latchkey compact`: rewrites the database without what is not in use; no daemon may be serving it. */
-export const compactCommand = command('compact', {
+const compactCommand = command('compact', {
   about: 'rewrite the database without unused space and what may be left in it; no daemon may run',
   examples: ['compact'],
   async run({ options, context, show }) {
@@ -102,7 +102,7 @@ export const compactCommand = command('compact', {
 })
 
 /** `latchkey migrate`: what the daemon's start does to the schema, without the daemon. */
-export const migrateCommand = command('migrate', {
+const migrateCommand = command('migrate', {
   about: 'bring the schema of the stopped database up to date; every start of the daemon does so too',
   examples: ['migrate'],
   async run({ options, context, show }) {
@@ -136,3 +136,5 @@ function withBytes<T>(
 function megabytes(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`
 }
+
+export const databaseCommands = [backupCommand, restoreCommand, compactCommand, migrateCommand]

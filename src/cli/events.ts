@@ -52,7 +52,7 @@ const PAGE_SIZE = 100
 const MAX_LIMIT = 1_000
 
 /** `latchkey events list`: stored events, newest first. That none is found is an answer too. */
-export const eventsListCommand = apiCommand('events list', {
+const eventsListCommand = apiCommand('events list', {
   about: 'list stored events, the newest first by when they were stored',
   examples: ['events list --disposition held', 'events list --customer cus_1 --from 2026-01-31T00:00:00Z'],
   options: {
@@ -95,7 +95,7 @@ function eventCells({ receivedAt, id, type, disposition, reason, customerId }: S
 }
 
 /** `latchkey events show`: everything that is known of one stored event but its bytes. */
-export const eventsShowCommand = apiCommand('events show <event>', {
+const eventsShowCommand = apiCommand('events show <event>', {
   about: 'show what one stored event says, and what became of it',
   examples: ['events show evt_1'],
   async run({ api, args: [eventId = ''], show }) {
@@ -124,7 +124,7 @@ const OUTPUT = {
 }
 
 /** `latchkey events body`: the bytes of one stored event exactly as they were sent and signed. */
-export const eventsBodyCommand = apiCommand('events body <event>', {
+const eventsBodyCommand = apiCommand('events body <event>', {
   about: 'write the exact bytes of one stored event to standard output',
   examples: ['events body evt_1', 'events body evt_1 --output evt_1.body'],
   options: {
@@ -323,3 +323,5 @@ function removalText(
 ): string {
   return removed === null ? '' : `${joint}${BODY_REMOVAL_TEXT[removed.why]}, at ${removed.at}`
 }
+
+export const eventsCommands = [eventsListCommand, eventsShowCommand, eventsBodyCommand, eventsExportCommand]

@@ -1,30 +1,9 @@
-import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { Config } from '../config/schema.js'
+import { beginFile, type NewFile } from '../config/write-file.js'
 import { LatchkeyError } from '../errors.js'
 import { assertNotOwnFile, leadsTo } from '../store/sqlite/file.js'
 import { refusalText } from '../system-refusal.js'
-
-const OWNER_ONLY = 0o600
-
-/** A file that is written bit by bit, and appears whole or not at all. */
-export interface Output {
-  write(content: string | Uint8Array): void
-  /** Puts it in its place. */
-  finish(): void
-  /** Removes what was not finished. */
-  discard(): void
-}
 
 /**
  * Opens a file that only its owner may read. It replaces another file only if asked to, and never the database or the
@@ -35,51 +14,32 @@ export interface Output {
 export function openOutputFile(
   path: string,
   { replace, config }: { readonly replace: boolean; readonly config: Config | null },
-): Output {
+): Pick<NewFile, 'write' | 'discard'> & { finish(): void } {
   if (config !== null) assertNotOwnFile(config.database.file, path)
   if (config !== null && leadsTo(config.path, path)) {
     throw new LatchkeyError('usage', `${path} is the config that is in use: name another file.`)
   }
-  if (existsSync(path)) assertReplaceable(path, replace)
-  const part = `${path}.${randomBytes(6).toString('hex')}.new`
-  const file = orFailed(path, () => openSync(part, 'wx', OWNER_ONLY))
-  let isOpen = true
-  const close = (): void => {
-    if (isOpen) closeSync(file)
-    isOpen = false
+  if (existsSync(path)) {
+    if (!replace) throw alreadyThere(path)
+    // A device or a socket would be gone for everything that uses it.
+    if (!statSync(path).isFile())
+      throw new LatchkeyError('usage', `${path} is no file, and is not replaced: name another one.`)
   }
+  const file = orFailed(path, () => beginFile(path))
   return {
-    write: (content) => orFailed(path, () => writeFileSync(file, content)),
-    finish: () =>
-      orFailed(path, () => {
-        fsyncSync(file)
-        close()
-        // Unlike a rename, a link never replaces a file that was made meanwhile.
-        if (replace) renameSync(part, path)
-        else linkSync(part, path)
-      }),
-    discard() {
-      close()
-      rmSync(part, { force: true })
-    },
+    write: (content) => orFailed(path, () => file.write(content)),
+    finish: () => orFailed(path, () => file.finish({ replace })),
+    discard: file.discard,
   }
-}
-
-function assertReplaceable(path: string, replace: boolean): void {
-  if (!replace) throw alreadyThere(path)
-  // A device or a socket would be gone for everything that uses it.
-  if (statSync(path).isFile()) return
-  throw new LatchkeyError('usage', `${path} is no file, and is not replaced: name another one.`)
 }
 
 function orFailed<T>(path: string, work: () => T): T {
   try {
     return work()
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw alreadyThere(path)
-    throw new LatchkeyError('output_failed', `${path} can't be written: ${refusalText(error)}`, {
-      cause: error,
-    })
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') throw alreadyThere(path)
+    const message = `${path} can't be written: ${refusalText(cause)}`
+    throw new LatchkeyError('output_failed', message, { cause })
   }
 }
 

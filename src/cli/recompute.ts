@@ -12,7 +12,7 @@ import { follow } from './progress.js'
 import { linesText, type Paint, tableLines } from './text.js'
 
 /** `latchkey rebuild`: works out everything again from the stored events, under the policy in force. */
-export const rebuildCommand = apiCommand('rebuild', {
+const rebuildCommand = apiCommand('rebuild', {
   about: 'work out all access again from the stored events, and correct what differs',
   examples: ['rebuild', 'rebuild --verify'],
   environment: 'compare or report only this environment; a rebuild always covers both (default: both)',
@@ -89,7 +89,7 @@ async function verifyStore(
 }
 
 /** `latchkey replay`: reads stored events again with the program of today. */
-export const replayCommand = apiCommand('replay', {
+const replayCommand = apiCommand('replay', {
   about: 'read stored events again, and fold what they touch',
   examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
   options: { ...EVENT_FILTER, dryRun: flag('say what would change, and change nothing') },
@@ -154,7 +154,7 @@ const SAMPLE_SIZE = 10
 const ALL = 100_000
 
 /** `latchkey policy diff`: who would gain and who would lose access under the configured policy. */
-export const policyDiffCommand = apiCommand('policy diff', {
+const policyDiffCommand = apiCommand('policy diff', {
   about: 'show whose access would change under the configured policy; changes nothing',
   examples: ['policy diff', 'policy diff --all --json'],
   environment: 'which environment (default: both)',
@@ -174,7 +174,7 @@ function asConfigured({ lapseAfter, ...policy }: Policy): object {
 }
 
 /** `latchkey policy apply`: puts the configured policy in force, and moves all sources to it. */
-export const policyApplyCommand = apiCommand('policy apply', {
+const policyApplyCommand = apiCommand('policy apply', {
   about: 'put the configured policy in force, and move all sources to it, one after the other',
   examples: ['policy apply'],
   environment: null,
@@ -212,7 +212,7 @@ function differenceText(
 }
 
 /** `latchkey policy show`: the policy in force, and where the configured one is another. */
-export const policyShowCommand = apiCommand('policy show', {
+const policyShowCommand = apiCommand('policy show', {
   about: 'show the policy in force, and where the configured one differs',
   examples: ['policy show'],
   environment: null,
@@ -266,3 +266,11 @@ function valueText(value: unknown): string {
   if (typeof value === 'number') return `${value / 1000}s`
   return value === null ? 'never' : String(value)
 }
+
+export const recomputeCommands = [
+  policyShowCommand,
+  policyDiffCommand,
+  policyApplyCommand,
+  rebuildCommand,
+  replayCommand,
+]

@@ -20,7 +20,7 @@ const BOTH = 'only this environment (default: both)'
 const LISTED = 100
 
 /** `latchkey sync status`: how it stands; with a filter, which memberships those are. */
-export const syncStatusCommand = apiCommand('sync status', {
+const syncStatusCommand = apiCommand('sync status', {
   about: 'show how roles, groups and the outbound webhook stand, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
@@ -58,7 +58,7 @@ function membershipCells(one: MembershipJson): readonly string[] {
 const SAMPLE_SIZE = 20
 
 /** `latchkey sync plan`: the calls that are to be made; makes none. */
-export const syncPlanCommand = apiCommand('sync plan', {
+const syncPlanCommand = apiCommand('sync plan', {
   about: 'show the calls that are to be made to the platforms; makes none',
   examples: ['sync plan', 'sync plan --all --json'],
   environment: BOTH,
@@ -105,7 +105,7 @@ const RUN_OPTIONS = {
 }
 
 /** `latchkey sync run`: has the daemon work off what is due, now. */
-export const syncRunCommand = apiCommand('sync run', {
+const syncRunCommand = apiCommand('sync run', {
   about: 'have the running daemon do now what is due, and try stopped platforms again',
   examples: [
     'sync run',
@@ -159,7 +159,7 @@ function runText(run: SyncRunJson, isConfirmed: boolean): string {
 }
 
 /** `latchkey sync check`: asks the platforms whether the bots may do what they have to. */
-export const syncCheckCommand = apiCommand('sync check', {
+const syncCheckCommand = apiCommand('sync check', {
   about: 'ask the platforms whether the bots may do what they have to, through the running daemon',
   examples: ['sync check'],
   environment: null,
@@ -179,7 +179,7 @@ export const syncCheckCommand = apiCommand('sync check', {
 })
 
 /** `latchkey sync pause`: no call is begun from then on, after a restart either. */
-export const syncPauseCommand = apiCommand('sync pause', {
+const syncPauseCommand = apiCommand('sync pause', {
   about: 'give, take and send nothing any more, until it is resumed',
   examples: ['sync pause'],
   environment: null,
@@ -187,7 +187,7 @@ export const syncPauseCommand = apiCommand('sync pause', {
 })
 
 /** `latchkey sync resume`: what has gathered meanwhile is done. */
-export const syncResumeCommand = apiCommand('sync resume', {
+const syncResumeCommand = apiCommand('sync resume', {
   about: 'go on after a pause, or after a restore',
   examples: ['sync resume'],
   environment: null,
@@ -271,3 +271,12 @@ function webhookLines({ origin, messages }: WebhookJson, now: number): readonly 
 function ago(instant: string, now: number): string {
   return `${durationText(Math.max(0, now - Date.parse(instant)))} ago`
 }
+
+export const syncCommands = [
+  syncStatusCommand,
+  syncPlanCommand,
+  syncRunCommand,
+  syncCheckCommand,
+  syncPauseCommand,
+  syncResumeCommand,
+]

@@ -7,7 +7,7 @@ import { createApiKey } from './api-keys.js'
 import { EXAMPLE_POLICY } from './policy.js'
 import { reasonOf } from './references.js'
 import { DEFAULT_HOST, DEFAULT_PORT } from './server.js'
-import { createPrivateFile, writePrivateFile } from './write-file.js'
+import { writePrivateFile } from './write-file.js'
 
 export interface FirstConfigOptions {
   /** The file to make, absolute. */
@@ -43,14 +43,14 @@ export function createFirstConfig({
   if (isTerminal) return { key, text: firstStartText(path, url, `API key (shown only now): ${key}`, key) }
   const keyFile = join(dirname(path), 'data', 'first-key.txt')
   mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
-  writePrivateFile(keyFile, `${key}\n`)
+  writePrivateFile(keyFile, `${key}\n`, { replace: true })
   const shown = relative(dirname(path), keyFile)
   return { key, text: firstStartText(path, url, `API key: in ${shown}`, `$(cat ${shown})`) }
 }
 
 function createConfigFile(path: string, text: string): void {
   try {
-    createPrivateFile(path, text)
+    writePrivateFile(path, text, { replace: false })
   } catch (error) {
     if (reasonOf(error) !== 'EEXIST') throw error
     throw new LatchkeyError('config_invalid', `the config file ${path} exists already`, { cause: error })

@@ -15,40 +15,66 @@ import {
 
 const OWNER_ONLY = 0o600
 
+/** A file that is written bit by bit, and appears whole or not at all. */
+export interface NewFile {
+  write(content: string | Uint8Array): void
+  /** Puts it in its place, if asked to in that of another file: else throws `EEXIST`, however late that one came. */
+  finish(options: { readonly replace: boolean }): void
+  /** Removes what was not finished. */
+  discard(): void
+}
+
+/** Begins a file that only its owner may read. `settle` is called with its name and descriptor before it is finished. */
+export function beginFile(
+  path: string,
+  settle: (made: string, descriptor: number) => void = () => {},
+): NewFile {
+  const made = `${path}.${randomBytes(6).toString('hex')}.new`
+  const file = openSync(made, 'wx', OWNER_ONLY)
+  let isOpen = true
+  const close = (): void => {
+    if (isOpen) closeSync(file)
+    isOpen = false
+  }
+  return {
+    write: (content) => writeFileSync(file, content),
+    finish({ replace }) {
+      settle(made, file)
+      fsyncSync(file)
+      close()
+      // Unlike a rename, a link never replaces a file that was made meanwhile.
+      if (replace) renameSync(made, path)
+      else linkSync(made, path)
+    },
+    discard() {
+      close()
+      rmSync(made, { force: true })
+    },
+  }
+}
+
 /** Replaces a file in one step, keeping its mode and owner; a link to it stays a link. */
 export function replaceFile(path: string, text: string): void {
   const target = realpathSync(path)
   const { mode, uid, gid } = statSync(target)
-  withNewFile(target, text, mode & 0o777, (made) => {
+  const file = beginFile(target, (made, descriptor) => {
+    fchmodSync(descriptor, mode & 0o777)
     const own = statSync(made)
     if (own.uid !== uid || own.gid !== gid) chownSync(made, uid, gid)
-    renameSync(made, target)
   })
+  writeWhole(file, text, { replace: true })
 }
 
-/** Writes a file that only its owner may read, in one step, in place of what was there. */
-export function writePrivateFile(path: string, text: string): void {
-  withNewFile(path, text, OWNER_ONLY, (made) => renameSync(made, path))
+/** Writes a file that only its owner may read, in one step; throws `EEXIST` where it may not replace another. */
+export function writePrivateFile(path: string, text: string, options: { readonly replace: boolean }): void {
+  writeWhole(beginFile(path), text, options)
 }
 
-/** The same, but never in place of another file: throws `EEXIST`, however late that one came. */
-export function createPrivateFile(path: string, text: string): void {
-  withNewFile(path, text, OWNER_ONLY, (made) => linkSync(made, path))
-}
-
-function withNewFile(beside: string, text: string, mode: number, place: (made: string) => void): void {
-  const made = `${beside}.${randomBytes(6).toString('hex')}.new`
+function writeWhole(file: NewFile, text: string, options: { readonly replace: boolean }): void {
   try {
-    const file = openSync(made, 'wx', OWNER_ONLY)
-    try {
-      writeFileSync(file, text)
-      fchmodSync(file, mode)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
-    place(made)
+    file.write(text)
+    file.finish(options)
   } finally {
-    rmSync(made, { force: true })
+    file.discard()
   }
 }

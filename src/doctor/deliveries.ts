@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { DeliveryGap, DeliveryGaps } from '../operations/delivery-gaps.js'
+import type { DeliveryGaps } from '../operations/delivery-gaps.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { loadNewestTimes } from '../store/deliveries.js'
 import { countConflicts, countWaitingByReason, type WaitingReason } from '../store/event-questions.js'
@@ -13,36 +13,29 @@ const SOON_MS = 14 * 86_400_000
 /** The daemon's log names the failed check; bots that know no secret fail an earlier one. */
 const WORTH_A_LOOK: readonly string[] = ['signature_invalid', 'timestamp_out_of_tolerance']
 
-/** Of each endpoint: its secrets. */
+/** Of each endpoint: its secrets. One that has ended is kept for what it signed, which may be to be imported still. */
 export function checkSecrets(endpoints: readonly Endpoint[], now: number): readonly Finding[] {
-  return endpoints.map((endpoint) => checkSecretsOf(endpoint, now))
-}
-
-function checkSecretsOf({ name, environment, secrets }: Endpoint, now: number): Finding {
-  const what = `endpoint ${name}`
-  const ends = secrets.map(({ notAfter }) => notAfter ?? Number.POSITIVE_INFINITY)
-  const last = Math.max(...ends)
-  if (last <= now) {
-    const detail = `${environment}, no secret counts since ${instantText(last)}, every delivery is refused`
-    return fail(
-      what,
-      detail,
-      `add the current secret to endpoints.${name}.secrets, and give \`latchkey reload\``,
-    )
-  }
-  if (last - now < SOON_MS) {
-    const detail = `${environment}, the last secret ends at ${instantText(last)}`
-    return warn(what, detail, `add its successor to endpoints.${name}.secrets before`)
-  }
-  return ok(what, `${environment}, ${endedText(ends, now)}`)
-}
-
-/** One that has ended is kept for what it signed, which may be to be imported still. */
-function endedText(ends: readonly number[], now: number): string {
-  const all = counted(ends.length, 'secret')
-  const ended = ends.filter((end) => end <= now).length
-  if (ended === 0) return all
-  return `${ended} of ${all} ${ended === 1 ? 'has ended, and still proves' : 'have ended, and still prove'} imports`
+  return endpoints.map(({ name, environment, secrets }) => {
+    const what = `endpoint ${name}`
+    const ends = secrets.map(({ notAfter }) => notAfter ?? Number.POSITIVE_INFINITY)
+    const last = Math.max(...ends)
+    if (last <= now) {
+      const detail = `${environment}, no secret counts since ${instantText(last)}, every delivery is refused`
+      return fail(
+        what,
+        detail,
+        `add the current secret to endpoints.${name}.secrets, and give \`latchkey reload\``,
+      )
+    }
+    if (last - now < SOON_MS) {
+      const detail = `${environment}, the last secret ends at ${instantText(last)}`
+      return warn(what, detail, `add its successor to endpoints.${name}.secrets before`)
+    }
+    const ended = ends.filter((end) => end <= now).length
+    const all = counted(ends.length, 'secret')
+    const proving = `${ended === 1 ? 'has ended, and still proves' : 'have ended, and still prove'} imports`
+    return ok(what, `${environment}, ${ended === 0 ? all : `${ended} of ${all} ${proving}`}`)
+  })
 }
 
 /** Of each endpoint: when the last event came, and whether it is time for the next. */
@@ -51,15 +44,13 @@ export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGa
     const what = `deliveries ${name}`
     const gap = gaps.get(name)
     if (gap === undefined) return ok(what, 'none yet')
-    if (!gap.isUnusual) return ok(what, gapText(gap))
+    const { lastAt, current, usualInterval, isUnusual } = gap
+    const usual = usualInterval === null ? '' : `, usually every ${durationText(usualInterval)}`
+    const detail = `last at ${instantText(lastAt)}${usual}, now ${durationText(current)} ago`
+    if (!isUnusual) return ok(what, detail)
     const todo = 'ask the sender what it delivered, and try its way here: proxy, certificate, firewall'
-    return warn(what, `${gapText(gap)}, unusually long`, todo)
+    return warn(what, `${detail}, unusually long`, todo)
   })
-}
-
-function gapText({ lastAt, current, usualInterval }: DeliveryGap): string {
-  const usual = usualInterval === null ? '' : `, usually every ${durationText(usualInterval)}`
-  return `last at ${instantText(lastAt)}${usual}, now ${durationText(current)} ago`
 }
 
 /** Of each endpoint: what the running daemon has refused since its start. */
@@ -122,30 +113,24 @@ export async function checkEvents(db: Kysely<Database>, now: number): Promise<re
   const waiting = await countWaitingByReason(db)
   const held = waiting.filter(({ disposition }) => disposition === 'held')
   const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
-  return [checkHeld(held, now), checkQuarantined(quarantined), checkConflicts(await countConflicts(db))]
-}
-
-function checkHeld(held: readonly WaitingReason[], now: number): Finding {
   const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
-  if (!isLong) return ok('held', countsText(held))
-  return warn('held', `${countsText(held)}, some for more than a day`, showing(held))
-}
-
-function checkQuarantined(quarantined: readonly WaitingReason[]): Finding {
-  if (quarantined.length === 0) return ok('quarantined', countsText(quarantined))
-  return warn('quarantined', countsText(quarantined), showing(quarantined))
+  const conflicts = await countConflicts(db)
+  const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} came under ids of stored events, which stand`
+  return [
+    isLong
+      ? warn('held', `${countsText(held)}, some for more than a day`, showing(held))
+      : ok('held', countsText(held)),
+    quarantined.length === 0
+      ? ok('quarantined', countsText(quarantined))
+      : warn('quarantined', countsText(quarantined), showing(quarantined)),
+    conflicts === 0 ? ok('conflicts', 'none') : warn('conflicts', bodies, FIND_CONFLICTS),
+  ]
 }
 
 /** No filter finds them: what is listed counts them. */
 const FIND_CONFLICTS =
   'ask the sender which is right; the daemon’s log names the ids, and in `latchkey events list --json`, of either ' +
   'environment, they are the items whose `conflicts` is over 0'
-
-function checkConflicts(count: number): Finding {
-  if (count === 0) return ok('conflicts', 'none')
-  const detail = `${count} other ${count === 1 ? 'body' : 'bodies'} came under ids of stored events, which stand`
-  return warn('conflicts', detail, FIND_CONFLICTS)
-}
 
 /** `live 2 customer_unknown, sandbox 1 not_json`. */
 function countsText(waiting: readonly WaitingReason[]): string {

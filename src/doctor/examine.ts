@@ -63,7 +63,7 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
     // What its tables mean is known for the current schema alone.
     if (schema?.level !== 'ok') return
     const checks: Record<string, Check> = {
-      disk: () => checkDisk(db, config.database.file, clock()),
+      disk: async () => checkDisk(config.database.file),
       clock: () => checkClock(db, daemon.facts, clock()),
       deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
       events: () => checkEvents(db, clock()),

@@ -1,4 +1,4 @@
-import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely'
+import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
 import { bulkUpsert } from './bulk.js'
 import type { DeliveredEvent } from './events.js'
 import type { Database, DeliveryPaceTable } from './schema.js'
@@ -76,17 +76,6 @@ const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'], ['pace'])
 export async function loadPaces(db: Kysely<Database>): Promise<ReadonlyMap<string, DeliveryPace>> {
   const { rows } = await db.executeQuery<DeliveryPaceTable>(SELECT_ALL)
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
-}
-
-/** How many arrived since an instant. Looks at every event, since imports bring older ones after newer ones. */
-export async function countArrivalsSince(db: Kysely<Database>, instant: number): Promise<number> {
-  const row = await db
-    .selectFrom('events')
-    .select(({ fn }) => fn.countAll().as('count'))
-    .where('received_at', '>=', instant)
-    .where(sql<boolean>`headers <> 'null'`)
-    .executeTakeFirst()
-  return Number(row?.count ?? 0)
 }
 
 /** When the newest event arrived, and when it happened by its sender's clock; null where nothing is stored. */
