@@ -54,10 +54,6 @@ export async function act(
   return { status: response.status, json: (await response.json()) as AnsweredJson }
 }
 
-export function withReadKey(): ActOptions {
-  return { key: READ_KEY }
-}
-
 /** What the API says of one product. */
 export async function entitlement(daemon: RunningDaemon, customerId: string, productId: string, query = '') {
   return (await act(daemon, 'GET', `/entitlements/${customerId}/${productId}${query}`)).json

@@ -83,24 +83,18 @@ describe('GET /changes', () => {
     expect(customersOf(await pageOf(daemon, '?environment=sandbox'))).toEqual(['cus_test'])
   })
 
-  it.each(['', 'x', '7', 'another.1', '%00.1'])('knows no cursor %j', async (cursor) => {
-    const daemon = await runDaemon()
-    await pay(daemon, 'cus_1')
-    const answer = await ask(daemon, `/changes?cursor=${cursor}`)
-    expect([answer.status, await answer.json()]).toMatchObject([410, { code: 'cursor_reset' }])
-  })
-
-  it('knows no cursor that is still to come', async () => {
+  it('knows no cursor that it never gave, nor one that is still to come', async () => {
     const daemon = await runDaemon()
     await pay(daemon, 'cus_1')
     const [last] = (await pageOf(daemon)).items
     const next = last?.cursor.replace(/\d+$/, (number) => String(Number(number) + 1))
-    const answer = await ask(daemon, `/changes?cursor=${next}`)
-    expect([answer.status, await answer.json()]).toMatchObject([410, { code: 'cursor_reset' }])
-  })
-
-  it('needs the right to read', async () => {
-    const daemon = await runDaemon()
-    expect((await fetch(`${daemon.url}/changes`)).status).toBe(401)
+    for (const cursor of ['', 'x', '7', 'another.1', '%00.1', next]) {
+      const answer = await ask(daemon, `/changes?cursor=${cursor}`)
+      expect([cursor, answer.status, await answer.json()]).toMatchObject([
+        cursor,
+        410,
+        { code: 'cursor_reset' },
+      ])
+    }
   })
 })

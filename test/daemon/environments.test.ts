@@ -315,6 +315,17 @@ describe('a key of one environment', () => {
   })
 })
 
+it('the environment of a question is the sandbox where nothing else is configured', async () => {
+  const sandbox = { environment: 'sandbox', secrets: [SANDBOX_SECRET] }
+  const config = { endpoints: { sandbox }, api: { keys: [keyOf('both', ['live', 'sandbox'])] } }
+  const daemon = await runDaemon({ config })
+  const grant = wireEvent('payment.authorized', { environment: 'sandbox' })
+  expect((await send(daemon, grant, { endpoint: 'sandbox' })).status).toBe(200)
+  const headers = { Authorization: 'Bearer both' }
+  const answer = await fetch(`${daemon.url}/entitlements/cus_1`, { headers })
+  expect(await answer.json()).toMatchObject({ environment: 'sandbox', entitlements: [{ active: true }] })
+})
+
 describe('what is about both environments at once', () => {
   it('is shown to a key of one for that one alone: metrics, sync and its checks', async () => {
     const { ask } = await busyWorld()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ExplanationJson } from '../../src/handlers/entitlements.js'
 import { act, runActingDaemon } from './acting.js'
-import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
 
 const PATH = '/entitlements/cus_1/pro_gold/explanation'
@@ -163,20 +163,5 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     const text = JSON.stringify(await explained(daemon))
     expect(text).toContain('cus_1 has access')
     expect(text).not.toMatch(/told@example\.com|Ada Told/)
-  })
-
-  it('asks for a key, a method and an instant as the other questions do', async () => {
-    const daemon = await runDaemon()
-    const code = async (asked: Promise<Response>) => {
-      const answer = await asked
-      return [answer.status, ((await answer.json()) as { code: string }).code]
-    }
-    expect(await code(fetch(`${daemon.url}${PATH}`))).toEqual([401, 'unauthorized'])
-    expect(await code(ask(daemon, `${PATH}?at=yesterday`))).toEqual([400, 'invalid_request'])
-    const headers = { Authorization: `Bearer ${API_KEY}` }
-    expect(await code(fetch(`${daemon.url}${PATH}`, { method: 'POST', headers }))).toEqual([
-      405,
-      'method_not_allowed',
-    ])
   })
 })

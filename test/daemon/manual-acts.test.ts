@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
 import { loadCustomers } from '../../src/store/customers.js'
-import { ACTING_KEYS, act, entitlement, runActingDaemon, withReadKey } from './acting.js'
+import { ACTING_KEYS, act, entitlement, runActingDaemon } from './acting.js'
 import { NOW, type RunningDaemon, send, sharedDaemon } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 
@@ -100,15 +100,9 @@ describe('a grant', () => {
   })
 
   it.each<[string, unknown, string]>([
-    ['without a product', { reason: 'why' }, 'productId'],
-    ['without a reason', { productId: 'pro_1' }, 'reason'],
     ['with a blank reason', { ...GRANT, reason: '  ' }, 'reason'],
     ['with an end in the past', { ...GRANT, until: '2026-03-01T12:00:00Z' }, 'until'],
-    ['with an end that is no time', { ...GRANT, until: 'tomorrow' }, 'until'],
     ['with a product that is no id', { ...GRANT, productId: 'a\u0007' }, 'productId'],
-    ['with a field that nobody knows', { ...GRANT, untill: null }, ''],
-    ['with a list', [], ''],
-    ['with no JSON', '{', ''],
   ])('%s is refused, and nothing is stored', async (_what, body, path) => {
     expect(await act(refusing(), 'POST', GRANTS, body)).toMatchObject({
       status: 400,
@@ -200,13 +194,6 @@ describe('a block', () => {
     const restarted = await daemon.restart()
     expect(await entitlement(restarted, 'cus_1', 'pro_1')).toMatchObject({ status: 'blocked' })
   })
-
-  it('needs a reason', async () => {
-    expect(await act(refusing(), 'PUT', BLOCKS)).toMatchObject({
-      status: 400,
-      json: { errors: [{ path: 'reason' }] },
-    })
-  })
 })
 
 describe('linked identities', () => {
@@ -233,49 +220,11 @@ describe('linked identities', () => {
   })
 })
 
-describe('every act', () => {
-  const ACTS = [
-    ['POST', GRANTS, GRANT],
-    ['DELETE', `${GRANTS}/pro_1`, undefined],
-    ['PUT', BLOCKS, { reason: 'why' }],
-    ['DELETE', BLOCKS, undefined],
-    ['PUT', `${BLOCKS}/pro_1`, { reason: 'why' }],
-    ['DELETE', `${BLOCKS}/pro_1`, undefined],
-    ['PUT', '/customers/cus_1/identities', { communityId: '80351110224678912' }],
-  ] as const
-
-  it.each(ACTS)(
-    '%s %s needs the scope "write", a key, and an environment of the key',
-    async (method, path, body) => {
-      const refusals = [
-        await act(refusing(), method, path, body, withReadKey()),
-        await act(refusing(), method, path, body, { key: 'lk_nobody' }),
-        await act(refusing(), method, `${path}?environment=sandbox`, body),
-      ]
-      expect(refusals.map(({ json }) => json.code)).toEqual(['forbidden', 'unauthorized', 'forbidden'])
-      expect(await storedEvents(refusing())).toEqual([])
-    },
-  )
-
-  it.each([
-    ['GET', GRANTS],
-    ['POST', `${GRANTS}/pro_1`],
-    ['POST', BLOCKS],
-    ['GET', `${BLOCKS}/pro_1`],
-    ['DELETE', '/customers/cus_1/identities'],
-  ])('takes its own methods only: not %s %s', async (method, path) => {
-    expect(await act(refusing(), method, path)).toMatchObject({
-      status: 405,
-      json: { code: 'method_not_allowed' },
-    })
-  })
-
-  it('comes after the one before it, even where the clock was set back', async () => {
-    const daemon = await runActingDaemon()
-    await act(daemon, 'POST', GRANTS, GRANT)
-    daemon.setNow(NOW - 3_600_000)
-    await act(daemon, 'DELETE', `${GRANTS}/pro_1`)
-    expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: false, status: 'revoked' })
-    expect((await storedEvents(daemon)).map(({ created_at }) => created_at)).toEqual([NOW, NOW + 1])
-  })
+it('an act comes after the one before it, even where the clock was set back', async () => {
+  const daemon = await runActingDaemon()
+  await act(daemon, 'POST', GRANTS, GRANT)
+  daemon.setNow(NOW - 3_600_000)
+  await act(daemon, 'DELETE', `${GRANTS}/pro_1`)
+  expect(await entitlement(daemon, 'cus_1', 'pro_1')).toMatchObject({ active: false, status: 'revoked' })
+  expect((await storedEvents(daemon)).map(({ created_at }) => created_at)).toEqual([NOW, NOW + 1])
 })

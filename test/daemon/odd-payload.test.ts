@@ -62,16 +62,7 @@ describe('members that nobody asked for', () => {
 })
 
 describe('a type that is not documented', () => {
-  it.each([
-    'payment.teleported',
-    'invoice.paid',
-    'PAYMENT_TELEPORTED',
-    'weird type',
-    '',
-    null,
-    7,
-    '__proto__',
-  ])('%j is kept and ignored', async (type) => {
+  it.each(['payment.teleported', 'PAYMENT_TELEPORTED', null])('%j is kept and ignored', async (type) => {
     const { id, customer, plain } = plainOfAnother()
     const body = JSON.stringify({ ...JSON.parse(plain), type })
     expect(await (await send(shared(), body)).json()).toEqual({

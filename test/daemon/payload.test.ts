@@ -61,100 +61,39 @@ async function expectQuarantined(
   expect(await answer.json()).toMatchObject({ active: true, status: 'active' })
 }
 
-describe('an authentic body that is no event', () => {
-  it.each<[name: string, body: string | Buffer, reason: string]>([
-    ['nothing', '', 'not_json'],
-    ['blanks', ' \r\n\t', 'not_json'],
-    ['no JSON', 'event=payment.succeeded', 'not_json'],
-    ['half an event', envelope({}).slice(0, -1), 'not_json'],
-    ['an event and a half', `${envelope({})}{`, 'not_json'],
-    ['an event after a byte order mark', `\ufeff${envelope({})}`, 'not_json'],
-    ['an event in UTF-16', Buffer.from(envelope({}), 'utf16le'), 'not_json'],
-    ['an event with a byte that is not UTF-8', Buffer.from(envelope({ type: 'é' }), 'latin1'), 'not_utf8'],
-    ['a number', '42', 'not_an_object'],
-    ['a text', '"payment.succeeded"', 'not_an_object'],
-    ['true', 'true', 'not_an_object'],
-    ['null', 'null', 'not_an_object'],
-    ['an empty array', '[]', 'not_an_object'],
-    ['an array of events', `[${envelope({})}]`, 'not_an_object'],
-    ['an id twice', envelope({}).replace('{', '{"id":"evt_first",'), 'duplicate_keys'],
-    ['a key twice, once escaped', envelope({}).replace('{', '{"\\u0069d":"evt_first",'), 'duplicate_keys'],
-    ['a key twice deep within', envelope({ data: 0 }).replace('0}', '[[{"a":1,"a":2}]]}'), 'duplicate_keys'],
-    ['arrays 200,000 deep', deep('[', ']'), 'nested_too_deep'],
-    ['objects 200,000 deep', deep('{"":', '}', '0'), 'nested_too_deep'],
-  ])('is kept under the hash of its bytes: %s', async (_name, body, reason) => {
+describe('an authentic body that can not be used', () => {
+  const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+
+  it.each<[reason: string, body: string | Buffer]>([
+    ['not_json', ''],
+    ['not_json', envelope({}).slice(0, -1)],
+    ['not_utf8', Buffer.from(envelope({ type: 'é' }), 'latin1')],
+    ['not_an_object', `[${envelope({})}]`],
+    ['duplicate_keys', envelope({}).replace('{', '{"id":"evt_first",')],
+    ['nested_too_deep', envelope({ more: 0 }).replace(/0}$/, () => `${nested}}`)],
+    ['id_invalid', envelope({ id: undefined })],
+    ['id_invalid', envelope({ id: 'evt_1\r\nSet-Cookie: a=b' })],
+    ['id_invalid', envelope({ id: 'e'.repeat(12_288) })],
+  ])('is kept under the hash of its bytes where it has no usable id: %s', async (reason, body) => {
     await expectQuarantined(shared(), { body, reason, id: null })
   })
 
-  function deep(open: string, close: string, core = ''): string {
-    const nested = open.repeat(200_000) + core + close.repeat(200_000)
-    return envelope({ more: 0 }).replace(/0}$/, () => `${nested}}`)
-  }
-})
-
-describe('an event without a usable id', () => {
-  it.each<[name: string, id: unknown]>([
-    ['none', undefined],
-    ['null', null],
-    ['an empty one', ''],
-    ['a number', 7],
-    ['an object', { id: 'evt_within' }],
-    ['one with a NUL', 'evt_\u0000'],
-    ['one with a line break', 'evt_1\r\nSet-Cookie: a=b'],
-    ['one with half a surrogate pair', 'evt_\ud800'],
-    ['one of 256 characters', 'e'.repeat(256)],
-    ['one of 12 kB', 'e'.repeat(12_288)],
-  ])('is kept under the hash of its bytes: %s', async (_name, id) => {
-    await expectQuarantined(shared(), { body: envelope({ id }), reason: 'id_invalid', id: null })
+  it.each<[reason: string, body: string, endpoint?: 'sandbox']>([
+    ...(['customer', 'product', 'payment', 'subscription'] as const).map((field): [string, string] => [
+      'reference_id_invalid',
+      wireEvent('payment.authorized', { [field]: 'cus_\u0000' }),
+    ]),
+    ['created_at_invalid', envelope({ createdAt: 'yesterday' })],
+    ['created_at_in_future', envelope({ createdAt: new Date(NOW + DAY_MS + 1).toISOString() })],
+    ['livemode_mismatch', envelope({ livemode: false })],
+    ['livemode_mismatch', envelope({ livemode: true }), 'sandbox'],
+  ])('is kept under its own id: %s', async (reason, body, endpoint) => {
+    await expectQuarantined(shared(), { body, reason, id: idOf(body), ...(endpoint && { endpoint }) })
   })
 
-  it('may have one of 255 characters', async () => {
-    const answer = await send(shared(), envelope({ id: 'e'.repeat(255) }))
-    expect(await answer.json()).toMatchObject({ disposition: 'applied' })
-  })
-})
-
-describe('an event that names what can not be kept', () => {
-  const bad = ['cus_\u0000', 'cus_\ud800', 'cus_\r\nX: y', 'c'.repeat(12_288)]
-  const fields = ['customer', 'product', 'payment', 'subscription'] as const
-
-  it.each(fields.flatMap((field) => bad.map((id) => [field, id] as const)))(
-    'is kept under its own id: %s %j',
-    async (field, id) => {
-      const body = wireEvent('payment.authorized', { [field]: id })
-      await expectQuarantined(shared(), { body, reason: 'reference_id_invalid', id: idOf(body) })
-    },
-  )
-})
-
-describe('the time of an event', () => {
-  it.each([
-    undefined,
-    null,
-    '',
-    0,
-    NOW,
-    'yesterday',
-    '2026-02-30T00:00:00Z',
-    '2026-03-01',
-    '2026-03-01T25:00:00Z',
-  ])('can not be %j', async (createdAt) => {
-    const body = envelope({ createdAt })
-    await expectQuarantined(shared(), { body, reason: 'created_at_invalid', id: idOf(body) })
-  })
-
-  it('may be a day ahead of ours, and no more', async () => {
-    const ahead = (ms: number) => envelope({ createdAt: new Date(NOW + ms).toISOString() })
-    const body = ahead(DAY_MS + 1)
-    await expectQuarantined(shared(), { body, reason: 'created_at_in_future', id: idOf(body) })
-    const answer = await send(shared(), ahead(DAY_MS))
-    expect(await answer.json()).toMatchObject({ disposition: 'applied' })
-  })
-})
-
-describe('an event that says it is of the other environment', () => {
-  it.each(['live', 'sandbox'] as const)('is kept, and opens nothing: sent to %s', async (endpoint) => {
-    const body = envelope({ livemode: endpoint !== 'live' })
-    await expectQuarantined(shared(), { body, reason: 'livemode_mismatch', id: idOf(body), endpoint })
+  it('is none that is at the limits', async () => {
+    for (const limit of [{ id: 'e'.repeat(255) }, { createdAt: new Date(NOW + DAY_MS).toISOString() }]) {
+      expect(await (await send(shared(), envelope(limit))).json()).toMatchObject({ disposition: 'applied' })
+    }
   })
 })

@@ -1,8 +1,11 @@
 import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ask, type RunningDaemon, runDaemon, send } from './running-daemon.js'
-import { wireEvent } from './wire-events.js'
+import { entitlement } from './observed.js'
+import { writeBeside } from './other-writer.js'
+import { ask, LIVE_SECRET, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { storedEvents } from './stored.js'
+import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
 
 const GRANT = wireEvent('payment.authorized')
 
@@ -64,5 +67,41 @@ describe('readiness', () => {
     expect((await ask(daemon, '/readyz')).status).toBe(200)
     const before = await daemon.stored((db) => db.selectFrom('settings').selectAll().execute())
     expect(before.map(({ key }) => key)).toContain('probed_at')
+  })
+})
+
+describe('a store that can not be read', () => {
+  /** Takes away, or gives back, the table that every answer is read from. */
+  function rename(daemon: RunningDaemon, from: string, to: string): Promise<void> {
+    return writeBeside(daemon, (db) => db.schema.alterTable(from).renameTo(to).execute())
+  }
+
+  it('is never answered as "not entitled", acknowledges nothing, and may come back', async () => {
+    const endpoints = { live: { environment: 'live', secrets: [LIVE_SECRET] } }
+    const daemon = await runDaemon({ config: { endpoints } })
+    await send(daemon, GRANT)
+    const paths = [CUSTOMER, 'cus_nobody'].flatMap((one) => [
+      `/entitlements/${one}`,
+      `/entitlements/${one}/${PRODUCT}`,
+    ])
+    await rename(daemon, 'sources', 'sources_away')
+    for (const path of paths) {
+      const answer = await ask(daemon, path)
+      expect(answer.status).toBe(503)
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+      const text = await answer.text()
+      expect(JSON.parse(text)).toMatchObject({ status: 503, code: 'store_unavailable' })
+      expect(text).not.toMatch(/active|none|sources/)
+    }
+    const refund = wireEvent('payment.refunded', { minutes: 10 })
+    const refused = await send(daemon, refund)
+    expect(refused.status).toBe(503)
+    expect(await refused.json()).toMatchObject({ status: 503, code: 'not_stored' })
+    expect(await storedEvents(daemon)).toHaveLength(1)
+
+    await rename(daemon, 'sources_away', 'sources')
+    expect(await entitlement(daemon)).toMatchObject({ active: true })
+    expect(await (await send(daemon, refund)).json()).toMatchObject({ disposition: 'applied' })
+    expect(await entitlement(daemon)).toMatchObject({ active: false, status: 'refunded' })
   })
 })

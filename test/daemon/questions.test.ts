@@ -53,26 +53,22 @@ describe('an answer that the caller holds already', () => {
   })
 })
 
-describe('a question about another time', () => {
-  it.each([
-    ['before it began', timeOf(0) - 1, { active: false, status: 'none', since: null, until: null }],
-    ['as it began', timeOf(0), { active: true, status: 'ending', until: END_TEXT }],
-    ['just before its end', END - 1, { active: true, status: 'ending', until: END_TEXT }],
-    ['at its end', END, { active: false, status: 'canceled', until: END_TEXT }],
-    ['long after it', END + 365 * 86_400_000, { active: false, status: 'canceled', until: END_TEXT }],
-  ])('is answered as of then: %s', async (_name, instant, expected) => {
-    const daemon = await runEnding()
+it('a question about another time is answered as of then', async () => {
+  const daemon = await runEnding()
+  const canceled = { active: false, status: 'canceled', until: END_TEXT }
+  const ending = { active: true, status: 'ending', until: END_TEXT }
+  for (const [instant, expected] of [
+    [timeOf(0) - 1, { active: false, status: 'none', since: null, until: null }],
+    [timeOf(0), ending],
+    [END - 1, ending],
+    [END, canceled],
+    [END + 365 * 86_400_000, canceled],
+  ] as const) {
     const at = new Date(instant).toISOString()
-    expect(await entitlement(daemon, { query: `?at=${at}` })).toMatchObject(expected)
+    expect({ at, ...(await entitlement(daemon, { query: `?at=${at}` })) }).toMatchObject({ at, ...expected })
     const whole = await ask(daemon, `${PATH}?at=${at}`)
     expect(await whole.json()).toMatchObject({ asOf: at, customerId: CUSTOMER, validUntil: null })
-  })
-
-  it.each(['yesterday', '2026-02-30T00:00:00Z', String(NOW), ''])('can not be at=%j', async (at) => {
-    const answer = await ask(await runEnding(), `${PATH}?at=${at}`)
-    expect(answer.status).toBe(400)
-    expect(await answer.json()).toMatchObject({ code: 'invalid_request', errors: [{ path: 'at' }] })
-  })
+  }
 })
 
 describe('a restart', () => {

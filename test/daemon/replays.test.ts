@@ -5,29 +5,22 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/disco
 import { startDiscord } from '../platforms/discord-server.js'
 import { misread } from '../setup/alter-body.js'
 import { eventually } from '../setup/eventually.js'
-import { ask, NOW, type RunningDaemon, runDaemon, send, sharedDaemon } from './running-daemon.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
 
 const ADMIN_KEY = 'lk_admin_key'
-const SANDBOX_KEY = 'lk_sandbox_admin_key'
-const READ_KEY = 'lk_read_only_key'
-
-function keyOf(name: string, key: string, scopes: readonly string[], environments = ['live', 'sandbox']) {
-  return { name, hash: `sha256:${createHash('sha256').update(key).digest('hex')}`, scopes, environments }
-}
-
 const CONFIG = {
   api: {
     keys: [
-      keyOf('admin', ADMIN_KEY, ['admin', 'events', 'read']),
-      keyOf('sandbox', SANDBOX_KEY, ['admin'], ['sandbox']),
-      keyOf('app', READ_KEY, ['read', 'events', 'write']),
+      {
+        name: 'admin',
+        hash: `sha256:${createHash('sha256').update(ADMIN_KEY).digest('hex')}`,
+        scopes: ['admin', 'events', 'read'],
+        environments: ['live', 'sandbox'],
+      },
     ],
   },
 }
-
-const EARLIER = '2026-01-31T12:00:00Z'
-const LATER = '2026-01-31T13:00:00+00:30'
 
 const PAID = wireEvent('payment.authorized', {
   id: 'evt_paid',
@@ -44,10 +37,10 @@ async function daemonAfterMisreading(config: Record<string, unknown> = {}): Prom
   return runDaemon({ config: { ...CONFIG, ...config }, folder: before.folder })
 }
 
-function call(daemon: RunningDaemon, method: string, path: string, body?: unknown, key = ADMIN_KEY) {
+function call(daemon: RunningDaemon, method: string, path: string, body?: unknown) {
   return fetch(`${daemon.url}${path}`, {
     method,
-    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    headers: { Authorization: `Bearer ${ADMIN_KEY}`, 'Content-Type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
 }
@@ -107,19 +100,15 @@ describe('a replay', () => {
     ])
   })
 
-  it.each([
-    ['that met all it was to read', {}],
-    ['that met a part of it', { customerId: 'cus_first' }],
-    ['that met nothing', { disposition: 'held' }],
-  ])('is at its end once it is done: %s', async (_name, filter) => {
+  it('is at its end once it is done, whether it met all, a part or nothing', async () => {
     const daemon = await runDaemon({ config: CONFIG })
     for (const customer of ['cus_first', 'cus_second', 'cus_third']) {
       await send(daemon, wireEvent('payment.authorized', { customer, payment: `pay_${customer}` }))
     }
-    expect(await replayed(daemon, { filter })).toMatchObject({
-      state: 'done',
-      progress: { reached: 3, total: 3, remainingSeconds: 0 },
-    })
+    const progress = { reached: 3, total: 3, remainingSeconds: 0 }
+    for (const filter of [{}, { customerId: 'cus_first' }, { disposition: 'held' }]) {
+      expect(await replayed(daemon, { filter })).toMatchObject({ state: 'done', progress })
+    }
   })
 
   it('on trial tells the same and changes nothing', async () => {
@@ -171,61 +160,28 @@ describe('a replay', () => {
     expect((await replayed(moved, {}, '?environment=live')).summary).toMatchObject({ read: 0, skipped: 2 })
   })
 
-  it.each<[string, object, object]>([
-    ['of a type', { type: 'payment.authorized' }, { read: 1 }],
-    ['of another type', { type: 'payment.refunded' }, { read: 0 }],
-    ['of a customer', { customerId: CUSTOMER }, { read: 1 }],
-    ['through an endpoint', { endpoint: 'live' }, { read: 2 }],
-    ['since', { from: new Date(NOW).toISOString() }, { read: 2 }],
-    ['before', { to: new Date(NOW).toISOString() }, { read: 0 }],
-  ])('reads only what its filter means: %s', async (_, filter, summary) => {
+  it('reads only what its filter means', async () => {
     const daemon = await daemonAfterMisreading()
     await send(daemon, wireEvent('payment.authorized', { id: 'evt_other', payment: 'pay_2' }))
-    expect((await replayed(daemon, { filter })).summary).toMatchObject(summary)
+    // What could not be read has no type and no customer until the first replay of all.
+    for (const [filter, read] of [
+      [{ type: 'payment.authorized' }, 1],
+      [{ type: 'payment.refunded' }, 0],
+      [{ customerId: CUSTOMER }, 1],
+      [{ to: new Date(NOW).toISOString() }, 0],
+      [{ endpoint: 'live' }, 2],
+      [{ from: new Date(NOW).toISOString() }, 2],
+    ] as const) {
+      const { summary } = await replayed(daemon, { filter })
+      expect({ filter, read: summary?.read }).toEqual({ filter, read })
+    }
   })
 })
 
-describe('the routes of replays', () => {
-  const untouched = sharedDaemon({ config: CONFIG })
-
-  it('are for administrators, of the environments that their key is for', async () => {
-    const daemon = await runDaemon({ config: CONFIG })
-    const { id } = await replayed(daemon, {})
-    expect((await call(daemon, 'POST', '/replays', {}, READ_KEY)).status).toBe(403)
-    expect((await call(daemon, 'GET', '/replays', undefined, READ_KEY)).status).toBe(403)
-    expect((await call(daemon, 'DELETE', `/replays/${id}`, undefined, READ_KEY)).status).toBe(403)
-    expect((await call(daemon, 'POST', '/replays', {}, 'lk_nobody')).status).toBe(401)
-    expect((await call(daemon, 'POST', '/replays?environment=live', {}, SANDBOX_KEY)).status).toBe(403)
-    expect((await call(daemon, 'GET', `/replays/${id}`, undefined, SANDBOX_KEY)).status).toBe(404)
-    expect(await (await call(daemon, 'GET', '/replays', undefined, SANDBOX_KEY)).json()).toMatchObject({
-      items: [],
-    })
-    expect(await get(daemon, '/replays')).toMatchObject({
-      items: [{ id, state: 'done' }],
-      pagination: { nextCursor: null, hasMore: false },
-    })
-  })
-
-  it.each<[string, unknown, string]>([
-    ['a filter that nobody knows', { filter: { customer: 'cus_1' } }, 'filter'],
-    ['a disposition that no event has', { filter: { disposition: 'duplicate' } }, 'filter.disposition'],
-    ['a time that is none', { filter: { from: 'yesterday' } }, 'filter.from'],
-    ['an end ahead of the beginning', { filter: { from: LATER, to: EARLIER } }, 'filter.from'],
-    ['an endpoint that there is not', { filter: { endpoint: 'other' } }, 'filter.endpoint'],
-    ['a dry run that is no yes or no', { dryRun: 'yes' }, 'dryRun'],
-  ])('refuse %s', async (_, body, path) => {
-    const refused = await call(untouched(), 'POST', '/replays', body)
-    expect(refused.status).toBe(400)
-    expect(await refused.json()).toMatchObject({ code: 'invalid_request', errors: [{ path }] })
-    expect(await get(untouched(), '/replays')).toMatchObject({ items: [] })
-  })
-
-  it('know nothing of a replay that never was', async () => {
-    for (const method of ['GET', 'DELETE']) {
-      const answer = await call(untouched(), method, '/replays/rep_1')
-      expect(answer.status).toBe(404)
-      expect(await answer.json()).toMatchObject({ code: 'replay_not_found' })
-    }
-    expect((await call(untouched(), 'PUT', '/replays/rep_1', {})).status).toBe(405)
-  })
+it('nothing is known of a replay that never was', async () => {
+  const daemon = await runDaemon({ config: CONFIG })
+  for (const method of ['GET', 'DELETE']) {
+    const answer = await call(daemon, method, '/replays/rep_1')
+    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'replay_not_found' }])
+  }
 })

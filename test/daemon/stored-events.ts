@@ -3,29 +3,20 @@ import { ask, type RunningDaemon, runDaemon } from './running-daemon.js'
 import { wireEvent } from './wire-events.js'
 
 export const KEY = 'lk_events_key'
-export const LIVE_KEY = 'lk_live_events_key'
-export const READ_KEY = 'lk_read_only_key'
-
-const KEYS = [
-  keyOf('events', KEY, ['events', 'write', 'read'], ['live', 'sandbox']),
-  keyOf('live-events', LIVE_KEY, ['events'], ['live']),
-  keyOf('app', READ_KEY, ['read', 'write', 'metrics', 'admin'], ['live', 'sandbox']),
-]
-
-function keyOf(name: string, key: string, scopes: readonly string[], environments: readonly string[]) {
-  return { name, hash: `sha256:${sha256(key)}`, scopes, environments }
-}
 
 export function sha256(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** A daemon with keys that may see what is stored, and one that may not. */
+/** A daemon with a key that may see what is stored. */
 export function runEventsDaemon(): Promise<RunningDaemon> {
-  return runDaemon({ config: { api: { keys: KEYS } } })
+  const rights = { scopes: ['events', 'write', 'read'], environments: ['live', 'sandbox'] }
+  return runDaemon({
+    config: { api: { keys: [{ name: 'events', hash: `sha256:${sha256(KEY)}`, ...rights }] } },
+  })
 }
 
-/** Asks with a key that may see everything. */
+/** Asks with that key. */
 export function get(
   daemon: RunningDaemon,
   path: string,

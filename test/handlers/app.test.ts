@@ -66,54 +66,13 @@ describe('a whole URL as the request target', () => {
   })
 })
 
-describe('a path that nothing serves', () => {
-  it.each(['/', '/webhooks', '/webhooks/', '/entitlements/', '/entitlements//p', '/a/b/c/d'])(
-    '%s is a problem 404',
-    async (path) => {
-      const { url } = await openFront()
-      const answer = await request(url).get(path).set(bearer('app'))
-      expect(answer.status).toBe(404)
-      expect(answer.headers['content-type']).toBe('application/problem+json')
-      expect(answer.body).toMatchObject({
-        type: 'urn:latchkey:problem:route_not_found',
-        title: 'Route not found',
-        status: 404,
-        code: 'route_not_found',
-      })
-    },
-  )
-})
-
-describe('a path with odd ids', () => {
-  it.each([
-    ['bad percent-encoding', '%E0%A4%A'],
-    ['a lone percent sign', '%'],
-    ['NUL', 'a%00b'],
-    ['a line break', 'a%0d%0ab'],
-    ['an id that is too long', 'x'.repeat(256)],
-  ])('is refused for %s', async (_name, id) => {
-    const { url, questions } = await openFront()
-    for (const path of [`/entitlements/${id}`, `/entitlements/cus_gold/${id}`, `/webhooks/${id}`]) {
-      const answer = await request(url).get(path).set(bearer('app'))
-      expect(answer.status).toBe(400)
-      expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{}] })
-    }
-    expect(questions).toEqual([])
-  })
-
-  it.each([
-    ['..%2f', '../'],
-    ['..%2f..%2fetc', '../../etc'],
-    ['%22%3E%3Cscript%3E', '"><script>'],
-    ["a'b", "a'b"],
-    ['%F0%9F%94%91', '🔑'],
-    ['x'.repeat(255), 'x'.repeat(255)],
-    ['__proto__', '__proto__'],
-    ['a+b', 'a+b'],
-  ])('takes %s literally', async (encoded, customerId) => {
-    const { url, questions } = await openFront()
-    const answer = await fetch(`${url}/entitlements/${encoded}`, { headers: bearer('app') })
-    expect(answer.status).toBe(200)
-    expect(questions).toMatchObject([{ customerId }])
-  })
+it('a path that nothing serves is a problem 404', async () => {
+  const { url } = await openFront()
+  for (const path of ['/', '/webhooks', '/webhooks/', '/entitlements/', '/entitlements//p', '/a/b/c/d']) {
+    const answer = await request(url).get(path).set(bearer('app'))
+    expect([path, answer.status]).toEqual([path, 404])
+    expect(answer.headers['content-type']).toBe('application/problem+json')
+    const problem = { type: 'urn:latchkey:problem:route_not_found', title: 'Route not found', status: 404 }
+    expect(answer.body).toMatchObject({ ...problem, code: 'route_not_found' })
+  }
 })

@@ -11,6 +11,7 @@ it.each([
   ['another scheme', { authorization: 'Basic YXBwOg==' }],
   ['a wrong key', bearer('wrong')],
   ['the beginning of a key', bearer('ap')],
+  ['the key without its scheme', { authorization: 'app' }],
   ['a key and more', { authorization: 'Bearer app app' }],
   ['the hash of a key', bearer(apiKey('app').sha256)],
 ])('refuses %s in the same words, for a known and an unknown customer', async (_name, headers) => {
@@ -21,6 +22,7 @@ it.each([
   expect(known.headers['www-authenticate']).toBe('Bearer')
   expect(known.body.code).toBe('unauthorized')
   expect(unknown.text).toBe(known.text)
+  expect({ ...unknown.headers, date: '' }).toEqual({ ...known.headers, date: '' })
   expect(questions).toEqual([])
 })
 

@@ -82,14 +82,6 @@ describe('GET /entitlements/:customerId', () => {
     },
   )
 
-  it('answers HEAD like GET, without the body', async () => {
-    const { url } = await openFront()
-    const answer = await request(url).head('/entitlements/cus_gold').set(bearer('app'))
-    expect(answer.status).toBe(200)
-    expect(answer.headers.etag).toMatch(/^"/)
-    expect(answer.text).toBeUndefined()
-  })
-
   it('says that the store is away, never that the customer is not entitled', async () => {
     const { url } = await openFront({
       readAccess: async () => {
@@ -187,13 +179,6 @@ describe('the environment of a question', () => {
     const { url, questions } = await openFront({ apiKeys: both, environments: () => environments })
     await request(url).get(`/entitlements/cus_gold${query}`).set(bearer('app'))
     expect(questions).toMatchObject([{ environment: expected }])
-  })
-
-  it.each(['', 'LIVE', 'production'])('can not be "%s"', async (environment) => {
-    const { url } = await openFront()
-    const answer = await request(url).get('/entitlements/c').query({ environment }).set(bearer('app'))
-    expect(answer.status).toBe(400)
-    expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'environment' }] })
   })
 
   it('is the only one of the key, whatever is configured', async () => {

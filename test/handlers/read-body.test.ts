@@ -42,6 +42,15 @@ describe('a body over the limit', () => {
     expect(bytesBeingRead()).toBe(0)
   })
 
+  it('is not one that has just as many bytes in chunks', async () => {
+    const { url, deliveries } = await openFront()
+    const body = TOO_LARGE.subarray(1)
+    const headers = { ...signed(body), 'transfer-encoding': 'chunked', connection: 'close' }
+    const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+    expect(await exchange(url, head('POST /webhooks/v3', headers) + chunk)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(deliveries).toHaveLength(1)
+  })
+
   it('is answered even to a sender that listens only after everything is sent', async () => {
     const { url } = await openFront()
     const length = 32 * MAX_BODY_BYTES

@@ -343,6 +343,9 @@ it.each([
     ['filter.from'],
   ],
   ['POST', '/replays', '{"filter":{"endpoint":"odd"}}', ['filter.endpoint']],
+  ['POST', '/replays', '{"filter":{"disposition":"duplicate"}}', ['filter.disposition']],
+  ['POST', '/replays', '{"filter":{"customer":"cus_1"}}', ['filter']],
+  ['POST', '/replays', '{"dryRun":"yes"}', ['dryRun']],
   ['POST', '/policy/diff', '{"named":0}', ['named']],
 ])('%s %s says of %s which fields are wrong', async (method, path, body, fields) => {
   const call = await openWhole()

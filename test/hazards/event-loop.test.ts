@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { signature } from '../daemon/deliveries.js'
+import { signBody } from '../../src/provider/signature.js'
 import { wireEvent } from '../daemon/wire-events.js'
 import { API_KEY, CONFIG, configuredFolder, readStore, SECRET, type ServedDaemon, serve } from '../world.js'
 
@@ -36,7 +36,7 @@ function signed(body: string, headers: Record<string, string> = {}): Sending {
     const timestamp = String(Math.floor(Date.now() / 1000))
     const proof = {
       'X-Webhook-Timestamp': timestamp,
-      'X-Webhook-Signature': signature(timestamp, body, SECRET),
+      'X-Webhook-Signature': signBody(SECRET, timestamp, Buffer.from(body)),
     }
     const answer = await fetch(`${url}/webhooks/live`, {
       method: 'POST',

@@ -25,6 +25,48 @@ describe('a body that means nothing certain', () => {
   })
 })
 
+describe('a body of 1 MiB', () => {
+  const MIB = 1024 * 1024
+  const EVENT = JSON.stringify({ ...envelope('payment.succeeded', { customer: 'cus_1' }) })
+  const fill = (unit: string, rest = '') => unit.repeat(Math.floor((MIB - rest.length) / unit.length))
+  const withMember = (before: string, unit: string, after: string) => {
+    const [start, end] = [`{${before}`, `${after},${EVENT.slice(1)}`]
+    return start + fill(unit, start + end) + end
+  }
+  const nested = (open: string, close: string, core: string) => {
+    const depth = Math.floor((MIB - core.length) / (open.length + close.length))
+    return open.repeat(depth) + core + close.repeat(depth)
+  }
+
+  it.each<[name: string, body: string, reason: string]>([
+    ['opening objects', fill('{"a":'), 'nested_too_deep'],
+    ['opening arrays', fill('['), 'nested_too_deep'],
+    ['objects within one another', nested('{"a":', '}', '0'), 'nested_too_deep'],
+    ['arrays within one another', nested('[', ']', ''), 'nested_too_deep'],
+    ['one key again and again', `{${fill('"a":1,', '{"a":1}')}"a":1}`, 'duplicate_keys'],
+    ['one empty key again and again', `{${fill('"":0,', '{"":0}')}"":0}`, 'duplicate_keys'],
+    ['an unfinished text of backslashes', `{"a":"${fill('\\', '{"a":"')}`, 'not_json'],
+    ['an id', EVENT.replace('evt_1', fill('e', EVENT)), 'id_invalid'],
+    ['a time of zeros', EVENT.replace(CREATED_AT, fill('0', EVENT)), 'created_at_invalid'],
+    ['a customer', EVENT.replace('cus_1', fill('c', EVENT)), 'reference_id_invalid'],
+  ])('is quarantined for what it is: %s', (_, body, reason) => {
+    expect(receive(body)).toMatchObject({ ok: false, reason })
+  })
+
+  it.each([
+    ['escaped backslashes', withMember('"a":"', '\\\\', '"')],
+    ['escaped quotes', withMember('"a":"', '\\"', '"')],
+    ['escaped brackets', withMember('"a":"', '\\u007b', '"')],
+    ['brackets and colons in a text', withMember('"a":"', '{[:', '"')],
+    ['empty objects', withMember('"a":[', '{},', '0]')],
+    ['digits', withMember('"a":', '9', '')],
+    ['blanks', withMember('', ' \n', '"a":0')],
+    ['a type of dots', EVENT.replace('payment.succeeded', fill('a.', EVENT))],
+  ])('is an event all the same: %s', (_, body) => {
+    expect(receive(body)).toMatchObject({ ok: true, event: { id: 'evt_1' } })
+  })
+})
+
 describe('an id', () => {
   it.each(["evt_'; drop table events; --", '<script>', '../../etc/passwd', '1', 'evt_😀', 'e'.repeat(255)])(
     'may be any text: %s',
