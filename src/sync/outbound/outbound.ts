@@ -116,26 +116,26 @@ export async function createOutbound(deps: OutboundDeps) {
       throw error
     })
     if (answer === null) return
-    const verdict = judgeAnswer(answer, message, clock(), random())
     // First, so that nothing else is sent while this is being written.
-    closedUntil = Math.max(closedUntil, verdict.closedUntil ?? 0)
-    await settle({ cursor, environment, customerId, result: verdict.result })
-    logAttempt(to, message, verdict.result)
+    closedUntil = Math.max(closedUntil, answer.closedUntil ?? 0)
+    const result = judgeAnswer(answer, message, clock(), random())
+    await settle({ cursor, environment, customerId, result })
+    logAttempt(to, message, result)
   }
 
   function logAttempt(to: WebhookAddress, message: Message, result: MessageOutcome['result']): void {
     const { environment, customerId, productId, cause } = message.change
     const fields = { origin: originOf(to), id: messageId(message), environment, customerId, productId, cause }
     if (result.kind === 'delivered') log.debug(fields, 'webhook delivered')
-    else if (result.kind === 'parked') {
-      log.error(
-        { ...fields, reason: result.reason, why: result.error },
-        'webhook parked, and not sent again: see `latchkey sync status`',
-      )
-    } else log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
+    else if (result.kind === 'retry') {
+      log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
+    } else {
+      const { reason, error: why } = result
+      log.error({ ...fields, reason, why }, 'webhook parked, and not sent again: see `latchkey sync status`')
+    }
     // Gone is an answer to this message; anything else may meet every message.
-    if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone'))
-      reach.answered()
+    const isAnswered = result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')
+    if (isAnswered) reach.answered()
     else reach.failed(result.error)
   }
 

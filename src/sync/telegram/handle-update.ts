@@ -5,7 +5,6 @@ import { ActionRequiredError } from '../platform.js'
 import { type TelegramTarget, targetKey } from '../target.js'
 import { isRefusal } from './calls.js'
 import type { TelegramContext } from './context.js'
-import { explained } from './groups.js'
 import type { JoinLinks } from './join-links.js'
 
 /** A poll or a webhook asks for these, and gets no others. */
@@ -97,16 +96,12 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     const answers = []
     for (const target of asked) answers.push(await accountAsked(target, accountId))
     if (answers.includes('approve') || (await isSyncPaused(db))) return
-    const declined = groups.within(first.groupId, (api, chatId) =>
-      api.declineChatJoinRequest(chatId, from.id),
-    )
-    await explained(
-      first.groupId,
-      declined.catch((error: unknown) => {
+    await groups
+      .within(first.groupId, (api, chatId) => api.declineChatJoinRequest(chatId, from.id))
+      .catch((error: unknown) => {
         // Withdrawn, or decided by an administrator.
         if (!isRefusal(error, 'no_request', 'not_in_group', 'not_recognised', 'in_group_already')) throw error
-      }),
-    )
+      })
   }
 
   /** Somebody joined by an invite link of Latchkey's own: it has done its work, and is revoked. */
@@ -115,11 +110,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     const url = link.invite_link
     const [joined] = await targetsOf(chat.id)
     if (joined === undefined || !(await joinLinks.isInviteUsed(url))) return
-    const { groupId } = joined
-    await explained(
-      groupId,
-      groups.within(groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url)),
-    )
+    await groups.within(joined.groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url))
   }
 
   /** The bot's own rights in a group have changed: without them nothing works there. */
