@@ -1,5 +1,3 @@
-import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
@@ -12,8 +10,7 @@ import {
   nextMessageAfter,
   type QueuedMessages,
 } from '../../store/messages.js'
-import type { Database } from '../../store/schema.js'
-import type { WriteSync } from '../../store/sync-writes.js'
+import type { Tools } from '../context.js'
 import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
 import { judgeAnswer, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
@@ -35,19 +32,11 @@ export interface OutboundStatus {
   readonly messages: readonly MessageCount[]
 }
 
-export interface OutboundDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
+export interface OutboundDeps extends Tools {
   /** Asked each time, since a reload may change it; null: none is configured. */
   readonly address: () => WebhookAddress | null
   readonly isPaused: () => Promise<boolean>
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
   readonly reach: Reach
-  readonly log: Logger
 }
 
 /**
