@@ -1,25 +1,30 @@
 import type { Api } from 'grammy'
-import type { Kysely } from 'kysely'
 import { loadMovedGroups } from '../../store/join-links.js'
-import type { Database } from '../../store/schema.js'
-import type { WriteSync } from '../../store/sync-writes.js'
+import type { Tools } from '../context.js'
 import { ActionRequiredError } from '../platform.js'
+import type { SyncedProduct, TelegramTarget } from '../target.js'
 import { type Call, Refusal } from './calls.js'
 
 const GROUP_ID = /^-\d{1,16}$/
 
 export type Groups = ReturnType<typeof createGroups>
 
-/** Follows groups that become supergroups, and thereby get another id. */
-export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteSync) {
-  /** The ids in the config, of those given, of the chat that has this id now. */
-  async function configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]> {
+/**
+ * Follows groups that become supergroups, and thereby get another id.
+ * @param products asked each time, since a reload may change them
+ */
+export function createGroups(call: Call, { db, writeSync }: Tools, products: () => readonly SyncedProduct[]) {
+  /** The targets that are this chat: one in each environment, if any. */
+  async function targetsOf(chatId: number): Promise<readonly TelegramTarget[]> {
     const known = await loadMovedGroups(db)
-    return groupIds.filter((groupId) => (known.get(groupId) ?? groupId) === String(chatId))
+    const targets = products().flatMap((one) => one.targets.filter(({ adapter }) => adapter === 'telegram'))
+    return (targets as readonly TelegramTarget[]).filter(
+      ({ groupId }) => (known.get(groupId) ?? groupId) === String(chatId),
+    )
   }
 
   return {
-    configuredAs,
+    targetsOf,
     /**
      * Makes a call about a group, under the id that it has now.
      * @throws what `Call` does; a refusal says what somebody has to do
@@ -44,8 +49,8 @@ export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteS
       }
     },
     /** Takes note that the group goes on under another id. */
-    async follow(chatId: number, movedTo: number, groupIds: readonly string[]): Promise<void> {
-      for (const groupId of await configuredAs(chatId, groupIds)) {
+    async follow(chatId: number, movedTo: number): Promise<void> {
+      for (const { groupId } of await targetsOf(chatId)) {
         await writeSync('keepMovedGroup', { groupId, movedTo: String(movedTo) })
       }
     },

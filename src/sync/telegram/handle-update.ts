@@ -2,7 +2,7 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { z } from 'zod'
 import { isSyncPaused } from '../../store/sync-state.js'
 import { ActionRequiredError } from '../platform.js'
-import { type TelegramTarget, targetKey } from '../target.js'
+import { targetKey } from '../target.js'
 import { isRefusal } from './calls.js'
 import type { TelegramContext } from './context.js'
 import type { JoinLinks } from './join-links.js'
@@ -65,20 +65,8 @@ export const NOT_LINKED = 'This link has been used or has expired: please ask fo
 export type HandleUpdate = (update: unknown) => Promise<void>
 
 export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLinks): HandleUpdate {
-  const { call, groups, products, accountAsked, db, log } = context
-  const targets = (): readonly TelegramTarget[] =>
-    products().flatMap((product) => product.targets.filter((one) => one.adapter === 'telegram'))
+  const { call, groups, accountAsked, db, log } = context
   const tries = new RateLimiterMemory({ points: TRIES_PER_MINUTE, duration: 60 })
-
-  /** The targets which are this chat: one in each environment, if any. */
-  async function targetsOf(chatId: number): Promise<readonly TelegramTarget[]> {
-    const all = targets()
-    const groupIds = await groups.configuredAs(
-      chatId,
-      all.map(({ groupId }) => groupId),
-    )
-    return all.filter(({ groupId }) => groupIds.includes(groupId))
-  }
 
   /**
    * Somebody asks to join. The reconciler lets in those who may, like every membership that is given; others are
@@ -86,7 +74,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
    * target is left to its administrators.
    */
   async function joinRequest({ chat, from, date, invite_link: link }: JoinRequest): Promise<void> {
-    const asked = await targetsOf(chat.id)
+    const asked = await groups.targetsOf(chat.id)
     const [first] = asked
     if (first === undefined) return
     const accountId = String(from.id)
@@ -108,14 +96,14 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
   async function memberChange({ chat, new_chat_member: member, invite_link: link }: MemberChange) {
     if (link === undefined || !isIn(member)) return
     const url = link.invite_link
-    const [joined] = await targetsOf(chat.id)
+    const [joined] = await groups.targetsOf(chat.id)
     if (joined === undefined || !(await joinLinks.isInviteUsed(url))) return
     await groups.within(joined.groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url))
   }
 
   /** The bot's own rights in a group have changed: without them nothing works there. */
   async function ownChange({ chat, new_chat_member: { status } }: MemberChange): Promise<void> {
-    for (const target of await targetsOf(chat.id)) {
+    for (const target of await groups.targetsOf(chat.id)) {
       const about = { target: targetKey(target), status }
       if (status === 'administrator') log.info(about, 'the bot is an administrator of the Telegram group')
       else log.warn(about, 'the bot is no administrator of the Telegram group: make it one')
@@ -148,10 +136,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     if (own !== undefined) await ownChange(own)
     if (message === undefined) return
     const { chat, migrate_to_chat_id: movedTo } = message
-    if (movedTo !== undefined) {
-      const groupIds = targets().map(({ groupId }) => groupId)
-      await groups.follow(chat.id, movedTo, groupIds)
-    }
+    if (movedTo !== undefined) await groups.follow(chat.id, movedTo)
     await startMessage(message)
   }
 
