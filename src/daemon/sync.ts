@@ -1,5 +1,3 @@
-import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/schema.js'
 import type { SyncQuestions } from '../handlers/sync.js'
@@ -8,26 +6,17 @@ import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
 import { countUnderWay } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
-import type { Database } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
-import type { WriteSync } from '../store/sync-writes.js'
+import type { Tools } from '../sync/context.js'
 import { type Called, createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createSync } from '../sync/sync.js'
 import { createPlatforms } from './platforms.js'
 import type { TelegramDeps } from './telegram.js'
 
-export interface FollowingDeps extends Pick<TelegramDeps, 'readAccess' | 'performAct'> {
+export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 'performAct'> {
   readonly config: Config
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
   readonly registry: Registry
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
-  readonly log: Logger
 }
 
 export type Following = Awaited<ReturnType<typeof createFollowing>>
@@ -35,6 +24,7 @@ export type Following = Awaited<ReturnType<typeof createFollowing>>
 /** All that follows access outside: roles, groups, and the outbound webhook. */
 export async function createFollowing(deps: FollowingDeps) {
   const { db, writeSync, registry, clock, random, log } = deps
+  const tools: Tools = { db, writeSync, clock, random, log }
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     ...(await sync.status(environments)),
@@ -58,26 +48,18 @@ export async function createFollowing(deps: FollowingDeps) {
     receptionChanged: () => sync.recheck(),
   })
   const sync = await createSync({
-    db,
-    writeSync,
+    ...tools,
     products: current.products,
     platforms: (await platforms.prepare(current.sync))(),
     removals: () => current.sync.removals,
     onAttempt: ({ adapter }, result) => metrics.driven(adapter, result),
     outages,
-    clock,
-    random,
-    log,
   })
   const outbound = await createOutbound({
-    db,
-    writeSync,
+    ...tools,
     address: () => current.sync.webhook,
     isPaused: () => isSyncPaused(db),
     reach: outages.of('webhook'),
-    clock,
-    random,
-    log,
   })
   const sweeps = startSweeps({
     sweep: sync.sweep,

@@ -23,10 +23,9 @@ export type Telegram = ReturnType<typeof createTelegram>
 
 /** The messenger, put together. */
 export function createTelegram({ performAct, ...deps }: TelegramDeps, config: TelegramConfig, reach: Reach) {
-  const { db, writeSync, clock } = deps
   const { updates } = config
-  const call = createCalls({ ...config, clock, reach })
-  const groups = createGroups(call, db, writeSync)
+  const call = createCalls({ ...config, clock: deps.clock, reach })
+  const groups = createGroups(call, deps, deps.products)
   const context: TelegramContext = { ...deps, call, groups, updates, linkAccount: linkBy(performAct) }
   /** Without the @; asked once. */
   let username: string | null = null

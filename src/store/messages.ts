@@ -1,6 +1,6 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkStatement } from './bulk.js'
+import { bulkStatement } from './bulk.js'
 import { type Change, changeLogEpoch, changeOf, formatCursor, latestCursor, numberIn } from './changes.js'
 import { ENVIRONMENTS } from './keys.js'
 import type { RetryFilter } from './memberships.js'
@@ -97,20 +97,13 @@ export async function queueMessages(
     await setSetting(trx, QUEUED_UP_TO, formatCursor(epoch, upTo))
     return { from: kept === null ? 'begun' : 'restored', upTo }
   }
-  const changes = await trx
-    .selectFrom('changes')
-    .select(['cursor', 'environment', 'customer_id'])
-    .where('cursor', '>', after)
-    .orderBy('cursor')
-    .limit(limit)
-    .execute()
-  const queued = changes.filter(({ environment }) => environments.includes(environment))
-  await insert(
-    trx,
-    queued.map((change) => ({ ...change, epoch, queued_at: now })),
-  )
-  await beginNext(trx, queued.map(customerOf))
-  const upTo = changes.at(-1)?.cursor ?? after
+  const upTo = Math.min(await latestCursor(trx), after + limit)
+  const { rows } = await sql<CustomerRow>`
+    insert into messages (cursor, epoch, environment, customer_id, queued_at)
+      select cursor, ${epoch}, environment, customer_id, ${now} from changes
+      where cursor > ${after} and cursor <= ${upTo} and environment in (${sql.join(environments)})
+    returning environment, customer_id`.execute(trx)
+  await beginNext(trx, rows.map(customerOf))
   if (upTo > after) await setSetting(trx, QUEUED_UP_TO, formatCursor(epoch, upTo))
   return { from: 'kept', upTo }
 }
@@ -194,8 +187,6 @@ export async function forgetMessages(trx: Transaction<Database>): Promise<void> 
   await trx.deleteFrom('messages').execute()
 }
 
-const insert = bulkInsert('messages', ['cursor', 'epoch', 'environment', 'customer_id', 'queued_at'])
-
 /** Makes due the earliest message of each of these customers, unless one of theirs already has its time. */
 const beginNext = bulkStatement(
   (customers) => sql`
@@ -206,9 +197,8 @@ const beginNext = bulkStatement(
     )`,
 )
 
-function customerOf({
-  environment,
-  customer_id,
-}: Pick<Selectable<MessagesTable>, 'environment' | 'customer_id'>) {
+type CustomerRow = Pick<Selectable<MessagesTable>, 'environment' | 'customer_id'>
+
+function customerOf({ environment, customer_id }: CustomerRow) {
   return [environment, customer_id] as const
 }

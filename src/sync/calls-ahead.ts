@@ -7,17 +7,10 @@ import { loadMemberships } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
 import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
 import { groundsOf, planDesires, productsOfTargets } from './desired.js'
+import type { PlannedCall } from './plan.js'
 import type { SyncedProduct } from './target.js'
 
-/** A call to a platform: somebody is made a member of a role or group, or is no member any more. */
-export interface FollowingCall {
-  readonly environment: Environment
-  /** `discord:<guild>:<role>` or `telegram:<group>`. */
-  readonly target: string
-  readonly accountId: string
-  readonly customerId: string
-  readonly action: 'give' | 'take'
-}
+type FollowingCall = Omit<PlannedCall, 'needsConfirmation'>
 
 /** How many calls would follow, and some of them. */
 export interface FollowingCalls {

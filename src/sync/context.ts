@@ -8,19 +8,22 @@ import type { Outages } from './outages.js'
 import type { Platform } from './platform.js'
 import type { AdapterName, SyncedProduct, SyncTarget } from './target.js'
 
-/** What sync and its parts are given. */
-export interface SyncTools {
+/** What everything that follows access is given. */
+export interface Tools {
   /** Reads. */
   readonly db: Kysely<Database>
   readonly writeSync: WriteSync
-  /** Asked each time, since a reload may change it. */
-  readonly removals: () => RemovalBound
   /** Epoch milliseconds. */
   readonly clock: () => number
   /** From 0 up to 1. */
   readonly random: () => number
-  readonly outages: Outages
   readonly log: Logger
+}
+
+export interface SyncTools extends Tools {
+  /** Asked each time, since a reload may change it. */
+  readonly removals: () => RemovalBound
+  readonly outages: Outages
 }
 
 /** What the parts of sync share: the tools, the gate, and what a reload changes. */

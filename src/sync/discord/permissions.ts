@@ -74,29 +74,22 @@ export function actionRequired(error: unknown, { guildId, roleId }: DiscordTarge
         'Discord knows no account by the linked id: link the right one.',
       )
     case RESTJSONErrorCodes.UnknownGuild:
-      return new ActionRequiredError(
+      return problem(
         'guild_not_found',
         `The bot knows no server ${guildId}: see that the guildId is right, and invite the bot.`,
-        { scope: 'target' },
       )
     case RESTJSONErrorCodes.UnknownRole:
-      return new ActionRequiredError(
-        'role_not_found',
-        `The server ${guildId} has no role ${roleId}: correct the roleId.`,
-        { scope: 'target' },
-      )
+      return problem('role_not_found', `The server ${guildId} has no role ${roleId}: correct the roleId.`)
     case RESTJSONErrorCodes.MissingAccess:
-      return new ActionRequiredError(
+      return problem(
         'missing_access',
         `The bot has no access to the server ${guildId}: invite it, with the permission Manage Roles.`,
-        { scope: 'target' },
       )
     case RESTJSONErrorCodes.MissingPermissions:
-      return new ActionRequiredError(
+      return problem(
         'missing_permission',
         `The bot may not give the role ${roleId} in the server ${guildId}: give the bot the permission Manage ` +
           'Roles, and put its own role above that one in the list of roles.',
-        { scope: 'target' },
       )
     default:
       // Discord blocks who is forbidden too often: a 403 that is not known may stand in the way of all the target's

@@ -52,10 +52,15 @@ function iso(instant: number | null): string | null {
 
 const TIMEOUT_MS = 15_000
 
-/** What came of one attempt. `reason` is for people, and holds nothing of the address. */
-export type Answer =
-  | { readonly kind: 'answered'; readonly status: number; readonly retryAfter: string | null }
-  | { readonly kind: 'failed'; readonly reason: string }
+/** What came of one attempt. */
+export interface Answer {
+  /** Null: there was no answer. */
+  readonly status: number | null
+  /** For people; it holds nothing of the address. */
+  readonly reason: string
+  /** Until when the receiver asks to be sent nothing, in epoch milliseconds; null: it does not. */
+  readonly closedUntil: number | null
+}
 
 /**
  * Posts a message once, signed by the Standard Webhooks scheme as of `now` (epoch milliseconds). Follows no redirect,
@@ -88,10 +93,13 @@ export async function postMessage(
     })
     // Whatever it says, and however it ends, the status has said it.
     await response.body?.cancel().catch(() => {})
-    return { kind: 'answered', status: response.status, retryAfter: response.headers.get('retry-after') }
+    const { status } = response
+    const closedUntil =
+      status < 300 || status === GONE ? null : retryAfter(response.headers.get('retry-after'), now)
+    return { status, reason: `answered ${status}`, closedUntil }
   } catch (error) {
     signal.throwIfAborted()
-    return { kind: 'failed', reason: reasonOf(error) }
+    return { status: null, reason: reasonOf(error), closedUntil: null }
   }
 }
 
@@ -126,36 +134,22 @@ const GIVE_UP_AFTER_MS = 3 * 86_400_000
 /** The receiver's own word that it will never take anything again. */
 const GONE = 410
 
-export interface Verdict {
-  readonly result: MessageOutcome['result']
-  /** Until when the receiver asked to be sent nothing, in epoch milliseconds; null: it did not. */
-  readonly closedUntil: number | null
-}
-
 /**
  * What follows from an answer, as of `now` (epoch milliseconds).
  * @param random from 0 up to 1: spreads the waits of messages that failed together
  */
 export function judgeAnswer(
-  answer: Answer,
+  { status, reason: error, closedUntil }: Answer,
   { attempts, firstAttemptAt }: Pick<Message, 'attempts' | 'firstAttemptAt'>,
   now: number,
   random: number,
-): Verdict {
-  if (answer.kind === 'answered' && answer.status >= 200 && answer.status < 300) {
-    return { result: { kind: 'delivered' }, closedUntil: null }
-  }
-  const error = answer.kind === 'answered' ? `answered ${answer.status}` : answer.reason
-  if (answer.kind === 'answered' && answer.status === GONE) {
-    return { result: { kind: 'parked', error, reason: 'gone' }, closedUntil: null }
-  }
-  const closedUntil = answer.kind === 'answered' ? retryAfter(answer.retryAfter, now) : null
+): MessageOutcome['result'] {
+  if (status !== null && status >= 200 && status < 300) return { kind: 'delivered' }
+  if (status === GONE) return { kind: 'parked', error, reason: 'gone' }
   const begun = firstAttemptAt ?? now
-  if (now - begun >= GIVE_UP_AFTER_MS) {
-    return { result: { kind: 'parked', error, reason: 'given_up' }, closedUntil }
-  }
+  if (now - begun >= GIVE_UP_AFTER_MS) return { kind: 'parked', error, reason: 'given_up' }
   const nextAttemptAt = Math.max(now + backOffMs(attempts + 1, BACK_OFF, random), closedUntil ?? 0)
-  return { result: { kind: 'retry', error, firstAttemptAt: begun, nextAttemptAt }, closedUntil }
+  return { kind: 'retry', error, firstAttemptAt: begun, nextAttemptAt }
 }
 
 /** An answer that asks for more is taken for a mistake. */

@@ -1,5 +1,3 @@
-import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
@@ -12,8 +10,7 @@ import {
   nextMessageAfter,
   type QueuedMessages,
 } from '../../store/messages.js'
-import type { Database } from '../../store/schema.js'
-import type { WriteSync } from '../../store/sync-writes.js'
+import type { Tools } from '../context.js'
 import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
 import { judgeAnswer, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
@@ -35,19 +32,11 @@ export interface OutboundStatus {
   readonly messages: readonly MessageCount[]
 }
 
-export interface OutboundDeps {
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
+export interface OutboundDeps extends Tools {
   /** Asked each time, since a reload may change it; null: none is configured. */
   readonly address: () => WebhookAddress | null
   readonly isPaused: () => Promise<boolean>
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
   readonly reach: Reach
-  readonly log: Logger
 }
 
 /**
@@ -116,26 +105,26 @@ export async function createOutbound(deps: OutboundDeps) {
       throw error
     })
     if (answer === null) return
-    const verdict = judgeAnswer(answer, message, clock(), random())
     // First, so that nothing else is sent while this is being written.
-    closedUntil = Math.max(closedUntil, verdict.closedUntil ?? 0)
-    await settle({ cursor, environment, customerId, result: verdict.result })
-    logAttempt(to, message, verdict.result)
+    closedUntil = Math.max(closedUntil, answer.closedUntil ?? 0)
+    const result = judgeAnswer(answer, message, clock(), random())
+    await settle({ cursor, environment, customerId, result })
+    logAttempt(to, message, result)
   }
 
   function logAttempt(to: WebhookAddress, message: Message, result: MessageOutcome['result']): void {
     const { environment, customerId, productId, cause } = message.change
     const fields = { origin: originOf(to), id: messageId(message), environment, customerId, productId, cause }
     if (result.kind === 'delivered') log.debug(fields, 'webhook delivered')
-    else if (result.kind === 'parked') {
-      log.error(
-        { ...fields, reason: result.reason, why: result.error },
-        'webhook parked, and not sent again: see `latchkey sync status`',
-      )
-    } else log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
+    else if (result.kind === 'retry') {
+      log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
+    } else {
+      const { reason, error: why } = result
+      log.error({ ...fields, reason, why }, 'webhook parked, and not sent again: see `latchkey sync status`')
+    }
     // Gone is an answer to this message; anything else may meet every message.
-    if (result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone'))
-      reach.answered()
+    const isAnswered = result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')
+    if (isAnswered) reach.answered()
     else reach.failed(result.error)
   }
 

@@ -2,40 +2,41 @@ import { Api, GrammyError } from 'grammy'
 import type { Reach } from '../outages.js'
 import { ActionRequiredError, type FailureScope, isOutage, RetryableError } from '../platform.js'
 
-/** Telegram understood a call and said no. What that means for the call, and what to do, is for its maker to tell. */
+/** Telegram understood a call and said no. */
 export class Refusal extends ActionRequiredError {
   /** Telegram's own words, such as `Bad Request: chat not found`. */
   readonly description: string
   /** The id that the group has now, where the call named the one it had before. */
   readonly movedTo: string | null
 
-  constructor(description: string, movedTo: string | null) {
-    super('refused', `Telegram refused: ${description}`)
+  /** @param remedy what to do about it, where that is known */
+  constructor(description: string, movedTo: string | null, remedy?: Remedy, groupId = '') {
+    const message = remedy?.message(groupId) ?? `Telegram refused: ${description}`
+    super(remedy?.code ?? 'refused', message, remedy)
     this.description = description
     this.movedTo = movedTo
   }
+
+  /** The same, with what somebody has to do in this group. */
+  in(groupId: string): Refusal {
+    const remedy = REMEDIES.find(({ words }) => words.test(this.description))
+    return new Refusal(this.description, this.movedTo, remedy, groupId)
+  }
 }
 
-const NOT_IN_GROUP = /member not found|USER_NOT_PARTICIPANT/i
-/**
- * Of whomever the bot has never met, and now and then of a member too: it does not prove that nobody by this id is in
- * the group.
- */
-const NOT_RECOGNISED = /user not found|PARTICIPANT_ID_INVALID|USER_ID_INVALID|invalid user_id/i
-const NO_REQUEST = /HIDE_REQUESTER_MISSING/i
-const IN_GROUP_ALREADY = /USER_ALREADY_PARTICIPANT/i
-/** Banning removes from a basic group, and keeps nobody out of it: there is nothing to lift. */
-const NO_BANS_HERE = /method is available for supergroup and channel chats only/i
-
-type Meaning = 'not_in_group' | 'not_recognised' | 'no_request' | 'in_group_already' | 'no_bans_here'
-
-const WORDS: Readonly<Record<Meaning, RegExp>> = {
-  not_in_group: NOT_IN_GROUP,
-  not_recognised: NOT_RECOGNISED,
-  no_request: NO_REQUEST,
-  in_group_already: IN_GROUP_ALREADY,
-  no_bans_here: NO_BANS_HERE,
-}
+const WORDS = {
+  not_in_group: /member not found|USER_NOT_PARTICIPANT/i,
+  /**
+   * Of whomever the bot has never met, and now and then of a member too: it does not prove that nobody by this id is in
+   * the group.
+   */
+  not_recognised: /user not found|PARTICIPANT_ID_INVALID|USER_ID_INVALID|invalid user_id/i,
+  no_request: /HIDE_REQUESTER_MISSING/i,
+  in_group_already: /USER_ALREADY_PARTICIPANT/i,
+  /** Banning removes from a basic group, and keeps nobody out of it: there is nothing to lift. */
+  no_bans_here: /method is available for supergroup and channel chats only/i,
+} satisfies Record<string, RegExp>
+type Meaning = keyof typeof WORDS
 
 /** Whether the messenger refused for one of these reasons. The Bot API has no codes for them, only words. */
 export function isRefusal(error: unknown, ...meanings: readonly Meaning[]): boolean {
@@ -81,7 +82,7 @@ const REMEDIES: readonly Remedy[] = [
       `The bot lacks a right in the group ${group}: make it an administrator who may invite and ban users.`,
   },
   {
-    words: NOT_RECOGNISED,
+    words: WORDS.not_recognised,
     code: 'account_not_recognised',
     scope: 'call',
     mayHeal: true,
@@ -102,15 +103,6 @@ const REMEDIES: readonly Remedy[] = [
     message: () => 'The customer is in as many groups as Telegram allows: they have to leave one.',
   },
 ]
-
-/** Turns a refusal that is known into what somebody has to do; any other error stays as it is. */
-export function actionRequired(error: unknown, groupId: string): unknown {
-  if (!(error instanceof Refusal)) return error
-  const remedy = REMEDIES.find(({ words }) => words.test(error.description))
-  if (remedy === undefined) return error
-  const { code, scope, mayHeal = false, message } = remedy
-  return new ActionRequiredError(code, message(groupId), { scope, mayHeal })
-}
 
 /** Where no wait is told with a 429, or nothing that is one. */
 const DEFAULT_WAIT_SECONDS = 5

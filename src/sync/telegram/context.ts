@@ -1,9 +1,6 @@
-import type { Kysely } from 'kysely'
-import type { Logger } from 'pino'
 import type { AccessAnswer } from '../../entitlements/model.js'
 import type { Environment } from '../../provider/event.js'
-import type { Database } from '../../store/schema.js'
-import type { WriteSync } from '../../store/sync-writes.js'
+import type { Tools } from '../context.js'
 import type { SyncedProduct, TelegramTarget } from '../target.js'
 import type { Call } from './calls.js'
 import type { Groups } from './groups.js'
@@ -14,16 +11,13 @@ export interface Customer {
 }
 
 /** What the parts of the messenger share. */
-export interface TelegramContext {
+export interface TelegramContext extends Tools {
   readonly call: Call
   readonly groups: Groups
   /** Where updates are delivered; null: they are fetched. */
   readonly updates: { readonly url: string; readonly secret: string } | null
   /** Asked each time, since a reload may change them. */
   readonly products: () => readonly SyncedProduct[]
-  /** Reads. */
-  readonly db: Kysely<Database>
-  readonly writeSync: WriteSync
   readonly readAccess: (question: Customer & { readonly at: null }) => Promise<AccessAnswer>
   /** Links a messenger account to a customer. Under one key this is done once. */
   readonly linkAccount: (
@@ -32,9 +26,4 @@ export interface TelegramContext {
   readonly accountAsked: (target: TelegramTarget, accountId: string) => Promise<'approve' | 'decline'>
   /** Called when something begins to keep updates out that somebody has to mend, and when it ends. */
   readonly receptionChanged: () => void
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  /** From 0 up to 1. */
-  readonly random: () => number
-  readonly log: Logger
 }

@@ -1,28 +1,33 @@
 import type { Api } from 'grammy'
-import type { Kysely } from 'kysely'
 import { loadMovedGroups } from '../../store/join-links.js'
-import type { Database } from '../../store/schema.js'
-import type { WriteSync } from '../../store/sync-writes.js'
+import type { Tools } from '../context.js'
 import { ActionRequiredError } from '../platform.js'
-import { actionRequired, type Call, Refusal } from './calls.js'
+import type { SyncedProduct, TelegramTarget } from '../target.js'
+import { type Call, Refusal } from './calls.js'
 
 const GROUP_ID = /^-\d{1,16}$/
 
 export type Groups = ReturnType<typeof createGroups>
 
-/** Follows groups that become supergroups, and thereby get another id. */
-export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteSync) {
-  /** The ids in the config, of those given, of the chat that has this id now. */
-  async function configuredAs(chatId: number, groupIds: readonly string[]): Promise<readonly string[]> {
+/**
+ * Follows groups that become supergroups, and thereby get another id.
+ * @param products asked each time, since a reload may change them
+ */
+export function createGroups(call: Call, { db, writeSync }: Tools, products: () => readonly SyncedProduct[]) {
+  /** The targets that are this chat: one in each environment, if any. */
+  async function targetsOf(chatId: number): Promise<readonly TelegramTarget[]> {
     const known = await loadMovedGroups(db)
-    return groupIds.filter((groupId) => (known.get(groupId) ?? groupId) === String(chatId))
+    const targets = products().flatMap((one) => one.targets.filter(({ adapter }) => adapter === 'telegram'))
+    return (targets as readonly TelegramTarget[]).filter(
+      ({ groupId }) => (known.get(groupId) ?? groupId) === String(chatId),
+    )
   }
 
   return {
-    configuredAs,
+    targetsOf,
     /**
      * Makes a call about a group, under the id that it has now.
-     * @throws what `Call` does; a refusal as it is
+     * @throws what `Call` does; a refusal says what somebody has to do
      */
     async within<Answer>(
       groupId: string,
@@ -30,30 +35,25 @@ export function createGroups(call: Call, db: Kysely<Database>, writeSync: WriteS
     ): Promise<Answer> {
       if (!GROUP_ID.test(groupId)) throw badGroupId(groupId)
       const known = (await loadMovedGroups(db)).get(groupId) ?? groupId
+      const callAs = (id: string) =>
+        call((api) => run(api, Number(id))).catch((error: unknown) => {
+          throw error instanceof Refusal ? error.in(groupId) : error
+        })
       try {
-        return await call((api) => run(api, Number(known)))
+        return await callAs(known)
       } catch (error) {
         if (!(error instanceof Refusal) || error.movedTo === null) throw error
         const { movedTo } = error
         await writeSync('keepMovedGroup', { groupId, movedTo })
-        return await call((api) => run(api, Number(movedTo)))
+        return await callAs(movedTo)
       }
     },
     /** Takes note that the group goes on under another id. */
-    async follow(chatId: number, movedTo: number, groupIds: readonly string[]): Promise<void> {
-      for (const groupId of await configuredAs(chatId, groupIds)) {
+    async follow(chatId: number, movedTo: number): Promise<void> {
+      for (const { groupId } of await targetsOf(chatId)) {
         await writeSync('keepMovedGroup', { groupId, movedTo: String(movedTo) })
       }
     },
-  }
-}
-
-/** The same, with every refusal told as what somebody has to do. */
-export async function explained<Answer>(groupId: string, asked: Promise<Answer>): Promise<Answer> {
-  try {
-    return await asked
-  } catch (error) {
-    throw actionRequired(error, groupId)
   }
 }
 
@@ -70,12 +70,12 @@ const LINK_NAME = 'Latchkey'
 
 /** Makes a link by which one asks to join, until then. Telegram can't limit how often such a link is used. */
 export async function createInviteLink(groups: Groups, groupId: string, expiresAt: number): Promise<string> {
-  const link = groups.within(groupId, (api, chatId) =>
+  const link = await groups.within(groupId, (api, chatId) =>
     api.createChatInviteLink(chatId, {
       name: LINK_NAME,
       creates_join_request: true,
       expire_date: Math.floor(expiresAt / 1_000),
     }),
   )
-  return (await explained(groupId, link)).invite_link
+  return link.invite_link
 }

@@ -2,10 +2,9 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { z } from 'zod'
 import { isSyncPaused } from '../../store/sync-state.js'
 import { ActionRequiredError } from '../platform.js'
-import { type TelegramTarget, targetKey } from '../target.js'
+import { targetKey } from '../target.js'
 import { isRefusal } from './calls.js'
 import type { TelegramContext } from './context.js'
-import { explained } from './groups.js'
 import type { JoinLinks } from './join-links.js'
 
 /** A poll or a webhook asks for these, and gets no others. */
@@ -66,20 +65,8 @@ export const NOT_LINKED = 'This link has been used or has expired: please ask fo
 export type HandleUpdate = (update: unknown) => Promise<void>
 
 export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLinks): HandleUpdate {
-  const { call, groups, products, accountAsked, db, log } = context
-  const targets = (): readonly TelegramTarget[] =>
-    products().flatMap((product) => product.targets.filter((one) => one.adapter === 'telegram'))
+  const { call, groups, accountAsked, db, log } = context
   const tries = new RateLimiterMemory({ points: TRIES_PER_MINUTE, duration: 60 })
-
-  /** The targets which are this chat: one in each environment, if any. */
-  async function targetsOf(chatId: number): Promise<readonly TelegramTarget[]> {
-    const all = targets()
-    const groupIds = await groups.configuredAs(
-      chatId,
-      all.map(({ groupId }) => groupId),
-    )
-    return all.filter(({ groupId }) => groupIds.includes(groupId))
-  }
 
   /**
    * Somebody asks to join. The reconciler lets in those who may, like every membership that is given; others are
@@ -87,7 +74,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
    * target is left to its administrators.
    */
   async function joinRequest({ chat, from, date, invite_link: link }: JoinRequest): Promise<void> {
-    const asked = await targetsOf(chat.id)
+    const asked = await groups.targetsOf(chat.id)
     const [first] = asked
     if (first === undefined) return
     const accountId = String(from.id)
@@ -97,34 +84,26 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     const answers = []
     for (const target of asked) answers.push(await accountAsked(target, accountId))
     if (answers.includes('approve') || (await isSyncPaused(db))) return
-    const declined = groups.within(first.groupId, (api, chatId) =>
-      api.declineChatJoinRequest(chatId, from.id),
-    )
-    await explained(
-      first.groupId,
-      declined.catch((error: unknown) => {
+    await groups
+      .within(first.groupId, (api, chatId) => api.declineChatJoinRequest(chatId, from.id))
+      .catch((error: unknown) => {
         // Withdrawn, or decided by an administrator.
         if (!isRefusal(error, 'no_request', 'not_in_group', 'not_recognised', 'in_group_already')) throw error
-      }),
-    )
+      })
   }
 
   /** Somebody joined by an invite link of Latchkey's own: it has done its work, and is revoked. */
   async function memberChange({ chat, new_chat_member: member, invite_link: link }: MemberChange) {
     if (link === undefined || !isIn(member)) return
     const url = link.invite_link
-    const [joined] = await targetsOf(chat.id)
+    const [joined] = await groups.targetsOf(chat.id)
     if (joined === undefined || !(await joinLinks.isInviteUsed(url))) return
-    const { groupId } = joined
-    await explained(
-      groupId,
-      groups.within(groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url)),
-    )
+    await groups.within(joined.groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url))
   }
 
   /** The bot's own rights in a group have changed: without them nothing works there. */
   async function ownChange({ chat, new_chat_member: { status } }: MemberChange): Promise<void> {
-    for (const target of await targetsOf(chat.id)) {
+    for (const target of await groups.targetsOf(chat.id)) {
       const about = { target: targetKey(target), status }
       if (status === 'administrator') log.info(about, 'the bot is an administrator of the Telegram group')
       else log.warn(about, 'the bot is no administrator of the Telegram group: make it one')
@@ -157,10 +136,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     if (own !== undefined) await ownChange(own)
     if (message === undefined) return
     const { chat, migrate_to_chat_id: movedTo } = message
-    if (movedTo !== undefined) {
-      const groupIds = targets().map(({ groupId }) => groupId)
-      await groups.follow(chat.id, movedTo, groupIds)
-    }
+    if (movedTo !== undefined) await groups.follow(chat.id, movedTo)
     await startMessage(message)
   }
 

@@ -1,4 +1,3 @@
-import type { Api } from 'grammy'
 import type { Chat, ChatMember } from 'grammy/types'
 import { isUnbanOwed } from '../../store/join-links.js'
 import {
@@ -11,7 +10,7 @@ import {
 import { type TelegramTarget, targetKey } from '../target.js'
 import { isRefusal } from './calls.js'
 import type { TelegramContext } from './context.js'
-import { explained, type Groups } from './groups.js'
+import type { Groups } from './groups.js'
 import { type Receiver, UPDATES } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
@@ -71,20 +70,20 @@ export function createTelegramPlatform(
     concurrency: CONCURRENCY,
     async observe({ groupId }, accountId) {
       const userId = userIdOf(accountId)
-      const seen = await explained(groupId, memberStatus(groups, groupId, userId))
+      const seen = await memberStatus(groups, groupId, userId)
       // Whoever the bot has never met is not recognised, and can't be in a group that they were not let into.
       return seen === 'not_recognised' ? 'absent' : seen
     },
     async give({ groupId }, accountId) {
       const userId = userIdOf(accountId)
       const isBanOwn = await isUnbanOwed(db, { groupId, accountId })
-      if (isBanOwn) await explained(groupId, liftBan(groupId, userId))
-      await explained(groupId, approve(groupId, userId))
+      if (isBanOwn) await liftBan(groupId, userId)
+      await approve(groupId, userId)
     },
     async take({ groupId }, accountId) {
       const userId = userIdOf(accountId)
-      await explained(groupId, ban(groupId, userId))
-      await explained(groupId, liftBan(groupId, userId))
+      await ban(groupId, userId)
+      await liftBan(groupId, userId)
     },
     listMembers: null,
     check: createCheck(context, checkUpdates),
@@ -145,12 +144,12 @@ function awaitingJoin(): ActionRequiredError {
 function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['check']) {
   async function checkTarget(target: TelegramTarget, botId: number): Promise<CheckFinding> {
     const about = targetKey(target)
-    const ask = <Answer>(run: (api: Api, chatId: number) => Promise<Answer>) =>
-      explained(target.groupId, groups.within(target.groupId, run))
+    const { groupId } = target
     try {
-      const chat = await ask((api, chatId) => api.getChat(chatId))
+      const chat = await groups.within(groupId, (api, chatId) => api.getChat(chatId))
       const problem =
-        problemWith(chat) ?? problemOf(await ask((api, chatId) => api.getChatMember(chatId, botId)))
+        problemWith(chat) ??
+        problemOf(await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, botId)))
       const fine = `The bot may let people into ${chat.title ?? about}, and remove them.`
       return { about, isFine: problem === null, message: problem ?? fine }
     } catch (error) {

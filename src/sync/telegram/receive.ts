@@ -54,29 +54,27 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
 
   async function run(): Promise<void> {
     let failures = 0
-    let isLogged = false
+    /** How the log has it that none are received. */
+    let logged: 'error' | 'warn' | 'debug' | null = null
     while (!signal.aborted) {
       try {
         await (updates === null ? poll() : haveDelivered(updates))
         if (!isConflict(failure) || clock() >= failedAt + CONFLICT_LASTS_MS) become(null)
-        if (failures > 0) log[isLogged ? 'info' : 'debug']('Telegram updates are received again')
+        if (logged !== null) log[logged === 'debug' ? 'debug' : 'info']('Telegram updates are received again')
         failures = 0
-        isLogged = false
+        logged = null
         if (updates !== null) return
       } catch (error) {
         if (signal.aborted) return
         failures += 1
         failedAt = clock()
         become(error)
-        if (error instanceof ActionRequiredError) {
-          isLogged = true
-          log.error(reasonOf(error), 'Telegram updates are refused')
-        } else if (isOutage(error)) {
-          // An outage has a warning of its own once it has lasted.
-          if (failures === 1) log.debug(reasonOf(error), 'Telegram updates are not received now')
-        } else if (!isLogged) {
-          isLogged = true
-          log.warn(reasonOf(error), 'Telegram updates are not received now')
+        // An outage has a warning of its own once it has lasted.
+        const usual = isOutage(error) ? 'debug' : 'warn'
+        const level = error instanceof ActionRequiredError ? 'error' : usual
+        if (level === 'error' || logged === null || (level === 'warn' && logged === 'debug')) {
+          log[level](reasonOf(error), 'Telegram updates are not received now')
+          logged = level
         }
         await waitAfter(error, failures)
       }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Answer, judgeAnswer } from '../../../src/sync/outbound/message.js'
+import { type Answer, judgeAnswer, retryAfter } from '../../../src/sync/outbound/message.js'
 
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 const HOUR = 3_600_000
@@ -7,8 +7,8 @@ const DAY = 24 * HOUR
 
 const NEW = { attempts: 0, firstAttemptAt: null }
 
-function answered(status: number, retryAfter: string | null = null): Answer {
-  return { kind: 'answered', status, retryAfter }
+function answered(status: number, header: string | null = null): Answer {
+  return { status, reason: `answered ${status}`, closedUntil: retryAfter(header, NOON) }
 }
 
 /** How long each attempt of a message waits that is never taken, and how it ends. */
@@ -16,7 +16,8 @@ function attemptsOf(random: number) {
   const waits: number[] = []
   let message: Parameters<typeof judgeAnswer>[1] = NEW
   for (let now = NOON; ; ) {
-    const { result } = judgeAnswer({ kind: 'failed', reason: 'no connection' }, message, now, random)
+    const failed = { status: null, reason: 'no connection', closedUntil: null }
+    const result = judgeAnswer(failed, message, now, random)
     if (result.kind !== 'retry') return { waits, result, lasted: now - NOON }
     waits.push(result.nextAttemptAt - now)
     message = { attempts: message.attempts + 1, firstAttemptAt: result.firstAttemptAt }
@@ -26,20 +27,17 @@ function attemptsOf(random: number) {
 
 describe('an answer of the receiver', () => {
   it.each([200, 202, 204, 299])('delivers by the status %i', (status) => {
-    expect(judgeAnswer(answered(status), NEW, NOON, 0).result).toEqual({ kind: 'delivered' })
+    expect(judgeAnswer(answered(status), NEW, NOON, 0)).toEqual({ kind: 'delivered' })
   })
 
   it.each([199, 302, 308, 400, 401, 404, 409, 429, 500, 503])(
     'is to be tried again by the status %i',
     (status) => {
       expect(judgeAnswer(answered(status), NEW, NOON, 1)).toEqual({
-        result: {
-          kind: 'retry',
-          error: `answered ${status}`,
-          firstAttemptAt: NOON,
-          nextAttemptAt: NOON + 1_000,
-        },
-        closedUntil: null,
+        kind: 'retry',
+        error: `answered ${status}`,
+        firstAttemptAt: NOON,
+        nextAttemptAt: NOON + 1_000,
       })
     },
   )
@@ -64,20 +62,18 @@ describe('an answer of the receiver', () => {
     ['99999999', NOON + DAY],
   ])('is obeyed where it says Retry-After: %s', (header, until) => {
     expect(judgeAnswer(answered(503, header), NEW, NOON, 1)).toMatchObject({
-      result: { nextAttemptAt: until },
-      closedUntil: until,
+      nextAttemptAt: until,
     })
   })
 
   it.each(['soon', '', '-5', '1.5e3 s'])('is an ordinary failure where it says Retry-After: %s', (header) => {
     expect(judgeAnswer(answered(503, header), NEW, NOON, 1)).toMatchObject({
-      result: { nextAttemptAt: NOON + 1_000 },
-      closedUntil: null,
+      nextAttemptAt: NOON + 1_000,
     })
   })
 
   it('never makes a message due before its back-off, whatever the date says', () => {
-    const { result } = judgeAnswer(answered(503, 'Sun, 01 Mar 2020 13:00:00 GMT'), NEW, NOON, 1)
+    const result = judgeAnswer(answered(503, 'Sun, 01 Mar 2020 13:00:00 GMT'), NEW, NOON, 1)
     expect(result).toMatchObject({ nextAttemptAt: NOON + 1_000 })
   })
 })
