@@ -265,7 +265,7 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
   )
   gauge(
     'latchkey_outbound_messages',
-    'Changes of access that the outbound webhook has not told yet.',
+    'Changes of access that the outbound webhook has not sent yet.',
     ['state'],
     (messages, { outbound }) => {
       if (outbound === null) return

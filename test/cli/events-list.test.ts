@@ -82,7 +82,7 @@ describe('latchkey events', () => {
     [['list', '--limit', '0'], 'It must be 1 to 1000.'],
     [['list', '--limit', '1001'], 'It must be 1 to 1000.'],
     [['list', '--disposition', 'duplicate'], 'Allowed choices are applied, ignored, held, quarantined.'],
-    [['list', '--from', 'yesterday'], 'It is no ISO 8601 time'],
+    [['list', '--from', 'yesterday'], 'Expected an ISO 8601 time'],
     [['list', ...BACKWARDS], '--from is later than --to'],
     [['export', ...BACKWARDS], '--from is later than --to'],
     [['export', '--customer', ''], 'It is not an id'],

@@ -93,7 +93,7 @@ describe('latchkey events body', () => {
     expect(body).toMatchObject({ id: 'evt_2', sha256: left })
     const { out } = await events(config, 'show', 'evt_2')
     expect(out).toContain(
-      `\n  body         16 bytes, sha256 ${left}, which was rewritten without what it told`,
+      `\n  body         16 bytes, sha256 ${left}, which was rewritten without the personal data`,
     )
     expect(out).toContain(`\n  as it came   ${BEGUN.length} bytes, sha256 ${came}\n`)
   })

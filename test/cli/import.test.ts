@@ -77,7 +77,7 @@ describe('latchkey import', () => {
       exitCode: 0,
       out:
         '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
-        'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n',
+        'left out: unsigned lines (acts by hand, and events whose bytes were removed); --with-manual takes them\n',
       err: '',
     })
     const again = await run(['import', file, '--with-manual', '--json'])
@@ -113,9 +113,9 @@ describe('latchkey import', () => {
     const { exitCode, out, err } = await run(['import', file])
     expect({ exitCode, out }).toEqual({ exitCode: 1, out: '5 lines, 2 applied, 3 refused\n' })
     expect(err.split('\n')).toEqual([
-      'error: 3 lines were refused; all others were gone through',
+      'error: 3 lines were refused; all other lines were read',
       '  line 1: line_invalid: is not JSON',
-      '  line 4: signature_invalid: no secret that the endpoint has signed these bytes',
+      '  line 4: signature_invalid: the signature matches none of the endpoint’s secrets',
       '  line 5: line_too_long: it has more than 1572864 bytes',
       '',
     ])

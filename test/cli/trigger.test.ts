@@ -212,7 +212,7 @@ describe('latchkey trigger', () => {
     const config = writeConfig({ endpoints: { sandbox }, server: { port } })
     const { exitCode, err } = await cli(['trigger', 'payment.authorized', '--config', config])
     expect(exitCode).toBe(1)
-    expect(err).toContain('answered 200, which is not what a daemon answers')
+    expect(err).toContain('answered 200: is this address a Latchkey daemon?')
   })
 
   it('exits 1 when no daemon runs', async () => {

@@ -73,14 +73,14 @@ describe('the command line', () => {
       ['trigger', 'payment.authorized', `--${option}`, ''],
       'It is not an id',
     ]),
-    [['check', 'cus_1', '--at', 'noon'], 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'],
+    [['check', 'cus_1', '--at', 'noon'], 'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'],
     [
       ['check', 'cus_1', '--at', '2026-01-31T12:00'],
-      'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n',
+      'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.\n',
     ],
     [
       ['grant', 'cus_1', 'pro_1', '--reason', 'case 17', '--until', 'yesterday'],
-      'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z, and no duration, such as 30d.\n',
+      'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z, or a duration, such as 30d.\n',
     ],
     [
       ['sync', 'status', '--state', 'odd'],
