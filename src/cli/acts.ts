@@ -9,7 +9,7 @@ import type { CliContext } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
-const reason = value('<text>', 'why, for whoever asks later')
+const reason = value('<text>', 'why; kept with the act')
 
 interface Reason {
   readonly reason?: string | undefined
@@ -50,7 +50,7 @@ function actText({ eventId, customerId, environment, entitlements }: ActJson, pa
   return `done in ${environment}: ${eventId}\n${access}`
 }
 
-const NO_END = 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z, and no duration, such as 30d.'
+const NO_END = 'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z, or a duration, such as 30d.'
 
 function parseUntil(text: string, { now }: CliContext): number {
   const until = DURATION_PATTERN.test(text) ? now() + parseDuration(text) : instantIn(text)

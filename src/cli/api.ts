@@ -160,7 +160,7 @@ function refusal({ told }: Way, status: number, answer: unknown): LatchkeyError 
   const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
   // What the daemon refuses as wrong was given wrongly here.
   const known = code === 'invalid_request' ? 'usage' : ERROR_CODES.find((one) => one === code)
-  const said = typeof detail === 'string' ? detail : 'that is not what a daemon answers'
+  const said = typeof detail === 'string' ? detail : 'is this address a Latchkey daemon?'
   return new LatchkeyError(known ?? 'daemon_failed', `${told(status)}${said}`, { issues: errors ?? [] })
 }
 

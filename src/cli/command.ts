@@ -191,7 +191,7 @@ const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$
 export function parseInstant(text: string): number {
   const instant = instantIn(text)
   if (instant !== null) return instant
-  throw new InvalidArgumentError('It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.')
+  throw new InvalidArgumentError('Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.')
 }
 
 /** The same, and null for what is no instant. */

@@ -75,7 +75,7 @@ async function* findingsOf(
 function unansweredBy(error: unknown, { database }: Config): Finding {
   if (!isLatchkeyError(error)) throw error
   if (isOfAnotherUser(error.cause)) {
-    const detail = `whether one runs can’t be told at ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
+    const detail = `can’t tell whether one runs: ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
     return fail('daemon', detail, AS_ITS_USER)
   }
   return fail('daemon', error.message, 'look into its log, and start it again')

@@ -230,7 +230,7 @@ function leftOutText(count: number, why: string): string {
 function parsePlace(text: string): number {
   const place = /^\d{1,15}$/.test(text) ? Number(text) : 0
   if (place >= 1) return place
-  throw new InvalidArgumentError('It must be a place that a list before has told.')
+  throw new InvalidArgumentError('It must be a place that an earlier list named.')
 }
 
 function parseSha256(text: string): string {
@@ -314,7 +314,7 @@ function rowsOf(fields: object, path = ''): string[][] {
 const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
   expired: 'was removed, being older than bodies are kept',
   erased: 'was removed with the erasure of a customer',
-  redacted: 'was rewritten without what it told of a customer who was erased',
+  redacted: 'was rewritten without the personal data of an erased customer',
 }
 
 function removalText(

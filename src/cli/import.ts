@@ -35,7 +35,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
     environment: 'refuse events of the other environment (default: take both)',
     arguments: { file: 'lines of JSON, gzip or not; "-" reads standard input' },
     options: {
-      withManual: flag('take also what nobody signed: done by hand, or told as it was read'),
+      withManual: flag('also take unsigned lines: acts by hand, and events whose bytes were removed'),
       dryRun: flag('only check every line'),
     },
     // Before a database is made for it.
@@ -110,7 +110,7 @@ async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer
 }
 
 const LEFT_OUT =
-  'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n'
+  'left out: unsigned lines (acts by hand, and events whose bytes were removed); --with-manual takes them\n'
 
 /** What became of all lines so far. */
 function createTally() {
@@ -152,7 +152,7 @@ function createTally() {
       const issues = refusals.map(
         ({ line, reason, detail }): Issue => ({ path: `line ${line}`, message: `${reason}: ${detail}` }),
       )
-      throw new LatchkeyError('lines_refused', `${refused} refused; all others were gone through`, {
+      throw new LatchkeyError('lines_refused', `${refused} refused; all other lines were read`, {
         issues,
       })
     },

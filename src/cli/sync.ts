@@ -21,7 +21,7 @@ const LISTED = 100
 
 /** `latchkey sync status`: how it stands; with a filter, which memberships those are. */
 const syncStatusCommand = apiCommand('sync status', {
-  about: 'show how roles, groups and the outbound webhook stand, with a daemon or without',
+  about: 'show the state of roles, groups and the outbound webhook, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
   options: {

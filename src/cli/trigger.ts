@@ -271,6 +271,6 @@ async function sendDelivery(
   const said = [answer.code, answer.detail].filter((part) => typeof part === 'string').join(': ')
   throw new LatchkeyError(
     ERROR_CODES.find((known) => known === answer.code) ?? 'daemon_unreachable',
-    `${url} answered ${response.status}${said === '' ? ', which is not what a daemon answers' : ` ${said}`}`,
+    `${url} answered ${response.status}${said === '' ? ': is this address a Latchkey daemon?' : ` ${said}`}`,
   )
 }

@@ -1,4 +1,3 @@
-import { isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { withFallback } from './fields.js'
 import { describeIssue, formatPath, type Problem, problemsIn, type Usable } from './problems.js'
@@ -92,24 +91,13 @@ export function findSharedPorts(
   })
 }
 
-/** Whether a listener on one host takes connections to the other. */
+/** Whether a listener on one host takes connections to the other. Another spelling of an address shows at the start. */
 function overlap(one: string, other: string): boolean {
-  return addressesOf(one).some((a) =>
-    addressesOf(other).some((b) => a === b || takesAll(a, b) || takesAll(b, a)),
-  )
+  const [a, b] = [one, other].map((host) => host.toLowerCase().replace(/^localhost$/, '127.0.0.1'))
+  return a === b || takesAll(one, other) || takesAll(other, one)
 }
 
 /** `::` takes IPv4 too; `0.0.0.0` takes all IPv4, and a name may be that. */
-function takesAll(wildcard: string, address: string): boolean {
-  if (wildcard === '[::]') return true
-  return wildcard === '[::ffff:0:0]' && (address.startsWith('[::ffff:') || !address.startsWith('['))
-}
-
-/** In one spelling, IPv4 as IPv6. Of names only `localhost` is known. */
-function addressesOf(host: string): string[] {
-  if (/^localhost$/i.test(host)) return ['127.0.0.1', '::1'].flatMap(addressesOf)
-  const url = `http://${isIPv6(host) ? `[${host}]` : host}`
-  if (!URL.canParse(url)) return [host]
-  const { hostname } = new URL(url)
-  return [isIPv4(hostname) ? new URL(`http://[::ffff:${hostname}]`).hostname : hostname]
+function takesAll(wildcard: string, host: string): boolean {
+  return wildcard === '::' || (wildcard === '0.0.0.0' && !host.includes(':'))
 }

@@ -115,7 +115,7 @@ export async function checkEvents(db: Kysely<Database>, now: number): Promise<re
   const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
   const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
   const conflicts = await countConflicts(db)
-  const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} came under ids of stored events, which stand`
+  const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} came under ids of stored events, which are kept`
   return [
     isLong
       ? warn('held', `${countsText(held)}, some for more than a day`, showing(held))

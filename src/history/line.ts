@@ -36,7 +36,7 @@ const received = { bodyBase64: base64, receivedAt: instant }
 
 /** A delivery as it came, so that its signature can be checked again. Its endpoint says which environment it is of. */
 const deliveryLine = z.object({
-  kind: z.undefined('is none that is known').optional(),
+  kind: z.undefined('is not a known kind').optional(),
   endpoint: z.string(),
   headers,
   ...received,
@@ -166,7 +166,7 @@ function readReading(line: z.output<typeof readingLine>): ReadLine {
   const { environment, endpoint, bodyBase64: body, receivedAt } = line
   const event = parseToldEvent(line.event)
   if (event === null || event.createdAt > receivedAt + MAX_AHEAD_MS) {
-    return refuseLine('line_invalid', 'event is none that a delivery can be read as')
+    return refuseLine('line_invalid', 'event can not come from a delivery')
   }
   const { sha256: bodySha256, ...removed } = line.bodyRemoved
   const sent = distinct(line.headers)
@@ -204,7 +204,7 @@ function readDelivery(
 
 const SIGNATURE_DETAIL: Readonly<Record<LastingRefusal['code'], string>> = {
   signature_missing: 'it has no signature',
-  signature_invalid: 'no secret that the endpoint has signed these bytes',
+  signature_invalid: 'the signature matches none of the endpoint’s secrets',
   timestamp_invalid: 'it has no timestamp in Unix seconds',
 }
 

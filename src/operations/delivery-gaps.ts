@@ -79,7 +79,7 @@ export function createWarnOfGaps({ readGaps, endpointNames, log }: WarnOfGapsDep
             silentSeconds: seconds(gap.current),
             usualIntervalSeconds: gap.usualInterval === null ? null : seconds(gap.usualInterval),
           },
-          'no delivery for unusually long: look at the sender and at what stands between',
+          'no delivery for an unusually long time: check the sender, and the proxies on the way',
         )
       } else {
         silentSince.delete(endpoint)

@@ -263,7 +263,7 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
   )
   gauge(
     'latchkey_outbound_messages',
-    'Changes of access that the outbound webhook has not told yet.',
+    'Changes of access that the outbound webhook has not sent yet.',
     ['state'],
     (messages, { webhook }) => {
       for (const state of webhook === null ? [] : (['pending', 'parked'] as const)) {

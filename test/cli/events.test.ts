@@ -203,10 +203,10 @@ describe('latchkey events body', () => {
     const came = createHash('sha256').update(BEGUN).digest('hex')
     const { stdout, stderr } = await events(folder, 'body evt_2 --json')
     expect(JSON.parse(stdout)).toMatchObject({ id: 'evt_2', sha256: left })
-    expect(stderr).toContain('the body of evt_2 was rewritten without what it told')
+    expect(stderr).toContain('the body of evt_2 was rewritten without the personal data')
     const shown = (await events(folder, 'show evt_2')).stdout
     expect(shown).toContain(
-      `\n  body         16 bytes, sha256 ${left}, which was rewritten without what it told`,
+      `\n  body         16 bytes, sha256 ${left}, which was rewritten without the personal data`,
     )
     expect(shown).toContain(`\n  as it came   ${BEGUN.length} bytes, sha256 ${came}\n`)
   })

@@ -73,7 +73,7 @@ describe('latchkey import', () => {
       code: 0,
       stdout:
         '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
-        'left out is what nobody signed, done by hand or told as it was read: --with-manual takes it\n',
+        'left out: unsigned lines (acts by hand, and events whose bytes were removed); --with-manual takes them\n',
       stderr: '',
     })
     const none = { ignored: 0, held: 0, quarantined: 0, leftOut: 0, checked: 0, refused: 0, refusals: [] }
@@ -87,9 +87,9 @@ describe('latchkey import', () => {
     const ahead = JSON.stringify({ ...JSON.parse(NEXT), receivedAt: '2099-01-01T00:00:00.000Z' })
     const folder = folderWith('no JSON', PAID, '', FORGED, tooLong, ahead, NEXT)
     const expected = [
-      'error: 4 lines were refused; all others were gone through',
+      'error: 4 lines were refused; all other lines were read',
       '  line 1: line_invalid: is not JSON',
-      '  line 4: signature_invalid: no secret that the endpoint has signed these bytes',
+      '  line 4: signature_invalid: the signature matches none of the endpoint’s secrets',
       '  line 5: line_too_long: it has more than 1572864 bytes',
       expect.stringMatching(/^ {2}line 6: received_at_in_future: it is said to have been received/),
       '',

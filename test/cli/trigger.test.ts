@@ -173,7 +173,7 @@ describe('latchkey trigger', () => {
     expect(await refusing.trigger()).toEqual({ code: 1, stdout: '', stderr })
 
     const other = await (await listening({ answer: () => 'hello' })).trigger()
-    const noDaemon = expect.stringContaining('answered 200, which is not what a daemon answers')
+    const noDaemon = expect.stringContaining('answered 200: is this address a Latchkey daemon?')
     expect(other).toMatchObject({ code: 1, stderr: noDaemon })
 
     const port = await freePort()

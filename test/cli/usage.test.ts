@@ -61,7 +61,7 @@ describe('help', () => {
 })
 
 const NO_ID = 'It is not an id'
-const NO_TIME = 'It is no ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'
+const NO_TIME = 'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'
 const BACKWARDS = '--from 2026-02-01 --to 2026-01-31'
 const TRIGGER = 'trigger payment.authorized'
 
@@ -100,7 +100,7 @@ it.each([
   ['events list --limit 1001', 'It must be 1 to 1000.'],
   ['events list --before x', 'It must be a place'],
   ['events list --disposition duplicate', 'Allowed choices are applied, ignored, held, quarantined.'],
-  ['events list --from yesterday', 'It is no ISO 8601 time'],
+  ['events list --from yesterday', 'Expected an ISO 8601 time'],
   ['events body evt_1 --sha256 XYZ', 'It is not a SHA-256'],
   [`events list ${BACKWARDS}`, '--from is later than --to'],
   [`events export ${BACKWARDS}`, '--from is later than --to'],
@@ -109,7 +109,7 @@ it.each([
   ["grant cus_1 pro_1 --reason ' '", '--reason is empty'],
   [
     'grant cus_1 pro_1 --reason x --until yesterday',
-    `${NO_TIME.slice(0, -2)}, and no duration, such as 30d.\n`,
+    `${NO_TIME.slice(0, -2)}, or a duration, such as 30d.\n`,
   ],
   ['block cus_1', '--reason'],
   ["block cus_1 --reason ' '", '--reason is empty'],

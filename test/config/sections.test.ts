@@ -176,8 +176,8 @@ describe('listeners', () => {
 
   it.each([
     ...['127.0.0.1 127.0.0.1', '0.0.0.0 127.0.0.1', '127.0.0.1 0.0.0.0', '0.0.0.0 host.example'],
-    ...[':: 127.0.0.1', '::1 ::', ':: 0.0.0.0', '::1 0:0:0:0:0:0:0:1', '::ffff:127.0.0.1 127.0.0.1'],
-    ...['localhost 127.0.0.1', '::1 LocalHost', 'Host.example host.example'],
+    ...[':: 127.0.0.1', '::1 ::', ':: 0.0.0.0'],
+    ...['localhost 127.0.0.1', 'Host.example host.example'],
   ])('may not have one port on %s', (hosts) => {
     const problem = expect.stringMatching(/^server\.webhooks\.port: is the port of server /)
     expect(problems(onOnePort(hosts))).toEqual([problem])

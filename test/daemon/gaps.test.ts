@@ -4,7 +4,7 @@ import { NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 
 const HOUR = 3_600_000
 const WAITING = 'latchkey_events_waiting{environment="live",disposition="quarantined"}'
-const NO_DELIVERY = 'no delivery for unusually long: look at the sender and at what stands between'
+const NO_DELIVERY = 'no delivery for an unusually long time: check the sender, and the proxies on the way'
 
 /** Delivers an event as if it were so late. */
 async function deliverAt(daemon: RunningDaemon, at: number, endpoint = 'live'): Promise<void> {

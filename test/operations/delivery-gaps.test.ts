@@ -126,7 +126,7 @@ describe('the job that looks for gaps', () => {
         lastDelivery: '2026-03-02T12:00:00.000Z',
         silentSeconds: 1_200,
         usualIntervalSeconds: 60,
-        msg: 'no delivery for unusually long: look at the sender and at what stands between',
+        msg: 'no delivery for an unusually long time: check the sender, and the proxies on the way',
       },
       { level: 30, endpoint: 'live', silentSeconds: 1_800, msg: 'deliveries come again' },
     ])
