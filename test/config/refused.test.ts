@@ -157,6 +157,16 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
       },
     ],
 
+  // The rules between values take no value for what is wrong with it, nor for one that is left out.
+  'server.webhooks.host: must be a text': [{ server: { webhooks: { host: 5, port: 4680 } } }],
+  'sync.discord: must be an object': [{ sync: { discord: 5 }, products: { pro_x: { targets: [ROLE] } } }],
+  'policy.grantOn.card: must be a list': [
+    { policy: { grantOn: { card: 5 }, revokeOn: { card: ['payment.authorized'] } } },
+  ],
+  'products.pro_x.communityGuildId: must be a Discord id: …': [
+    { products: { pro_x: { communityGuildId: 'x', communityRoleId: '2' } } },
+  ],
+  'products.pro_x.targets[0].roleId: is required': [target({ adapter: 'discord', guildId: '1' })],
   'sync.discord.botToken: is required': [{ sync: { discord: {} } }],
   'sync.discord.botToken: is empty': [{ sync: { discord: { botToken: ' ' } } }],
   'sync.discord.botToken: must be the token alone, without "Bot" before it': ['Bot token', 'bot token'].map(

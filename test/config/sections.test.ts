@@ -66,6 +66,15 @@ describe('an endpoint', () => {
   })
 })
 
+it('what is right beside what is wrong is still compared with all else', () => {
+  const endpoints = { live: endpoint('live', 'whsec_a'), sandbox: endpoint('sandbox', 5, 'whsec_a') }
+  const products = { pro_x: { name: '', communityGuildId: '1' } }
+  const found = problems({ endpoints, products, api: { keys: [{ name: 'app' }, 5] } })
+  const shared = 'is a secret of the live endpoint live too: a sandbox secret must open nothing live'
+  expect(found).toContain(`endpoints.sandbox.secrets[1]: ${shared}`)
+  expect(found).toContain('products.pro_x.communityRoleId: is required beside communityGuildId')
+})
+
 describe('an API key', () => {
   it('is known by its hash, in lower case', () => {
     const { hash: _, ...rest } = KEY

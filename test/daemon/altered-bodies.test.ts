@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { alterBody } from '../setup/alter-body.js'
-import { call, erase, runErasingDaemon } from './erasing.js'
+import { erase } from './erasing.js'
 import { writeBeside } from './other-writer.js'
-import { type RunningDaemon, send } from './running-daemon.js'
+import { ask, call, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { storedUnder } from './stored.js'
-import { GRANT, get, HELD, runEventsDaemon } from './stored-events.js'
+import { GRANT, HELD } from './stored-events.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
 
 const REFUND = wireEvent('payment.refunded', { id: 'evt_1' })
@@ -15,7 +15,7 @@ const alter = (daemon: RunningDaemon, body: string) =>
 
 describe('a body that was altered in the database', () => {
   it.each([true, false])('is not read by a replay, which says how many (on trial: %s)', async (dryRun) => {
-    const daemon = await runErasingDaemon()
+    const daemon = await runDaemon()
     for (const one of [GRANT, HELD]) await send(daemon, one)
     await alter(daemon, REFUND)
     const rows = () => daemon.stored((db) => db.selectFrom('events').selectAll().orderBy('seq').execute())
@@ -33,7 +33,7 @@ describe('a body that was altered in the database', () => {
   })
 
   it('goes as a whole with the erasure of whom it names, so that no part of it passes for what came', async () => {
-    const daemon = await runErasingDaemon()
+    const daemon = await runDaemon()
     await send(daemon, GRANT)
     await alter(daemon, GRANT.replace('cus_1', 'cus_other'))
     expect((await erase(daemon, CUSTOMER)).status).toBe(200)
@@ -41,10 +41,10 @@ describe('a body that was altered in the database', () => {
   })
 
   it('is a duplicate still of what is delivered again', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     await send(daemon, GRANT)
     await alter(daemon, REFUND)
     expect(await (await send(daemon, GRANT)).json()).toMatchObject({ disposition: 'duplicate' })
-    expect(await (await get(daemon, '/events/evt_1')).json()).toMatchObject({ deliveries: 2, conflicts: 0 })
+    expect(await (await ask(daemon, '/events/evt_1')).json()).toMatchObject({ deliveries: 2, conflicts: 0 })
   })
 })

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { API_KEY, ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { type Told, timeOf, wireEvent } from './wire-events.js'
 
 const ANN = {
@@ -278,16 +277,10 @@ describe('GET /customers/:customerId', () => {
 
 describe('a customer who is blocked', () => {
   it('has no access by any answer, and is told of the block', async () => {
-    const hash = `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`
-    const key = { name: 'test', hash, scopes: ['read', 'write'], environments: ['live', 'sandbox'] }
-    const daemon = await runDaemon({ config: { api: { keys: [key] } } })
+    const daemon = await runDaemon()
     await pay(daemon, 'cus_a', { data: { externalRef: 'u1' } })
-    const blocked = await fetch(`${daemon.url}/customers/cus_a/blocks`, {
-      method: 'PUT',
-      headers: { Authorization: `Bearer ${API_KEY}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ reason: 'shared an account' }),
-    })
-    expect(blocked.ok).toBe(true)
+    const blocked = await call(daemon, 'PUT', '/customers/cus_a/blocks', { reason: 'shared an account' })
+    expect(blocked.status).toBe(200)
 
     expect(await idsOf(ask(daemon, '/products/pro_gold/customers'))).toEqual([])
     const checks = [{ externalRef: 'u1', productId: 'pro_gold' }]

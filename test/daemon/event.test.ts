@@ -1,16 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { act } from './acting.js'
-import { NOW, send } from './running-daemon.js'
-import { BROKEN, BROKEN_ID, GRANT, get, HELD, KEY, runEventsDaemon, sha256 } from './stored-events.js'
+import { ask, call, NOW, runDaemon, send } from './running-daemon.js'
+import { BROKEN, BROKEN_ID, GRANT, HELD, sha256 } from './stored-events.js'
 import { wireEvent } from './wire-events.js'
 
 describe('GET /events/:id', () => {
   it('tells what the event says, how it came, and what else came under its id', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     const other = wireEvent('payment.refunded', { id: 'evt_1' })
     await send(daemon, GRANT, { headers: { 'X-Webhook-Event': 'payment.authorized' } })
     await send(daemon, other)
-    const event = await (await get(daemon, '/events/evt_1')).json()
+    const event = await (await ask(daemon, '/events/evt_1')).json()
     expect(event).toMatchObject({
       id: 'evt_1',
       conflicts: 1,
@@ -33,37 +32,37 @@ describe('GET /events/:id', () => {
   })
 
   it('tells what a held one waits for, and of one that can not be read that it can not', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     await send(daemon, HELD)
     await send(daemon, BROKEN)
-    expect(await (await get(daemon, '/events/evt_2')).json()).toMatchObject({
+    expect(await (await ask(daemon, '/events/evt_2')).json()).toMatchObject({
       reason: 'customer_unknown',
       reasonText: 'waits until an event tells whose it is',
     })
-    expect(await (await get(daemon, `/events/${BROKEN_ID}`)).json()).toMatchObject({
+    expect(await (await ask(daemon, `/events/${BROKEN_ID}`)).json()).toMatchObject({
       normalized: null,
       reasonText: 'can not be used, since its bytes are no UTF-8 text',
     })
   })
 
   it('finds an id like any other', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     for (const id of ['evt_"\'<b>/../%', 'ünï/cødé 🔑', '../../etc', 'evt 1?#']) {
       const body = wireEvent('payment.authorized', { id })
       await send(daemon, body)
       const path = `/events/${encodeURIComponent(id)}`
-      expect(await (await get(daemon, path)).json()).toMatchObject({ id })
-      const bytes = await get(daemon, `${path}/body`)
+      expect(await (await ask(daemon, path)).json()).toMatchObject({ id })
+      const bytes = await ask(daemon, `${path}/body`)
       expect(await bytes.text()).toBe(body)
       expect(bytes.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w-]+\.body"$/)
     }
   })
 
   it('has nothing under an id that it never got, nor of the other environment', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     await send(daemon, GRANT)
     for (const path of ['/events/evt_9', '/events/evt_9/body', '/events/evt_1?environment=sandbox']) {
-      const answer = await get(daemon, path)
+      const answer = await ask(daemon, path)
       expect([path, answer.status, await answer.json()]).toMatchObject([
         path,
         404,
@@ -75,9 +74,9 @@ describe('GET /events/:id', () => {
 
 describe('GET /events/:id/body', () => {
   it('answers with the very bytes, for no browser to run', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     await send(daemon, BROKEN)
-    const answer = await get(daemon, `/events/${encodeURIComponent(BROKEN_ID)}/body`)
+    const answer = await ask(daemon, `/events/${encodeURIComponent(BROKEN_ID)}/body`)
     expect(answer.status).toBe(200)
     expect(Buffer.from(await answer.arrayBuffer())).toEqual(BROKEN)
     expect(Object.fromEntries(answer.headers)).toMatchObject({
@@ -87,56 +86,50 @@ describe('GET /events/:id/body', () => {
       'x-content-type-options': 'nosniff',
       etag: `"${sha256(BROKEN)}"`,
     })
-    const known = await get(daemon, `/events/${BROKEN_ID}/body`, { 'If-None-Match': `"${sha256(BROKEN)}"` })
+    const known = await ask(daemon, `/events/${BROKEN_ID}/body`, { 'If-None-Match': `"${sha256(BROKEN)}"` })
     expect({ status: known.status, text: await known.text() }).toEqual({ status: 304, text: '' })
   })
 
   it('answers with another body under the same id, by its hash', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     const other = wireEvent('payment.refunded', { id: 'evt_1' })
     await send(daemon, GRANT)
     await send(daemon, other)
-    expect(await (await get(daemon, '/events/evt_1/body')).text()).toBe(GRANT)
-    expect(await (await get(daemon, `/events/evt_1/body?sha256=${sha256(other)}`)).text()).toBe(other)
-    const missing = await get(daemon, `/events/evt_1/body?sha256=${sha256('never sent')}`)
+    expect(await (await ask(daemon, '/events/evt_1/body')).text()).toBe(GRANT)
+    expect(await (await ask(daemon, `/events/evt_1/body?sha256=${sha256(other)}`)).text()).toBe(other)
+    const missing = await ask(daemon, `/events/evt_1/body?sha256=${sha256('never sent')}`)
     expect(missing.status).toBe(404)
     expect(await missing.json()).toMatchObject({
       code: 'event_not_found',
       detail: 'The event has no body with this SHA-256.',
     })
-    const unknown = await get(daemon, `/events/evt_9/body?sha256=${sha256(other)}`)
+    const unknown = await ask(daemon, `/events/evt_9/body?sha256=${sha256(other)}`)
     expect(await unknown.json()).toMatchObject({
       status: 404,
       detail: 'No such event is stored in this environment.',
     })
-    expect((await get(daemon, '/events/evt_1/body?sha256=..')).status).toBe(400)
+    expect((await ask(daemon, '/events/evt_1/body?sha256=..')).status).toBe(400)
   })
 
   it('answers with its JSON for what was done by hand', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     const reason = 'support case 17'
-    const granted = await act(
-      daemon,
-      'POST',
-      '/customers/cus_1/grants',
-      { productId: 'pro_1', reason },
-      { key: KEY },
-    )
-    const id = granted.json.eventId ?? ''
-    expect(await (await get(daemon, `/events/${id}/body`)).json()).toMatchObject({
+    const { json } = await call(daemon, 'POST', '/customers/cus_1/grants', { productId: 'pro_1', reason })
+    const id = String(json.eventId)
+    expect(await (await ask(daemon, `/events/${id}/body`)).json()).toMatchObject({
       id,
       type: 'manual.granted',
       customerId: 'cus_1',
-      actor: 'events',
+      actor: 'operator',
       reason,
     })
-    expect(await (await get(daemon, `/events/${id}`)).json()).toMatchObject({
+    expect(await (await ask(daemon, `/events/${id}`)).json()).toMatchObject({
       endpoint: 'manual',
       generation: null,
       headers: null,
       normalized: { subject: 'manual', until: null },
     })
-    expect(await (await get(daemon, '/events?type=manual.granted&customerId=cus_1')).json()).toMatchObject({
+    expect(await (await ask(daemon, '/events?type=manual.granted&customerId=cus_1')).json()).toMatchObject({
       items: [{ id }],
     })
   })

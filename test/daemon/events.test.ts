@@ -2,8 +2,8 @@ import { request } from 'node:http'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { NOW, type RunningDaemon, send } from './running-daemon.js'
-import { BROKEN, BROKEN_ID, GRANT, get, HELD, runEventsDaemon, sha256 } from './stored-events.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { BROKEN, BROKEN_ID, GRANT, HELD, sha256 } from './stored-events.js'
 import { wireEvent } from './wire-events.js'
 
 interface Listed {
@@ -12,7 +12,7 @@ interface Listed {
 }
 
 async function list(daemon: RunningDaemon, query = ''): Promise<Listed> {
-  const answer = await get(daemon, `/events${query}`)
+  const answer = await ask(daemon, `/events${query}`)
   expect(answer.status).toBe(200)
   return (await answer.json()) as Listed
 }
@@ -23,7 +23,7 @@ async function idsOf(daemon: RunningDaemon, query: string): Promise<readonly str
 
 describe('GET /events', () => {
   it('lists what was received, the newest first, with what became of it', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     for (const body of [GRANT, HELD, BROKEN, GRANT]) await send(daemon, body)
     const { items, pagination } = await list(daemon)
     expect(pagination).toEqual({ nextCursor: null, hasMore: false })
@@ -64,7 +64,7 @@ describe('GET /events', () => {
   })
 
   it('shows what its filter means', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     for (const body of [GRANT, HELD, BROKEN]) await send(daemon, body)
     for (const [query, ids] of [
       ['?disposition=held', ['evt_2']],
@@ -82,7 +82,7 @@ describe('GET /events', () => {
   })
 
   it('goes on at its cursor until everything was told once', async () => {
-    const daemon = await runEventsDaemon()
+    const daemon = await runDaemon()
     for (const i of [1, 2, 3, 4, 5]) {
       await send(daemon, wireEvent('payment.settled', { id: `evt_${i}`, payment: `pay_${i}` }))
     }
@@ -101,7 +101,7 @@ describe('GET /events', () => {
 })
 
 it('stored events are shown without a key at the local socket', async () => {
-  const daemon = await runEventsDaemon()
+  const daemon = await runDaemon()
   await send(daemon, GRANT)
   const socketPath = join(dirname(daemon.databaseFile), 'latchkey.sock')
   const body = await new Promise<Buffer>((resolve, reject) => {

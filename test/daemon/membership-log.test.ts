@@ -1,27 +1,15 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
-import { act } from './acting.js'
-import { API_KEY, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { PRODUCT, wireEvent } from './wire-events.js'
 
 const TARGET = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
 const ROLE = { adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }
 
 const configFor = (discord: LocalDiscord, products: object = { [PRODUCT]: { targets: [ROLE] } }) => ({
-  api: {
-    keys: [
-      {
-        name: 'admin',
-        hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
-        scopes: ['read', 'write', 'admin'],
-        environments: ['live', 'sandbox'],
-      },
-    ],
-  },
   products,
   sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
 })
@@ -42,7 +30,7 @@ async function pay(daemon: RunningDaemon, id: string, type = 'payment.authorized
 }
 
 const askSync = (daemon: RunningDaemon, what: string, body: object = {}) =>
-  act(daemon, 'POST', `/sync/${what}`, body, { key: API_KEY })
+  call(daemon, 'POST', `/sync/${what}`, body)
 
 const lines = (daemon: RunningDaemon, msg: string) => daemon.logged().filter((line) => line.msg === msg)
 
@@ -80,10 +68,10 @@ describe('the log tells of each role that is given or taken', () => {
 
   it('with the clock, where a grant by hand has ended', async () => {
     const { discord, daemon } = await withDiscord()
-    await act(daemon, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) }, { key: API_KEY })
+    await call(daemon, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) })
     const until = new Date(NOW + 60_000).toISOString()
     const grant = { productId: PRODUCT, until, reason: 'a trial' }
-    const { json } = await act(daemon, 'POST', '/customers/cus_1/grants', grant, { key: API_KEY })
+    const { json } = await call(daemon, 'POST', '/customers/cus_1/grants', grant)
     await eventually(() => expect(lines(daemon, 'membership given')).toHaveLength(1))
     expect(done(daemon)).toEqual([['membership given', { kind: 'event', eventId: json.eventId }]])
     await daemon.stop()
@@ -99,7 +87,7 @@ describe('the log tells of each role that is given or taken', () => {
     await eventually(() => expect(done(daemon)).toHaveLength(1))
     daemon.setNow(NOW + 60_000)
     const link = { communityId: accountId(2) }
-    const { json } = await act(daemon, 'PUT', '/customers/cus_1/identities', link, { key: API_KEY })
+    const { json } = await call(daemon, 'PUT', '/customers/cus_1/identities', link)
     await eventually(() => expect(done(daemon)).toHaveLength(3))
     expect(holders()).toEqual([accountId(2)])
     const cause = { kind: 'link', eventId: json.eventId }

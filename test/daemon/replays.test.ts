@@ -1,26 +1,11 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { ReplayJson } from '../../src/handlers/replays.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { misread } from '../setup/alter-body.js'
 import { eventually } from '../setup/eventually.js'
-import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
-
-const ADMIN_KEY = 'lk_admin_key'
-const CONFIG = {
-  api: {
-    keys: [
-      {
-        name: 'admin',
-        hash: `sha256:${createHash('sha256').update(ADMIN_KEY).digest('hex')}`,
-        scopes: ['admin', 'events', 'read'],
-        environments: ['live', 'sandbox'],
-      },
-    ],
-  },
-}
 
 const PAID = wireEvent('payment.authorized', {
   id: 'evt_paid',
@@ -29,36 +14,26 @@ const PAID = wireEvent('payment.authorized', {
 
 /** A daemon whose store holds a payment that the program before this one could not read. */
 async function daemonAfterMisreading(config: Record<string, unknown> = {}): Promise<RunningDaemon> {
-  const before = await runDaemon({ config: CONFIG })
+  const before = await runDaemon()
   const unreadable = 'nobody can read this'
   await send(before, unreadable)
   await before.stop()
   await misread(before.databaseFile, [{ unreadable, body: PAID }])
-  return runDaemon({ config: { ...CONFIG, ...config }, folder: before.folder })
-}
-
-function call(daemon: RunningDaemon, method: string, path: string, body?: unknown) {
-  return fetch(`${daemon.url}${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${ADMIN_KEY}`, 'Content-Type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
+  return runDaemon({ config, folder: before.folder })
 }
 
 async function replayed(daemon: RunningDaemon, body: unknown, query = ''): Promise<ReplayJson> {
   const started = await call(daemon, 'POST', `/replays${query}`, body)
   expect(started.status).toBe(202)
-  const { id } = (await started.json()) as ReplayJson
-  expect(started.headers.get('location')).toBe(`/replays/${id}`)
   return eventually(async () => {
-    const status = (await (await call(daemon, 'GET', `/replays/${id}`)).json()) as ReplayJson
+    const status = (await get(daemon, `/replays/${started.json.id}`)) as ReplayJson
     expect(status.state).not.toBe('running')
     return status
   })
 }
 
 async function get(daemon: RunningDaemon, path: string): Promise<unknown> {
-  return (await ask(daemon, path, { Authorization: `Bearer ${ADMIN_KEY}` })).json()
+  return (await ask(daemon, path)).json()
 }
 
 const GAINED = {
@@ -101,7 +76,7 @@ describe('a replay', () => {
   })
 
   it('is at its end once it is done, whether it met all, a part or nothing', async () => {
-    const daemon = await runDaemon({ config: CONFIG })
+    const daemon = await runDaemon()
     for (const customer of ['cus_first', 'cus_second', 'cus_third']) {
       await send(daemon, wireEvent('payment.authorized', { customer, payment: `pay_${customer}` }))
     }
@@ -154,7 +129,7 @@ describe('a replay', () => {
     await daemon.stop()
     const secrets = ['whsec_moved_0123456789']
     const moved = await runDaemon({
-      config: { ...CONFIG, endpoints: { live: { environment: 'sandbox', secrets } } },
+      config: { endpoints: { live: { environment: 'sandbox', secrets } } },
       folder: daemon.folder,
     })
     expect((await replayed(moved, {}, '?environment=live')).summary).toMatchObject({ read: 0, skipped: 2 })
@@ -179,9 +154,9 @@ describe('a replay', () => {
 })
 
 it('nothing is known of a replay that never was', async () => {
-  const daemon = await runDaemon({ config: CONFIG })
+  const daemon = await runDaemon()
   for (const method of ['GET', 'DELETE']) {
     const answer = await call(daemon, method, '/replays/rep_1')
-    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'replay_not_found' }])
+    expect(answer).toMatchObject({ status: 404, json: { code: 'replay_not_found' } })
   }
 })

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { call, runErasingDaemon } from './erasing.js'
-import { NOW, type RunningDaemon, send } from './running-daemon.js'
+import { call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { storedEvents, storedUnder } from './stored.js'
 
 const DAY = 86_400_000
@@ -22,7 +21,7 @@ const BROKEN = '{"id": "evt_broken"'
 
 /** A daemon with some events, and the same a hundred days later. */
 async function aged(...bodies: readonly string[]): Promise<RunningDaemon> {
-  const daemon = await runErasingDaemon({ config: RETENTION })
+  const daemon = await runDaemon({ config: RETENTION })
   for (const body of bodies) expect((await send(daemon, body)).status).toBe(200)
   return later(daemon)
 }
@@ -30,7 +29,7 @@ async function aged(...bodies: readonly string[]): Promise<RunningDaemon> {
 /** What time makes due is done at the start, and then every minute. */
 async function later(daemon: RunningDaemon): Promise<RunningDaemon> {
   await daemon.stop()
-  return runErasingDaemon({ config: RETENTION, folder: daemon.folder, now: NOW + 100 * DAY })
+  return runDaemon({ config: RETENTION, folder: daemon.folder, now: NOW + 100 * DAY })
 }
 
 const bodiesLeft = async (daemon: RunningDaemon) =>
@@ -97,19 +96,19 @@ describe('bodies older than they are to be kept', () => {
   })
 
   it('are kept for ever where the config says nothing', async () => {
-    const daemon = await runErasingDaemon()
+    const daemon = await runDaemon()
     await send(daemon, PAID)
     await daemon.stop()
-    const next = await runErasingDaemon({ folder: daemon.folder, now: NOW + 1_000 * DAY })
+    const next = await runDaemon({ folder: daemon.folder, now: NOW + 1_000 * DAY })
     await next.stop()
     expect(await bodiesLeft(next)).toEqual(['evt_paid'])
   })
 
   it('are none as long as they are young', async () => {
-    const daemon = await runErasingDaemon({ config: RETENTION })
+    const daemon = await runDaemon({ config: RETENTION })
     await send(daemon, PAID)
     await daemon.stop()
-    const next = await runErasingDaemon({ config: RETENTION, folder: daemon.folder, now: NOW + 89 * DAY })
+    const next = await runDaemon({ config: RETENTION, folder: daemon.folder, now: NOW + 89 * DAY })
     await next.stop()
     expect(await bodiesLeft(next)).toEqual(['evt_paid'])
   })

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,13 +10,17 @@ import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { keyEntry } from '../world.js'
 
 /** Noon, and half a second: between two whole seconds, so that no rounding hides. */
 export const NOW = Date.parse('2026-03-01T12:00:00.500Z')
 
 export const LIVE_SECRET = 'whsec_live_0123456789'
 export const SANDBOX_SECRET = 'whsec_sandbox_0123456789'
+/** May do everything. */
 export const API_KEY = 'lk_test_key'
+
+const SCOPES = ['read', 'write', 'events', 'metrics', 'admin']
 
 const CONFIG = {
   server: { port: 0 },
@@ -26,14 +29,7 @@ const CONFIG = {
     sandbox: { environment: 'sandbox', secrets: [SANDBOX_SECRET] },
   },
   api: {
-    keys: [
-      {
-        name: 'test',
-        hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
-        scopes: ['read', 'metrics'],
-        environments: ['live', 'sandbox'],
-      },
-    ],
+    keys: [{ ...keyEntry('operator', API_KEY), scopes: SCOPES, environments: ['live', 'sandbox'] }],
   },
 }
 
@@ -168,4 +164,26 @@ export function send(daemon: Daemon, body: string | Buffer, options: SendOptions
 /** Asks the API, with the key of the config above unless `headers` bring another. */
 export function ask(daemon: Daemon, path: string, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${daemon.url}${path}`, { headers: { Authorization: `Bearer ${API_KEY}`, ...headers } })
+}
+
+export interface Answered {
+  readonly status: number
+  // Whatever the API says: each test knows what it asked for.
+  readonly json: Readonly<Record<string, unknown>>
+}
+
+/** Has the API do something, with the same key; answers with its JSON. */
+export async function call(
+  daemon: Daemon,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answered> {
+  const response = await fetch(`${daemon.url}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${API_KEY}`, 'Content-Type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, json: (await response.json()) as Answered['json'] }
 }

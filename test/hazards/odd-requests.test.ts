@@ -1,23 +1,8 @@
-import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { warnings } from '../daemon/observed.js'
-import { runDaemon } from '../daemon/running-daemon.js'
+import { API_KEY, runDaemon } from '../daemon/running-daemon.js'
 import { expectNothingStored } from '../daemon/stored.js'
 import { exchange, head } from '../handlers/raw-connection.js'
-
-const KEY = 'lk_every_scope'
-const CONFIG = {
-  api: {
-    keys: [
-      {
-        name: 'all',
-        hash: `sha256:${createHash('sha256').update(KEY).digest('hex')}`,
-        scopes: ['read', 'write', 'events', 'metrics', 'admin'],
-        environments: ['live', 'sandbox'],
-      },
-    ],
-  },
-}
 
 /** Every route that takes an id out of its path; `*` stands for it. */
 const ROUTES = [
@@ -65,7 +50,7 @@ const NO_PARAMETERS: Readonly<Record<string, readonly string[]>> = {
 /** The status and the code of a problem, of a request whose path goes over the wire as it is written. */
 async function ask(url: string, request: string): Promise<{ status: number; code: string | undefined }> {
   const headers = {
-    authorization: `Bearer ${KEY}`,
+    authorization: `Bearer ${API_KEY}`,
     'content-type': 'application/json',
     'content-length': '2',
     connection: 'close',
@@ -76,7 +61,7 @@ async function ask(url: string, request: string): Promise<{ status: number; code
 }
 
 it('an id or a parameter that can be none is refused on every route, and an odd id is one like any other', async () => {
-  const daemon = await runDaemon({ config: CONFIG })
+  const daemon = await runDaemon()
   const idsIn = (ids: readonly string[]) => ROUTES.flatMap((route) => ids.map((id) => route.replace('*', id)))
   const parameters = Object.entries(NO_PARAMETERS).flatMap(([path, values]) =>
     values.map((value) => `GET ${path}${value}`),
@@ -94,7 +79,7 @@ it('an id or a parameter that can be none is refused on every route, and an odd 
 
 it('a listener of its own fails inside for no path either', async () => {
   const server = { port: 0, webhooks: { port: 0 }, metrics: { port: 0 } }
-  const daemon = await runDaemon({ config: { ...CONFIG, server } })
+  const daemon = await runDaemon({ config: { server } })
   const paths = ['%00', '%E0%A4%A', '..%2flive', '../webhooks/live', '%2e%2e/metrics', '', '__proto__']
   for (const url of [daemon.webhooksUrl, daemon.metricsUrl]) {
     for (const path of paths) {
