@@ -123,16 +123,11 @@ interface RunOptions extends ApiOptions {
   readonly retry?: true
   readonly target?: string
   readonly customer?: string
-  readonly reason?: string
 }
 
 export const syncRunCommand = apiCommand<RunOptions>('sync run', {
   about: 'have the running daemon do now what is due, and try stopped platforms again',
-  examples: [
-    'sync run',
-    'sync run --retry --target discord:1:2 --reason member_not_in_guild',
-    'sync run --confirm 5f0c…',
-  ],
+  examples: ['sync run', 'sync run --retry --target discord:1:2', 'sync run --confirm 5f0c…'],
   environment: 'of this environment (default: both)',
   options: (command) =>
     command
@@ -142,27 +137,24 @@ export const syncRunCommand = apiCommand<RunOptions>('sync run', {
       .option('--sweep', 'compare with the platforms’ real members first')
       .option('--retry', 'also try again what waits, is parked or has failed; with these, only that:')
       .option('--target <target>', 'of a role or group, such as discord:1:2, or webhook', parseId)
-      .option('--customer <id>', 'of a customer', parseId)
-      .option('--reason <code>', 'that is parked for this', parseId),
+      .option('--customer <id>', 'of a customer', parseId),
   check: ({ options }) => bodyOf(options),
   // What a platform limits, and what it has answered, a running daemon alone keeps in mind.
   whereNone: { needsDaemon: 'no daemon runs: start it, which does what is due by itself' },
   async run({ api, options, show }) {
-    const run = await api.send<SyncRunJson>('POST', '/sync/run', { body: bodyOf(options) })
+    const { environment } = options
+    const request = { query: { environment }, body: bodyOf(options) }
+    const run = await api.send<SyncRunJson>('POST', '/sync/run', request)
     show(run, () => runText(run, options.confirm !== undefined))
     if (run.stopped) throw new LatchkeyError('checks_failed', 'somebody has to act, and then run it again')
   },
 })
 
-function bodyOf({ confirm, sweep, retry, target, customer, reason, environment }: RunOptions) {
-  const filter = { target, customerId: customer, code: reason, environment }
-  if (!retry && Object.values(filter).some((value) => value !== undefined)) {
-    throw new LatchkeyError(
-      'usage',
-      '--target, --customer, --reason and --environment choose what to --retry',
-    )
+function bodyOf({ confirm, sweep, retry, target, customer: customerId }: RunOptions) {
+  if (!retry && (target !== undefined || customerId !== undefined)) {
+    throw new LatchkeyError('usage', '--target and --customer choose what to --retry')
   }
-  return { confirm, sweep, ...(retry && { retry: filter }) }
+  return { confirm, sweep, ...(retry && { retry: { target, customerId } }) }
 }
 
 function runText(run: SyncRunJson, isConfirmed: boolean): string {

@@ -4,6 +4,7 @@ import type { SyncQuestions } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import { countUnderWay } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
@@ -98,7 +99,8 @@ export async function createFollowing(deps: FollowingDeps) {
       },
       status,
       async run(options) {
-        const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)
+        const { environments = ENVIRONMENTS, retry } = options
+        const messages = retry === undefined ? 0 : await outbound.retry({ ...retry, environments })
         return { ...(await sync.run(options)), messages }
       },
     } satisfies SyncQuestions as SyncQuestions,

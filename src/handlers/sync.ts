@@ -6,7 +6,6 @@ import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import type { MembershipKey, ShownState } from '../store/membership.js'
-import type { RetryFilter } from '../store/memberships.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
@@ -242,9 +241,6 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
       retry: z
         .strictObject({
-          state: z.enum(['waiting', 'parked', 'retrying']).exactOptional(),
-          code: idText.exactOptional(),
-          environment: environment.exactOptional(),
           target: idText.exactOptional(),
           customerId: idText.exactOptional(),
         })
@@ -258,9 +254,13 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     async handle({ body, environments, key }, { sync, log }: SyncDeps) {
       // It may take away roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
-      const { retry, ...rest } = body
-      const retried = await checkedRetry(retry, environments, sync)
-      const running = sync.run({ ...rest, environments, ...(retried !== null && { retry: retried }) })
+      const target = body.retry?.target
+      if (target !== WEBHOOK_TARGET) {
+        await requireTargets(sync)
+        const problem = target === undefined ? null : await targetProblem(target, environments, sync)
+        if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
+      }
+      const running = sync.run({ ...body, environments })
       const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
       const report = await Promise.race([running, late])
       if (report !== null) return { done: report.left === 0, ...report }
@@ -286,26 +286,6 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
   pausing('/sync/pause', true, 'No call is begun from now on.'),
   pausing('/sync/resume', false, 'Calls go on after a pause.'),
 ]
-
-/** @throws LatchkeyError `forbidden`, `sync_off`, `invalid_request` for a retry of what there is not */
-async function checkedRetry(
-  given: (Omit<RetryFilter, 'environments'> & { readonly environment?: Environment }) | undefined,
-  environments: readonly Environment[],
-  sync: SyncQuestions,
-): Promise<RetryFilter | null> {
-  const { environment: of, ...filter } = given ?? {}
-  const { target } = filter
-  const retried = of === undefined ? environments : [of]
-  if (of !== undefined && !environments.includes(of)) {
-    throw new LatchkeyError('forbidden', `This request is not for the environment "${of}".`)
-  }
-  if (target !== WEBHOOK_TARGET) {
-    await requireTargets(sync)
-    const problem = target === undefined ? null : await targetProblem(target, retried, sync)
-    if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
-  }
-  return given === undefined ? null : { ...filter, environments: retried }
-}
 
 /** What is wrong with a name that no role or group has, or had, in these environments; null: nothing. */
 async function targetProblem(

@@ -48,12 +48,12 @@ export interface SyncDeps extends SyncTools {
 }
 
 export interface RunOptions {
-  /** Whose removals may be confirmed, and whose failures are tried again unless `retry` says so; left out: of both. */
+  /** Whose removals may be confirmed, and whose failures are tried again; left out: of both. */
   readonly environments?: readonly Environment[]
   /** The hash of a plan of these, or of one of them: its removals are made, bound or not. */
   readonly confirm?: string
   /** Makes what waits, is parked or retrying due now; an empty filter means all of it. */
-  readonly retry?: RetryFilter
+  readonly retry?: Omit<RetryFilter, 'environments'>
   /** Compares with the platforms' real members first. */
   readonly sweep?: boolean
 }
@@ -160,7 +160,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     const before = COUNTED.map(count)
     await updateDesired()
     if (confirm !== undefined) await confirmPlan(confirm, environments)
-    if (retry !== undefined) await retryAll(writeSync, { environments, ...retry })
+    if (retry !== undefined) await retryAll(writeSync, { ...retry, environments })
     reopen()
     if (isSweep === true) await sweep()
     await work()
