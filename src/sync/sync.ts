@@ -136,10 +136,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     }
   }
 
-  let tellStopped = (): void => {}
-  const stopped = new Promise<void>((resolve) => {
-    tellStopped = resolve
-  })
+  const { promise: stopped, resolve: tellStopped } = Promise.withResolvers<void>()
   const question = (environments: readonly Environment[] = ENVIRONMENTS) => ({
     targets: context.targets.filter(({ environment }) => environments.includes(environment)),
     bound: removals(),
