@@ -72,7 +72,7 @@ export async function createFollowing(deps: FollowingDeps) {
   /** A restore pauses, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
-    if (pausedAt === null || (current.sync.webhook === null && !sync.hasTargets())) return
+    if (pausedAt === null || (current.sync.webhook === null && sync.targets().length === 0)) return
     log.warn(
       { since: new Date(pausedAt).toISOString() },
       'sync is paused: nobody gets or loses a role or group, and no webhook is sent; run `latchkey sync resume`',

@@ -23,8 +23,8 @@ import { type Route, route } from './route.js'
 
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
-  /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
-  readonly hasTargets: () => boolean | Promise<boolean>
+  /** The names of the roles and groups that are configured, or were: what was given in them is still to be removed. */
+  readonly targets: (environments?: readonly Environment[]) => readonly string[] | Promise<readonly string[]>
   /** @param environments whose targets and messages it shows; left out: of both */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: of the outbound webhook, that `retry` made due. @throws LatchkeyError `plan_changed` */
@@ -174,7 +174,7 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
     errors: ['sync_off'],
     async handle(_, { sync }: SyncDeps) {
       const state = await sync.status()
-      const isOff = !(await sync.hasTargets()) && state.webhook === null
+      const isOff = (await sync.targets()).length === 0 && state.webhook === null
       // A restore pauses, whatever is configured.
       if (isOff && (paused || !state.paused)) {
         throw new LatchkeyError(
@@ -291,17 +291,16 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
 async function targetProblem(
   target: string,
   environments: readonly Environment[],
-  { status }: SyncQuestions,
+  { targets }: SyncQuestions,
 ): Promise<string | null> {
-  const { targets } = await status(environments)
-  const names = targets.map((one) => one.target)
+  const names = await targets(environments)
   if (names.includes(target)) return null
   return names.length === 0 ? 'is none: there is none here' : `is none of ${names.join(', ')}`
 }
 
 /** @throws LatchkeyError `sync_off` */
-async function requireTargets({ hasTargets }: SyncQuestions): Promise<void> {
-  if (await hasTargets()) return
+async function requireTargets({ targets }: SyncQuestions): Promise<void> {
+  if ((await targets()).length > 0) return
   throw new LatchkeyError('sync_off', 'No product has a role or group that follows it, in the config.')
 }
 
@@ -309,9 +308,8 @@ async function requireTargets({ hasTargets }: SyncQuestions): Promise<void> {
 async function findingsIn(
   environments: readonly Environment[],
   findings: readonly CheckFinding[],
-  { status }: SyncQuestions,
+  { targets }: SyncQuestions,
 ): Promise<readonly CheckFinding[]> {
-  const namesOf = ({ targets }: SyncState) => targets.map(({ target }) => target)
-  const [own, all] = [namesOf(await status(environments)), namesOf(await status())]
+  const [own, all] = [await targets(environments), await targets()]
   return findings.filter(({ about }) => own.includes(about) || !all.includes(about))
 }

@@ -228,8 +228,9 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     check: checks.check,
     /** Checks in the background, where calls may be made, since something may have changed. */
     recheck: checks.renew,
-    /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
-    hasTargets: () => context.targets.length > 0,
+    /** The names of the roles and groups that are configured, or were: what was given in them is still to be removed. */
+    targets: (environments?: readonly Environment[]) =>
+      question(environments).targets.map(({ target }) => target),
     /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */
     async pause(): Promise<void> {
       paused = true

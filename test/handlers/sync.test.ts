@@ -64,7 +64,10 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
     ],
     sync: {
       ...SYNC_OFF,
-      hasTargets: async () => true,
+      targets: (environments = ['live', 'sandbox']) => [
+        ...(environments.includes('live') ? [VIEW.target] : []),
+        ...(environments.includes('sandbox') ? ['telegram:-100'] : []),
+      ],
       status: async (environments = ['live', 'sandbox']) => ({
         paused: false,
         platforms: [
