@@ -5,11 +5,9 @@ import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/keys.js'
-import { countUnderWay } from '../store/memberships.js'
-import { countMessages } from '../store/messages.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
-import { type Called, createOutages } from '../sync/outages.js'
+import { createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createSync } from '../sync/sync.js'
 import { createPlatforms } from './platforms.js'
@@ -32,12 +30,7 @@ export async function createFollowing(deps: FollowingDeps) {
     webhook: await outbound.status(environments),
     unreachable: await currentOutages(),
   })
-  const outages = createOutages(countWaiting, clock, log)
-  async function countWaiting(name: Called): Promise<number> {
-    if (name !== 'webhook') return countUnderWay(db, name)
-    const pending = (await countMessages(db)).filter(({ state }) => state === 'pending')
-    return pending.reduce((sum, { count }) => sum + count, 0)
-  }
+  const outages = createOutages(clock, log)
   /** Nobody while sync is paused, since nobody is called then. */
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
   const metrics = addSyncMetrics(registry, status)

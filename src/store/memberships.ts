@@ -145,18 +145,11 @@ export async function nextDueAt(
   return rows[0]?.at ?? null
 }
 
-const isOfPlatform = (platform: string) => sql<boolean>`target like ${`${platform}:%`}`
-
-/** How many calls to a platform are to be made, now or after a failure. */
-export async function countUnderWay(db: Kysely<Database>, platform: string): Promise<number> {
-  return count(db, sql`${isOpen} and ${isOfPlatform(platform)}`)
-}
-
 /** Of a platform's memberships that met its limit, the one that waits longest to be tried again. */
 export async function findLongestLimit(db: Kysely<Database>, platform: string): Promise<Membership | null> {
   const { rows } = await sql<Row>`
     select * from memberships where next_attempt_at is not null and error_code = 'rate_limited'
-      and ${isOfPlatform(platform)} order by next_attempt_at desc limit 1`.execute(db)
+      and target like ${`${platform}:%`} order by next_attempt_at desc limit 1`.execute(db)
   return rows.map(fromRow)[0] ?? null
 }
 
