@@ -8,7 +8,6 @@ import type {
   SyncStatusJson,
 } from '../handlers/sync.js'
 import type { ShownState } from '../store/membership.js'
-import type { ApiOptions } from './api.js'
 import { apiCommand, choice, flag, parseId, type ValuesOf, value } from './command.js'
 import { findingLine, linesText, type Paint, table, tableLines } from './text.js'
 
@@ -101,40 +100,33 @@ const RUN_OPTIONS = {
   retry: flag('also try again what waits, is parked or has failed; with these, only that:'),
   target: value('<target>', 'of a role or group, such as discord:1:2, or webhook', parseId),
   customer: value('<id>', 'of a customer', parseId),
-  reason: value('<code>', 'that is parked for this', parseId),
 }
 
 /** `latchkey sync run`: has the daemon work off what is due, now. */
 const syncRunCommand = apiCommand('sync run', {
   about: 'have the running daemon do now what is due, and try stopped platforms again',
-  examples: [
-    'sync run',
-    'sync run --retry --target discord:1:2 --reason member_not_in_guild',
-    'sync run --confirm 5f0c…',
-  ],
+  examples: ['sync run', 'sync run --retry --target discord:1:2', 'sync run --confirm 5f0c…'],
   environment: 'of this environment (default: both)',
   options: RUN_OPTIONS,
   check: ({ options }) => bodyOf(options),
   // What a platform limits, and what it has answered, a running daemon alone keeps in mind.
   whereNone: { needsDaemon: 'no daemon runs: start it, which does what is due by itself' },
   async run({ api, options, show }) {
-    const run = await api.send<SyncRunJson>('POST', '/sync/run', { body: bodyOf(options) })
+    const { environment } = options
+    const request = { query: { environment }, body: bodyOf(options) }
+    const run = await api.send<SyncRunJson>('POST', '/sync/run', request)
     show(run, () => runText(run, options.confirm !== undefined))
     if (run.stopped) throw new LatchkeyError('checks_failed', 'somebody has to act, and then run it again')
   },
 })
 
-type RunOptions = ValuesOf<typeof RUN_OPTIONS> & Pick<ApiOptions, 'environment'>
+type RunOptions = ValuesOf<typeof RUN_OPTIONS>
 
-function bodyOf({ confirm, sweep, retry, target, customer, reason, environment }: RunOptions) {
-  const filter = { target, customerId: customer, code: reason, environment }
-  if (!retry && Object.values(filter).some((value) => value !== undefined)) {
-    throw new LatchkeyError(
-      'usage',
-      '--target, --customer, --reason and --environment choose what to --retry',
-    )
+function bodyOf({ confirm, sweep, retry, target, customer: customerId }: RunOptions) {
+  if (!retry && (target !== undefined || customerId !== undefined)) {
+    throw new LatchkeyError('usage', '--target and --customer choose what to --retry')
   }
-  return { confirm, sweep, ...(retry && { retry: filter }) }
+  return { confirm, sweep, ...(retry && { retry: { target, customerId } }) }
 }
 
 function runText(run: SyncRunJson, isConfirmed: boolean): string {

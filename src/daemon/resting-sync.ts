@@ -24,7 +24,7 @@ export function createResting({
       memberships: async (query) => readMemberships(db, await question(), query),
       plan: async (environments) => readPlan(db, await question(environments)),
       status: (environments) => readSyncState(db, config, clock(), environments),
-      hasTargets: async () => (await question()).targets.length > 0,
+      targets: async (environments) => (await question(environments)).targets.map(({ target }) => target),
       pause: () => writeSync('setSyncPaused', true),
       resume: () => writeSync('setSyncPaused', false),
       check: needsDaemon,

@@ -4,11 +4,10 @@ import type { SyncQuestions } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
-import { countUnderWay } from '../store/memberships.js'
-import { countMessages } from '../store/messages.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
-import { type Called, createOutages } from '../sync/outages.js'
+import { createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createSync } from '../sync/sync.js'
 import { createPlatforms } from './platforms.js'
@@ -31,12 +30,7 @@ export async function createFollowing(deps: FollowingDeps) {
     webhook: await outbound.status(environments),
     unreachable: await currentOutages(),
   })
-  const outages = createOutages(countWaiting, clock, log)
-  async function countWaiting(name: Called): Promise<number> {
-    if (name !== 'webhook') return countUnderWay(db, name)
-    const pending = (await countMessages(db)).filter(({ state }) => state === 'pending')
-    return pending.reduce((sum, { count }) => sum + count, 0)
-  }
+  const outages = createOutages(clock, log)
   /** Nobody while sync is paused, since nobody is called then. */
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
   const metrics = addSyncMetrics(registry, status)
@@ -71,7 +65,7 @@ export async function createFollowing(deps: FollowingDeps) {
   /** A restore pauses, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
-    if (pausedAt === null || (current.sync.webhook === null && !sync.hasTargets())) return
+    if (pausedAt === null || (current.sync.webhook === null && sync.targets().length === 0)) return
     log.warn(
       { since: new Date(pausedAt).toISOString() },
       'sync is paused: nobody gets or loses a role or group, and no webhook is sent; run `latchkey sync resume`',
@@ -98,7 +92,8 @@ export async function createFollowing(deps: FollowingDeps) {
       },
       status,
       async run(options) {
-        const messages = options.retry === undefined ? 0 : await outbound.retry(options.retry)
+        const { environments = ENVIRONMENTS, retry } = options
+        const messages = retry === undefined ? 0 : await outbound.retry({ ...retry, environments })
         return { ...(await sync.run(options)), messages }
       },
     } satisfies SyncQuestions as SyncQuestions,

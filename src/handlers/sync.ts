@@ -6,7 +6,6 @@ import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
 import type { MembershipKey, ShownState } from '../store/membership.js'
-import type { RetryFilter } from '../store/memberships.js'
 import type { CheckFinding } from '../sync/platform.js'
 import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
@@ -24,8 +23,8 @@ import { type Route, route } from './route.js'
 
 /** What the routes about roles, groups and the outbound webhook ask, and have done. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
-  /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
-  readonly hasTargets: () => boolean | Promise<boolean>
+  /** The names of the roles and groups that are configured, or were: what was given in them is still to be removed. */
+  readonly targets: (environments?: readonly Environment[]) => readonly string[] | Promise<readonly string[]>
   /** @param environments whose targets and messages it shows; left out: of both */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: of the outbound webhook, that `retry` made due. @throws LatchkeyError `plan_changed` */
@@ -175,7 +174,7 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
     errors: ['sync_off'],
     async handle(_, { sync }: SyncDeps) {
       const state = await sync.status()
-      const isOff = !(await sync.hasTargets()) && state.webhook === null
+      const isOff = (await sync.targets()).length === 0 && state.webhook === null
       // A restore pauses, whatever is configured.
       if (isOff && (paused || !state.paused)) {
         throw new LatchkeyError(
@@ -242,9 +241,6 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
       retry: z
         .strictObject({
-          state: z.enum(['waiting', 'parked', 'retrying']).exactOptional(),
-          code: idText.exactOptional(),
-          environment: environment.exactOptional(),
           target: idText.exactOptional(),
           customerId: idText.exactOptional(),
         })
@@ -258,9 +254,13 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     async handle({ body, environments, key }, { sync, log }: SyncDeps) {
       // It may take away roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
-      const { retry, ...rest } = body
-      const retried = await checkedRetry(retry, environments, sync)
-      const running = sync.run({ ...rest, environments, ...(retried !== null && { retry: retried }) })
+      const target = body.retry?.target
+      if (target !== WEBHOOK_TARGET) {
+        await requireTargets(sync)
+        const problem = target === undefined ? null : await targetProblem(target, environments, sync)
+        if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
+      }
+      const running = sync.run({ ...body, environments })
       const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
       const report = await Promise.race([running, late])
       if (report !== null) return { done: report.left === 0, ...report }
@@ -287,41 +287,20 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
   pausing('/sync/resume', false, 'Calls go on after a pause.'),
 ]
 
-/** @throws LatchkeyError `forbidden`, `sync_off`, `invalid_request` for a retry of what there is not */
-async function checkedRetry(
-  given: (Omit<RetryFilter, 'environments'> & { readonly environment?: Environment }) | undefined,
-  environments: readonly Environment[],
-  sync: SyncQuestions,
-): Promise<RetryFilter | null> {
-  const { environment: of, ...filter } = given ?? {}
-  const { target } = filter
-  const retried = of === undefined ? environments : [of]
-  if (of !== undefined && !environments.includes(of)) {
-    throw new LatchkeyError('forbidden', `This request is not for the environment "${of}".`)
-  }
-  if (target !== WEBHOOK_TARGET) {
-    await requireTargets(sync)
-    const problem = target === undefined ? null : await targetProblem(target, retried, sync)
-    if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
-  }
-  return given === undefined ? null : { ...filter, environments: retried }
-}
-
 /** What is wrong with a name that no role or group has, or had, in these environments; null: nothing. */
 async function targetProblem(
   target: string,
   environments: readonly Environment[],
-  { status }: SyncQuestions,
+  { targets }: SyncQuestions,
 ): Promise<string | null> {
-  const { targets } = await status(environments)
-  const names = targets.map((one) => one.target)
+  const names = await targets(environments)
   if (names.includes(target)) return null
   return names.length === 0 ? 'is none: there is none here' : `is none of ${names.join(', ')}`
 }
 
 /** @throws LatchkeyError `sync_off` */
-async function requireTargets({ hasTargets }: SyncQuestions): Promise<void> {
-  if (await hasTargets()) return
+async function requireTargets({ targets }: SyncQuestions): Promise<void> {
+  if ((await targets()).length > 0) return
   throw new LatchkeyError('sync_off', 'No product has a role or group that follows it, in the config.')
 }
 
@@ -329,9 +308,8 @@ async function requireTargets({ hasTargets }: SyncQuestions): Promise<void> {
 async function findingsIn(
   environments: readonly Environment[],
   findings: readonly CheckFinding[],
-  { status }: SyncQuestions,
+  { targets }: SyncQuestions,
 ): Promise<readonly CheckFinding[]> {
-  const namesOf = ({ targets }: SyncState) => targets.map(({ target }) => target)
-  const [own, all] = [namesOf(await status(environments)), namesOf(await status())]
+  const [own, all] = [await targets(environments), await targets()]
   return findings.filter(({ about }) => own.includes(about) || !all.includes(about))
 }

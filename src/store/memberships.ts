@@ -60,8 +60,6 @@ export interface MembershipFilter {
   readonly customerIds?: readonly string[]
   readonly accountIds?: readonly string[]
   readonly states?: readonly StoredState[]
-  /** The code of the newest failure. */
-  readonly code?: string
   readonly hasFailed?: true
   /** Whether it is a removal that nobody has agreed to, from one of these targets. */
   readonly unconfirmed?: { readonly from: readonly TargetRef[]; readonly is: boolean }
@@ -74,14 +72,13 @@ export async function findMemberships(
   filter: MembershipFilter,
   limit?: number,
 ): Promise<readonly Membership[]> {
-  const { environments, target, customerIds, accountIds, states, code, unconfirmed, after } = filter
+  const { environments, target, customerIds, accountIds, states, unconfirmed, after } = filter
   let query = db.selectFrom('memberships').selectAll()
   if (environments !== undefined) query = query.where('environment', 'in', environments)
   if (target !== undefined) query = query.where('target', '=', target)
   if (customerIds !== undefined) query = query.where('customer_id', 'in', customerIds)
   if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
   if (states !== undefined) query = query.where('state', 'in', states)
-  if (code !== undefined) query = query.where('error_code', '=', code)
   if (filter.hasFailed) query = query.where('error_code', 'is not', null)
   if (unconfirmed !== undefined) {
     const isFrom = sql.join([sql`1 = 0`, ...unconfirmed.from.map((one) => sql`(${isOf(one)})`)], sql` or `)
@@ -148,18 +145,11 @@ export async function nextDueAt(
   return rows[0]?.at ?? null
 }
 
-const isOfPlatform = (platform: string) => sql<boolean>`target like ${`${platform}:%`}`
-
-/** How many calls to a platform are to be made, now or after a failure. */
-export async function countUnderWay(db: Kysely<Database>, platform: string): Promise<number> {
-  return count(db, sql`${isOpen} and ${isOfPlatform(platform)}`)
-}
-
 /** Of a platform's memberships that met its limit, the one that waits longest to be tried again. */
 export async function findLongestLimit(db: Kysely<Database>, platform: string): Promise<Membership | null> {
   const { rows } = await sql<Row>`
     select * from memberships where next_attempt_at is not null and error_code = 'rate_limited'
-      and ${isOfPlatform(platform)} order by next_attempt_at desc limit 1`.execute(db)
+      and target like ${`${platform}:%`} order by next_attempt_at desc limit 1`.execute(db)
   return rows.map(fromRow)[0] ?? null
 }
 
@@ -271,34 +261,25 @@ export async function stepMemberships(
   return after.map((one) => one !== null)
 }
 
-const RETRIED_STATES = {
-  retrying: ['retrying', 'recheck'],
-  waiting: ['waiting'],
-  parked: ['parked', 'stuck'],
-  healing: ['waiting', 'stuck'],
-} as const satisfies Record<string, readonly StoredState[]>
-
-/** Which memberships that failed to try again; a field left out allows every value. */
-export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'target' | 'code'> {
+/** What to try again; a field left out allows every value. */
+export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'target'> {
   readonly customerId?: string
-  /** `healing`: what sweeps try again. */
-  readonly state?: keyof typeof RETRIED_STATES
 }
 
 /**
- * Makes memberships that failed due now.
+ * Makes memberships that failed due now; `healing`: only those that sweeps try again.
  * @returns whether there may be more
  */
 export async function retryMemberships(
   trx: Transaction<Database>,
-  { state, customerId, ...filter }: RetryFilter,
+  { customerId, healing, ...filter }: RetryFilter & { readonly healing?: true },
   now: number,
 ): Promise<boolean> {
   const failed: MembershipFilter = {
     ...filter,
     hasFailed: true,
     ...(customerId !== undefined && { customerIds: [customerId] }),
-    ...(state && { states: RETRIED_STATES[state] }),
+    ...(healing && { states: ['waiting', 'stuck'] }),
   }
   const found = await findMemberships(trx, failed, MAX_PER_TRANSACTION)
   const after = found.map((one) => next(one, { kind: 'retry' }, now))

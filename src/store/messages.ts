@@ -155,31 +155,24 @@ export async function settleMessages(
 }
 
 /**
- * Makes due what is parked (for `code`), and what waits after a failure; a parked message gets all its attempts again.
+ * Makes due what is parked, and what waits after a failure; a parked message gets all its attempts again.
  * @returns how many
  */
 export async function retryMessages(
   trx: Transaction<Database>,
-  { environments, customerId, state, code }: Omit<RetryFilter, 'target'>,
+  { environments = ENVIRONMENTS, customerId }: RetryFilter,
 ): Promise<number> {
-  // No message waits for a customer.
-  if (state === 'waiting') return 0
-  const isWaiting = sql<boolean>`(next_attempt_at is not null and attempts > 0)`
-  const isParked = sql<boolean>`parked is not null`
-  let query = trx.updateTable('messages').set({
-    parked: null,
-    attempts: sql`case when parked is null then attempts else 0 end`,
-    first_attempt_at: sql`case when parked is null then first_attempt_at end`,
-    next_attempt_at: sql`case when parked is null then queued_at end`,
-  })
-  if (state !== undefined) query = query.where(state === 'parked' ? isParked : isWaiting)
-  else query = query.where(sql<boolean>`(${isParked} or ${isWaiting})`)
-  if (code !== undefined) query = query.where(sql`parked`, '=', code)
-  if (environments !== undefined) query = query.where('environment', 'in', environments)
-  if (customerId !== undefined) query = query.where('customer_id', '=', customerId)
-  const retried = await query.returning(['environment', 'customer_id']).execute()
-  await beginNext(trx, retried.map(customerOf))
-  return retried.length
+  const { rows } = await sql<CustomerRow>`
+    update messages set parked = null,
+      attempts = case when parked is null then attempts else 0 end,
+      first_attempt_at = case when parked is null then first_attempt_at end,
+      next_attempt_at = case when parked is null then queued_at end
+    where (parked is not null or (next_attempt_at is not null and attempts > 0))
+      and environment in (${sql.join(environments)})
+      ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}
+    returning environment, customer_id`.execute(trx)
+  await beginNext(trx, rows.map(customerOf))
+  return rows.length
 }
 
 /** Deletes every message, parked or not. */

@@ -12,6 +12,7 @@ import {
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
+import { ENVIRONMENTS } from '../store/keys.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'
 import type { Database } from '../store/schema.js'
@@ -78,9 +79,12 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       return false
     }
     const desires: NewDesire[] = []
-    for (const [environment, customerIds] of byEnvironment([...changed, ...marks])) {
+    for (const environment of ENVIRONMENTS) {
+      const customers = [...changed, ...marks].filter((one) => one.environment === environment)
+      if (customers.length === 0) continue
       const opens = productsOfTargets(mapped, environment)
-      const grounds = await groundsOf(db, environment, [...customerIds])
+      const customerIds = [...new Set(customers.map(({ customerId }) => customerId))]
+      const grounds = await groundsOf(db, environment, customerIds)
       // What has changed since they were read is in the grounds already, and may be the reason.
       const since = await loadChanges(db, null, changed.at(-1)?.cursor ?? after, CHUNK)
       for (const desire of planDesires(grounds, opens)) {
@@ -129,14 +133,6 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
     await settle(mapped, epoch)
     while (await updateSome(mapped, epoch)) await turn()
   }
-}
-
-function byEnvironment(customers: readonly SyncMark[]): ReadonlyMap<Environment, ReadonlySet<string>> {
-  const found = new Map<Environment, Set<string>>()
-  for (const { environment, customerId } of customers) {
-    found.set(environment, (found.get(environment) ?? new Set()).add(customerId))
-  }
-  return found
 }
 
 /** @param more accounts to look at as well, and whose they would be */

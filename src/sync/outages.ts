@@ -35,13 +35,10 @@ export type Outages = ReturnType<typeof createOutages>
 /**
  * Knows who is unreachable: every call has failed for a minute, and more than one. Logs one line when that is noticed
  * and one when a call succeeds again. It is kept in memory: a restart notices an outage again, a minute later.
- * @param waiting how many changes wait for it
  * @param clock epoch milliseconds
  */
-export function createOutages(waiting: (name: Called) => Promise<number>, clock: () => number, log: Logger) {
+export function createOutages(clock: () => number, log: Logger) {
   const failing = new Map<Called, { since: number; calls: number; reason: string; isNoticed: boolean }>()
-  /** One line after the other, though the first has something to read before. */
-  let lines: Promise<void> = Promise.resolve()
 
   /** Notices what has lasted long enough by now. */
   function look(): void {
@@ -51,11 +48,8 @@ export function createOutages(waiting: (name: Called) => Promise<number>, clock:
       one.since = Math.min(one.since, now)
       if (one.isNoticed || one.calls < 2 || now - one.since < NOTICED_AFTER_MS) continue
       one.isNoticed = true
-      const fields = { platform: name, since: new Date(one.since).toISOString(), reason: one.reason }
-      lines = lines.then(async () => {
-        const count = await waiting(name).catch(() => null)
-        log.warn({ ...fields, ...(count !== null && { waiting: count }) }, WORDS[name].down)
-      })
+      const since = new Date(one.since).toISOString()
+      log.warn({ platform: name, since, reason: one.reason }, WORDS[name].down)
     }
   }
 
@@ -73,7 +67,7 @@ export function createOutages(waiting: (name: Called) => Promise<number>, clock:
         if (known === undefined || !known.isNoticed) return
         const since = new Date(known.since).toISOString()
         const outForSeconds = Math.round(Math.max(0, clock() - known.since) / 1_000)
-        lines = lines.then(() => log.info({ platform: name, since, outForSeconds }, WORDS[name].back))
+        log.info({ platform: name, since, outForSeconds }, WORDS[name].back)
       },
     }),
     /** Those noticed and not over. */

@@ -37,14 +37,6 @@ export interface SyncQuestion {
   readonly now: number
 }
 
-/** Every call that is to be made, now or after a failure; what is parked is not among them. */
-export interface SyncPlan {
-  readonly paused: boolean
-  /** What `confirm` takes; null: nothing needs confirmation. */
-  readonly hash: string | null
-  readonly calls: readonly PlannedCall[]
-}
-
 export interface PlannedCall extends MembershipKey {
   readonly customerId: string
   readonly action: 'give' | 'take'
@@ -52,10 +44,11 @@ export interface PlannedCall extends MembershipKey {
   readonly needsConfirmation: boolean
 }
 
-export async function readPlan(
-  db: Kysely<Database>,
-  { targets, bound, now }: SyncQuestion,
-): Promise<SyncPlan> {
+/**
+ * Every call that is to be made, now or after a failure; what is parked is not among them. `hash` is what `confirm`
+ * takes; null: nothing needs confirmation.
+ */
+export async function readPlan(db: Kysely<Database>, { targets, bound, now }: SyncQuestion) {
   const calls: PlannedCall[] = []
   for (const target of targets) {
     const held = await isHeld(db, target, bound, now)
@@ -78,18 +71,7 @@ function planHash(removals: readonly MembershipKey[]): string | null {
   return createHash('sha256').update(lines.sort(compareText).join('\n')).digest('hex')
 }
 
-export interface SyncStatus {
-  readonly paused: boolean
-  readonly platforms: readonly (CallState & { readonly platform: AdapterName })[]
-  readonly targets: readonly (CallState &
-    TargetRef & { readonly memberships: Readonly<Record<ShownState, number>> })[]
-  /** Removals beyond the bound: how many wait for an operator, over all targets. */
-  readonly unconfirmed: number
-  /** When the newest sweep began, in epoch milliseconds; null: none yet. */
-  readonly sweptAt: number | null
-  /** Of the newest check; null: there was none since the start. */
-  readonly checked: CheckReport | null
-}
+export type SyncStatus = Awaited<ReturnType<typeof readStatus>>
 
 /** @param stateOf by the name of the platform, or the key of the target */
 export async function readStatus(
@@ -98,7 +80,7 @@ export async function readStatus(
   platforms: readonly AdapterName[],
   stateOf: (name: string) => CallState,
   checked: CheckReport | null,
-): Promise<SyncStatus> {
+) {
   const { pausedAt, sweptAt } = await loadSyncSettings(db)
   const statuses = []
   for (const { environment, target } of targets) {
@@ -110,8 +92,11 @@ export async function readStatus(
     paused: pausedAt !== null,
     platforms: platforms.map((platform) => ({ platform, ...stateOf(platform) })),
     targets: statuses,
+    /** Removals beyond the bound: how many wait for an operator, over all targets. */
     unconfirmed: statuses.reduce((sum, { memberships }) => sum + memberships.unconfirmed, 0),
+    /** When the newest sweep began; null: none yet. */
     sweptAt,
+    /** Of the newest check; null: there was none since the start. */
     checked,
   }
 }

@@ -30,7 +30,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
       if (platform === undefined || !mayCall() || gate.passage(target, clock()) === 'closed') continue
       // What waits for something that may come by itself, such as somebody joining.
       const { environment } = target
-      await retryAll(writeSync, { environments: [environment], target: target.target, state: 'healing' })
+      await retryAll(writeSync, { environments: [environment], target: target.target, healing: true })
       try {
         await compare(target, platform)
       } catch (error) {

@@ -48,12 +48,12 @@ export interface SyncDeps extends SyncTools {
 }
 
 export interface RunOptions {
-  /** Whose removals may be confirmed, and whose failures are tried again unless `retry` says so; left out: of both. */
+  /** Whose removals may be confirmed, and whose failures are tried again; left out: of both. */
   readonly environments?: readonly Environment[]
   /** The hash of a plan of these, or of one of them: its removals are made, bound or not. */
   readonly confirm?: string
   /** Makes what waits, is parked or retrying due now; an empty filter means all of it. */
-  readonly retry?: RetryFilter
+  readonly retry?: Omit<RetryFilter, 'environments'>
   /** Compares with the platforms' real members first. */
   readonly sweep?: boolean
 }
@@ -136,10 +136,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     }
   }
 
-  let tellStopped = (): void => {}
-  const stopped = new Promise<void>((resolve) => {
-    tellStopped = resolve
-  })
+  const { promise: stopped, resolve: tellStopped } = Promise.withResolvers<void>()
   const question = (environments: readonly Environment[] = ENVIRONMENTS) => ({
     targets: context.targets.filter(({ environment }) => environments.includes(environment)),
     bound: removals(),
@@ -160,7 +157,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     const before = COUNTED.map(count)
     await updateDesired()
     if (confirm !== undefined) await confirmPlan(confirm, environments)
-    if (retry !== undefined) await retryAll(writeSync, { environments, ...retry })
+    if (retry !== undefined) await retryAll(writeSync, { ...retry, environments })
     reopen()
     if (isSweep === true) await sweep()
     await work()
@@ -231,8 +228,9 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     check: checks.check,
     /** Checks in the background, where calls may be made, since something may have changed. */
     recheck: checks.renew,
-    /** Whether any role or group is configured, or was: what was given in it is still to be removed. */
-    hasTargets: () => context.targets.length > 0,
+    /** The names of the roles and groups that are configured, or were: what was given in them is still to be removed. */
+    targets: (environments?: readonly Environment[]) =>
+      question(environments).targets.map(({ target }) => target),
     /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */
     async pause(): Promise<void> {
       paused = true

@@ -118,7 +118,7 @@ export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {
 
 /** Nothing follows access. */
 export const SYNC_OFF: SyncQuestions = {
-  hasTargets: async () => false,
+  targets: () => [],
   status: async () => ({
     paused: false,
     platforms: [],

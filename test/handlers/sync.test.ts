@@ -64,7 +64,10 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
     ],
     sync: {
       ...SYNC_OFF,
-      hasTargets: async () => true,
+      targets: (environments = ['live', 'sandbox']) => [
+        ...(environments.includes('live') ? [VIEW.target] : []),
+        ...(environments.includes('sandbox') ? ['telegram:-100'] : []),
+      ],
       status: async (environments = ['live', 'sandbox']) => ({
         paused: false,
         platforms: [
@@ -301,17 +304,17 @@ describe('the routes about what follows access', () => {
     }
   })
 
-  it.each([
-    [{ target: 'discord:1:3' }, 'is none of discord:1:2, telegram:-100'],
-    [{ target: 'telegram:-100', environment: 'live' }, 'is none of discord:1:2'],
-  ])('refuse to try again %j, since no role or group is called so', async (retry, message) => {
-    const { ask, ran } = await openWithSync()
-    expect(await ask('POST', '/sync/run', { body: JSON.stringify({ retry }) })).toMatchObject({
-      status: 400,
-      json: { code: 'invalid_request', errors: [{ path: 'retry.target', message }] },
-    })
-    expect(ran).toEqual([])
-  })
+  it.each([[{ target: 'discord:1:3' }, 'is none of discord:1:2, telegram:-100']])(
+    'refuse to try again %j, since no role or group is called so',
+    async (retry, message) => {
+      const { ask, ran } = await openWithSync()
+      expect(await ask('POST', '/sync/run', { body: JSON.stringify({ retry }) })).toMatchObject({
+        status: 400,
+        json: { code: 'invalid_request', errors: [{ path: 'retry.target', message }] },
+      })
+      expect(ran).toEqual([])
+    },
+  )
 
   it('run with what is asked for, and nothing else', async () => {
     const { ask, ran } = await openWithSync()
@@ -319,20 +322,26 @@ describe('the routes about what follows access', () => {
     const options = {
       confirm: 'abc',
       sweep: true,
-      retry: { state: 'parked', code: 'x', environment: 'live', target: 'discord:1:2', customerId: 'cus_1' },
+      retry: { target: 'discord:1:2', customerId: 'cus_1' },
     }
     await ask('POST', '/sync/run', { body: JSON.stringify(options) })
+    await ask('POST', '/sync/run?environment=live', { body: '{"retry":{}}' })
     const environments = ['live', 'sandbox']
-    const { environment, ...filter } = options.retry
-    const retry = { ...filter, environments: [environment] }
-    expect(ran).toEqual([{ environments }, { ...options, retry, environments }])
+    expect(ran).toEqual([
+      { environments },
+      { ...options, environments },
+      { retry: {}, environments: ['live'] },
+    ])
   })
 
   it('act in no environment that the key is not for', async () => {
     const { ask, ran } = await openWithSync()
     const run = (retry: object) => ask('POST', '/sync/run', { key: 'live', body: JSON.stringify({ retry }) })
-    expect(await run({ environment: 'sandbox' })).toMatchObject({ status: 403, json: { code: 'forbidden' } })
-    expect(await run({ target: 'telegram:-100' })).toMatchObject({ status: 400 })
+    expect(await ask('POST', '/sync/run?environment=sandbox', { key: 'live' })).toMatchObject({ status: 403 })
+    expect(await run({ target: 'telegram:-100' })).toMatchObject({
+      status: 400,
+      json: { errors: [{ path: 'retry.target', message: 'is none of discord:1:2' }] },
+    })
     expect(ran).toEqual([])
     expect(await ask('POST', '/sync/run', { key: 'live', body: '{"confirm":"abc"}' })).toMatchObject({
       status: 200,

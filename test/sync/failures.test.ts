@@ -176,10 +176,8 @@ describe('what needs somebody', () => {
       { accountId: '10', parked: { code: 'account_invalid', message: 'Link the right one.' } },
     ])
     community.meet(() => null)
-    expect(await sync.run({ retry: { code: 'account' } })).toMatchObject({ given: 0 })
-    expect(await sync.run({ retry: { code: 'account_invalid', state: 'parked' } })).toMatchObject({
-      given: 1,
-    })
+    expect(await sync.run({ retry: { customerId: 'cus_11' } })).toMatchObject({ given: 0 })
+    expect(await sync.run({ retry: { customerId: 'cus_10' } })).toMatchObject({ given: 1 })
     expect(community.membersOf(GOLD)).toEqual(['10', '11'])
   })
 

@@ -82,7 +82,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
       removals: () => ({ atMost: 20, percent: 10 }),
       clock,
       random: () => 0.5,
-      outages: createOutages(async () => 0, clock, log),
+      outages: createOutages(clock, log),
       log,
       ...deps,
       ...more,

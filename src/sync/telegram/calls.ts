@@ -43,6 +43,13 @@ export function isRefusal(error: unknown, ...meanings: readonly Meaning[]): bool
   return error instanceof Refusal && meanings.some((meaning) => WORDS[meaning].test(error.description))
 }
 
+/** Catches what the messenger refused for one of these reasons. */
+export function unlessRefused(...meanings: readonly Meaning[]): (error: unknown) => void {
+  return (error) => {
+    if (!isRefusal(error, ...meanings)) throw error
+  }
+}
+
 interface Remedy {
   readonly words: RegExp
   readonly code: string

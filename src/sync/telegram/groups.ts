@@ -65,6 +65,18 @@ function badGroupId(groupId: string): ActionRequiredError {
   )
 }
 
+/** Whether somebody with this status is in the group. */
+export function isIn({
+  status,
+  ...more
+}: {
+  readonly status: string
+  readonly is_member?: boolean | undefined
+}): boolean {
+  const isMember = ['creator', 'administrator', 'member'].includes(status)
+  return isMember || (status === 'restricted' && more.is_member === true)
+}
+
 /** What administrators of the group see beside the link. It names nobody: it stays there when a person is erased. */
 const LINK_NAME = 'Latchkey'
 

@@ -3,8 +3,9 @@ import { z } from 'zod'
 import { isSyncPaused } from '../../store/sync-state.js'
 import { ActionRequiredError } from '../platform.js'
 import { targetKey } from '../target.js'
-import { isRefusal } from './calls.js'
+import { unlessRefused } from './calls.js'
 import type { TelegramContext } from './context.js'
+import { isIn } from './groups.js'
 import type { JoinLinks } from './join-links.js'
 
 /** A poll or a webhook asks for these, and gets no others. */
@@ -86,10 +87,8 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     if (answers.includes('approve') || (await isSyncPaused(db))) return
     await groups
       .within(first.groupId, (api, chatId) => api.declineChatJoinRequest(chatId, from.id))
-      .catch((error: unknown) => {
-        // Withdrawn, or decided by an administrator.
-        if (!isRefusal(error, 'no_request', 'not_in_group', 'not_recognised', 'in_group_already')) throw error
-      })
+      // Withdrawn, or decided by an administrator.
+      .catch(unlessRefused('no_request', 'not_in_group', 'not_recognised', 'in_group_already'))
   }
 
   /** Somebody joined by an invite link of Latchkey's own: it has done its work, and is revoked. */
@@ -155,10 +154,4 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
       log.warn({ updateId, reason: error.message }, 'a Telegram update could not be followed')
     }
   }
-}
-
-function isIn({ status, is_member: isMember }: MemberChange['new_chat_member']): boolean {
-  return (
-    ['creator', 'administrator', 'member'].includes(status) || (status === 'restricted' && isMember === true)
-  )
 }

@@ -8,9 +8,9 @@ import {
   type Platform,
 } from '../platform.js'
 import { type TelegramTarget, targetKey } from '../target.js'
-import { isRefusal } from './calls.js'
+import { isRefusal, unlessRefused } from './calls.js'
 import type { TelegramContext } from './context.js'
-import type { Groups } from './groups.js'
+import { type Groups, isIn } from './groups.js'
 import { type Receiver, UPDATES } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
@@ -97,19 +97,7 @@ async function memberStatus(
 ): Promise<Observation | 'not_recognised'> {
   try {
     const member = await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, userId))
-    switch (member.status) {
-      case 'creator':
-      case 'administrator':
-      case 'member':
-        return 'member'
-      case 'restricted':
-        return member.is_member ? 'member' : 'absent'
-      case 'left':
-      case 'kicked':
-        return 'absent'
-      default:
-        return member satisfies never
-    }
+    return isIn(member) ? 'member' : 'absent'
   } catch (error) {
     if (isRefusal(error, 'not_in_group')) return 'absent'
     if (isRefusal(error, 'not_recognised')) return 'not_recognised'
@@ -124,12 +112,6 @@ function userIdOf(accountId: string): number {
     'account_invalid',
     'The linked account is no Telegram user id, which is a number: link the right one.',
   )
-}
-
-function unlessRefused(...meanings: Parameters<typeof isRefusal>[1][]): (error: unknown) => void {
-  return (error) => {
-    if (!isRefusal(error, ...meanings)) throw error
-  }
 }
 
 function awaitingJoin(): ActionRequiredError {

@@ -80,7 +80,7 @@ export async function outboundStore(): Promise<OutboundStore> {
         isPaused: async () => isPaused,
         clock: Date.now,
         random: () => 1,
-        reach: createOutages(async () => 0, Date.now, log).of('webhook'),
+        reach: createOutages(Date.now, log).of('webhook'),
         log,
       })
       onTestFinished(() => outbound.stop())
