@@ -7,7 +7,7 @@ import { replacePeople, type ToldPerson } from '../store/customers.js'
 import type { Concern } from '../store/recompute-job.js'
 import { type GroupRow, loadGroupRows, loadGroupRowsBeyond } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { groupEvents, readRows, type Seeds } from './group.js'
+import { readEvents, type Seeds } from './group.js'
 import { isDryReplay, nodeName, type Run } from './run.js'
 import { noteAhead, settleGroups } from './settle.js'
 
@@ -35,7 +35,7 @@ export async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
       const asked = rows.filter(
         ({ environment, customer_id: id }) => isAnyAsked || naming.has(nodeName(environment, 'customer', id)),
       )
-      for (const { row, after } of await readEvents(trx, run, asked)) {
+      for (const { row, after } of await readable(trx, run, asked)) {
         naming.get(nodeName(row.environment, 'customer', after.customerId))?.add(row.seq)
         naming.get(nodeName(row.environment, 'payment', linkOf(after)?.paymentId))?.add(row.seq)
       }
@@ -53,9 +53,9 @@ export async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-async function readEvents(trx: Transaction<Database>, run: Run, rows: readonly GroupRow[]) {
-  const again = isDryReplay(run) ? await readRows(trx, run, rows) : new Map()
-  return groupEvents(rows, again).flatMap(({ row, after }) => (after === null ? [] : [{ row, after }]))
+async function readable(trx: Transaction<Database>, run: Run, rows: readonly GroupRow[]) {
+  const events = await readEvents(trx, run, rows)
+  return events.flatMap(({ row, after }) => (after === null ? [] : [{ row, after }]))
 }
 
 async function settleThese(
@@ -68,7 +68,7 @@ async function settleThese(
   for (const [name, { environment, kind, id }] of concerns) {
     // Read once more: an erasure may have removed something meanwhile.
     const rows = await loadGroupRows(trx, [...(naming.get(name) ?? [])])
-    const events = (await readEvents(trx, run, rows)).map(({ after }) => after)
+    const events = (await readable(trx, run, rows)).map(({ after }) => after)
     if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
     else {
       const person = personIn(id, events)
