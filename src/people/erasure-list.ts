@@ -8,7 +8,6 @@ import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasur
 import type { Database } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
-import { isSystemRefusal } from '../system-refusal.js'
 import { undatedAct } from './acts.js'
 
 /*
@@ -119,7 +118,7 @@ export async function listErasuresOf(database: string, file: string): Promise<vo
     }
   } catch (error) {
     // Of the list, the system says what failed.
-    if (isSystemRefusal(error)) throw error
+    if (error instanceof Error && 'syscall' in error) throw error
   }
 }
 

@@ -8,17 +8,23 @@ import {
 import { describe, expect, it } from 'vitest'
 import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
-import { compareBodies } from '../../src/store/body-hashes.js'
 import { latestCursor, loadChanges } from '../../src/store/changes.js'
 import {
+  findCustomers,
   findCustomersByReference,
   findCustomersByReferences,
+  loadCustomers,
   loadReferences,
-} from '../../src/store/customer-references.js'
-import { findCustomers, loadCustomers } from '../../src/store/customers.js'
+} from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { forgetPerson, loadErasure, loadSeqsOfPerson, loadStoredBodies } from '../../src/store/erasures.js'
-import { countWaiting, readEvent, readEventBody, readEventPage } from '../../src/store/event-questions.js'
+import {
+  compareBodies,
+  countWaiting,
+  readEvent,
+  readEventBody,
+  readEventPage,
+} from '../../src/store/event-questions.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
 import {
   insertEvents,
