@@ -22,7 +22,7 @@ import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
-import { createReportRemarks } from './ingest/remarks.js'
+import { reportRemarks } from './ingest/remarks.js'
 import { createMetrics, readRefusals } from './operations/metrics.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
@@ -111,13 +111,12 @@ export async function startDaemon(
     const metrics = createMetrics(bytesBeingRead)
     const { writer } = store
     const keptAnswers = createKeptAnswers()
-    const reportRemarks = createReportRemarks({ log, count: metrics })
     let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
       onWritten: (remarks) => {
         wakeFollowing()
-        reportRemarks(remarks)
+        reportRemarks(remarks, log, metrics)
       },
       onBroken: (error) => fail(error),
       log,

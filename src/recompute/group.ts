@@ -6,7 +6,6 @@ import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.j
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
 import {
-  type CustomerKey,
   type GroupRow,
   loadGroupRows,
   loadSeqsByHand,
@@ -35,7 +34,6 @@ export interface GroupEvent {
 export interface Seeds {
   readonly rows?: readonly GroupRow[]
   readonly sources?: readonly (SourceKey & { readonly environment: Environment })[]
-  readonly customers?: readonly CustomerKey[]
   /** With what all events of the environment say of each; null: none links it. */
   readonly payments?: readonly {
     readonly environment: Environment
@@ -113,7 +111,6 @@ export async function readGroup(
       return seqsInHistory(row.history) ?? []
     })
   for (const { kind, id } of own(seeds.sources)) add(kind, id)
-  for (const { customerId } of own(seeds.customers)) add('customer', customerId)
   for (const id of linked.keys()) add('link', id)
 
   let derived = EMPTY

@@ -14,9 +14,7 @@ import {
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import { type Concern, clearJob } from '../store/recompute-job.js'
 import {
-  type EntitledCustomer,
   type GroupRow,
-  loadEntitledCustomers,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
@@ -187,20 +185,12 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-/** Settles what no event has led to: sources without events, and entitlements of customers without sources. */
+/** Settles what no event has led to: sources without events. Only damage makes any. */
 async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
-  const isMeant = ({ environment }: { readonly environment: Environment }) =>
-    environments.includes(environment)
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
     const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
-    const sources = page.filter((one) => isMeant(one) && run.settled[one.seq] === 0)
+    const sources = page.filter((one) => environments.includes(one.environment) && run.settled[one.seq] === 0)
     if (sources.length > 0) await settleGroups(trx, run, { sources })
-    return page
-  })
-  await eachPage<EntitledCustomer>(inTurn, async (trx, last) => {
-    const page = await loadEntitledCustomers(trx, last, ROWS_AT_ONCE)
-    const customers = page.filter((one) => isMeant(one) && !one.hasSources)
-    if (customers.length > 0) await settleGroups(trx, run, { customers })
     return page
   })
 }

@@ -45,7 +45,6 @@ import {
 } from '../../src/store/memberships.js'
 import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
 import {
-  loadEntitledCustomers,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
@@ -177,14 +176,9 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     expect(steps.filter((step) => whole.test(step))).toEqual([])
   })
 
-  it('a step through all sources, and all customers with an entitlement', async () => {
+  it('a step through all sources', async () => {
     expect(await planOf((db) => loadHistories(db, 0, 10))).toEqual([
       'SEARCH sources USING INTEGER PRIMARY KEY (rowid>?)',
-    ])
-    const steps = await planOf((db) => loadEntitledCustomers(db, undefined, 10))
-    expect(steps.filter((step) => /^(SCAN|SEARCH) (entitlements|sources)/.test(step))).toEqual([
-      expect.stringMatching(/^SEARCH entitlements .*\(\(environment,customer_id\)>\(\?,\?\)\)$/),
-      'SEARCH sources USING COVERING INDEX sources_by_customer (environment=? AND customer_id=?)',
     ])
   })
 
