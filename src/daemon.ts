@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
-import { checkedBy, failingWith, forgetting, type Guard, orUnavailable } from './daemon/guards.js'
+import { forgetting } from './daemon/guards.js'
 import { readinessOf, syncSummary, tellOfStore, usableSocket } from './daemon/notes.js'
 import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
@@ -24,7 +24,7 @@ import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
-import { createReportRemarks } from './ingest/remarks.js'
+import { reportRemarks } from './ingest/remarks.js'
 import { readGaps } from './operations/delivery-gaps.js'
 import { createMetrics, readRefusals } from './operations/metrics.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
@@ -36,8 +36,7 @@ import { endpointsOf } from './recompute/read-again.js'
 import { type AccessQuery, readAccess, readAccesses, readProductCustomers } from './store/access.js'
 import { readExplanation, readKnownCustomer } from './store/account.js'
 import { readChangePage } from './store/changes.js'
-import { findCustomersByReference, findCustomersByReferences } from './store/customer-references.js'
-import { findCustomers } from './store/customers.js'
+import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
 import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/manual-events.js'
@@ -107,9 +106,13 @@ export async function startDaemon(
   const failure = new Promise<unknown>((resolve) => {
     fail = resolve
   })
-  const store = await openStore(config.database.file, config.policy, (file) =>
-    // A thread takes longer to start than most commands do.
-    isPrivate ? openWriter(file, clock) : startWriter({ file, clock, onEnded: (error) => fail(error) }),
+  const store = await openStore(
+    config.database.file,
+    config.policy,
+    (file) =>
+      // A thread takes longer to start than most commands do.
+      isPrivate ? openWriter(file, clock) : startWriter({ file, clock, onEnded: (error) => fail(error) }),
+    (error) => fail(error),
   )
   const started = createStartedParts()
   started.add('store', store.close)
@@ -123,17 +126,13 @@ export async function startDaemon(
     await warnIfPolicyDiffers()
     const metrics = createMetrics(bytesBeingRead)
     const { writer } = store
-    const trusted = failingWith((error) => fail(error))
-    const inPlace = checkedBy(store.assertInPlace)
-    const canWrite = trusted(inPlace(writer.canWrite))
     const keptAnswers = createKeptAnswers()
-    const reportRemarks = createReportRemarks({ log, count: metrics })
     let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
-      writeBatch: inPlace(forgetting(keptAnswers, writer.writeBatch)),
+      writeBatch: forgetting(keptAnswers, writer.writeBatch),
       onWritten: (remarks) => {
         wakeFollowing()
-        reportRemarks(remarks)
+        reportRemarks(remarks, log, metrics)
       },
       onBroken: (error) => fail(error),
       log,
@@ -151,20 +150,18 @@ export async function startDaemon(
       log,
     })
     started.add('recomputing', recomputing.close)
-    const unavailable = orUnavailable(log)
-    const answered: Guard = (read) => unavailable(trusted(read))
-    const answerAccess = answered((query: AccessQuery) => readAccess(store.reader, clock, query))
+    const answerAccess = (query: AccessQuery) => readAccess(store.reader, clock, query)
     tellOfStore(store, config, clock(), log)
     // An empty list, too, tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
-    const again = await trusted(inPlace(writer.applyErasureList))()
+    const again = await writer.applyErasureList()
     if (again > 0)
       log.warn({ count: again }, 'erased again: customers on the list of erasures, whom the database had')
     const erasing = {
       db: store.reader,
       write: queue.ingest,
       // It takes their platform accounts away, too.
-      finish: answered(inPlace(() => writer.finishErasures().finally(() => wakeFollowing()))),
+      finish: () => writer.finishErasures().finally(() => wakeFollowing()),
     }
     const performAct = createPerformAct({
       write: queue.ingest,
@@ -176,7 +173,7 @@ export async function startDaemon(
     const syncDeps = {
       config,
       db: store.reader,
-      writeSync: (name, change) => trusted(inPlace(() => writer.writeSync(name, change)))(),
+      writeSync: writer.writeSync,
       readAccess: answerAccess,
       performAct,
       registry: metrics.registry,
@@ -190,9 +187,10 @@ export async function startDaemon(
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = usableSocket(socketFileOf(config.database.file), log)
-    const readiness = () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages, configNote)
+    const readiness = () =>
+      readinessOf(queue.isAlive, writer.canWrite, policyDiffers, following.outages, configNote)
     let listeners: Listeners | null = null
-    const status: ControlDeps['control']['status'] = answered(async () => {
+    const status: ControlDeps['control']['status'] = async () => {
       const gaps = await readGaps(store.reader, clock())
       const job = recomputing.current()
       return {
@@ -217,7 +215,7 @@ export async function startDaemon(
         sync: syncSummary(await following.questions.status()),
         job: job && { name: job.kind, done: job.progress.reached, total: job.progress.total },
       }
-    })
+    }
     listeners = await startListeners({
       addresses: config.server,
       isPrivate,
@@ -233,27 +231,24 @@ export async function startDaemon(
       performAct,
       erase: createErase(erasing),
       customers: {
-        readAccesses: answered((query) => readAccesses(store.reader, clock, query)),
-        findByReference: answered(({ environment, reference, page }) =>
+        readAccesses: (query) => readAccesses(store.reader, clock, query),
+        findByReference: ({ environment, reference, page }) =>
           findCustomersByReference(store.reader, environment, config.identity.ref, reference, page),
-        ),
-        findByReferences: answered(({ environment, references }) =>
+        findByReferences: ({ environment, references }) =>
           findCustomersByReferences(store.reader, environment, config.identity.ref, references),
-        ),
-        findByDetail: answered(({ environment, lookup, page }) =>
+        findByDetail: ({ environment, lookup, page }) =>
           findCustomers(store.reader, environment, lookup, page),
-        ),
-        readCustomer: answered((query) => readKnownCustomer(store.reader, clock, query)),
-        readProductCustomers: answered((query) => readProductCustomers(store.reader, clock, query)),
-        readChangePage: answered((query) => readChangePage(store.reader, query)),
+        readCustomer: (query) => readKnownCustomer(store.reader, clock, query),
+        readProductCustomers: (query) => readProductCustomers(store.reader, clock, query),
+        readChangePage: (query) => readChangePage(store.reader, query),
       },
       storedEvents: {
-        readEventPage: answered((query) => readEventPage(store.reader, query)),
-        readEvent: answered((query) => readEvent(store.reader, query)),
-        readEventBody: answered((query) => readEventBody(store.reader, query)),
-        readExportPage: answered((filter, place) => readExportPage(store.reader, filter, place)),
+        readEventPage: (query) => readEventPage(store.reader, query),
+        readEvent: (query) => readEvent(store.reader, query),
+        readEventBody: (query) => readEventBody(store.reader, query),
+        readExportPage: (filter, place) => readExportPage(store.reader, filter, place),
       },
-      readExplanation: answered((query) => readExplanation(store.reader, clock, config.policy, query)),
+      readExplanation: (query) => readExplanation(store.reader, clock, config.policy, query),
       rebuilds: {
         rebuilds: recomputing,
         configuredPolicy: () => ({
@@ -284,12 +279,7 @@ export async function startDaemon(
         importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),
       replays: recomputing,
       messenger: following.messenger,
-      sync: {
-        ...following.questions,
-        memberships: answered(following.questions.memberships),
-        plan: answered(following.questions.plan),
-        status: answered(following.questions.status),
-      },
+      sync: following.questions,
       isWriterAlive: queue.isAlive,
       readiness,
       control: { ...control, status },
@@ -330,7 +320,7 @@ export async function startDaemon(
     }
     const schedule = watchStore({
       db: store.reader,
-      refreshDue: trusted(inPlace(writer.refreshDue)),
+      refreshDue: writer.refreshDue,
       onChanged: following.wake,
       endpointNames,
       registry: metrics.registry,

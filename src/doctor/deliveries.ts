@@ -4,8 +4,16 @@ import type { Endpoint } from '../provider/endpoint.js'
 import { loadNewestTimes } from '../store/deliveries.js'
 import { countConflicts, countWaitingByReason, type WaitingReason } from '../store/event-questions.js'
 import type { Database } from '../store/schema.js'
-import type { DaemonFacts } from './finding.js'
-import { counted, durationText, type Finding, fail, instantText, ok, warn } from './finding.js'
+import {
+  counted,
+  type DaemonFacts,
+  durationText,
+  type Finding,
+  fail,
+  instantText,
+  ok,
+  warn,
+} from './finding.js'
 
 /** Long enough to have a secret changed by hand, weekends and all. */
 const SOON_MS = 14 * 86_400_000

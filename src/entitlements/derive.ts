@@ -42,7 +42,8 @@ export function derive(
   policy: Policy,
   known: Iterable<PaymentLink> = [],
 ): Derived {
-  const links = newestLinks(events, known)
+  const others = new Map([...known].map((link) => [link.paymentId, link]))
+  const links = new Map([...others, ...newerLinks(events, others)])
   const subscriptionOf = (paymentId: string) => links.get(paymentId)?.subscriptionId
   const places = new Map<number, SourceKey | null>()
   const groups = new Map<string, { readonly key: SourceKey; readonly events: HistoryEvent[] }>()
@@ -70,16 +71,19 @@ export function derive(
   return { links, places, outcomes, sources }
 }
 
-function newestLinks(
+/** Of the links that events say, by payment, the newest, where it is newer than what is known. */
+export function newerLinks(
   events: readonly ArrivedEvent[],
-  known: Iterable<PaymentLink>,
+  known: ReadonlyMap<string, PaymentLink>,
 ): ReadonlyMap<string, PaymentLink> {
-  const links = new Map([...known].map((link) => [link.paymentId, link]))
+  const news = new Map<string, PaymentLink>()
   for (const { event } of events) {
     const link = linkOf(event)
-    if (link !== null && isNewerLink(link, links.get(link.paymentId))) links.set(link.paymentId, link)
+    if (link === null) continue
+    if (isNewerLink(link, news.get(link.paymentId) ?? known.get(link.paymentId)))
+      news.set(link.paymentId, link)
   }
-  return links
+  return news
 }
 
 /** What became of an event that could be read. */

@@ -71,9 +71,7 @@ const PAYMENT_CODES = typesByCode(PAYMENT_TYPES)
 const SUBSCRIPTION_CODES = typesByCode(SUBSCRIPTION_TYPES)
 const GRANT_CODES = typesByCode(GRANT_TYPES)
 
-function typesByCode<Type extends string>(
-  types: Readonly<Record<Type, { readonly code: string }>>,
-): ReadonlyMap<string, Type> {
+function typesByCode<Type extends string>(types: Readonly<Record<Type, { readonly code: string }>>) {
   return new Map((Object.keys(types) as Type[]).map((type) => [types[type].code, type]))
 }
 

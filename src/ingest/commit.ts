@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
+import { redact } from '../provider/redact.js'
 import { loadForms, saveCustomerFacts, type Telling } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
 import { type ErasedIds, type ErasureAct, loadErasedIds, saveErasures } from '../store/erasures.js'
@@ -10,7 +11,6 @@ import type { Database } from '../store/schema.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
-import { erasuresAmong, redactErased, redactOwned } from './redact-erased.js'
 import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
 /** One delivery, committed: what it was, and what became of it. */
@@ -173,4 +173,69 @@ function toWritten(
   isConflict: boolean,
 ): WrittenDelivery {
   return { prepared, receipt: { id: ownIdOf(prepared.normalized), disposition }, isConflict }
+}
+
+/** The erasures in a batch. A provider's event may bear any type: what was done by hand is known by its subject. */
+export function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly ErasureAct[] {
+  return deliveries.flatMap(({ environment, normalized }) =>
+    normalized.ok && normalized.event.subject === 'manual' && normalized.event.type === 'manual.erased'
+      ? [{ ...normalized.event, environment }]
+      : [],
+  )
+}
+
+/**
+ * Takes out of deliveries what they say about people who are erased, before anything of it is stored. The hash stays
+ * that of what came, by which it is known when it comes again.
+ * @param acts erasures in the same batch
+ */
+export function redactErased(
+  deliveries: readonly PreparedDelivery[],
+  erased: ErasedIds,
+  acts: readonly ErasureAct[],
+  now: number,
+): readonly PreparedDelivery[] {
+  if (erased.size === 0 && acts.length === 0) return deliveries
+  const ids = new Map(erased)
+  for (const { environment, customerId } of acts) {
+    ids.set(environment, new Set(ids.get(environment)).add(customerId))
+  }
+  return deliveries.map((one) => withoutErased(one, ids.get(one.environment) ?? NOBODY, now))
+}
+
+/** The same of new deliveries that name nobody, once it is known to whose sources they belong. */
+export function redactOwned(
+  deliveries: readonly PreparedDelivery[],
+  ownerOf: (eventId: string) => string | null | undefined,
+  erased: ErasedIds,
+  now: number,
+): readonly PreparedDelivery[] {
+  if (erased.size === 0) return deliveries
+  return deliveries.map((one) => {
+    if (!one.normalized.ok || one.normalized.event.customerId !== null) return one
+    const owner = ownerOf(one.normalized.event.id) ?? null
+    return owner === null ? one : withoutErased(one, erased.get(one.environment) ?? NOBODY, now, owner)
+  })
+}
+
+const NOBODY: ReadonlySet<string> = new Set()
+
+function withoutErased(
+  delivery: PreparedDelivery,
+  erased: ReadonlySet<string>,
+  now: number,
+  owner: string | null = null,
+): PreparedDelivery {
+  const { normalized, body, removed } = delivery
+  const event = normalized.ok ? normalized.event : null
+  const left = redact({ event, owner, body }, erased)
+  if (left === null) return delivery
+  return {
+    ...delivery,
+    normalized: left.event === null ? normalized : { ok: true, event: left.event },
+    body: left.body,
+    ...(left.removed !== null && {
+      removed: { why: left.removed, at: now, bytes: removed?.bytes ?? body?.byteLength ?? 0 },
+    }),
+  }
 }

@@ -1,10 +1,10 @@
 import type { Transaction } from 'kysely'
-import { type Outcome, outcomeOf } from '../entitlements/derive.js'
+import { newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
-import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from '../entitlements/source-of.js'
+import { sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import type { Database } from '../store/schema.js'
@@ -131,14 +131,7 @@ async function learnLinks(
     }
   }
   const stored = await loadLinks(trx, environment, [...paymentIds])
-  const news = new Map<string, PaymentLink>()
-  for (const { event } of fresh) {
-    const link = linkOf(event)
-    if (link === null) continue
-    if (isNewerLink(link, news.get(link.paymentId) ?? stored.get(link.paymentId))) {
-      news.set(link.paymentId, link)
-    }
-  }
+  const news = newerLinks(fresh, stored)
   await saveLinks(trx, environment, [...news.values()])
   const moves: LinkedMove[] = []
   for (const { paymentId, subscriptionId, linkedBy } of news.values()) {

@@ -63,19 +63,14 @@ function isTypeOf({ type }: NormalizedEvent, name: string): boolean {
 export const ERASED_AFTER_DELETION = 'customer.deleted'
 
 /** What is counted of committed deliveries, beside their dispositions. */
-export interface RemarkCounts {
+interface RemarkCounts {
   conflict(endpoint: string): void
   headerMismatch(endpoint: string): void
 }
 
-export interface ReportRemarksDeps {
-  readonly log: Logger
-  readonly count: RemarkCounts
-}
-
 /** Tells the operator, in the log and in the metrics. */
-export function createReportRemarks({ log, count }: ReportRemarksDeps): (remarks: readonly Remark[]) => void {
-  function report(remark: Remark): void {
+export function reportRemarks(remarks: readonly Remark[], log: Logger, count: RemarkCounts): void {
+  for (const remark of remarks) {
     const { kind, endpoint, eventId } = remark
     switch (kind) {
       case 'conflict':
@@ -108,8 +103,6 @@ export function createReportRemarks({ log, count }: ReportRemarksDeps): (remarks
         kind satisfies never
     }
   }
-
-  return (remarks) => remarks.forEach(report)
 }
 
 function doneBy({ type, actor }: Pick<Remark & { kind: 'manual' }, 'type' | 'actor'>): string {

@@ -1,7 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Kysely } from 'kysely'
-import { isLatchkeyError } from '../errors.js'
 import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import type { Environment } from '../provider/event.js'
@@ -118,16 +117,9 @@ export async function listErasuresOf(database: string, file: string): Promise<vo
       await db.destroy()
     }
   } catch (error) {
-    if (!isUnreadable(error)) throw error
+    // Of the list, the system says what failed.
+    if (error instanceof Error && 'syscall' in error) throw error
   }
-}
-
-/** Whether it is the database that failed, and not the list. */
-function isUnreadable(error: unknown): boolean {
-  return (
-    isLatchkeyError(error) ||
-    (error instanceof Error && 'code' in error && /^SQLITE_/.test(String(error.code)))
-  )
 }
 
 function deliveryOf({ environment, eventId: id, customerId, actor, reason, at }: ListedErasure) {

@@ -6,7 +6,6 @@ import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.j
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
 import {
-  type CustomerKey,
   type GroupRow,
   loadGroupRows,
   loadSeqsByHand,
@@ -17,7 +16,7 @@ import {
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { loadLinks } from '../store/sources.js'
-import { eventInForm, eventInFormIfReadable } from '../store/stored-form.js'
+import { damagedForm, eventInFormIfReadable } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
 import { isDone, isWhole, nodeName, type Run } from './run.js'
 
@@ -35,7 +34,6 @@ export interface GroupEvent {
 export interface Seeds {
   readonly rows?: readonly GroupRow[]
   readonly sources?: readonly (SourceKey & { readonly environment: Environment })[]
-  readonly customers?: readonly CustomerKey[]
   /** With what all events of the environment say of each; null: none links it. */
   readonly payments?: readonly {
     readonly environment: Environment
@@ -113,13 +111,12 @@ export async function readGroup(
       return seqsInHistory(row.history) ?? []
     })
   for (const { kind, id } of own(seeds.sources)) add(kind, id)
-  for (const { customerId } of own(seeds.customers)) add('customer', customerId)
   for (const id of linked.keys()) add('link', id)
 
   let derived = EMPTY
   let derivedOf = -1
   for (;;) {
-    for (const event of groupEvents(newRows, await readRows(trx, run, newRows))) {
+    for (const event of await readEvents(trx, run, newRows)) {
       events.set(event.row.seq, event)
       const place = placeOf(event.row)
       if (place !== null) add(place.kind, place.id)
@@ -182,38 +179,33 @@ function leadingTo(run: Run, environment: Environment, { kind, id }: Node): read
   return [...(run.leading.get(nodeName(environment, kind, id)) ?? [])]
 }
 
-/** Reads those again that the job is to. */
-export async function readRows(
+/**
+ * Reads those again that the job is to, and of a run that writes, those whose stored form is damaged.
+ * @throws {LatchkeyError} `store_unavailable` where neither form nor body of an event can be read
+ */
+export async function readEvents(
   trx: Transaction<Database>,
   run: Run,
   rows: readonly GroupRow[],
-): Promise<ReadonlyMap<number, ReadAgain>> {
+): Promise<readonly GroupEvent[]> {
   const { scope, endpoints, newest } = run.job
-  if (endpoints === null || isWhole(scope)) return new Map()
+  const isApplied = run.mode === 'apply'
   // Once it is written, it is stored as it is read.
-  const isToRead = ({ seq }: GroupRow) => seq <= newest && !(run.mode === 'apply' && isDone(run, seq))
-  const matching = rows.filter((row) => isToRead(row) && matchesFilter(row, scope))
-  const seqs = matching.map(({ seq }) => seq)
-  return readAgain(trx, seqs, endpoints, run.taken)
-}
-
-/**
- * @param again by number, those that were read again
- * @throws {LatchkeyError} `store_unavailable` where one that was not read again can't be read as it is stored
- */
-export function groupEvents(
-  rows: readonly GroupRow[],
-  again: ReadonlyMap<number, ReadAgain>,
-): readonly GroupEvent[] {
-  return rows.map((row) => {
-    const { normalized, event_id: eventId } = row
+  const isToRead = (row: GroupRow) =>
+    !isWhole(scope) && row.seq <= newest && !(isApplied && isDone(run, row.seq)) && matchesFilter(row, scope)
+  const stored = rows.map((row) => ({
+    row,
+    before: row.normalized === null ? null : eventInFormIfReadable(row.normalized),
+  }))
+  const seqs = stored.flatMap(({ row, before }) =>
+    isToRead(row) || (isApplied && row.normalized !== null && before === null) ? [row.seq] : [],
+  )
+  const again = await readAgain(trx, seqs, endpoints ?? {}, run.taken)
+  return stored.map(({ row, before }) => {
     const one = again.get(row.seq) ?? null
-    if (one?.kind === 'read') {
-      const before = normalized === null ? null : eventInFormIfReadable(normalized)
-      return { row, before, after: one.event, again: one }
-    }
-    const stored = normalized === null ? null : eventInForm(normalized, eventId)
-    return { row, before: stored, after: stored, again: one }
+    if (one?.kind === 'read') return { row, before, after: one.event, again: one }
+    if (before === null && row.normalized !== null) throw damagedForm(row.event_id)
+    return { row, before, after: before, again: one }
   })
 }
 

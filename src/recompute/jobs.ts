@@ -10,8 +10,7 @@ import { ENVIRONMENTS } from '../store/keys.js'
 import type { StoredJob } from '../store/recompute-job.js'
 import type { FollowingCalls } from '../sync/calls-ahead.js'
 import type { Endpoints } from './read-again.js'
-import type { RecomputeReport } from './report.js'
-import type { RecomputePlan } from './run.js'
+import type { RecomputePlan, RecomputeReport } from './run.js'
 
 /** Those before are forgotten: what a replay changed is in the change log. */
 const MAX_REPLAYS = 20

@@ -1,14 +1,20 @@
 import type { Kysely, Transaction } from 'kysely'
 import { seqsInHistory } from '../entitlements/history.js'
+import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
-import type { Environment } from '../provider/event.js'
-import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
-import { clearJob } from '../store/recompute-job.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
-  type EntitledCustomer,
+  addFacts,
+  type CustomerRecord,
+  referencesIn,
+  replacePeople,
+  type ToldPerson,
+} from '../store/customers.js'
+import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
+import { type Concern, clearJob } from '../store/recompute-job.js'
+import {
   type GroupRow,
-  loadEntitledCustomers,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
@@ -16,19 +22,21 @@ import {
   type SourceHistory,
 } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { type InTurn, settleConcerned } from './concerned.js'
-import { type RecomputeReport, summarise } from './report.js'
+import { readEvents, type Seeds } from './group.js'
 import {
   beginRun,
   isDone,
+  isDryReplay,
   isWhole,
   nodeName,
   noteLeading,
   type RecomputePlan,
+  type RecomputeReport,
   type Run,
   saveRun,
+  summarise,
 } from './run.js'
-import { settleGroups } from './settle.js'
+import { noteAhead, settleGroups } from './settle.js'
 
 /** How much is done between two opportunities to go on later. */
 const PACE = {
@@ -177,20 +185,12 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-/** Settles what no event has led to: sources without events, and entitlements of customers without sources. */
+/** Settles what no event has led to: sources without events. Only damage makes any. */
 async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
-  const isMeant = ({ environment }: { readonly environment: Environment }) =>
-    environments.includes(environment)
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
     const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
-    const sources = page.filter((one) => isMeant(one) && run.settled[one.seq] === 0)
+    const sources = page.filter((one) => environments.includes(one.environment) && run.settled[one.seq] === 0)
     if (sources.length > 0) await settleGroups(trx, run, { sources })
-    return page
-  })
-  await eachPage<EntitledCustomer>(inTurn, async (trx, last) => {
-    const page = await loadEntitledCustomers(trx, last, ROWS_AT_ONCE)
-    const customers = page.filter((one) => isMeant(one) && !one.hasSources)
-    if (customers.length > 0) await settleGroups(trx, run, { customers })
     return page
   })
 }
@@ -205,4 +205,94 @@ async function eachPage<Row>(
     const last = page.at(-1)
     page = await inTurn((trx) => load(trx, last))
   } while (page.length === ROWS_AT_ONCE)
+}
+
+/** Bounds the memory. */
+const SOUGHT_AT_ONCE = 10_000
+const SETTLED_AT_ONCE = 200
+
+/** Does something in a transaction of its own, between deliveries. */
+type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>
+
+/**
+ * Works out again what all events together say of the customers and payments that are concerned. No source leads to all
+ * of a customer's events, nor to all that link a payment, so every stored event is searched for their ids.
+ */
+async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
+  while (run.concerned.size > 0) {
+    const some = [...run.concerned].slice(0, SOUGHT_AT_ONCE)
+    const naming = new Map(some.map(([name]) => [name, new Set<number>()]))
+    // Which payment an event names, no column says of all events; and of a dry run, the columns are not as it reads.
+    const isAnyAsked = isDryReplay(run) || some.some(([, { kind }]) => kind === 'payment')
+    let reached = 0
+    const seekNext = async (trx: Transaction<Database>): Promise<boolean> => {
+      const rows = await loadGroupRowsBeyond(trx, reached, Number.MAX_SAFE_INTEGER, ROWS_AT_ONCE)
+      const asked = rows.filter(
+        ({ environment, customer_id: id }) => isAnyAsked || naming.has(nodeName(environment, 'customer', id)),
+      )
+      for (const { row, after } of await readable(trx, run, asked)) {
+        naming.get(nodeName(row.environment, 'customer', after.customerId))?.add(row.seq)
+        naming.get(nodeName(row.environment, 'payment', linkOf(after)?.paymentId))?.add(row.seq)
+      }
+      reached = rows.at(-1)?.seq ?? reached
+      return rows.length === ROWS_AT_ONCE
+    }
+    while (await inTurn(seekNext));
+    for (let i = 0; i < some.length; i += SETTLED_AT_ONCE) {
+      await inTurn(async (trx) => {
+        while (await seekNext(trx));
+        await settleThese(trx, run, some.slice(i, i + SETTLED_AT_ONCE), naming)
+      })
+    }
+    for (const [name] of some) run.concerned.delete(name)
+  }
+}
+
+async function readable(trx: Transaction<Database>, run: Run, rows: readonly GroupRow[]) {
+  const events = await readEvents(trx, run, rows)
+  return events.flatMap(({ row, after }) => (after === null ? [] : [{ row, after }]))
+}
+
+async function settleThese(
+  trx: Transaction<Database>,
+  run: Run,
+  concerns: readonly (readonly [string, Concern])[],
+  naming: ReadonlyMap<string, ReadonlySet<number>>,
+): Promise<void> {
+  const payments: NonNullable<Seeds['payments']>[number][] = []
+  for (const [name, { environment, kind, id }] of concerns) {
+    // Read once more: an erasure may have removed something meanwhile.
+    const rows = await loadGroupRows(trx, [...(naming.get(name) ?? [])])
+    const events = (await readable(trx, run, rows)).map(({ after }) => after)
+    if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
+    else {
+      const person = personIn(id, events)
+      if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
+      const { communityId, messengerId } = person.record?.facts ?? {}
+      const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
+      noteAhead(run, environment, id, { accounts })
+    }
+  }
+  if (payments.length > 0) await settleGroups(trx, run, { payments })
+}
+
+function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldPerson {
+  let record: CustomerRecord | null = null
+  const naming = events.filter((one) => one.customerId === customerId)
+  for (const event of naming) {
+    const { facts, deletedAt }: CustomerRecord = record ?? { customerId, facts: {}, deletedAt: null }
+    const isDeletion = event.type === 'customer.deleted'
+    record = {
+      customerId,
+      facts: addFacts(facts, event),
+      deletedAt: isDeletion ? Math.max(event.createdAt, deletedAt ?? event.createdAt) : deletedAt,
+    }
+  }
+  return { record, references: naming.flatMap(referencesIn) }
+}
+
+/** Null: none of them links it. */
+function newestLink(paymentId: string, events: readonly NormalizedEvent[]): PaymentLink | null {
+  const links = events.flatMap((event) => linkOf(event) ?? []).filter((link) => link.paymentId === paymentId)
+  return links.reduce<PaymentLink | null>((a, b) => (isNewerLink(b, a ?? undefined) ? b : a), null)
 }

@@ -22,8 +22,17 @@ import { hasSameForm, saveForms, savePlaces } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { deleteLinks, deleteSources, replaceSources, saveLinks, sourceColumns } from '../store/sources.js'
 import { type Group, type GroupEvent, isSameLink, readGroup, type Seeds } from './group.js'
-import type { CustomerAhead, StateDifference } from './report.js'
-import { isDone, isDryReplay, nodeName, noteConcerned, noteDone, noteLeading, type Run } from './run.js'
+import {
+  type CustomerAhead,
+  isDone,
+  isDryReplay,
+  nodeName,
+  noteConcerned,
+  noteDone,
+  noteLeading,
+  type Run,
+  type StateDifference,
+} from './run.js'
 
 /** Where what is stored of a group is not what its events say. */
 interface Differences {

@@ -18,9 +18,14 @@ import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessQuery } from './access.js'
 import { rowStatement } from './bulk.js'
-import type { CustomerRecord, Fact } from './customer-facts.js'
-import { loadReferences, type Reference } from './customer-references.js'
-import { loadCustomer, loadCustomers } from './customers.js'
+import {
+  type CustomerRecord,
+  type Fact,
+  loadCustomer,
+  loadCustomers,
+  loadReferences,
+  type Reference,
+} from './customers.js'
 import { loadActsOn, NO_ACTS } from './manual-events.js'
 import type { Database, EventsTable } from './schema.js'
 import { loadPolicy } from './settings.js'

@@ -1,17 +1,8 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
-import { compareText } from '../entitlements/order.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
-import {
-  addFacts,
-  type CustomerFacts,
-  type CustomerRecord,
-  type CustomerTelling,
-  type FactName,
-  isKnown,
-} from './customer-facts.js'
-import { deleteReferences, type Reference, referencesIn, saveReferences } from './customer-references.js'
+import { compareByTime, compareText } from '../entitlements/order.js'
+import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
+import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import { EVERY_ID, type IdPage } from './keys.js'
 import type {
   CustomerReferencesTable,
@@ -274,4 +265,163 @@ export async function replacePeople(
     told.references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
   )
   await saveReferences(trx, references)
+}
+
+/** What an event tells about the person; personal data, so never logged. */
+export type CustomerTelling = Pick<
+  NormalizedEvent,
+  'id' | 'createdAt' | 'customerId' | 'customer' | 'externalRef' | 'metadata'
+>
+
+/** Details by name, the merchant's reference as `externalRef`, each metadata value as `metadata.<key>`. */
+export type FactName = keyof CustomerDetails | 'externalRef' | `metadata.${string}`
+
+/** One thing that is known, the event that told it, and when that happened (epoch milliseconds). */
+export interface Fact {
+  readonly value: string
+  readonly at: number
+  readonly by: string
+}
+
+export type CustomerFacts = Readonly<Partial<Record<FactName, Fact>>>
+
+/** One person in one environment. Personal data: never logged. */
+export interface CustomerRecord {
+  readonly customerId: string
+  readonly facts: CustomerFacts
+  /** When the provider says it deleted them, in epoch milliseconds; changes no access. */
+  readonly deletedAt: number | null
+}
+
+/** What one event tells, by name; what it leaves out or blank it does not tell. */
+export function toldFacts(telling: CustomerTelling): readonly (readonly [FactName, string])[] {
+  const details = Object.entries(telling.customer) as [keyof CustomerDetails, string | null][]
+  const metadata = Object.entries(telling.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
+  const told: (readonly [FactName, string | null])[] = [
+    ...details,
+    ['externalRef', telling.externalRef],
+    ...metadata,
+  ]
+  return told.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
+}
+
+/** Whether an event says nothing of its customer but what is known, as nearly all do. */
+export function isKnown({ customer, externalRef, metadata }: CustomerTelling, facts: CustomerFacts): boolean {
+  const repeats = (name: FactName, value: string | null | undefined): boolean =>
+    value === null || value === undefined || value === '' || facts[name]?.value === value
+  if (!repeats('externalRef', externalRef)) return false
+  for (const name in customer) {
+    if (!repeats(name as keyof CustomerDetails, customer[name as keyof CustomerDetails])) return false
+  }
+  for (const key in metadata) if (!repeats(`metadata.${key}`, metadata[key])) return false
+  return true
+}
+
+/**
+ * Adds what an event tells. The newest event that tells a fact wins for that fact alone, so the order in which
+ * events are added does not matter, and an event that is silent about something takes nothing away. Answers the
+ * very same facts where it adds nothing.
+ * @param mayRepeat false: a value that is known already does not become newer, as where the event is found again by
+ * `loadTellings`
+ */
+export function addFacts(facts: CustomerFacts, telling: CustomerTelling, mayRepeat = true): CustomerFacts {
+  const news = toldFacts(telling).filter(([name, value]) => {
+    const known = facts[name]
+    if (known === undefined) return true
+    if (!mayRepeat && known.value === value) return false
+    return compareByTime(telling, { createdAt: known.at, id: known.by }) > 0
+  })
+  if (news.length === 0) return facts
+  const fact = (value: string): Fact => ({ value, at: telling.createdAt, by: telling.id })
+  return { ...facts, ...Object.fromEntries(news.map(([name, value]) => [name, fact(value)])) }
+}
+
+/** What leads from the merchant's own ids to a customer: the reference, or one metadata value. */
+export type ReferenceName = 'externalRef' | `metadata.${string}`
+
+/** One of them. */
+export interface Reference {
+  readonly name: ReferenceName
+  readonly value: string
+}
+
+/** The provider's own limit for a reference; a longer metadata value is text and no id. */
+const MAX_REFERENCE_LENGTH = 255
+
+/** Keeps every reference that any event of a customer carries: each of their payments may have its own. */
+export const saveReferences = bulkInsert(
+  'customer_references',
+  ['environment', 'name', 'value', 'customer_id'],
+  sql`on conflict do nothing`,
+)
+
+export const deleteReferences = lookupIn(
+  'customer_id',
+  (isTheirs) => sql`delete from customer_references where ${isTheirs}`,
+)
+
+const selectReferences = lookupIn(
+  'customer_id',
+  (isTheirs) => sql<Reference>`select name, value from customer_references where ${isTheirs}`,
+)
+
+/** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
+export async function findCustomersByReference(
+  db: Kysely<Database>,
+  environment: Environment,
+  name: string,
+  value: string,
+  { after, limit }: IdPage = EVERY_ID,
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('customer_references')
+    .select('customer_id')
+    .where('environment', '=', environment)
+    .where('name', '=', name)
+    .where('value', '=', value)
+    .where('customer_id', '>', after)
+    .orderBy('customer_id')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => row.customer_id)
+}
+
+const selectReferred = bulkLookup(
+  ['environment', 'name', 'value'],
+  (isTold) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
+    select value, customer_id from customer_references where ${isTold} order by customer_id`,
+)
+
+/** The same for many references of one name, by value; a value that nobody has is not in the map. */
+export async function findCustomersByReferences(
+  db: Kysely<Database>,
+  environment: Environment,
+  name: string,
+  values: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const asked = [...new Set(values)].map((value) => [environment, name, value])
+  const byValue = Map.groupBy(await selectReferred(db, asked), ({ value }) => value)
+  return new Map([...byValue].map(([value, rows]) => [value, rows.map((row) => row.customer_id)]))
+}
+
+/** Every reference that leads to a customer, by name, then value. */
+export async function loadReferences(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerId: string,
+): Promise<readonly Reference[]> {
+  // Sorted here: asked for them in order, SQLite reads every reference there is, from the key.
+  const rows = await selectReferences(db, environment, [customerId])
+  return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
+}
+
+/** The references that an event carries. */
+export function referencesIn(telling: CustomerTelling): readonly Reference[] {
+  return toldFacts(telling).flatMap(([name, value]) =>
+    isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
+  )
+}
+
+function isReferenceName(name: FactName): name is ReferenceName {
+  return name === 'externalRef' || name.startsWith('metadata.')
 }

@@ -38,7 +38,8 @@ export function isStoreBroken(error: unknown): boolean {
   return hasCode(error, /^(store_replaced|SQLITE_(IOERR|CORRUPT|NOTADB)(_.*)?)$/)
 }
 
-/** By its code alone: an error that comes from another thread is of no class any more. */
+/** By its code, or its cause's, alone: an error that comes from another thread is of no class any more. */
 export function hasCode(error: unknown, pattern: RegExp): boolean {
-  return error instanceof Error && 'code' in error && pattern.test(String(error.code))
+  if (!(error instanceof Error)) return false
+  return ('code' in error && pattern.test(String(error.code))) || hasCode(error.cause, pattern)
 }

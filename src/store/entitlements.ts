@@ -1,4 +1,4 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
@@ -13,10 +13,15 @@ export interface EntitlementRecord extends AccessSnapshot {
   readonly nextChangeAt: number | null
 }
 
-const selectEntitlements = lookupIn(
-  'customer_id',
-  (isTold) => sql<EntitlementsTable>`select * from entitlements where ${isTold}`,
-)
+type EntitlementRow = Omit<EntitlementRecord, 'active'> & {
+  readonly environment: Environment
+  active: number
+}
+
+const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementRow>`
+  select environment, customer_id as "customerId", product_id as "productId", active, status, since, until,
+    next_change_at as "nextChangeAt" from entitlements where ${which}`
+const selectEntitlements = lookupIn('customer_id', selectWhere)
 
 /** By customer id, in the order of products; a customer who never had access to anything has an empty list. */
 export async function loadEntitlements(
@@ -26,7 +31,7 @@ export async function loadEntitlements(
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const found = new Map<string, EntitlementRecord[]>(customerIds.map((id) => [id, []]))
   for (const row of await selectEntitlements(db, environment, [...found.keys()])) {
-    found.get(row.customer_id)?.push(fromRow(row))
+    found.get(row.customerId)?.push(recordIn(row))
   }
   for (const records of found.values()) records.sort((a, b) => compareText(a.productId, b.productId))
   return found
@@ -70,14 +75,9 @@ export async function loadDue(
   now: number,
   limit: number,
 ): Promise<readonly (EntitlementRecord & { readonly environment: Environment })[]> {
-  const rows = await db
-    .selectFrom('entitlements')
-    .selectAll()
-    .where('next_change_at', '<=', now)
-    .orderBy('next_change_at')
-    .limit(limit)
-    .execute()
-  return rows.map((row) => ({ environment: row.environment, ...fromRow(row) }))
+  const due = sql`next_change_at <= ${now} order by next_change_at limit ${limit}`
+  const { rows } = await selectWhere(due).execute(db)
+  return rows.map((row) => ({ environment: row.environment, ...recordIn(row) }))
 }
 
 function toRow(environment: Environment, record: EntitlementRecord): EntitlementsTable {
@@ -93,14 +93,6 @@ function toRow(environment: Environment, record: EntitlementRecord): Entitlement
   }
 }
 
-function fromRow(row: EntitlementsTable): EntitlementRecord {
-  return {
-    customerId: row.customer_id,
-    productId: row.product_id,
-    active: row.active === 1,
-    status: row.status,
-    since: row.since,
-    until: row.until,
-    nextChangeAt: row.next_change_at,
-  }
+function recordIn({ environment: _, ...row }: EntitlementRow): EntitlementRecord {
+  return { ...row, active: row.active === 1 }
 }

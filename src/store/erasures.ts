@@ -1,13 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
-import { deleteReferences } from './customer-references.js'
-import { loadCustomers } from './customers.js'
+import { deleteReferences, loadCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
-import type { BodyRemovalReason, Database, ErasuresTable, SourcesTable } from './schema.js'
+import type { BodyRemovalReason, Database, SourcesTable } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
 
@@ -41,36 +40,29 @@ export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
+async function erasuresWhere(
+  db: Kysely<Database>,
+  which: RawBuilder<unknown>,
+): Promise<readonly ErasureRecord[]> {
+  const { rows } = await sql<Omit<ErasureRecord, 'wasKnown'> & { readonly was_known: number }>`
+    select environment, customer_id as "customerId", event_id as "eventId", erased_at as "erasedAt", was_known,
+      finished_at as "finishedAt" from erasures where ${which}`.execute(db)
+  return rows.map(({ was_known: known, ...row }) => ({ ...row, wasKnown: known === 1 }))
+}
+
 /** Null for somebody who is not erased. */
 export async function loadErasure(
   db: Kysely<Database>,
   environment: Environment,
   customerId: string,
 ): Promise<ErasureRecord | null> {
-  const row = await db
-    .selectFrom('erasures')
-    .selectAll()
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .executeTakeFirst()
-  return row === undefined ? null : fromRow(row)
+  const [found] = await erasuresWhere(db, sql`environment = ${environment} and customer_id = ${customerId}`)
+  return found ?? null
 }
 
 /** What is stored of these people is still to be removed. */
-export async function loadUnfinishedErasures(db: Kysely<Database>): Promise<readonly ErasureRecord[]> {
-  const rows = await db.selectFrom('erasures').selectAll().where('finished_at', 'is', null).execute()
-  return rows.map(fromRow)
-}
-
-function fromRow(row: Selectable<ErasuresTable>): ErasureRecord {
-  return {
-    environment: row.environment,
-    customerId: row.customer_id,
-    eventId: row.event_id,
-    erasedAt: row.erased_at,
-    wasKnown: row.was_known === 1,
-    finishedAt: row.finished_at,
-  }
+export function loadUnfinishedErasures(db: Kysely<Database>): Promise<readonly ErasureRecord[]> {
+  return erasuresWhere(db, sql`finished_at is null`)
 }
 
 /** In the transaction that stores the act: from here on, deliveries that name them are redacted. Once for each person. */

@@ -109,34 +109,6 @@ export async function loadHistories(
   return rows
 }
 
-export interface CustomerKey {
-  readonly environment: Environment
-  readonly customerId: string
-}
-
-export interface EntitledCustomer extends CustomerKey {
-  readonly hasSources: 0 | 1
-}
-
-/** The next customers with an entitlement, and whether they have any source. */
-export async function loadEntitledCustomers(
-  db: Kysely<Database>,
-  after: CustomerKey | undefined,
-  limit: number,
-): Promise<readonly EntitledCustomer[]> {
-  const { rows } = await sql<EntitledCustomer>`
-    select environment, customer_id as "customerId", exists (
-      select 1 from sources where sources.environment = entitled.environment
-        and sources.customer_id = entitled.customer_id
-    ) as "hasSources"
-    from (
-      select distinct environment, customer_id from entitlements
-      where (environment, customer_id) > (${after?.environment ?? ''}, ${after?.customerId ?? ''})
-      order by environment, customer_id limit ${limit}
-    ) as entitled order by environment, customer_id`.execute(db)
-  return rows
-}
-
 /** A body has up to a mebibyte, and only so many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 

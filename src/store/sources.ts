@@ -7,7 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
 import type { Row } from './engine.js'
-import type { Database, PaymentLinksTable, SourcesTable } from './schema.js'
+import type { Database, SourcesTable } from './schema.js'
 
 /** A source as it is saved: what its events come to, and what the rules read of each of them. */
 export interface StoredSource {
@@ -214,9 +214,7 @@ function packState(state: SourceState): string {
  * @throws {LatchkeyError} `store_unavailable`
  */
 export function stateOf(row: StateRow): SourceState {
-  const packed = parsed(row.state)
-  if (!Array.isArray(packed?.intervals)) throw unreadable('state')
-  const { intervals, held = {}, ...said } = packed as PackedState
+  const { intervals, held = {}, ...said } = packedIn(row.state)
   return {
     kind: row.kind,
     id: row.source_id,
@@ -252,19 +250,23 @@ function unreadable(what: 'state' | 'history'): LatchkeyError {
   )
 }
 
-function parsed(text: string): Partial<PackedState> | null {
+function packedIn(state: string): PackedState {
   try {
-    return JSON.parse(text)
+    const packed = JSON.parse(state)
+    if (Array.isArray(packed.intervals)) return packed
   } catch {
-    return null
+    // The same as where it is of something else.
   }
+  throw unreadable('state')
 }
 
 /* Which subscription each payment belongs to. */
 
 const selectLinks = lookupIn(
   'payment_id',
-  (isTold) => sql<PaymentLinksTable>`select * from payment_links where ${isTold}`,
+  (isTold) => sql<PaymentLink>`
+    select payment_id as "paymentId", subscription_id as "subscriptionId", linked_at as "linkedAt",
+      linked_by as "linkedBy" from payment_links where ${isTold}`,
 )
 
 /** By payment id; a payment that no event links is not in the map. */
@@ -273,18 +275,8 @@ export async function loadLinks(
   environment: Environment,
   paymentIds: readonly string[],
 ): Promise<ReadonlyMap<string, PaymentLink>> {
-  const rows = await selectLinks(db, environment, paymentIds)
-  return new Map(
-    rows.map((row) => [
-      row.payment_id,
-      {
-        paymentId: row.payment_id,
-        subscriptionId: row.subscription_id,
-        linkedAt: row.linked_at,
-        linkedBy: row.linked_by,
-      },
-    ]),
-  )
+  const links = await selectLinks(db, environment, paymentIds)
+  return new Map(links.map((link) => [link.paymentId, link]))
 }
 
 const upsertLinks = bulkUpsert(

@@ -70,8 +70,12 @@ export function formOf(event: NormalizedEvent): string {
  */
 export function eventInForm(text: string, eventId: string): NormalizedEvent {
   const event = eventInFormIfReadable(text)
-  if (event !== null) return event
-  throw new LatchkeyError(
+  if (event === null) throw damagedForm(eventId)
+  return event
+}
+
+export function damagedForm(eventId: string): LatchkeyError {
+  return new LatchkeyError(
     'store_unavailable',
     `The normalised form of the event ${eventId} is damaged: \`latchkey replay\` makes it again from the body; ` +
       'where the body is gone, or the event was made by hand, put a backup in place with `latchkey restore`.',

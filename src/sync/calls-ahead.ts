@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { CustomerAhead } from '../recompute/report.js'
+import type { CustomerAhead } from '../recompute/run.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import { type Desire, membershipKey, neverDesired, next } from '../store/membership.js'
 import { loadMemberships } from '../store/memberships.js'

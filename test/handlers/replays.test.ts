@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
-import type { RecomputeReport } from '../../src/recompute/report.js'
+import type { RecomputeReport } from '../../src/recompute/run.js'
 import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { compareBodies } from '../../src/store/body-hashes.js'
 import { loadPaces, recordArrivals } from '../../src/store/deliveries.js'
 import {
   deleteEntitlements,
@@ -7,6 +6,7 @@ import {
   loadEntitlements,
   saveEntitlements,
 } from '../../src/store/entitlements.js'
+import { compareBodies } from '../../src/store/event-questions.js'
 import { insertEvents, type NewEvent, setDispositions } from '../../src/store/events.js'
 import { paymentEvent } from '../entitlements/events.js'
 import { alterBody } from '../setup/alter-body.js'

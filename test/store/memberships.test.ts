@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CustomerFacts } from '../../src/store/customer-facts.js'
+import type { CustomerFacts } from '../../src/store/customers.js'
 import { saveCustomers } from '../../src/store/customers.js'
 import {
   type Failed,

@@ -8,17 +8,23 @@ import {
 import { describe, expect, it } from 'vitest'
 import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
-import { compareBodies } from '../../src/store/body-hashes.js'
 import { latestCursor, loadChanges } from '../../src/store/changes.js'
 import {
+  findCustomers,
   findCustomersByReference,
   findCustomersByReferences,
+  loadCustomers,
   loadReferences,
-} from '../../src/store/customer-references.js'
-import { findCustomers, loadCustomers } from '../../src/store/customers.js'
+} from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { forgetPerson, loadErasure, loadSeqsOfPerson, loadStoredBodies } from '../../src/store/erasures.js'
-import { countWaiting, readEvent, readEventBody, readEventPage } from '../../src/store/event-questions.js'
+import {
+  compareBodies,
+  countWaiting,
+  readEvent,
+  readEventBody,
+  readEventPage,
+} from '../../src/store/event-questions.js'
 import { glanceAtEvents } from '../../src/store/event-walk.js'
 import {
   insertEvents,
@@ -39,7 +45,6 @@ import {
 } from '../../src/store/memberships.js'
 import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
 import {
-  loadEntitledCustomers,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
@@ -171,14 +176,9 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     expect(steps.filter((step) => whole.test(step))).toEqual([])
   })
 
-  it('a step through all sources, and all customers with an entitlement', async () => {
+  it('a step through all sources', async () => {
     expect(await planOf((db) => loadHistories(db, 0, 10))).toEqual([
       'SEARCH sources USING INTEGER PRIMARY KEY (rowid>?)',
-    ])
-    const steps = await planOf((db) => loadEntitledCustomers(db, undefined, 10))
-    expect(steps.filter((step) => /^(SCAN|SEARCH) (entitlements|sources)/.test(step))).toEqual([
-      expect.stringMatching(/^SEARCH entitlements .*\(\(environment,customer_id\)>\(\?,\?\)\)$/),
-      'SEARCH sources USING COVERING INDEX sources_by_customer (environment=? AND customer_id=?)',
     ])
   })
 

@@ -32,18 +32,25 @@ const FAULTS_AT_MOST = 20
  * A commit is durable when it returns: write-ahead log, synced at every commit, both read back.
  * A reader works beside a running daemon and on its stopped database.
  *
+ * @param errorFor what is thrown where a statement fails; left out: SQLite's own error
  * @throws {LatchkeyError} `store_missing` when only reading and there is no file; `store_unavailable`
  * where the file can't be written durably. SQLite's own errors pass through.
  */
-export function openDatabase(file: string, access: { readonly readOnly: boolean }): Kysely<Database> {
-  return new OpenDatabase(openConnection(file, access))
+export function openDatabase(
+  file: string,
+  access: { readonly readOnly: boolean },
+  errorFor?: ErrorFor,
+): Kysely<Database> {
+  return new OpenDatabase(openConnection(file, access), errorFor)
 }
+
+type ErrorFor = (error: unknown) => unknown
 
 class OpenDatabase extends Kysely<Database> {
   readonly #sqlite: Sqlite.Database
 
-  constructor(sqlite: Sqlite.Database) {
-    const prepare = keepingStatements(sqlite)
+  constructor(sqlite: Sqlite.Database, errorFor?: ErrorFor) {
+    const prepare = keepingStatements(sqlite, errorFor)
     super({
       dialect: {
         createAdapter: () => new SqliteEngine(prepare),
@@ -62,17 +69,39 @@ class OpenDatabase extends Kysely<Database> {
   }
 }
 
-type Prepare = (text: string) => Sqlite.Statement
+type Statement = Pick<Sqlite.Statement, 'reader' | 'all' | 'run' | 'iterate'>
+type Prepare = (text: string) => Statement
 
-function keepingStatements(sqlite: Sqlite.Database): Prepare {
-  const kept = new Map<string, Sqlite.Statement>()
+function keepingStatements(sqlite: Sqlite.Database, errorFor?: ErrorFor): Prepare {
+  const kept = new Map<string, Statement>()
+  const prepare = errorFor === undefined ? (text: string) => sqlite.prepare(text) : guarded(sqlite, errorFor)
   return (text) => {
     const known = kept.get(text)
     if (known !== undefined) return known
-    const statement = sqlite.prepare(text)
+    const statement = prepare(text)
     if (kept.size >= STATEMENTS_KEPT) kept.clear()
     kept.set(text, statement)
     return statement
+  }
+}
+
+/** Every statement of a reader, so that whatever asks is told of a failure in the same way. */
+function guarded(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
+  function orError<Answer>(call: () => Answer): Answer {
+    try {
+      return call()
+    } catch (error) {
+      throw errorFor(error)
+    }
+  }
+  return (text) => {
+    const statement = orError(() => sqlite.prepare(text))
+    return {
+      reader: statement.reader,
+      all: (...values) => orError(() => statement.all(...values)),
+      run: (...values) => orError(() => statement.run(...values)),
+      iterate: (...values) => orError(() => statement.iterate(...values)),
+    }
   }
 }
 

@@ -5,7 +5,7 @@ import { MIGRATIONS } from '../../../migrations/index.js'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
 import { settleChangeLogEpoch } from '../changes.js'
-import { isStoreBroken } from '../engine.js'
+import { isStoreBroken, isStoreBusy } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
 import type { Database } from '../schema.js'
 import { settlePolicy } from '../settings.js'
@@ -17,12 +17,14 @@ import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
 /**
  * Opens the database for the one process that serves it, removes what killed ones left beside it, brings its schema up
  * to date, settles the policy, and then starts the writer, which has a connection of its own, in this thread or another.
+ * @param onBroken told, whoever asked, when the file or its disk can't be trusted any more
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
-export async function openStore<Writer extends { close(): Promise<void> }>(
+export async function openStore<Writer extends Writes>(
   path: string,
   configured: Policy,
   openWriter: (file: string) => Writer,
+  onBroken: (error: unknown) => void = () => {},
 ) {
   const file = placeOf(path)
   const lock = lockStore(file)
@@ -38,33 +40,64 @@ export async function openStore<Writer extends { close(): Promise<void> }>(
     await prepare(file, configured)
     const writer = openWriter(file)
     opened.push(writer.close)
-    const reader = openDatabase(file, { readOnly: true })
+    const reader = openDatabase(file, { readOnly: true }, (cause) => {
+      if (isStoreBroken(cause)) onBroken(replaced() ?? cause)
+      // A store that can't be read must never look like a customer without access.
+      return unavailable('read', cause)
+    })
     opened.push(() => reader.destroy())
     await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(reader)
     const areInPlace = watchFiles([file, `${file}-wal`, `${file}-shm`, `${file}.lock`])
+    /** Whether the open files are not those at their paths: nobody would find what is written to them. */
+    const replaced = (): LatchkeyError | null => {
+      if (areInPlace() && statSync(file).size > 0) return null
+      const harm = `${file}, its log or its lock was removed, replaced or emptied.`
+      return new LatchkeyError('store_replaced', harm)
+    }
     return {
       /** Where the database is, whatever links lead there. */
       file,
       /** There was none. */
       isNew,
-      writer,
-      /** Never waits for a write, and sees every commit. */
+      /** Every call also throws `store_replaced`: once it has, nothing can be stored any more. */
+      writer: guarded(writer, replaced, onBroken),
+      /** Never waits for a write, and sees every commit. Where it can't read, it throws `store_unavailable`. */
       reader,
-      /**
-       * That the open files are those at their paths: nobody would find what is written to others.
-       * @throws {LatchkeyError} `store_replaced`
-       */
-      assertInPlace() {
-        if (areInPlace() && statSync(file).size > 0) return
-        const harm = `${file}, its log or its lock was removed, replaced or emptied.`
-        throw new LatchkeyError('store_replaced', harm)
-      },
       close,
     }
   } catch (error) {
     await close()
     throw error
   }
+}
+
+function unavailable(what: 'read' | 'written', cause: unknown): LatchkeyError {
+  return new LatchkeyError('store_unavailable', `The store can not be ${what} now.`, { cause })
+}
+
+type Writes = { close(): Promise<void> }
+
+function guarded<Writer extends Writes>(
+  writer: Writer,
+  replaced: () => LatchkeyError | null,
+  onBroken: (error: unknown) => void,
+): Writer {
+  const guard = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
+    return async (...args: unknown[]) => {
+      try {
+        const harm = replaced()
+        if (harm !== null) throw harm
+        return await call(...args)
+      } catch (error) {
+        if (isStoreBroken(error)) onBroken(error)
+        // Whoever hands over a batch tries that again.
+        else if (isStoreBusy(error) && name !== 'writeBatch') throw unavailable('written', error)
+        throw error
+      }
+    }
+  }
+  const calls = Object.entries(writer).map(([name, call]) => [name, guard(name, call)])
+  return { ...Object.fromEntries(calls), close: writer.close }
 }
 
 async function prepare(file: string, configured: Policy): Promise<void> {
