@@ -158,10 +158,12 @@ function ask(
 
 function refusal({ told }: Way, status: number, answer: unknown): LatchkeyError {
   const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
-  // What the daemon refuses as wrong was given wrongly here.
-  const known = code === 'invalid_request' ? 'usage' : ERROR_CODES.find((one) => one === code)
   const said = typeof detail === 'string' ? detail : 'is this address a Latchkey daemon?'
-  return new LatchkeyError(known ?? 'daemon_failed', `${told(status)}${said}`, { issues: errors ?? [] })
+  const issues = errors ?? []
+  // What the daemon refuses as wrong was given wrongly here.
+  if (code === 'invalid_request') return new LatchkeyError('usage', said, { issues })
+  const known = ERROR_CODES.find((one) => one === code)
+  return new LatchkeyError(known ?? 'daemon_failed', `${told(status)}${said}`, { issues })
 }
 
 function parsed(body: Buffer): unknown {

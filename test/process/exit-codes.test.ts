@@ -96,7 +96,7 @@ describe('wrong use', () => {
     ['unlock', "unknown command 'unlock'"],
     ['serve --port 80', "unknown option '--port'"],
     ['check', "missing required argument 'customer'"],
-    ['check cus_1 --at noon', 'no ISO 8601 time'],
+    ['check cus_1 --at noon', 'an ISO 8601 time'],
     ['trigger payment.exploded --live', 'payment.exploded'],
     ['trigger payment.authorized --endpoint live', 'say --live too'],
     ['rebuild --verify --url http://127.0.0.1:1', '--url needs an API key'],

@@ -94,7 +94,8 @@ it('replays through the daemon or without one, on trial or in earnest, and says 
   expect(await command(folder, 'replay', '--endpoint', 'liv')).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'error: the endpoint "liv" is none of live, manual, and nothing came through it\n',
+    stderr:
+      'error: The body is not valid.\n  filter.endpoint: is none of live, manual, and nothing came through it\n',
   })
   const env = { LATCHKEY_API_KEY: API_KEY }
   const there = await runHere(folder, ['replay', '--endpoint', 'liv', '--url', daemon.url], env)
