@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { urlToHttpOptions } from 'node:url'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
-import { socketFileOf } from '../handlers/api-key.js'
+import { MAX_SOCKET_PATH_BYTES, socketFileOf } from '../handlers/api-key.js'
 import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
 import type { Environment } from '../provider/event.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
@@ -245,8 +245,12 @@ async function startWithin(
   { now: clock }: CliContext,
   whereNone: WhereNone,
 ): Promise<Within> {
-  if (typeof whereNone === 'object') throw new LatchkeyError('daemon_unreachable', whereNone.needsDaemon)
   const { file } = config.database
+  if (typeof whereNone === 'object') {
+    const isTooLong = Buffer.byteLength(socketFileOf(file)) > MAX_SOCKET_PATH_BYTES
+    const unknown = `the path of ${socketFileOf(file)} is too long for a socket: name the daemon with --url`
+    throw new LatchkeyError('daemon_unreachable', isTooLong ? unknown : whereNone.needsDaemon)
+  }
   const isThere = isDatabaseThere(file, 'write')
   if (!isThere && whereNone === 'database') throw missingDatabase(file)
   const scratch = isThere || whereNone !== 'any database' ? null : mkdtempSync(join(tmpdir(), 'latchkey-'))
