@@ -16,12 +16,6 @@ describe.each(['status', 'reload', 'stop'])('latchkey %s', (command) => {
   })
 })
 
-it('a daemon whose socket would have too long a path is to be named by --url', async () => {
-  const folder = configuredFolder({ ...CONFIG, database: { url: `sqlite:${'x'.repeat(100)}/latchkey.db` } })
-  const { code, stderr } = await runHere(folder, ['status'])
-  expect([code, stderr]).toEqual([1, expect.stringContaining('name the daemon with --url')])
-})
-
 describe('beside a daemon', () => {
   it('latchkey status shows it', async () => {
     const folder = configuredFolder()
