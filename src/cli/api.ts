@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { urlToHttpOptions } from 'node:url'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
-import { socketFileOf } from '../handlers/api-key.js'
+import { MAX_SOCKET_PATH_BYTES, socketFileOf } from '../handlers/api-key.js'
 import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
 import type { Environment } from '../provider/event.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
@@ -58,7 +58,7 @@ export type WhereNone = 'database' | 'new database' | 'any database' | { readonl
 /**
  * Lets `use` ask the API: of the daemon that `--url` names; of the one that serves the configured database, at its local
  * socket; or, where none does, of one that is started within this command and ends with it.
- * @throws {LatchkeyError} `usage` for an address that is none, or without a key; `store_missing`, `store_in_use`
+ * @throws {LatchkeyError} `usage` for a wrong address, or without a key; `store_missing`, `store_in_use`
  */
 export async function withApi<T>(
   options: ApiOptions,
@@ -104,7 +104,7 @@ interface Way {
   /** What begins every path. */
   readonly prefix: string
   /** Before what the daemon says of a refusal. */
-  readonly told: (status: number) => string
+  readonly intro: (status: number) => string
   readonly failed: (error: NodeJS.ErrnoException) => unknown
 }
 
@@ -156,12 +156,14 @@ function ask(
   })
 }
 
-function refusal({ told }: Way, status: number, answer: unknown): LatchkeyError {
+function refusal({ intro }: Way, status: number, answer: unknown): LatchkeyError {
   const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
-  // What the daemon refuses as wrong was given wrongly here.
-  const known = code === 'invalid_request' ? 'usage' : ERROR_CODES.find((one) => one === code)
   const said = typeof detail === 'string' ? detail : 'is this address a Latchkey daemon?'
-  return new LatchkeyError(known ?? 'daemon_failed', `${told(status)}${said}`, { issues: errors ?? [] })
+  const issues = errors ?? []
+  // What the daemon refuses as wrong was given wrongly here.
+  if (code === 'invalid_request') return new LatchkeyError('usage', said, { issues })
+  const known = ERROR_CODES.find((one) => one === code)
+  return new LatchkeyError(known ?? 'daemon_failed', `${intro(status)}${said}`, { issues })
 }
 
 function parsed(body: Buffer): unknown {
@@ -185,7 +187,7 @@ function wayToUrl(url: string, { env }: CliContext): Way {
     request: base.protocol === 'https:' ? overHttps : overHttp,
     options: { ...urlToHttpOptions(base), headers: { authorization: `Bearer ${key}` } },
     prefix: base.pathname.replace(/\/$/, ''),
-    told: answered,
+    intro: answered,
     // Whether the exchange ended after it had begun.
     failed: (error) =>
       /^(ECONNRESET$|EPIPE$|HPE_)/.test(error.code ?? '') ? brokenOff(error) : unreachable(url, error),
@@ -197,7 +199,7 @@ function wayToSocket(socketPath: string): Way {
     request: overHttp,
     options: { socketPath },
     prefix: '',
-    told: answered,
+    intro: answered,
     failed: (error) => (isNobody(error) ? unreachable(socketPath, error) : brokenOff(error)),
   }
 }
@@ -219,7 +221,7 @@ function unreachable(where: string, cause: unknown): LatchkeyError {
 /** What is said of a socket that there can't be, as its path is too long or leads through a file. */
 const IMPOSSIBLE: readonly unknown[] = ['ENAMETOOLONG', 'EINVAL', 'ENOTDIR']
 
-/** @throws {LatchkeyError} `daemon_failed` where that can't be told */
+/** @throws {LatchkeyError} `daemon_failed` where nobody can say */
 export function isListening(socketPath: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketPath, () => {
@@ -243,8 +245,12 @@ async function startWithin(
   { now: clock }: CliContext,
   whereNone: WhereNone,
 ): Promise<Within> {
-  if (typeof whereNone === 'object') throw new LatchkeyError('daemon_unreachable', whereNone.needsDaemon)
   const { file } = config.database
+  if (typeof whereNone === 'object') {
+    const isTooLong = Buffer.byteLength(socketFileOf(file)) > MAX_SOCKET_PATH_BYTES
+    const unknown = `the path of ${socketFileOf(file)} is too long for a socket: name the daemon with --url`
+    throw new LatchkeyError('daemon_unreachable', isTooLong ? unknown : whereNone.needsDaemon)
+  }
   const isThere = isDatabaseThere(file, 'write')
   if (!isThere && whereNone === 'database') throw missingDatabase(file)
   const scratch = isThere || whereNone !== 'any database' ? null : mkdtempSync(join(tmpdir(), 'latchkey-'))
@@ -268,7 +274,7 @@ async function startWithin(
     },
   )
   const options = { createConnection: daemon.connect }
-  const way: Way = { request: overHttp, options, prefix: '', told: () => '', failed: (error) => error }
+  const way: Way = { request: overHttp, options, prefix: '', intro: () => '', failed: (error) => error }
   return async (work) => {
     try {
       return await Promise.race([work(way), daemon.failure.then((error) => Promise.reject(error))])
@@ -281,7 +287,7 @@ async function startWithin(
   }
 }
 
-/** Nobody reads the log of a daemon within a command: what it refers to is told with it. */
+/** Nobody reads the log of a daemon within a command: the error says what the log would. */
 function withCause(error: unknown, logged: string | null): unknown {
   if (logged === null || !isLatchkeyError(error)) return error
   const { code, message, issues } = error

@@ -13,7 +13,7 @@ import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
 
 export interface CommandsDeps {
-  /** What is piped in, if a command is told to read it. */
+  /** What is piped in, for a command that reads it. */
   readonly openInput: () => Readable
 }
 

@@ -6,7 +6,7 @@ import type { Api } from './api.js'
 import { apiCommand, command } from './command.js'
 import { linesText, type Paint, table } from './text.js'
 
-/** `latchkey serve`: runs the daemon until it is told to stop. Makes a config where nobody named one. */
+/** `latchkey serve`: runs the daemon until it is stopped. Makes a config where none is named and none is there. */
 const serveCommand = command('serve', {
   about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
   examples: ['serve', 'serve --config /etc/latchkey/config.json'],

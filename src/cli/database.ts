@@ -96,7 +96,10 @@ const compactCommand = command('compact', {
     const { compactFile } = await import('../store/sqlite/store.js')
     const { database } = (await loadNamedConfig(options, context)).config
     assertDatabase(database.file, 'write')
-    const sizes = await compactFile(database.file)
+    const sizes = await withProgress(context, (progress) => {
+      progress.show(null, `rewriting ${database.file} …`)
+      return compactFile(database.file)
+    })
     show(sizes, () => `${sizes.file}: ${sizes.before} bytes, now ${sizes.after}\n`)
   },
 })

@@ -23,7 +23,7 @@ import {
 } from './command.js'
 import { otherThan } from './context.js'
 import { createProgress } from './progress.js'
-import { table, tableLines } from './text.js'
+import { linesText, table, tableLines } from './text.js'
 
 /** How a command says which stored events it means. */
 export const EVENT_FILTER = {
@@ -253,10 +253,8 @@ function eventText(event: EventDetailJson): string {
     ...said
   } = { ...normalized }
   const sections = [
-    section(
-      `${type ?? 'unreadable'} ${id}: ${reasonText === null ? disposition : `${disposition}, ${reasonText}`}`,
-      tableLines(factsOf(event)),
-    ).replace('\n', '\n\n'),
+    `${type ?? 'unreadable'} ${id}: ${reasonText === null ? disposition : `${disposition}, ${reasonText}`}\n`,
+    linesText(tableLines(factsOf(event)).map((line) => `  ${line}`)),
     section('It says', tableLines(rowsOf(said))),
     section(
       'Signed headers',

@@ -6,7 +6,7 @@ const context = processContext()
 const commands = createCommands({ openInput: () => process.stdin })
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // Whoever read has seen enough, as `head` has after some lines: nothing went wrong.
+  // The reader has seen enough, as `head` has after some lines: nothing went wrong.
   if (error.code === 'EPIPE') process.exit()
   throw error
 })

@@ -16,7 +16,7 @@ export async function runCli(
     .description('Turns signed payment webhooks into access.')
     .version(packageVersion())
     .exitOverride()
-    // Errors are told in one place, with an exit code and, if asked for, as JSON.
+    // Errors are reported in one place, with an exit code and, if asked for, as JSON.
     .configureOutput({ writeOut: context.out, writeErr: context.err, outputError: () => {} })
   for (const register of commands) register(program, context)
   try {
@@ -33,7 +33,7 @@ export function packageVersion(): string {
   return String(version)
 }
 
-/** The nearest one above, since the built program stands one folder deeper than its source. */
+/** The nearest one above: the built program is one folder deeper than its source. */
 function packageFile(below: string): string {
   const folder = dirname(below)
   const file = join(folder, 'package.json')

@@ -51,11 +51,15 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
   let current = config
-  const { stopped, stop } = stopSignal()
+  let stop = (): void => {}
+  const stopped = new Promise<null>((resolve) => {
+    stop = () => resolve(null)
+  })
   const control = { version: packageVersion(), reload, stop }
   const starting = startDaemon(config, { clock: context.now, log, control })
   daemon = await starting
-  // Last, since whoever reads the pid here may signal at once.
+  onStopSignal(stop)
+  // Last: a reader of the pid may send a signal at once.
   const { url, webhooksUrl, metricsUrl } = daemon
   log.info({ url, webhooksUrl, metricsUrl, pid: process.pid }, `serving on ${url}`)
 
@@ -76,7 +80,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       const policyDiffers = await running.reload(next)
       const takenOver = changedParts(current, next)
       current = next
-      // At the more talkative of the two levels, so that a change of the level itself is told.
+      // At the more talkative of the two levels, so that a change of the level itself is logged.
       if (!log.isLevelEnabled('info')) log.level = next.log.level
       for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
       const restart = changedPaths(needingRestart(config), needingRestart(next))
@@ -84,8 +88,8 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       running.noteConfig(
         restart.length === 0 ? null : `Changes in the config need a restart: ${restart.join(', ')}.`,
       )
-      const told = takenOver.length > 0 ? `took over ${takenOver.join(', ')}` : NOTHING_TAKEN_OVER
-      log.info(`read the config again: ${told}`)
+      const what = takenOver.length > 0 ? `took over ${takenOver.join(', ')}` : NOTHING_TAKEN_OVER
+      log.info(`read the config again: ${what}`)
       log.level = next.log.level
       return { changed: takenOver, needsRestart: restart, policyDiffers }
     } catch (error) {
@@ -152,17 +156,13 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** Resolves at the first request to stop. A second signal ends the process at once, as ever. */
-function stopSignal(): { readonly stopped: Promise<null>; readonly stop: () => void } {
-  let stop = (): void => {}
-  const stopped = new Promise<null>((resolve) => {
-    stop = () => {
-      process.off('SIGTERM', stop)
-      process.off('SIGINT', stop)
-      resolve(null)
-    }
-  })
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
-  return { stopped, stop }
+/** At the first of them; a second one ends the process at once, as ever. */
+function onStopSignal(stop: () => void): void {
+  const stopOnce = (): void => {
+    process.off('SIGTERM', stopOnce)
+    process.off('SIGINT', stopOnce)
+    stop()
+  }
+  process.on('SIGTERM', stopOnce)
+  process.on('SIGINT', stopOnce)
 }

@@ -18,7 +18,7 @@ const BOTH = 'only this environment (default: both)'
 /** As many as the API lists at once. */
 const LISTED = 100
 
-/** `latchkey sync status`: how it stands; with a filter, which memberships those are. */
+/** `latchkey sync status`: the state of sync; with a filter, which memberships those are. */
 const syncStatusCommand = apiCommand('sync status', {
   about: 'show the state of roles, groups and the outbound webhook, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
@@ -189,7 +189,7 @@ const syncResumeCommand = apiCommand('sync resume', {
 type TargetJson = SyncStatusJson['targets'][number]
 type WebhookJson = NonNullable<SyncStatusJson['webhook']>
 
-/** How roles, groups and the outbound webhook stand, and what an operator can do about it. */
+/** The state of roles, groups and the outbound webhook, and what an operator can do about it. */
 export function statusText(status: SyncStatusJson, now: number, paint?: Paint): string {
   const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook, unreachable } = status
   const named = [
@@ -237,7 +237,7 @@ function callLines(
   return [`${name}: ${when}: ${reason?.message}`]
 }
 
-/** What is stopped has told why. */
+/** Of what is stopped, the reason is shown above. */
 function checkLines(
   { at, problems }: NonNullable<SyncStatusJson['checked']>,
   stopped: readonly string[],

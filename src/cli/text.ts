@@ -66,8 +66,8 @@ const WHAT_WIDTH = 18
 /** `FAIL  schema              written by a newer Latchkey: install that one`. */
 export function findingLine({ level, what, detail, todo }: Finding, paint: Paint): string {
   const label = level === 'fail' ? 'FAIL' : level
-  // A sentence of a platform's goes on with what to do.
-  const told = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
+  // A platform's message may end with a full stop.
+  const said = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
   const space = ' '.repeat(4 - label.length)
-  return `${painted(label, paint)}${space}  ${what.padEnd(WHAT_WIDTH)}  ${told}\n`
+  return `${painted(label, paint)}${space}  ${what.padEnd(WHAT_WIDTH)}  ${said}\n`
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
+import { MAX_SOCKET_PATH_BYTES } from '../handlers/api-key.js'
 import type { Readiness } from '../handlers/health.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
 import type { SyncState } from '../operations/metrics.js'
@@ -48,9 +49,6 @@ function backedUpBy(folder: string, now: number): number | null {
     return null
   }
 }
-
-/** The least that any supported system takes, less its final NUL. */
-const MAX_SOCKET_PATH_BYTES = 103
 
 /** A socket's path has few bytes on every system; a longer one would stop the start for what few need. */
 export function usableSocket(file: string, log: Logger): string | null {

@@ -14,7 +14,7 @@ import type { Database } from '../store/schema.js'
 import { isSamePolicy, loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'
 
-/** Whether what stands was folded under the configured policy, and whether a rebuild has been left unfinished. */
+/** Whether the configured policy is in force, and whether a rebuild was left unfinished. */
 export async function checkPolicy(
   db: Kysely<Database>,
   config: Config,

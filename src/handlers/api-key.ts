@@ -14,6 +14,9 @@ export interface ApiKey {
   readonly environments: readonly Environment[]
 }
 
+/** The least that any supported system takes for the path of a socket, less its final NUL. */
+export const MAX_SOCKET_PATH_BYTES = 103
+
 /** The local socket is beside the database, so that a command finds it by the config alone. */
 export function socketFileOf(databaseFile: string): string {
   return join(dirname(databaseFile), 'latchkey.sock')

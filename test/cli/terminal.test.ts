@@ -10,11 +10,17 @@ const COMMANDS = createCommands({ openInput: () => Readable.from([]) })
 const GREEN = '\u001b[32mactive\u001b[39m'
 const BAR = /\r[█░]{24} +\d+ % {2}/
 
-/** A config whose database knows a customer with two products; and what runs a command on a terminal, or not. */
-async function terminal() {
+/** What runs a command beside a config, on a terminal or not; the command is to end well. */
+function runner(told: object = {}) {
   const folder = temporaryFolder()
-  const config = writeConfig({ endpoints: { live: endpoint('live', 'whsec_0123456789abcdef') } }, folder)
-  const run = async (line: string, isTerminal = true, env: Readonly<Record<string, string>> = {}) => {
+  const endpoints = { live: endpoint('live', 'whsec_0123456789abcdef') }
+  const config = writeConfig({ endpoints, ...told }, folder)
+  return async (
+    line: string,
+    isTerminal = true,
+    env: Readonly<Record<string, string>> = {},
+    exitCode = 0,
+  ) => {
     let [out, err] = ['', '']
     const context = {
       env,
@@ -28,9 +34,14 @@ async function terminal() {
         err += text
       },
     }
-    expect(await runCli([...line.split(' '), '--config', config], context, COMMANDS)).toBe(0)
+    expect(await runCli([...line.split(' '), '--config', config], context, COMMANDS)).toBe(exitCode)
     return { out, err }
   }
+}
+
+/** The same, and the database knows a customer with two products. */
+async function terminal() {
+  const run = runner()
   for (const product of ['pro_1', 'pro_long']) await run(`grant cus_1 ${product} --reason test`, false)
   return run
 }
@@ -78,4 +89,9 @@ it('a table leaves out a column in which nothing is', () => {
       ['long', '', ''],
     ]),
   ).toBe('a     b\nlong\n')
+})
+
+it('a daemon whose socket would have too long a path is to be named by --url', async () => {
+  const run = runner({ database: { url: `sqlite:${'x'.repeat(100)}/latchkey.db` } })
+  expect((await run('status', false, {}, 1)).err).toContain('name the daemon with --url')
 })
