@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
+import { counted } from '../doctor/finding.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { ImportJson } from '../handlers/events.js'
 import type { LineOutcome } from '../history/import.js'
 import type { RefusedLine } from '../history/line.js'
@@ -114,7 +115,7 @@ const LEFT_OUT =
 
 /** What became of all lines so far. */
 function createTally() {
-  const counts = {
+  const counts: Record<LineOutcome['outcome'], number> = {
     applied: 0,
     ignored: 0,
     held: 0,
@@ -123,10 +124,9 @@ function createTally() {
     left_out: 0,
     checked: 0,
     refused: 0,
-  } satisfies Record<LineOutcome['outcome'], number>
+  }
   const refusals: (Pick<RefusedLine, 'reason' | 'detail'> & { readonly line: number })[] = []
   const lines = () => Object.values(counts).reduce((sum, count) => sum + count, 0)
-
   return {
     lines,
     add({ number: line }: NumberedLine, result: LineOutcome): void {
@@ -139,22 +139,21 @@ function createTally() {
       return { lines: lines(), ...others, duplicates, leftOut, refusals }
     },
     text(): string {
-      const parts = Object.entries(counts)
-        .filter(([, count]) => count > 0)
-        .map(([outcome, count]) => `${count} ${outcome.replace('_', ' ')}`)
-      const all = `${lines()} ${lines() === 1 ? 'line' : 'lines'}`
-      return `${[all, ...parts].join(', ')}\n${counts.left_out > 0 ? LEFT_OUT : ''}`
+      const parts = Object.entries(counts).flatMap(([outcome, count]) =>
+        count > 0 ? [`${count} ${outcome.replace('_', ' ')}`] : [],
+      )
+      const all = [counted(lines(), 'line'), ...parts].join(', ')
+      return `${all}\n${counts.left_out > 0 ? LEFT_OUT : ''}`
     },
     /** @throws {LatchkeyError} `lines_refused`, with the first refused lines */
     assertNoneRefused(): void {
       if (counts.refused === 0) return
       const refused = counts.refused === 1 ? 'one line was' : `${counts.refused} lines were`
-      const issues = refusals.map(
-        ({ line, reason, detail }): Issue => ({ path: `line ${line}`, message: `${reason}: ${detail}` }),
-      )
-      throw new LatchkeyError('lines_refused', `${refused} refused; all other lines were read`, {
-        issues,
-      })
+      const issues = refusals.map(({ line, reason, detail }) => ({
+        path: `line ${line}`,
+        message: `${reason}: ${detail}`,
+      }))
+      throw new LatchkeyError('lines_refused', `${refused} refused; all other lines were read`, { issues })
     },
   }
 }

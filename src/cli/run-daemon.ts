@@ -51,10 +51,8 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
 
   let current = config
-  let stop = (): void => {}
-  const stopped = new Promise<null>((resolve) => {
-    stop = () => resolve(null)
-  })
+  const { promise: stopped, resolve } = Promise.withResolvers<null>()
+  const stop = () => resolve(null)
   const control = { version: packageVersion(), reload, stop }
   const starting = startDaemon(config, { clock: context.now, log, control })
   daemon = await starting
