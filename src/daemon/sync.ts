@@ -115,7 +115,7 @@ export async function createFollowing(deps: FollowingDeps) {
     },
     /** Begins nothing any more, and waits a few seconds for what is under way. */
     async stop(): Promise<void> {
-      // Whoever asked for it is told how it ended.
+      // The caller of `reload` learns how it ended.
       await reloading.catch(() => {})
       await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])
       await sweeps.stop()

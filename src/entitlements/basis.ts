@@ -19,26 +19,14 @@ interface TakeBack {
   readonly isFinal: boolean
 }
 
-export interface BasisTracker {
-  /** Takes in the next event of the walk, and says what it did. */
-  apply(reading: Reading): Note
-  /** Without a basis there is no access. */
-  exists(): boolean
-  /** Undefined: the payment is not taken back. */
-  takeBackOf(paymentId: string): TakeBack | undefined
-  /** Cycles of which no payment is known. */
-  cyclesWithoutPayment(): number
-}
+export type BasisTracker = ReturnType<typeof createBasisTracker>
 
 /**
  * Follows what access depends on: one payment, the subscription itself, or nothing.
  * The basis changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
  * and a refund of any other one does not.
  */
-export function createBasisTracker(
-  { firstPaid, cyclePayments, successPays }: SourceReading,
-  policy: Policy,
-): BasisTracker {
+export function createBasisTracker({ firstPaid, cyclePayments, successPays }: SourceReading, policy: Policy) {
   // Most sources need neither of these maps, and to make one takes as long as to walk an event.
   let takenBack: Map<string, TakeBack> | null = null
   /** Cycle payments whose first paying event is still to come, and the cycle event that waits. */
@@ -120,7 +108,8 @@ export function createBasisTracker(
   }
 
   return {
-    apply(reading) {
+    /** Takes in the next event of the walk, and says what it did. */
+    apply(reading: Reading): Note {
       const { event, effect, index } = reading
       if (event.subject === 'payment') return applyPayment(event, reading)
       const hadBasis = basis !== null
@@ -131,8 +120,11 @@ export function createBasisTracker(
       awaited = null
       return { code: hadBasis ? 'subscription_ended' : 'subscription_ended_already' }
     },
+    /** Without a basis there is no access. */
     exists: () => basis !== null,
-    takeBackOf: (paymentId) => takenBack?.get(paymentId),
+    /** Undefined: the payment is not taken back. */
+    takeBackOf: (paymentId: string) => takenBack?.get(paymentId),
+    /** Cycles of which no payment is known. */
     cyclesWithoutPayment: () => cyclesWithoutPayment,
   }
 }

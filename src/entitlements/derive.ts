@@ -8,7 +8,7 @@ import { isDecisive, type Policy } from './policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from './source-of.js'
 
 /** An event, and its number in the order of arrival. */
-interface ArrivedEvent {
+export interface ArrivedEvent {
   readonly seq: number
   readonly event: NormalizedEvent
 }

@@ -6,17 +6,7 @@ import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
 import { foldSource } from './fold-source.js'
 import type { FoldableEvent } from './kept-event.js'
-import type {
-  Block,
-  EndReason,
-  Entitlement,
-  Erasure,
-  HoldReason,
-  Instant,
-  SourceKey,
-  SourceState,
-  SourceView,
-} from './model.js'
+import type { Block, EndReason, Erasure, HoldReason, Instant, SourceKey, SourceView } from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
@@ -49,51 +39,9 @@ export interface StoredAccount {
   readonly holds: readonly StoredHold[]
 }
 
-interface InWords {
-  readonly sentence: string
-}
-
-export interface ExplainedEvent
-  extends Pick<FoldableEvent, 'id' | 'type' | 'createdAt'>,
-    Omit<StoredSourceEvent, 'event'>,
-    Omit<Step, 'event'>,
-    InWords {}
-
-/** A source that gave the product, or could have; every stored event of it once, in the order in which they count. */
-export interface ExplainedSource
-  extends Pick<SourceState, 'kind' | 'id' | 'rail' | 'customerId' | 'intervals'> {
-  readonly events: readonly ExplainedEvent[]
-}
-
-export interface ExplainedHold
-  extends Pick<FoldableEvent, 'id' | 'type' | 'createdAt'>,
-    Omit<StoredHold, 'event' | 'disposition'>,
-    InWords {}
-
-/** An end of access that lies ahead. */
-interface ComingEnd extends InWords {
-  readonly source: SourceKey
-  readonly at: number | null
-  readonly reason: EndReason
-  /** What set the end; null: it is only announced, and an event has still to set it. */
-  readonly eventId: string | null
-}
-
 /** Why one customer may or may not use one product: every event that counted, and every one that did not. */
-export interface Explanation {
-  readonly customerId: string
-  readonly productId: string
-  readonly environment: Environment
-  /** Epoch milliseconds. */
-  readonly asOf: number
-  readonly entitlement: Entitlement
+export interface Explanation extends Explained {
   readonly summary: string
-  readonly sources: readonly ExplainedSource[]
-  readonly held: readonly ExplainedHold[]
-  /** On the product, or on every one; those that were lifted too. */
-  readonly blocks: readonly (Block & InWords)[]
-  readonly erasures: readonly (Erasure & InWords)[]
-  readonly ends: readonly ComingEnd[]
 }
 
 /** Explains why the customer may use the product, or may not. */
@@ -103,6 +51,13 @@ export function explain(
   instant: Instant,
   policy: Policy,
 ): Explanation {
+  const explained = explainParts(account, productId, instant, policy)
+  return { ...explained, summary: summaryOf(explained, account.isKnown) }
+}
+
+type Explained = ReturnType<typeof explainParts>
+
+function explainParts(account: StoredAccount, productId: string, instant: Instant, policy: Policy) {
   const { customerId, environment, blocks, erasures } = account
   const explained = account.sources
     .filter(({ events }) => concerns(events, productId))
@@ -110,22 +65,25 @@ export function explain(
   const states = explained.map(({ state }) => state)
   const entitlement = entitlementOf(productId, states, blocks, instant)
   const held = [...explained.flatMap((one) => one.held), ...account.holds.map(explainHold)]
-  const explanation = {
+  return {
     customerId,
     productId,
     environment,
+    /** Epoch milliseconds. */
     asOf: 'at' in instant ? instant.at : instant.now,
     entitlement,
+    /** Those that gave the product, or could have; every stored event once, in the order in which they count. */
     sources: explained.map(({ source }) => source),
     held: held.sort(compareByTime),
+    /** On the product, or on every one; those that were lifted too. */
     blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     erasures: erasures.map((erasure) => ({
       ...erasure,
       sentence: `${customerId} was erased at ${time(erasure.at)}: access that began before ended with that.`,
     })),
+    /** Those that lie ahead. */
     ends: entitlement.sources.flatMap((view) => comingEnds(view, erasures)),
   }
-  return { ...explanation, summary: summaryOf(explanation, account.isKnown) }
 }
 
 /** A source, folded again: its state, what each of its events did in that, and those that wait. */
@@ -134,7 +92,7 @@ function explainSource(
   stored: readonly StoredSourceEvent[],
   erasures: readonly Erasure[],
   policy: Policy,
-): { state: SourceState; source: ExplainedSource; held: readonly ExplainedHold[] } {
+) {
   const steps: Step[] = []
   const folded = foldSource(
     key,
@@ -143,7 +101,7 @@ function explainSource(
     (step) => steps.push(step),
   )
   const storedAs = new Map(stored.map((one) => [one.event.id, one]))
-  const events = steps.flatMap(({ event, row, ...walked }): ExplainedEvent[] => {
+  const events = steps.flatMap(({ event, row, ...walked }) => {
     const known = storedAs.get(event.id)
     if (known === undefined) return []
     const { id, type, createdAt } = event
@@ -164,7 +122,7 @@ function explainSource(
   return { state, source: { kind, id, rail, customerId, intervals, events }, held }
 }
 
-function explainHold({ event, receivedAt, source, reason }: StoredHold): ExplainedHold {
+function explainHold({ event, receivedAt, source, reason }: StoredHold) {
   const { id, type, createdAt } = event
   const sentence = sentenceOf({ event, note: { code: 'held', reason }, changes: [] }, source)
   return { id, type, createdAt, receivedAt, source, reason, sentence }
@@ -176,10 +134,19 @@ function concerns(events: readonly StoredSourceEvent[], productId: string): bool
   return named.length === 0 || named.includes(productId)
 }
 
-function explainBlock(block: Block): Block & InWords {
+function explainBlock(block: Block) {
   const what = block.productId === null ? 'Every product' : block.productId
   const end = block.until === null ? 'until it is unblocked' : `to ${time(block.until)}`
   return { ...block, sentence: `${what} is blocked from ${time(block.from)} ${end}.` }
+}
+
+/** `eventId`: what set the end; null: it is only announced, and an event has still to set it. */
+interface ComingEnd {
+  readonly source: SourceKey
+  readonly reason: EndReason
+  readonly at: number | null
+  readonly eventId: string | null
+  readonly sentence: string
 }
 
 function comingEnds(view: SourceView, erasures: readonly Erasure[]): ComingEnd[] {
@@ -196,17 +163,15 @@ function comingEnds(view: SourceView, erasures: readonly Erasure[]): ComingEnd[]
   return [{ source, at: periodEnd, reason: 'canceled', eventId: null, sentence }]
 }
 
-type Unsummed = Omit<Explanation, 'summary'>
-
 /** Why access is as it is, in one or two sentences. */
-function summaryOf(explanation: Unsummed, isKnown: boolean): string {
+function summaryOf(explanation: Explained, isKnown: boolean): string {
   const { customerId, environment, entitlement } = explanation
   if (!isKnown) return `Nothing is known of ${customerId} in ${environment}: no event names them.`
   if (entitlement.active) return summaryOfActive(explanation)
   return entitlement.status === 'none' ? summaryOfNone(explanation) : summaryOfEnded(explanation)
 }
 
-function summaryOfActive({ customerId, productId, entitlement, erasures }: Unsummed): string {
+function summaryOfActive({ customerId, productId, entitlement, erasures }: Explained): string {
   const { since, until, pastDue, sources } = entitlement
   const active = sources.filter((source) => source.active)
   const by = active.map(nameOf).join(' and ')
@@ -217,7 +182,7 @@ function summaryOfActive({ customerId, productId, entitlement, erasures }: Unsum
   return `${access} No end is known.`
 }
 
-function summaryOfEnded({ customerId, productId, entitlement, erasures }: Unsummed): string {
+function summaryOfEnded({ customerId, productId, entitlement, erasures }: Explained): string {
   const { status, until, sources } = entitlement
   if (status === 'blocked') return `${customerId} is blocked from ${productId}.`
   const ended = `${customerId} has no access to ${productId}`
@@ -226,7 +191,7 @@ function summaryOfEnded({ customerId, productId, entitlement, erasures }: Unsumm
   return `${ended} since ${time(Number(until))}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
 }
 
-function summaryOfNone({ customerId, productId, asOf, sources, held }: Unsummed): string {
+function summaryOfNone({ customerId, productId, asOf, sources, held }: Explained): string {
   const intervals = sources.flatMap((source) => source.intervals)
   if (intervals.some((interval) => interval.productId === productId)) {
     return `${customerId} had not been given access to ${productId} by ${time(asOf)}.`

@@ -22,21 +22,11 @@ interface Stretch extends Access {
   readonly begunBy: string
 }
 
-interface IntervalTracker {
-  /**
-   * Says what access is from `at` on, and answers what changed by that. Where it just ended, and by no end that was
-   * known, the cause says why; where only its product is another one, it moved.
-   */
-  see(at: number, access: Access | null, cause: Omit<End, 'at'>): readonly Change[]
-  /** In order; the last one may still run. */
-  intervals(): AccessInterval[]
-}
-
 /**
  * Follows "from this event on, access is so" as intervals of access. Instants must not decrease.
  * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
  */
-export function createIntervalTracker(): IntervalTracker {
+export function createIntervalTracker() {
   const ended: Stretch[] = []
   let running: Stretch | null = null
 
@@ -56,7 +46,11 @@ export function createIntervalTracker(): IntervalTracker {
   }
 
   return {
-    see(at, access, cause) {
+    /**
+     * Says what access is from `at` on, and answers what changed by that. Where it just ended, and by no end that was
+     * known, the cause says why; where only its product is another one, it moved.
+     */
+    see(at: number, access: Access | null, cause: Omit<End, 'at'>): readonly Change[] {
       if (running?.end && running.end.at <= at) finish(running, running.end)
       const before = running
       const over = access?.end && access.end.at <= at ? access.end : null
@@ -71,6 +65,7 @@ export function createIntervalTracker(): IntervalTracker {
       }
       return changesOf(before, current)
     },
+    /** In order; the last one may still run. */
     intervals: () => (running ? [...ended, running] : ended).map(toInterval),
   }
 }

@@ -3,26 +3,17 @@
 import { type BasisTracker, createBasisTracker } from './basis.js'
 import { createIntervalTracker, type End } from './intervals.js'
 import { type KeptSubscription, type SourceEvent, TYPES } from './kept-event.js'
-import type { AccessInterval, EndReason, SourceState } from './model.js'
+import type { EndReason, SourceState } from './model.js'
 import type { Policy } from './policy.js'
 import { isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './reading.js'
 import type { Change, Note, Observe } from './reasons.js'
-
-/** What the events of a source come to. */
-interface Walked {
-  readonly intervals: readonly AccessInterval[]
-  /** The product in force. */
-  readonly productId: string | null
-  readonly terms: Terms
-  readonly cyclesWithoutPayment: number
-}
 
 /**
  * Walks a source's events in order: it gives the product of its plan while it has a basis and the earliest of its ends
  * lies ahead.
  * @param observe without it, nothing is gathered
  */
-export function walk(whole: SourceReading, policy: Policy, observe?: Observe): Walked {
+export function walk(whole: SourceReading, policy: Policy, observe?: Observe) {
   const basis = createBasisTracker(whole, policy)
   const tracker = createIntervalTracker()
   let terms = NO_TERMS

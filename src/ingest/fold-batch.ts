@@ -1,11 +1,11 @@
 import type { Transaction } from 'kysely'
-import { newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
+import { type ArrivedEvent, newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey, sourceOf } from '../entitlements/source-of.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import {
@@ -30,18 +30,8 @@ export interface SourceChange {
   readonly strangers: readonly number[]
 }
 
-export interface FoldedBatch {
-  /** By event id, for the new events. */
-  readonly sources: ReadonlyMap<string, SourceKey | null>
-  readonly outcomes: ReadonlyMap<string, Outcome>
-  readonly changes: readonly SourceChange[]
-}
-
-/** An event that is not stored yet, and the number that it will be stored under. */
-export interface FreshEvent {
-  readonly seq: number
-  readonly event: NormalizedEvent
-}
+/** By event id, of the new events, their sources and outcomes; and what changed of each source. */
+export type FoldedBatch = Awaited<ReturnType<typeof foldBatch>>
 
 /** A payment that a new event links to another source than the stored ones did. */
 interface LinkedMove {
@@ -68,14 +58,14 @@ interface TouchedSource {
  * Folds new events into the sources they touch, each from its whole history, and saves these and the payments' links.
  * The events themselves are the caller's to store, in the same transaction; stored ones move along with their payment,
  * and stop waiting where they can.
- * @param fresh events that are not stored yet, each once, in order of arrival
+ * @param fresh events that are not stored yet, each once, in order of arrival, with the numbers they will have
  */
 export async function foldBatch(
   trx: Transaction<Database>,
   environment: Environment,
-  fresh: readonly FreshEvent[],
+  fresh: readonly ArrivedEvent[],
   policy: Policy,
-): Promise<FoldedBatch> {
+) {
   const { subscriptionOf, moves } = await learnLinks(trx, environment, fresh)
   const sources = new Map(fresh.map(({ event }) => [event.id, sourceOf(event, subscriptionOf)]))
   const saved = await loadSources(trx, environment, keysIn(sources, moves))
@@ -122,7 +112,7 @@ export async function foldBatch(
 async function learnLinks(
   trx: Transaction<Database>,
   environment: Environment,
-  fresh: readonly FreshEvent[],
+  fresh: readonly ArrivedEvent[],
 ): Promise<{ subscriptionOf: (paymentId: string) => string | undefined; moves: readonly LinkedMove[] }> {
   const paymentIds = new Set<string>()
   for (const { event } of fresh) {
@@ -157,7 +147,7 @@ function keysIn(
 
 /** What each source is to be folded from, by `sourceKey`. */
 function touchSources(
-  fresh: readonly FreshEvent[],
+  fresh: readonly ArrivedEvent[],
   sources: ReadonlyMap<string, SourceKey | null>,
   moves: readonly LinkedMove[],
   saved: ReadonlyMap<string, StoredSource>,

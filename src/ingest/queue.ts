@@ -35,23 +35,6 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024
 /** How often to look for those that have waited too long: well within the second that is left for the answer. */
 const LOOK_FOR_OVERDUE_MS = 100
 
-export interface IngestQueue {
-  /**
-   * Resolves once the delivery is committed and visible to every query.
-   * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again; of what was done by hand also
-   * `store_unavailable`, where something that is stored keeps it from being written: again would not help
-   */
-  ingest(delivery: Incoming): Promise<Receipt>
-  /** What waits to be committed. */
-  waiting(): { readonly deliveries: number; readonly bytes: number }
-  /** Resolves when nothing waits any more. */
-  drain(): Promise<void>
-  /** Nothing is acknowledged from then on: the store can't be trusted any more. */
-  fail(): void
-  /** False once that is so. */
-  isAlive(): boolean
-}
-
 export interface IngestQueueDeps {
   readonly writeBatch: (deliveries: readonly Incoming[]) => Promise<WrittenBatch>
   readonly log: Logger
@@ -71,7 +54,7 @@ interface Waiting {
 }
 
 /** Group commit: while batches are being committed, arriving deliveries gather into the next. */
-export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: IngestQueueDeps): IngestQueue {
+export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: IngestQueueDeps) {
   const waiting: Waiting[] = []
   let waitingBytes = 0
   /** In the order of their deadlines. */
@@ -195,7 +178,12 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   }
 
   return {
-    ingest(delivery) {
+    /**
+     * Resolves once the delivery is committed and visible to every query.
+     * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again; of what was done by hand also
+     * `store_unavailable`, where something that is stored keeps it from being written: again would not help
+     */
+    ingest(delivery: Incoming): Promise<Receipt> {
       return new Promise((resolve, reject) => {
         if (broken) return reject(notStored('The store has failed.', delivery))
         const bytes = 'undated' in delivery ? 0 : delivery.body.byteLength
@@ -210,14 +198,18 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
         sendSoon()
       })
     },
+    /** What waits to be committed. */
     waiting: () => ({ deliveries: unanswered.size, bytes: waitingBytes }),
+    /** Resolves when nothing waits any more. */
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
       await new Promise<void>((resolve) => onDrained.push(resolve))
     },
+    /** Nothing is acknowledged from then on: the store can't be trusted any more. */
     fail: () => {
       broken = true
     },
+    /** False once that is so. */
     isAlive: () => !broken,
   }
 }

@@ -55,17 +55,11 @@ export function differencesOf(
   after: readonly EntitlementRecord[],
 ): readonly EntitlementDifference[] {
   const was = new Map(before.map((record) => [record.productId, record]))
-  const is = new Set(after.map(({ productId }) => productId))
-  const changed = after.flatMap((record) => {
-    const { customerId, productId } = record
-    const stored = was.get(productId)
-    return differs(stored, record) ? [{ customerId, productId, before: stored ?? null, after: record }] : []
+  const is = new Map(after.map((record) => [record.productId, record]))
+  return [...new Map([...is, ...was]).values()].flatMap(({ customerId, productId }) => {
+    const [stored, record] = [was.get(productId) ?? null, is.get(productId) ?? null]
+    return differs(stored, record) ? [{ customerId, productId, before: stored, after: record }] : []
   })
-  const gone = before.flatMap((record) => {
-    const { customerId, productId } = record
-    return is.has(productId) ? [] : [{ customerId, productId, before: record, after: null }]
-  })
-  return [...changed, ...gone]
 }
 
 /** Writes down what differs, and appends what of it is a change to the change log. */
@@ -80,10 +74,8 @@ export async function writeAccess(
     const { customerId, productId } = difference
     const [was, is] = [difference.before ?? NEVER_GRANTED, difference.after ?? NEVER_GRANTED]
     if (!isChange(was, is)) return []
-    const cause = causeOf(difference)
-    return [
-      { at: now, environment, customerId, productId, before: snapshot(was), after: snapshot(is), cause },
-    ]
+    const [before, after, cause] = [snapshot(was), snapshot(is), causeOf(difference)]
+    return [{ at: now, environment, customerId, productId, before, after, cause }]
   })
   await saveEntitlements(
     trx,
@@ -130,9 +122,9 @@ export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
   return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 
-/** Whether one is to be written down in the place of the other; undefined: nothing is. */
-export function differs(a: EntitlementRecord | undefined, b: EntitlementRecord | undefined): boolean {
-  if (a === undefined || b === undefined) return a !== b
+/** Whether one is to be written down in the place of the other; null: nothing is. */
+function differs(a: EntitlementRecord | null, b: EntitlementRecord | null): boolean {
+  if (a === null || b === null) return a !== b
   return isChange(a, b) || a.since !== b.since || a.nextChangeAt !== b.nextChangeAt
 }
 
@@ -148,15 +140,6 @@ export interface TouchedCustomers {
   readonly customerIds: readonly string[]
 }
 
-export interface Touched {
-  /** Whose access may be another: few events make it so, not a payment's second, nor a renewal's. */
-  readonly accessOf: readonly string[]
-  /** Whose answers may say anything else than before, of their access or of what it rests on. */
-  readonly answersOf: readonly string[]
-  /** Which event made an entitlement change. */
-  readonly causeOf: CauseOf
-}
-
 /** What is done by hand to a customer, and belongs to no source of theirs. */
 const TOUCHES_ACCESS: readonly ManualEventType[] = ['manual.blocked', 'manual.unblocked', 'manual.erased']
 
@@ -165,7 +148,7 @@ export function whoIsTouched(
   changes: readonly SourceChange[],
   events: readonly NormalizedEvent[],
   now: number,
-): Touched {
+) {
   const byCustomer = new Map<string, Touch[]>()
   const answersOf = new Set<string>()
   const touch = (customerId: string, by: Touch): void => {
@@ -186,13 +169,16 @@ export function whoIsTouched(
     touch(event.customerId, { isOf: (productId) => blocked === null || blocked === productId, causedBy })
   }
   return {
+    /** Whose access may be another: few events make it so, not a payment's second, nor a renewal's. */
     accessOf: [...byCustomer.keys()],
+    /** Whose answers may say anything else than before, of their access or of what it rests on. */
     answersOf: [...answersOf],
-    causeOf: ({ customerId, productId }) => {
+    /** Which event made an entitlement change. */
+    causeOf: (({ customerId, productId }) => {
       const touched = byCustomer.get(customerId) ?? []
       const ofProduct = touched.findLast(({ isOf }) => isOf(productId))
       return { kind: 'event', eventId: (ofProduct ?? touched.at(-1))?.causedBy ?? null }
-    },
+    }) satisfies CauseOf,
   }
 }
 
@@ -220,12 +206,9 @@ export async function refreshDue(db: Kysely<Database>, clock: () => number): Pro
 
 async function refreshDueIn(trx: Transaction<Database>, now: number): Promise<number> {
   const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
-  const byEnvironment = new Map<Environment, Set<string>>()
-  for (const { environment, customerId } of due) {
-    byEnvironment.set(environment, (byEnvironment.get(environment) ?? new Set()).add(customerId))
-  }
-  for (const [environment, customerIds] of byEnvironment) {
-    await saveAccess(trx, environment, [...customerIds], now, () => ({ kind: 'clock', eventId: null }))
+  for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
+    const customerIds = [...new Set(own.map(({ customerId }) => customerId))]
+    await saveAccess(trx, environment, customerIds, now, () => ({ kind: 'clock', eventId: null }))
   }
   return due.length
 }

@@ -21,7 +21,7 @@ import { ENVIRONMENTS } from '../store/keys.js'
 import { hasSameForm, saveForms, savePlaces } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
 import { deleteLinks, deleteSources, replaceSources, saveLinks, sourceColumns } from '../store/sources.js'
-import { type Group, type GroupEvent, isSameLink, readGroup, type Seeds } from './group.js'
+import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {
   type CustomerAhead,
   isDone,
@@ -46,16 +46,7 @@ interface Differences {
 }
 
 /** An event, and what is to be stored of it. */
-interface EventDifference extends GroupEvent {
-  readonly reading: EventReading
-  /** Whether its body says something else than is stored of it. */
-  readonly hasOtherForm: boolean
-  /** Whether it belongs to another source. */
-  readonly isElsewhere: boolean
-  readonly hasOtherOutcome: boolean
-  /** Whether its own reading has changed, beside what became of it with the others of its source. */
-  readonly isOwnChange: boolean
-}
+type EventDifference = ReturnType<typeof eventDifferences>[number]
 
 interface CustomerAccess {
   readonly differences: readonly EntitlementDifference[]
@@ -90,18 +81,20 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
   return count
 }
 
-function eventDifferences({ events, derived }: Group): readonly EventDifference[] {
+function eventDifferences({ events, derived }: Group) {
   return events.flatMap((event) => {
     const { row, after, again } = event
     const read = again?.kind === 'read' ? again : null
     const source = derived.places.get(row.seq) ?? null
     const outcome = read?.quarantined ?? derived.outcomes.get(row.seq)
     if (outcome === undefined) return []
-    const reading = { eventId: read?.eventId ?? row.event_id, event: after, source, ...outcome }
+    const reading: EventReading = { eventId: read?.eventId ?? row.event_id, event: after, source, ...outcome }
+    // Its body says something else than is stored of it.
     const hasOtherForm = read !== null && !hasSameForm(read.row, reading)
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
     const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
     if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
+    // Beside what became of it with the others of its source.
     const isOwnChange = hasOtherForm || isElsewhere || source === null || row.disposition === 'quarantined'
     return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, isOwnChange }]
   })

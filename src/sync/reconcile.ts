@@ -30,7 +30,7 @@ const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 /** A shorter wait is all in a day's work. */
 const LONG_WAIT_MS = 60_000
 
-/** `overtaken`: what was desired has changed since, and no call was made. */
+/** `superseded`: what was desired has changed since, and no call was made. */
 export type AttemptResult =
   | 'given'
   | 'taken'
@@ -39,7 +39,7 @@ export type AttemptResult =
   | 'stopped'
   | 'waiting'
   | 'parked'
-  | 'overtaken'
+  | 'superseded'
 
 interface Picked {
   readonly membership: Membership
@@ -63,9 +63,9 @@ export function createReconciler(
   /** Those of the platform, configured or not. */
   const targets = () => context.targets.filter(({ adapter }) => adapter === name)
   /** Targets whose removals wait for an operator, as far as the log says so. */
-  const toldHeld = new Set<string>()
+  const warnedHeld = new Set<string>()
   /** Sweeps try again, and meet the same: the code that the log has, by membership. */
-  const toldParked = new Map<string, string>()
+  const loggedParked = new Map<string, string>()
 
   async function pick(target: SyncTarget, most: number): Promise<readonly Picked[]> {
     const picked: Membership[] = []
@@ -83,9 +83,9 @@ export function createReconciler(
 
   function warnAboutBound({ environment, target }: SyncTarget, isWaiting: boolean): void {
     const key = `${environment} ${target}`
-    if (!isWaiting) toldHeld.delete(key)
-    else if (!toldHeld.has(key)) {
-      toldHeld.add(key)
+    if (!isWaiting) warnedHeld.delete(key)
+    else if (!warnedHeld.has(key)) {
+      warnedHeld.add(key)
       log.warn(
         { environment, target },
         'more removals than the bound allows wait for an operator: see `latchkey sync plan`',
@@ -156,16 +156,16 @@ export function createReconciler(
           }
           known = { applied: 'absent', given: false }
         }
-        if (!(await begin('give'))) return 'overtaken'
+        if (!(await begin('give'))) return 'superseded'
         await call(() => platform.give(target.of, accountId))
         await step({ kind: 'gave' })
       } else {
         if (applied === 'member') known = { applied: 'member', given: true }
-        if (!(await begin('take'))) return 'overtaken'
+        if (!(await begin('take'))) return 'superseded'
         const isGone = (await call(() => platform.take(target.of, accountId))) === 'gone'
         await step({ kind: isGone ? 'gone' : 'took' })
         if (isGone) {
-          toldParked.delete(membershipKey(membership))
+          loggedParked.delete(membershipKey(membership))
           return 'unchanged'
         }
       }
@@ -177,7 +177,7 @@ export function createReconciler(
       return failed.next.kind === 'retry' ? 'failed' : parked(membership, failed.next, failed.failure)
     }
     const result = desired ? 'given' : 'taken'
-    toldParked.delete(membershipKey(membership))
+    loggedParked.delete(membershipKey(membership))
     await logDone(membership, result, desired && applied === 'member')
     return result
   }
@@ -204,8 +204,8 @@ export function createReconciler(
     const { environment, customerId, desired, target } = membership
     const result = mayHeal && desired ? 'waiting' : 'parked'
     const key = membershipKey(membership)
-    if (toldParked.get(key) === code) return result
-    toldParked.set(key, code)
+    if (loggedParked.get(key) === code) return result
+    loggedParked.set(key, code)
     const action = desired ? 'give' : 'take'
     const fields = { environment, customerId, platform: name, target, action, code, reason: message }
     if (result === 'waiting') log.info(fields, 'membership waits for the customer')

@@ -10,7 +10,7 @@ const CHUNK = 250
 
 /** What is over is kept this long: what was removed within the hour counts, and people come back within the day. */
 const KEPT_MS = 86_400_000
-/** Whoever left before it was taken from them may come back with it long after. */
+/** An account that left before it was taken from it may come back with it long after. */
 const GONE_KEPT_MS = 90 * KEPT_MS
 
 /**

@@ -56,7 +56,8 @@ it('listeners of their own serve what they are for and nothing else, and the mai
   expect((await ask(daemon, `/entitlements/${CUSTOMER}`)).status).toBe(200)
   for (const path of ['/healthz', '/readyz', `/entitlements/${CUSTOMER}`, '/']) {
     for (const own of [webhooksUrl, metricsUrl]) {
-      expect([path, (await ask({ ...daemon, url: own }, path)).status]).toEqual([path, 404])
+      const answer = await ask({ ...daemon, url: own }, path)
+      expect([path, await answer.json()]).toMatchObject([path, { status: 404, code: 'route_not_found' }])
     }
   }
   expect((await ask({ ...daemon, url: webhooksUrl }, '/metrics')).status).toBe(404)

@@ -1,4 +1,4 @@
-import { type ExplainedSource, explain, type StoredAccount } from '../../src/entitlements/explain.js'
+import { type Explanation, explain, type StoredAccount } from '../../src/entitlements/explain.js'
 import { type FoldableEvent, isGrantAct } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
@@ -46,7 +46,7 @@ export function explained(
   key: SourceKey,
   events: Events,
   policy: Policy = DOCUMENTED_POLICY,
-): ExplainedSource {
+): Explanation['sources'][number] {
   const productId = events.find((event) => event.productId !== null)?.productId ?? 'pro_a'
   const [source] = explain(account([[key, events]]), productId, { at: minute(0) }, policy).sources
   if (source === undefined) throw new Error('The source is not explained.')

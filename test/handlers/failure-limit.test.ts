@@ -42,9 +42,13 @@ describe('an address with many failed signatures', () => {
     expect(logged.at(-1)).toMatchObject({ msg: 'address limited', address: '127.0.0.1' })
   })
 
-  it('can not hide behind a forged X-Forwarded-For', async () => {
+  it('can not hide behind forged headers of a proxy', async () => {
     const { url } = await openFront()
-    const statuses = await failOften(url, (attempt) => ({ 'x-forwarded-for': `203.0.113.${attempt}` }))
+    const statuses = await failOften(url, (attempt) => ({
+      'x-forwarded-for': `203.0.113.${attempt}`,
+      forwarded: `for=203.0.113.${attempt}`,
+      'x-real-ip': `203.0.113.${attempt}`,
+    }))
     expect(statuses.filter((status) => status === 429)).toHaveLength(10)
   })
 

@@ -63,18 +63,6 @@ describe('GET /metrics', () => {
     expect(answer.text).toContain('process_cpu_seconds_total')
   })
 
-  it('is open on a listener of its own, which serves nothing else', async () => {
-    const { metricsUrl } = await openFront({
-      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT },
-    })
-    expect((await request(metricsUrl).get('/metrics')).status).toBe(200)
-    for (const path of ['/healthz', '/entitlements/cus_gold', '/webhooks/v3']) {
-      const answer = await request(metricsUrl).get(path)
-      expect(answer.status).toBe(404)
-      expect(answer.body.code).toBe('route_not_found')
-    }
-  })
-
   it('never takes a label from a request', async () => {
     const { url, metricsUrl } = await openFront({
       addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: FREE_PORT },

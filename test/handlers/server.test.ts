@@ -202,20 +202,6 @@ describe('listening', () => {
     ).rejects.toMatchObject({ code: 'EADDRINUSE' })
     occupant.close()
   })
-
-  it('serves webhooks on a listener of their own, which serves nothing else, and only there', async () => {
-    const { url, webhooksUrl } = await openFront({
-      addresses: { ...FREE_PORT, trustProxy: 0, webhooks: FREE_PORT, metrics: null },
-    })
-    const post = { method: 'POST', headers: signed('{}'), body: '{}' }
-    expect((await fetch(`${webhooksUrl}/webhooks/v3`, post)).status).toBe(200)
-    expect((await fetch(`${url}/webhooks/v3`, post)).status).toBe(404)
-    for (const path of ['/entitlements/cus_gold', '/healthz', '/metrics']) {
-      const answer = await fetch(`${webhooksUrl}${path}`, { headers: bearer('app') })
-      expect(answer.status).toBe(404)
-      expect(await answer.json()).toMatchObject({ code: 'route_not_found' })
-    }
-  })
 })
 
 describe('a stop', () => {

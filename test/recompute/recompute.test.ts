@@ -231,6 +231,16 @@ it('tells of a replay on trial just what it then does, and changes nothing', asy
       const done = await store.recompute(replayOf({}, { sampleSize: 1_000 }))
       expect(inAnyOrder(trial.access.all)).toEqual(inAnyOrder(done.access.all))
       expect(trial.counts).toEqual(done.counts)
+      for (const { environment, customerId, productId, after } of trial.access.all.sample) {
+        const stored = await store.db
+          .selectFrom('entitlements')
+          .select('since')
+          .where('environment', '=', environment)
+          .where('customer_id', '=', customerId)
+          .where('product_id', '=', productId)
+          .executeTakeFirst()
+        if (after.active) expect(stored).toEqual({ since: after.since })
+      }
       await store.close()
     }),
     { numRuns: 50 },
@@ -238,11 +248,13 @@ it('tells of a replay on trial just what it then does, and changes nothing', asy
 })
 
 /**
- * Without the beginning of the access before: a beginning that moves alone is no change of its own, so that where a
- * customer is settled twice the log has it as it was in between.
+ * Without the beginnings of access: one that moves alone is no change of its own, so that where a customer is settled
+ * twice the log has it, before and after, as it was in between.
  */
 function inAnyOrder({ sample, ...counts }: DifferenceSummary) {
-  const texts = sample.map((one) => JSON.stringify({ ...one, before: { ...one.before, since: null } }))
+  const texts = sample.map(({ before, after, ...one }) =>
+    JSON.stringify({ ...one, before: { ...before, since: null }, after: { ...after, since: null } }),
+  )
   return { ...counts, sample: texts.sort() }
 }
 

@@ -21,8 +21,8 @@ const CONCURRENCY = 4
 
 /**
  * Roles of the community. Nobody outside a guild can be given one: `observe` and `give` reject with
- * `member_not_in_guild` until the account joins. Who leaves has lost the role, but bots of others give roles back to
- * whoever rejoins: for `take` such an account is gone.
+ * `member_not_in_guild` until the account joins. A member who leaves loses the role, but other bots give roles back to
+ * members who rejoin: for `take` such an account is gone.
  */
 export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> {
   const calls = createCalls(deps)
@@ -106,7 +106,7 @@ function createRoleHolders(calls: Calls, clock: () => number) {
     }
   }
 
-  /** Waits out limits: a listing begun anew would meet the same ones, and a large guild's never end. */
+  /** Waits out limits: a listing that starts again would meet the same ones, and a large guild's would never end. */
   async function readPatiently(target: DiscordTarget, after: bigint) {
     for (;;) {
       try {

@@ -83,14 +83,15 @@ export async function postMessage(
     'webhook-timestamp': String(Math.floor(now / 1000)),
     'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, new Date(now), body)).join(' '),
   }
+  // By hand, since on Node 22 each `AbortSignal.any` keeps two kilobytes for as long as one of its signals lives.
+  const attempt = new AbortController()
+  const giveUp = () => attempt.abort(signal.reason)
+  const timer = setTimeout(() => attempt.abort(new DOMException('', 'TimeoutError')), TIMEOUT_MS)
+  signal.addEventListener('abort', giveUp)
   try {
-    const response = await fetch(address, {
-      method: 'POST',
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-      headers,
-      body,
-    })
+    signal.throwIfAborted()
+    const options = { method: 'POST', redirect: 'manual', signal: attempt.signal, headers, body } as const
+    const response = await fetch(address, options)
     // Whatever it says, and however it ends, the status has said it.
     await response.body?.cancel().catch(() => {})
     const { status } = response
@@ -100,6 +101,9 @@ export async function postMessage(
   } catch (error) {
     signal.throwIfAborted()
     return { status: null, reason: reasonOf(error), closedUntil: null }
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', giveUp)
   }
 }
 

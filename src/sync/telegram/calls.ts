@@ -117,7 +117,7 @@ const DEFAULT_WAIT_SECONDS = 5
 const LONGEST_WAIT_SECONDS = 86_400
 
 /**
- * What a failed call means, made anew: the library's own errors may hold the address, and with it the token.
+ * What a failed call means, as an error of its own: the library's may hold the address, and with it the token.
  * @param now epoch milliseconds
  * @param withoutToken leaves the token out of a text
  */
@@ -202,7 +202,7 @@ export function createCalls({
     new Api(botToken, {
       ...(apiUrl === null ? {} : { apiRoot: apiUrl.replace(/\/+$/, '') }),
       timeoutSeconds: seconds,
-      // Whoever redirects a call would be sent the token.
+      // A redirect would send the token elsewhere.
       baseFetchConfig: { redirect: 'error' },
     })
   const api = apiWithin(timeoutSeconds)

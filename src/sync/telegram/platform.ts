@@ -71,7 +71,7 @@ export function createTelegramPlatform(
     async observe({ groupId }, accountId) {
       const userId = userIdOf(accountId)
       const seen = await memberStatus(groups, groupId, userId)
-      // Whoever the bot has never met is not recognised, and can't be in a group that they were not let into.
+      // An account that the bot has never met is not recognised, and can't be in a group that it was not let into.
       return seen === 'not_recognised' ? 'absent' : seen
     },
     async give({ groupId }, accountId) {

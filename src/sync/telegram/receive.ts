@@ -185,7 +185,7 @@ function reasonOf(error: unknown): Record<string, unknown> {
 
 function problemOfFetching({ url = '' }: WebhookInfo, failure: unknown): string | null {
   if (url !== '') {
-    return 'Another program has the updates of this bot delivered: stop it and start the daemon anew, or give this one a bot of its own.'
+    return 'Another program has the updates of this bot delivered: stop it and restart the daemon, or give this one a bot of its own.'
   }
   if (!isConflict(failure)) return null
   return 'Another program fetches the updates of this bot: stop it, or give this one a bot of its own.'
@@ -193,7 +193,7 @@ function problemOfFetching({ url = '' }: WebhookInfo, failure: unknown): string 
 
 function problemOfDelivery(info: WebhookInfo, ownUrl: string, agreedAt: number, now: number): string | null {
   if (!isSameUrl(info.url ?? '', ownUrl)) {
-    return 'Another program has changed where the updates of this bot are delivered: stop it and start the daemon anew, or give this one a bot of its own.'
+    return 'Another program has changed where the updates of this bot are delivered: stop it and restart the daemon, or give this one a bot of its own.'
   }
   const { last_error_date: failedAt, last_error_message: reason, pending_update_count: waiting } = info
   const since = Math.max(agreedAt / 1_000, now / 1_000 - FAILURE_LASTS_SECONDS)

@@ -89,7 +89,7 @@ export async function outboundStore(): Promise<OutboundStore> {
   }
 }
 
-const CHANGE: NewChange = {
+export const CHANGE: NewChange = {
   at: NOON - 1_000,
   environment: 'live',
   customerId: 'cus_1',

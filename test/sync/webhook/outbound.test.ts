@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { postMessage } from '../../../src/sync/outbound/message.js'
 import { eventually } from '../../setup/eventually.js'
-import { NOON, outboundStore, pass } from './outbound-store.js'
+import { CHANGE, NOON, outboundStore, pass } from './outbound-store.js'
 import { NEXT_SECRET, type Receiver, SECRET, startReceiver, status } from './receiver.js'
 
 const MINUTE = 60_000
@@ -281,6 +282,18 @@ describe('the outbound webhook', () => {
     outbound.wake()
     await arrive(receiver, 2)
     await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
+  })
+
+  it('gives a receiver fifteen seconds to answer', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const receiver = await startReceiver()
+    receiver.answerWith(() => {})
+    const address = { url: receiver.url, secrets: [SECRET], environments: ['live' as const] }
+    const message = { epoch: 'e', change: { ...CHANGE, cursor: 1 }, attempts: 0, firstAttemptAt: null }
+    const answer = postMessage(address, message, NOON, new AbortController().signal)
+    vi.advanceTimersByTime(15_000)
+    expect(await answer).toEqual({ status: null, reason: 'no answer within 15 s', closedUntil: null })
   })
 
   it('ends beside a receiver that hangs, and sends what it knows nothing of again', async () => {
