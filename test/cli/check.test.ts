@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { packHistory } from '../../src/entitlements/history.js'
 import type { SourceState } from '../../src/entitlements/model.js'
 import type { Environment } from '../../src/provider/event.js'
-import { replaceSources } from '../../src/store/sources.js'
+import { saveSources } from '../../src/store/sources.js'
 import { endpoint, temporaryFolder, writeConfig } from '../config/config-file.js'
 import { temporaryFile, temporaryStore } from '../store/temporary-store.js'
 import { cli, NOW } from './run-cli.js'
@@ -56,10 +56,10 @@ async function configWith(
   const file = temporaryFile()
   const db = await temporaryStore(file)
   await db.transaction().execute((trx) =>
-    replaceSources(
+    saveSources(
       trx,
       environment,
-      sources.map((state) => ({ state, history: packHistory([]) })),
+      sources.map((state) => ({ state, history: packHistory([]), saved: undefined })),
     ),
   )
   return writeConfig({ endpoints, database: { url: `sqlite:${file}` } })
