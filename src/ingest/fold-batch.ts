@@ -75,7 +75,11 @@ export async function foldBatch(
   await saveSources(
     trx,
     environment,
-    folded.flatMap(({ source, after }) => (after === null ? [] : [{ ...after, saved: source.saved }])),
+    folded.flatMap(({ source: { saved }, after }) =>
+      after === null
+        ? []
+        : [{ ...after, saved: saved && { seq: saved.seq, customerId: saved.state.customerId } }],
+    ),
   )
   await deleteSources(
     trx,

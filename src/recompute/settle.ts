@@ -20,7 +20,7 @@ import type { EventReading } from '../store/events.js'
 import { ENVIRONMENTS } from '../store/keys.js'
 import { hasSameForm, saveForms, savePlaces } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { deleteLinks, deleteSources, replaceSources, saveLinks, sourceColumns } from '../store/sources.js'
+import { deleteLinks, deleteSources, saveLinks, saveSources, sourceColumns } from '../store/sources.js'
 import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {
   type CustomerAhead,
@@ -40,7 +40,12 @@ interface Differences {
   readonly links: readonly PaymentLink[]
   /** Payments that nothing links. */
   readonly unlinked: readonly string[]
-  readonly sources: readonly { readonly key: SourceKey; readonly folded: DerivedSource | null }[]
+  /** `saved`: undefined where nothing is stored of it. `folded`: null where it has no events. */
+  readonly sources: readonly {
+    readonly key: SourceKey
+    readonly saved: { readonly seq: number; readonly customerId: string | null } | undefined
+    readonly folded: DerivedSource | null
+  }[]
   /** By customer, of all whose sources and acts can be read. */
   readonly access: ReadonlyMap<string, CustomerAccess>
 }
@@ -110,10 +115,11 @@ function sourceDifferences({ derived, sources }: Group): Differences['sources'] 
       row.history === is.history &&
       row.customer_id === is.customer_id &&
       row.newest_at === is.newest_at
-    return isSame ? [] : [{ key: folded.state, folded }]
+    const saved = row && { seq: row.seq, customerId: row.customer_id }
+    return isSame ? [] : [{ key: folded.state, saved, folded }]
   })
-  const gone = [...sources].flatMap(([name, { kind, source_id: id }]) =>
-    derived.sources.has(name) ? [] : [{ key: { kind, id }, folded: null }],
+  const gone = [...sources].flatMap(([name, { kind, source_id: id, seq, customer_id: customerId }]) =>
+    derived.sources.has(name) ? [] : [{ key: { kind, id }, saved: { seq, customerId }, folded: null }],
   )
   return [...changed, ...gone]
 }
@@ -159,14 +165,14 @@ async function write(
 ): Promise<void> {
   const forms = events.filter(({ hasOtherForm }) => hasOtherForm)
   const places = events.filter(({ isElsewhere, hasOtherOutcome }) => isElsewhere || hasOtherOutcome)
-  const folded = sources.flatMap((one) => one.folded ?? [])
+  const folded = sources.flatMap(({ saved, folded }) => (folded === null ? [] : [{ ...folded, saved }]))
   const gone = sources.filter((one) => one.folded === null).map(({ key }) => key)
   const entitlements = [...access.values()].flatMap((one) => one.differences)
   await saveForms(trx, environment, forms)
   await savePlaces(trx, places)
   await saveLinks(trx, environment, links)
   await deleteLinks(trx, environment, unlinked)
-  await replaceSources(trx, environment, folded)
+  await saveSources(trx, environment, folded)
   await deleteSources(trx, environment, gone)
   await writeAccess(trx, environment, entitlements, now, (difference) => ({
     kind: hasRunOut(difference, now) ? 'clock' : 'rebuild',
@@ -221,9 +227,9 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
     if (id === null || id === paymentIn(before)) continue
     noteLeading(run, nodeName(environment, 'link', id), row.seq)
   }
-  for (const { key, folded } of differences.sources) {
+  for (const { saved, folded } of differences.sources) {
     const id = folded?.state.customerId ?? null
-    if (folded === null || id === null || id === group.sources.get(sourceKey(key))?.customer_id) continue
+    if (folded === null || id === null || id === saved?.customerId) continue
     for (const seq of seqsInHistory(folded.history) ?? []) {
       noteLeading(run, nodeName(environment, 'customer', id), seq)
     }
@@ -269,18 +275,13 @@ function namesOf(
 }
 
 /** Notes customers of whom events say something else now, and payments whose linking event may be gone. */
-function noteConcerns(
-  run: Run,
-  { environment, sources: stored, doubted }: Group,
-  { events, sources }: Differences,
-): void {
+function noteConcerns(run: Run, { environment, doubted }: Group, { events, sources }: Differences): void {
   const customers = events
     .filter(({ before, after }) => before !== after && detailsIn(before) !== detailsIn(after))
     .flatMap(({ before, after, row }) => [before?.customerId, after?.customerId, row.customer_id])
-  const former = sources.flatMap(({ key, folded }) => {
-    const id = stored.get(sourceKey(key))?.customer_id
-    return id === folded?.state.customerId ? [] : [id]
-  })
+  const former = sources.flatMap(({ saved, folded }) =>
+    saved?.customerId === folded?.state.customerId ? [] : [saved?.customerId],
+  )
   for (const id of [...customers, ...former]) {
     if (id) noteConcerned(run, { environment, kind: 'customer', id })
   }

@@ -89,9 +89,9 @@ const update = rowStatement(
     where seq = ${seq}`,
 )
 
-/** A source as it is to be, and as it is saved; undefined: it is new. */
-export interface SourceToSave extends Omit<StoredSource, 'seq'> {
-  readonly saved: StoredSource | undefined
+/** A source as it is to be, and what is saved of it; undefined: it is new. */
+interface SourceToSave extends FoldedSource {
+  readonly saved: { readonly seq: number; readonly customerId: string | null } | undefined
 }
 
 /** Each source at most once. */
@@ -106,7 +106,7 @@ export async function saveSources(
   for (const source of sources) {
     const { state, history, saved } = source
     if (saved === undefined) created.push(source)
-    else if (saved.state.customerId === state.customerId) {
+    else if (saved.customerId === state.customerId) {
       same.push([packState(state), history, state.newestAt, saved.seq])
     } else handedOver.push([state.customerId, packState(state), history, state.newestAt, saved.seq])
   }
@@ -115,24 +115,6 @@ export async function saveSources(
   await insert(
     trx,
     created.map((source) => toRow(environment, source)),
-  )
-}
-
-const upsert = bulkUpsert(
-  'sources',
-  ['environment', 'kind', 'source_id'],
-  ['customer_id', 'state', 'history', 'newest_at'],
-)
-
-/** Saves sources in the place of whatever is saved of them, each at most once. */
-export function replaceSources(
-  trx: Transaction<Database>,
-  environment: Environment,
-  sources: readonly FoldedSource[],
-): Promise<void> {
-  return upsert(
-    trx,
-    sources.map((source) => toRow(environment, source)),
   )
 }
 
