@@ -25,6 +25,7 @@ import type { Database } from '../store/schema.js'
 import { readEvents, type Seeds } from './group.js'
 import {
   beginRun,
+  changesOf,
   isDone,
   isDryReplay,
   isWhole,
@@ -90,10 +91,11 @@ export async function recompute(
   if (plan.mode === 'apply') await db.transaction().execute(clearJob)
   onProgress(run.job.newest, run.job.newest)
   const { differences, access, customers } = run.found
+  const changed = plan.mode === 'apply' ? await changesOf(run.job, db) : [...access.values()].flat()
   const { sampleSize = SAMPLE_SIZE } = plan
   return {
     counts: run.job.counts,
-    access: summarise([...access.values()].flat(), plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
+    access: summarise(changed, plan.mode === 'verify' ? SAMPLE_SIZE : sampleSize),
     customers: [...customers.values()],
     differences: { count: differences.size, named: [...differences.values()].slice(0, sampleSize) },
   }

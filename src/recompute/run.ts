@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Transaction } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
+import { isChange } from '../ingest/settle.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
-import type { NewChange } from '../store/changes.js'
+import { latestCursor, loadChanges, type NewChange } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
 import {
   type Concern,
@@ -54,7 +55,7 @@ export interface Run {
   readonly found: {
     /** Of a verification. */
     readonly differences: Map<string, StateDifference>
-    /** By customer's `nodeName`: what would change for them, or has changed. */
+    /** By customer's `nodeName`: what would change for them. */
     readonly access: Map<string, readonly AccessDifference[]>
     /** Of a replay that writes nothing. */
     readonly customers: Map<string, CustomerAhead>
@@ -83,6 +84,7 @@ export async function beginRun(
     newest,
     reached: 0,
     counts: NOTHING_READ,
+    changesAfter: await latestCursor(trx),
   }
   const goesOn = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
   if (interrupted?.isMoving && given === null && !goesOn) {
@@ -232,4 +234,28 @@ export function summarise(
   const of = (environment: Environment) =>
     summaryOf(differences.filter((one) => one.environment === environment))
   return { all: summaryOf(differences), live: of('live'), sandbox: of('sandbox') }
+}
+
+const CHANGES_AT_ONCE = 1_000
+
+/**
+ * What a job has changed since it began, however often it was interrupted: each entitlement as it was before, and as it
+ * is now.
+ */
+export async function changesOf(
+  { changesAfter }: StoredJob,
+  db: Kysely<Database>,
+): Promise<readonly AccessDifference[]> {
+  const found = new Map<string, AccessDifference>()
+  for (let after: number | undefined = changesAfter; after !== undefined; ) {
+    const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE)
+    for (const { environment, customerId, productId, cause, ...change } of changes) {
+      if (cause.kind !== 'rebuild') continue
+      const name = JSON.stringify([environment, customerId, productId])
+      const before = found.get(name)?.before ?? change.before
+      found.set(name, { environment, customerId, productId, before, after: change.after })
+    }
+    after = changes.at(-1)?.cursor
+  }
+  return [...found.values()].filter(({ before, after }) => isChange(before, after))
 }

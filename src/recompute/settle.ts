@@ -23,6 +23,7 @@ import type { Database } from '../store/schema.js'
 import { deleteLinks, deleteSources, saveLinks, saveSources, sourceColumns } from '../store/sources.js'
 import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {
+  type AccessDifference,
   type CustomerAhead,
   isDone,
   isDryReplay,
@@ -75,10 +76,8 @@ export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: 
       sources: sourceDifferences(group),
       access: await compareAccess(trx, group, now),
     }
-    if (run.mode === 'apply') {
-      await write(trx, run, environment, differences, now)
-      for (const [id, access] of differences.access) noteAccess(run, environment, id, access, now)
-    } else noteFound(run, group, differences, now)
+    if (run.mode === 'apply') await write(trx, run, environment, differences, now)
+    else noteFound(run, group, differences, now)
     noteConcerns(run, group, differences)
     noteEvents(run, group, differences)
     count += group.events.length
@@ -181,32 +180,6 @@ async function write(
   run.hasWritten ||= [events, links, unlinked, sources, entitlements].some(({ length }) => length > 0)
 }
 
-/**
- * Notes how a customer's access differs from what is stored, or from what was before the run changed it.
- * @returns whether it does
- */
-function noteAccess(
-  run: Run,
-  environment: Environment,
-  customerId: string,
-  { differences }: CustomerAccess,
-  now: number,
-): boolean {
-  const name = nodeName(environment, 'customer', customerId)
-  const written = run.mode === 'apply' ? (run.found.access.get(name) ?? []) : []
-  const found = new Map(written.map((one) => [one.productId, one]))
-  for (const difference of differences.filter((one) => !hasRunOut(one, now))) {
-    const { productId } = difference
-    const before = found.get(productId)?.before ?? snapshot(difference.before ?? NEVER_GRANTED)
-    const after = snapshot(difference.after ?? NEVER_GRANTED)
-    found.set(productId, { environment, customerId, productId, before, after })
-  }
-  const changes = [...found.values()].filter(({ before, after }) => isChange(before, after))
-  if (changes.length > 0) run.found.access.set(name, changes)
-  else run.found.access.delete(name)
-  return changes.length > 0
-}
-
 function noteFound(run: Run, group: Group, differences: Differences, now: number): void {
   const { environment } = group
   for (const one of run.mode === 'verify' ? namesOf(group, differences, now) : []) {
@@ -214,7 +187,16 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
   }
   for (const [customerId, access] of differences.access) {
     const name = nodeName(environment, 'customer', customerId)
-    if (!noteAccess(run, environment, customerId, access, now) && !run.found.customers.has(name)) continue
+    const changes = access.differences
+      .filter((one) => !hasRunOut(one, now))
+      .flatMap(({ productId, before, after }): AccessDifference[] => {
+        const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
+        if (!isChange(was, is)) return []
+        return [{ environment, customerId, productId, before: snapshot(was), after: snapshot(is) }]
+      })
+    if (changes.length > 0) run.found.access.set(name, changes)
+    else run.found.access.delete(name)
+    if (changes.length === 0 && !run.found.customers.has(name)) continue
     const active = access.after.filter((one) => one.active)
     noteAhead(run, environment, customerId, { activeProducts: active.map(({ productId }) => productId) })
   }

@@ -49,6 +49,8 @@ export interface StoredJob extends JobScope {
   /** The number up to which all events are done. */
   readonly reached: number
   readonly counts: ReplayCounts
+  /** The newest change of access as it began. */
+  readonly changesAfter: number
 }
 
 /** What else has to be known again after a crash. */

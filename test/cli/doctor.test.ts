@@ -270,7 +270,9 @@ const JOB = {
   normalizerVersion: 1,
 } as const
 const saveRebuild = (isMoving: boolean) => (folder: string) =>
-  inStore(folder, (trx) => saveJob(trx, { ...JOB, isMoving, newest: 9, reached: 7, counts: NOTHING_READ }))
+  inStore(folder, (trx) =>
+    saveJob(trx, { ...JOB, isMoving, newest: 9, reached: 7, counts: NOTHING_READ, changesAfter: 0 }),
+  )
 const growLog = (folder: string) => {
   writeFileSync(`${databaseIn(folder)}-wal`, '', { mode: 0o600 })
   truncateSync(`${databaseIn(folder)}-wal`, 300 * 1024 * 1024)

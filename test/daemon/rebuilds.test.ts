@@ -34,6 +34,7 @@ it('goes on by itself at the start where a policy was put in force and not every
       normalizerVersion: 1,
       newest: 1,
       reached: 0,
+      changesAfter: 0,
       counts: NOTHING_READ,
     })
   })

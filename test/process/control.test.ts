@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
 import {
+  built,
   CONFIG,
   configuredFolder,
   keyEntry,
@@ -51,7 +52,7 @@ describe('beside a daemon', () => {
     await serve(folder)
     const keys = [...CONFIG.api.keys, keyEntry('second', 'lk_second')]
     rewriteConfig(folder, { ...CONFIG, api: { keys }, identity: { ref: 'metadata.user' } })
-    const { code, stdout } = await run(folder, ['reload'])
+    const { code, stdout } = await built(folder, 'reload')
     expect([code, stdout]).toEqual([0, 'in use now: api.keys\nneeds a restart: identity.ref\n'])
     const { stdout: json } = await run(folder, ['reload', '--json'])
     expect(JSON.parse(json)).toEqual({ changed: [], needsRestart: ['identity.ref'], policyDiffers: false })
