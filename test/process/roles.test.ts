@@ -85,19 +85,6 @@ function takeInRound(daemon: ServedDaemon, n: number): Promise<number> {
 }
 
 /** How long a round takes that has nothing to do with the platform. */
-async function usualTime(daemon: ServedDaemon): Promise<number> {
-  const times: number[] = []
-  for (const n of [0, 1, 2, 3, 4, 5]) {
-    times.push(
-      await takeIn(
-        daemon,
-        MEMBERS.map((member) => turn(member, n, 'pro_without_role')),
-      ),
-    )
-  }
-  return times.toSorted((a, b) => a - b)[3] ?? 0
-}
-
 async function expectAccess(daemon: ServedDaemon, changes: number): Promise<void> {
   for (const member of MEMBERS.slice(0, 8)) {
     const own = member.flaps ? Math.min(changes, CHANGES) : changes
@@ -141,6 +128,9 @@ const OUTAGES: readonly [DiscordState, (last: DiscordCall | undefined, state: Fo
   ['refuse', (_, { platforms }) => platforms[0]?.reason?.code === 'discord_unreachable'],
   [LIMITS_ALL, (last) => last?.status === 429],
 ]
+
+/** How long a call may take before it is given up. */
+const CALL_MS = 15_000
 
 /** Who is told to wait may have sent a call before, which comes late on a machine that has other work too. */
 const ON_ITS_WAY_MS = 500
@@ -204,7 +194,6 @@ it('after outages of every kind, a thousand changes of access and a kill, exactl
     expect(holders(discord)).toEqual([...rightHolders(({ begins }) => begins), moderator]),
   )
   const written: string[] = []
-  const usual = await usualTime(daemon)
 
   const downFrom = discord.calls.length
   let round = 0
@@ -214,8 +203,8 @@ it('after outages of every kind, a thousand changes of access and a kill, exactl
     await eventually(async () => expect(isMet(discord.calls.at(-1), await stateOf(daemon))).toBe(true))
     const times: number[] = []
     while (round % CHANGES_AN_OUTAGE > 0 && round <= CHANGES) times.push(await takeInRound(daemon, ++round))
-    // Were acknowledgements to wait for the platform, each would, for as long as a call is given.
-    expect(Math.min(...times)).toBeLessThan(3 * usual)
+    // Were acknowledgements to wait for a platform that hangs, each would, for as long as a call is given.
+    expect(Math.min(...times)).toBeLessThan(CALL_MS)
     await expectAccess(daemon, round)
     written.push(await toldBy(daemon))
   }
