@@ -25,8 +25,6 @@ export interface ManualAct {
 /** A delivery, or something done by hand as an export has it: the event is its body, and nobody signed it. */
 export type RecordedDelivery = StoredDelivery
 
-export type ToldReading = NonNullable<RecordedDelivery['reading']>
-
 export type Incoming = RecordedDelivery | ManualAct
 
 /** The answer to one delivery: committed, and visible to every query that starts after it. */

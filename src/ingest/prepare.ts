@@ -7,7 +7,7 @@ import { newestManualAt } from '../store/manual-events.js'
 import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { sha256Of } from '../store/stored-form.js'
-import type { ManualAct, RecordedDelivery, ToldReading } from './delivery.js'
+import type { ManualAct, RecordedDelivery } from './delivery.js'
 
 /** A delivery, read: everything that can be known of it without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
@@ -18,30 +18,17 @@ export interface PreparedDelivery extends DeliveredEvent {
 export const MANUAL_ENDPOINT = 'manual'
 
 export function prepare(delivery: RecordedDelivery): PreparedDelivery {
-  if (delivery.reading !== undefined) return prepareReading(delivery, delivery.reading)
-  const normalized =
-    delivery.headers === null ? readRecord(delivery.body) : normalise(delivery.body, delivery)
-  const bodySha256 = sha256Of(delivery.body)
-  return {
-    ...delivery,
-    normalized,
-    bodySha256,
-    eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}`,
+  const { body, reading } = delivery
+  if (reading !== undefined) {
+    // Its bytes can't be read again: they are kept as they are told.
+    const { event, ...came } = reading
+    const left = body.byteLength === 0 ? null : body
+    const { reading: _, ...rest } = delivery
+    return { ...rest, ...came, body: left, eventId: event.id, normalized: { ok: true, event } }
   }
-}
-
-/** Its bytes can't be read again: they are kept as they are told. */
-function prepareReading(
-  { body, reading: _, ...delivery }: RecordedDelivery,
-  { event, ...came }: ToldReading,
-): PreparedDelivery {
-  return {
-    ...delivery,
-    ...came,
-    body: body.byteLength === 0 ? null : body,
-    eventId: event.id,
-    normalized: { ok: true, event },
-  }
+  const normalized = delivery.headers === null ? readRecord(body) : normalise(body, delivery)
+  const bodySha256 = sha256Of(body)
+  return { ...delivery, normalized, bodySha256, eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}` }
 }
 
 function readRecord(body: Buffer): Normalized {

@@ -5,17 +5,9 @@ import type { SourceKey } from '../entitlements/model.js'
 import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
-import {
-  type GroupRow,
-  loadGroupRows,
-  loadSeqsByHand,
-  loadSourceRows,
-  loadSourceRowsOf,
-  placeOf,
-  type SourceRow,
-} from '../store/recompute-rows.js'
+import { type GroupRow, loadGroupRows, loadSeqsByHand, placeOf } from '../store/recompute-rows.js'
 import type { Database } from '../store/schema.js'
-import { loadLinks } from '../store/sources.js'
+import { loadLinks, loadSourceRows, loadSourceRowsOf, type SourceRow } from '../store/sources.js'
 import { damagedForm, eventInFormIfReadable } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
 import { isDone, isWhole, nodeName, type Run } from './run.js'

@@ -1,6 +1,6 @@
 /* The rows that a recompute reads whole and compares: events as they were read and placed, and sources. */
 
-import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, lookupIn, rowStatement } from './bulk.js'
@@ -72,27 +72,6 @@ export async function loadSeqsByHand(
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
   return kind === null || id === null ? null : { kind, id }
 }
-
-/** A source, as the columns hold it. */
-export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
-
-const selectRows = (isTold: RawBuilder<unknown>) => sql<SourceRow>`
-  select seq, kind, source_id, customer_id, state, history, newest_at from sources where ${isTold}`
-const selectSources = bulkLookup(['environment', 'kind', 'source_id'], selectRows)
-
-export function loadSourceRows(
-  db: Kysely<Database>,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<readonly SourceRow[]> {
-  return selectSources(
-    db,
-    keys.map(({ kind, id }) => [environment, kind, id]),
-  )
-}
-
-/** The sources that are stored as of these customers. */
-export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
 
 /** A source's key, and what its events are found by. */
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>

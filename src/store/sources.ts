@@ -1,4 +1,4 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
@@ -21,11 +21,26 @@ export interface StoredSource {
 /** A source as it is folded from its events. */
 export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 
-const selectSources = bulkLookup(
-  ['environment', 'kind', 'source_id'],
-  (isTold) => sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'history'>>`
-    select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`,
-)
+/** A source, as the columns hold it. */
+export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
+
+const selectRows = (isTold: RawBuilder<unknown>) => sql<SourceRow>`
+  select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`
+const selectSources = bulkLookup(['environment', 'kind', 'source_id'], selectRows)
+
+export function loadSourceRows(
+  db: Kysely<Database>,
+  environment: Environment,
+  keys: readonly SourceKey[],
+): Promise<readonly SourceRow[]> {
+  return selectSources(
+    db,
+    keys.map(({ kind, id }) => [environment, kind, id]),
+  )
+}
+
+/** The sources that are stored as of these customers. */
+export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
 
 /**
  * By `sourceKey`; a source that was never saved is not in the map.
@@ -36,10 +51,7 @@ export async function loadSources(
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, StoredSource>> {
-  const rows = await selectSources(
-    db,
-    keys.map(({ kind, id }) => [environment, kind, id]),
-  )
+  const rows = await loadSourceRows(db, environment, keys)
   const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }

@@ -48,12 +48,17 @@ import {
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
-  loadSourceRows,
-  loadSourceRowsOf,
   savePlaces,
 } from '../../src/store/recompute-rows.js'
 import type { Database } from '../../src/store/schema.js'
-import { deleteSources, loadLinks, loadSources, loadSourcesOfCustomers } from '../../src/store/sources.js'
+import {
+  deleteSources,
+  loadLinks,
+  loadSourceRows,
+  loadSourceRowsOf,
+  loadSources,
+  loadSourcesOfCustomers,
+} from '../../src/store/sources.js'
 import { loadAccountHolders, markAccountHolders } from '../../src/store/sync-state.js'
 import { subscriptionEvent } from '../entitlements/events.js'
 import { everyEvent, NOON, newEvent } from './events.js'
