@@ -341,7 +341,7 @@ export async function startDaemon(
     return daemon
   } catch (error) {
     await started.stop().catch((failed: unknown) => {
-      log.error({ err: failed }, 'not all could be stopped that had been started')
+      log.error({ err: failed }, 'some parts of the daemon did not stop')
     })
     throw error
   }

@@ -295,7 +295,7 @@ describe('docs/operating.md', () => {
     )
   })
 
-  it('has every reason why an event waits or can not be used', () => {
+  it('has every reason why an event waits or cannot be used', () => {
     const told = codeIn(textOf('docs/operating.md'))
     expect(told).toEqual(expect.arrayContaining([...Object.keys(HOLD_REASON_TEXT), ...QUARANTINE_REASONS]))
   })

@@ -42,7 +42,7 @@ export async function startLatchkey(configFile: string, project = PROJECT_FOLDER
 function servingUrl(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`latchkey serve ended with ${code ?? 'a signal'}`)))
-    if (child.stdout === null) throw new Error('The log of the daemon can not be read.')
+    if (child.stdout === null) throw new Error('The log of the daemon cannot be read.')
     createInterface({ input: child.stdout }).on('line', (line) => {
       const { level, url } = JSON.parse(line) as { level: string; url?: string }
       if (!QUIET.includes(level)) console.error(line)

@@ -136,13 +136,13 @@ const eraseCommand = apiCommand('erase <customer>', {
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
     reason: value('<text>', 'why, without anything personal: it is kept'),
-    yes: flag('do it: it can not be undone'),
+    yes: flag('do it: it cannot be undone'),
   },
   ...ACT,
   check({ options, args: [customerId] }) {
     if (options.yes) return checkReason(options)
     const what = `it ends what ${customerId} has, and removes who they are from all that is stored`
-    throw new LatchkeyError('usage', `erase needs --yes: ${what}, which can not be undone`)
+    throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
   async run({ api, options: { environment, reason: why }, args: [customerId = ''], context, show }) {
     const sent = { query: { environment }, body: { reason: why } }

@@ -23,7 +23,7 @@ export function openOutputFile(
     if (!replace) throw alreadyThere(path)
     // A device or a socket would be gone for everything that uses it.
     if (!statSync(path).isFile())
-      throw new LatchkeyError('usage', `${path} is no file, and is not replaced: name another one.`)
+      throw new LatchkeyError('usage', `${path} is not a file, so it is not replaced: name another one.`)
   }
   const file = orFailed(path, () => beginFile(path))
   return {

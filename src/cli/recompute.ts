@@ -115,7 +115,7 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean, paint: Pai
   const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable, altered } = summary
   const counted: readonly (readonly [number, string])[] = [
     [recovered, 'could not be used before'],
-    [quarantined, 'can not be used'],
+    [quarantined, 'cannot be used'],
     [duplicates, 'left alone: another event has their id'],
     [skipped, 'left alone: their endpoint is for another environment now'],
     [notReplayable, 'taken as they stand: their bodies were removed'],

@@ -37,6 +37,6 @@ export const erasureSchema = z.strictObject({
 
 export function warnOfRetention(retention: z.output<typeof retentionSchema> | null): Problem[] {
   if (retention === null || retention.bodiesAfterMs >= SHORT_RETENTION_MS) return []
-  const message = 'is under 35 days: what came can not be read again, nor exported, after that'
+  const message = 'is under 35 days: after that, events cannot be read again or exported'
   return [{ path: ['retention', 'bodiesAfter'], message }]
 }

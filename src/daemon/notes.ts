@@ -81,7 +81,7 @@ export async function readinessOf(
 ): Promise<Readiness> {
   const isWriting = isWriterAlive() && (await canWrite().catch(() => false))
   if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
-  if (!isWriting) return { ready: false, notes: ['The store can not be written now.'] }
+  if (!isWriting) return { ready: false, notes: ['The store cannot be written now.'] }
   return {
     ready: true,
     notes: [

@@ -38,7 +38,7 @@ function missing(config: Config, now: number): Finding {
   }
   const newest = newestBackup(config, now)
   const backup = newest === null ? '`latchkey restore`' : `the newest: \`latchkey restore ${newest}\``
-  const todo = `put the database back, or a backup in its place (${backup}); to begin anew, move the log away`
+  const todo = `put the database back, or a backup in its place (${backup}); to start over, move the log away`
   return fail('database', `${file} is missing or empty, though its log is there`, todo)
 }
 

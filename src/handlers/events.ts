@@ -112,7 +112,7 @@ export type EventDetailJson = z.input<typeof eventDetail>
 export const STORED_DISPOSITIONS = storedEvent.shape.disposition.options
 
 const FILTER = {
-  disposition: z.enum(STORED_DISPOSITIONS, `is none of ${STORED_DISPOSITIONS.join(', ')}`).exactOptional(),
+  disposition: z.enum(STORED_DISPOSITIONS, `must be one of ${STORED_DISPOSITIONS.join(', ')}`).exactOptional(),
   type: idParameter.exactOptional(),
   customerId: idParameter.exactOptional(),
   endpoint: idParameter.exactOptional(),
@@ -292,5 +292,5 @@ export async function unknownEndpoint(
   const filter = { ...ANY_EVENT, environment, endpoint }
   const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
   if (items.length > 0 || next !== null) return null
-  return `is none of ${names.join(', ')}, and nothing came through it`
+  return `must be one of ${names.join(', ')}: no stored event came through another`
 }

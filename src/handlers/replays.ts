@@ -93,7 +93,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
       const known = replays.replays().filter(({ plan }) => environments.includes(plan.scope.environment))
       const place = cursor === undefined ? -1 : known.findIndex(({ id }) => id === cursor)
-      if (cursor !== undefined && place === -1) throw invalidParameter('cursor', 'is none that was given out')
+      if (cursor !== undefined && place === -1) throw invalidParameter('cursor', 'is not a cursor of this list: use the one from the last page')
       return firstOf(known.slice(place + 1).map(replayOf), limit, ({ id }) => id)
     },
   }),
@@ -155,5 +155,5 @@ function findReplay(
 ): Replay {
   const found = find(id)
   if (found !== null && environments.includes(found.plan.scope.environment)) return found
-  throw new LatchkeyError('replay_not_found', 'There is no such replay, or it was of an earlier start.')
+  throw new LatchkeyError('replay_not_found', 'There has been no such replay since the daemon started.')
 }

@@ -104,7 +104,7 @@ function isHeld(ifNoneMatch: string | undefined, tag: string): boolean {
 export function answerFailure(res: ServerResponse, error: unknown, log: Logger): void {
   const { status, headers, body, expected } = problemOf(error)
   const request = { method: res.req.method, url: res.req.url, ...loggedOf(error) }
-  if (!expected) log.error(request, 'a request failed by a bug')
+  if (!expected) log.error(request, 'a request failed because of a bug')
   else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'a request could not be served')
 
   if (res.headersSent) res.destroy()

@@ -46,7 +46,7 @@ const STATES = [
   'parked',
   'unconfirmed',
 ] as const satisfies readonly ShownState[]
-const membershipState = z.enum(STATES, `is none of ${STATES.join(', ')}`)
+const membershipState = z.enum(STATES, `must be one of ${STATES.join(', ')}`)
 
 const callState = {
   state: z.enum(['ok', 'limited', 'stopped']),
@@ -295,7 +295,7 @@ async function targetProblem(
 ): Promise<string | null> {
   const names = await targets(environments)
   if (names.includes(target)) return null
-  return names.length === 0 ? 'is none: there is none here' : `is none of ${names.join(', ')}`
+  return names.length === 0 ? 'must be a role or group of the config, which has none here' : `must be one of ${names.join(', ')}`
 }
 
 /** @throws LatchkeyError `sync_off` */

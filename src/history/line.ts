@@ -166,7 +166,7 @@ function readReading(line: z.output<typeof readingLine>): ReadLine {
   const { environment, endpoint, bodyBase64: body, receivedAt } = line
   const event = parseToldEvent(line.event)
   if (event === null || event.createdAt > receivedAt + MAX_AHEAD_MS) {
-    return refuseLine('line_invalid', 'event can not come from a delivery')
+    return refuseLine('line_invalid', 'event cannot come from a delivery')
   }
   const { sha256: bodySha256, ...removed } = line.bodyRemoved
   const sent = distinct(line.headers)

@@ -127,7 +127,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       refuse(batch, 'The store has failed.')
       onBroken(error)
     } else if (isStoreBusy(error)) {
-      if (!isRetry) log.warn({ err: error }, 'the store can not be written now: trying again')
+      if (!isRetry) log.warn({ err: error }, 'the store cannot be written now: trying again')
       await wait(RETRY_AFTER_MS)
       await write(batch, true)
     } else if (batch.length > 1) {

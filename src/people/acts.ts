@@ -97,7 +97,7 @@ function refusePastEnd(act: Act, now: number): void {
 function refuseUngranted(productId: string, { entitlements }: AccessAnswer): void {
   const sources = entitlements.find((entitlement) => entitlement.productId === productId)?.sources ?? []
   if (sources.some(({ kind, active }) => kind === 'manual' && active)) return
-  throw new LatchkeyError('grant_not_found', 'Nothing that was granted by hand stands for this product.')
+  throw new LatchkeyError('grant_not_found', 'The customer has no grant by hand for this product.')
 }
 
 function undatedEvent(request: ActRequest): ManualAct['undated'] {

@@ -287,17 +287,17 @@ export async function countConflicts(db: Kysely<Database>): Promise<number> {
 }
 
 const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
-  not_utf8: 'can not be used, since its bytes are no UTF-8 text',
-  not_json: 'can not be used, since its body is not JSON',
-  not_an_object: 'can not be used, since its body is no JSON object',
-  nested_too_deep: 'can not be used, since its body is nested too deep',
-  duplicate_keys: 'can not be used, since its body has a key twice, and nobody knows which one counts',
-  id_invalid: 'can not be used, since it has no id that could be kept',
-  created_at_invalid: 'can not be used, since it does not tell when it happened',
-  created_at_in_future: 'can not be used, since it is dated more than a day ahead of its receipt',
-  livemode_mismatch: 'can not be used, since it is about another environment than its endpoint',
-  reference_id_invalid: 'can not be used, since an id that it names could not be kept',
-  normalizer_failed: 'can not be used, since reading it failed by a bug',
+  not_utf8: 'cannot be used, since its bytes are no UTF-8 text',
+  not_json: 'cannot be used, since its body is not JSON',
+  not_an_object: 'cannot be used, since its body is no JSON object',
+  nested_too_deep: 'cannot be used, since its body is nested too deep',
+  duplicate_keys: 'cannot be used, since its body has a key twice, and nobody knows which one counts',
+  id_invalid: 'cannot be used, since it has no id that could be kept',
+  created_at_invalid: 'cannot be used, since it does not tell when it happened',
+  created_at_in_future: 'cannot be used, since it is dated more than a day ahead of its receipt',
+  livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
+  reference_id_invalid: 'cannot be used, since an id that it names could not be kept',
+  normalizer_failed: 'cannot be used, since reading it failed by a bug',
 }
 
 /** What an event waits for, or why it can't be used. */

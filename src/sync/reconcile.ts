@@ -251,7 +251,7 @@ export function createReconciler(
     const kind = error instanceof Error ? error.name : typeof error
     const stack = (error instanceof Error ? error.stack : undefined) ?? ''
     const at = stack.split('\n').filter((line) => /^\s+at /.test(line))
-    log.error({ platform: name, name: kind, at }, 'a call to a platform failed as none should')
+    log.error({ platform: name, name: kind, at }, 'a call to a platform failed because of a bug')
     return new RetryableError('unexpected', `The call failed unexpectedly (${kind}): see the log.`)
   }
 

@@ -126,7 +126,7 @@ describe('latchkey check', () => {
     })
   })
 
-  it('exits 1, and claims nothing, where the database can not be read', async () => {
+  it('exits 1, and claims nothing, where the database cannot be read', async () => {
     const folder = configuredFolder({ ...CONFIG, database: { url: 'sqlite:latchkey.db' } })
     const file = join(folder, 'latchkey.db')
     writeFileSync(file, 'this is no database')

@@ -180,7 +180,7 @@ describe('a database', () => {
       writeFileSync(log, 'what it alone holds', { mode: 0o600 })
       const detail = `${databaseIn(folder)} is missing or empty, though its log is there`
       const todo = (how: string) =>
-        `put the database back, or a backup in its place (${how}); to begin anew, move the log away`
+        `put the database back, or a backup in its place (${how}); to start over, move the log away`
       expect(await found(folder, 'database')).toEqual({
         code: 1,
         findings: [{ level: 'fail', what: 'database', detail, todo: todo('`latchkey restore`') }],

@@ -87,7 +87,7 @@ describe('latchkey events list', () => {
     ])
   })
 
-  it('takes filters, and says what can not have been meant', async () => {
+  it('takes filters, and says what cannot have been meant', async () => {
     const folder = await stored()
     for (const [filter, ids] of [
       ['--disposition held --endpoint v3', ['evt_3']],
@@ -103,7 +103,7 @@ describe('latchkey events list', () => {
       expect({ filter, ...(await events(folder, `list ${filter}`)) }).toEqual({ filter, ...fine(none) })
     }
     const noEndpoint =
-      'error: The parameter "endpoint" is none of live, manual, and nothing came through it.\n'
+      'error: The parameter "endpoint" must be one of live, manual: no stored event came through another.\n'
     for (const words of ['list', 'export --output a.jsonl']) {
       const refused = await events(folder, `${words} --endpoint liv`)
       expect(refused).toEqual({ code: 2, stdout: '', stderr: noEndpoint })
@@ -160,7 +160,7 @@ describe('latchkey events show', () => {
     })
     const [broken = ''] = idsIn((await events(folder, 'list --disposition quarantined')).stdout)
     expect((await events(folder, `show ${broken}`)).stdout).toContain(
-      `unreadable ${broken}: quarantined, can not be used, since its bytes are no UTF-8 text\n`,
+      `unreadable ${broken}: quarantined, cannot be used, since its bytes are no UTF-8 text\n`,
     )
     const stderr = 'error: no event evt_9 is stored in live\n'
     expect(await events(folder, 'show evt_9')).toEqual({ code: 1, stdout: '', stderr })

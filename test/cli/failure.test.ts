@@ -55,7 +55,7 @@ describe('a failure', () => {
       'database or disk is full (SQLITE_FULL)',
     ],
     [
-      'of a database that can not be opened',
+      'of a database that cannot be opened',
       () => thrownBy(() => new Sqlite(import.meta.dirname)),
       'unable to open database file (SQLITE_CANTOPEN)',
     ],
@@ -77,7 +77,7 @@ describe('a start that fails', () => {
   it.each([
     ['192.0.2.1', `this machine has no address 192.0.2.1 to listen on: ${HOST}`],
     ['no-such-host.invalid', `the host no-such-host.invalid can't be found: ${HOST}`],
-  ])('since it can not listen on %s says what to do', async (host, message) => {
+  ])('since it cannot listen on %s says what to do', async (host, message) => {
     const failed = serveHere(configuredFolder(), { env: { LATCHKEY_HOST: host, LATCHKEY_PORT: '4680' } })
     expect(report(await failed.catch((error: unknown) => error))).toEqual({
       code: 1,

@@ -209,13 +209,13 @@ describe('latchkey replay', () => {
     expect(await run(folder, 'replay')).toEqual(fine(`2 read again, 0 said something else\n${NOBODY}`))
   })
 
-  it('says where its filter can not have been meant so', async () => {
+  it('says where its filter cannot have been meant so', async () => {
     const folder = await stopped()
     for (const isServed of [false, true]) {
       if (isServed) await serveHere(folder)
       const refused = await run(folder, 'replay --dry-run --endpoint liv')
       const stderr = expect.stringContaining(
-        'The body is not valid.\n  filter.endpoint: is none of live, manual, and nothing came through it\n',
+        'The body is not valid.\n  filter.endpoint: must be one of live, manual: no stored event came through another\n',
       )
       expect(refused).toEqual({ code: 2, stdout: '', stderr })
     }

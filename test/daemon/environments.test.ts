@@ -390,7 +390,7 @@ describe('what is about both environments at once', () => {
     const { ask } = await worldOfBoth()
     const answer = await ask('tester', 'GET', { path: '/events?endpoint=nowhere' })
     expect(answer).toMatchObject({ status: 400 })
-    expect(answer.text).toContain('is none of sandbox, manual')
+    expect(answer.text).toContain('must be one of sandbox, manual')
     const other = await ask('tester', 'GET', { path: '/events?endpoint=hook-onlylive' })
     expect(other.text).toBe(answer.text.replaceAll('nowhere', 'hook-onlylive'))
   })

@@ -31,7 +31,7 @@ describe('GET /events/:id', () => {
     })
   })
 
-  it('tells what a held one waits for, and of one that can not be read that it can not', async () => {
+  it('tells what a held one waits for, and of one that cannot be read that it cannot', async () => {
     const daemon = await runDaemon()
     await send(daemon, HELD)
     await send(daemon, BROKEN)
@@ -41,7 +41,7 @@ describe('GET /events/:id', () => {
     })
     expect(await (await ask(daemon, `/events/${BROKEN_ID}`)).json()).toMatchObject({
       normalized: null,
-      reasonText: 'can not be used, since its bytes are no UTF-8 text',
+      reasonText: 'cannot be used, since its bytes are no UTF-8 text',
     })
   })
 

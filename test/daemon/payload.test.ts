@@ -61,7 +61,7 @@ async function expectQuarantined(
   expect(await answer.json()).toMatchObject({ active: true, status: 'active' })
 }
 
-describe('an authentic body that can not be used', () => {
+describe('an authentic body that cannot be used', () => {
   const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
 
   it.each<[reason: string, body: string | Buffer]>([

@@ -70,7 +70,7 @@ describe('readiness', () => {
   })
 })
 
-describe('a store that can not be read', () => {
+describe('a store that cannot be read', () => {
   /** Takes away, or gives back, the table that every answer is read from. */
   function rename(daemon: RunningDaemon, from: string, to: string): Promise<void> {
     return writeBeside(daemon, (db) => db.schema.alterTable(from).renameTo(to).execute())

@@ -72,7 +72,7 @@ describe('bodies older than they are to be kept', () => {
     expect(conflicts).toMatchObject([{ body: null, body_removed: 'expired', deliveries: 2 }])
   })
 
-  it('stay while their event waits or can not be used, and go once it counts', async () => {
+  it('stay while their event waits or cannot be used, and go once it counts', async () => {
     const daemon = await aged(PAID, HELD, BROKEN)
     const [, , broken] = await storedEvents(daemon)
     await expect.poll(() => bodiesLeft(daemon)).toEqual(['evt_held', broken?.event_id])

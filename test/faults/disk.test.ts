@@ -154,7 +154,7 @@ describe('while another process holds the database', () => {
     other.exec('begin immediate')
     return { folder, daemon, letGo: () => other.exec('rollback') }
   }
-  const hasTried = (daemon: ServedDaemon) => daemon.until(/"msg":"the store can not be written now/)
+  const hasTried = (daemon: ServedDaemon) => daemon.until(/"msg":"the store cannot be written now/)
 
   it('deliveries wait for it, and are stored as soon as it lets go', async () => {
     const { folder, daemon, letGo } = await held()

@@ -57,7 +57,7 @@ describe('a list', () => {
     expect(body.pagination).toEqual({ nextCursor: null, hasMore: false })
   })
 
-  it.each(['0', '101', '-1', '1.5', '1e1', '', 'all', '1000'])('can not have limit=%s', async (limit) => {
+  it.each(['0', '101', '-1', '1.5', '1e1', '', 'all', '1000'])('cannot have limit=%s', async (limit) => {
     const { url } = await frontWith([])
     const answer = await request(url).get(LIST).query({ limit }).set(bearer('app'))
     expect(answer.status).toBe(400)

@@ -27,7 +27,7 @@ const statusOf = ({ status }: Response) => status
 describe('a question about customers', () => {
   it('is answered 503 while the store is away, and never as if nobody were there', async () => {
     const away = async () => {
-      throw new LatchkeyError('store_unavailable', 'The store can not be read.')
+      throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
     }
     const customers = customerQuestions({
       readAccesses: away,
@@ -47,7 +47,7 @@ describe('a question about customers', () => {
     `externalRef=${'x'.repeat(256)}`,
     'externalRef=a%00',
     'externalRef=a&externalRef=b',
-  ])('can not be about the reference "%s"', async (query) => {
+  ])('cannot be about the reference "%s"', async (query) => {
     const { url } = await openFront()
     const answer = await fetch(`${url}/entitlements?${query}`, { headers: bearer('app') })
     expect(answer.status).toBe(400)

@@ -17,7 +17,7 @@ describe('a question about stored events', () => {
     ['limit=101', 'limit'],
     ['cursor=5', 'cursor'],
     [`cursor=${Buffer.from('cus_1').toString('base64url')}`, 'cursor'],
-  ])('can not be ?%s', async (query, path) => {
+  ])('cannot be ?%s', async (query, path) => {
     const { url } = await openFront({ apiKeys: () => [apiKey('support', { scopes: ['events'] })] })
     const answer = await request(url).get(`/events?${query}`).set(bearer('support'))
     expect(answer.status).toBe(400)
@@ -71,7 +71,7 @@ describe('the endpoint of stored events', () => {
   }
 
   it('is refused where none is called so, and nothing came through one that was', async () => {
-    const message = 'is none of v3, manual, and nothing came through it'
+    const message = 'must be one of v3, manual: no stored event came through another'
     expect(await ask('endpoint=v4')).toMatchObject({
       status: 400,
       body: { code: 'invalid_request', errors: [{ path: 'endpoint', message }] },

@@ -42,7 +42,7 @@ describe('an address with many failed signatures', () => {
     expect(logged.at(-1)).toMatchObject({ msg: 'address limited', address: '127.0.0.1' })
   })
 
-  it('can not hide behind forged headers of a proxy', async () => {
+  it('cannot hide behind forged headers of a proxy', async () => {
     const { url } = await openFront()
     const statuses = await failOften(url, (attempt) => ({
       'x-forwarded-for': `203.0.113.${attempt}`,
@@ -52,7 +52,7 @@ describe('an address with many failed signatures', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(10)
   })
 
-  it('can not hide behind what it claims to a trusted proxy', async () => {
+  it('cannot hide behind what it claims to a trusted proxy', async () => {
     const { url, logged } = await openFront({
       addresses: { ...FREE_PORT, trustProxy: 1, webhooks: null, metrics: null },
     })

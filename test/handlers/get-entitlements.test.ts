@@ -85,7 +85,7 @@ describe('GET /entitlements/:customerId', () => {
   it('says that the store is away, never that the customer is not entitled', async () => {
     const { url } = await openFront({
       readAccess: async () => {
-        throw new LatchkeyError('store_unavailable', 'The store can not be read.')
+        throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
       },
     })
     for (const path of ['/entitlements/cus_gold', '/entitlements/cus_gold/pro_gold']) {

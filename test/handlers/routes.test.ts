@@ -358,7 +358,7 @@ it.each([
   ['POST', '/customers/a%C2%80b/grants'],
   ['DELETE', '/customers/a%C2%80b'],
   ['POST', '/customers/a%C2%80b/invites'],
-])('%s %s acts on no customer who can not be stored', async (method, path) => {
+])('%s %s acts on no customer who cannot be stored', async (method, path) => {
   const call = await openWhole()
   const body = path.endsWith('grants') ? '{"productId":"p","reason":"why"}' : '{}'
   const answer = await call(method, path, {}, body)
@@ -368,7 +368,7 @@ it.each([
   ])
 })
 
-it.each(['', 'x'.repeat(256)])('an Idempotency-Key can not be %j', async (key) => {
+it.each(['', 'x'.repeat(256)])('an Idempotency-Key cannot be %j', async (key) => {
   const call = await openWhole()
   const headers = { 'idempotency-key': key }
   const answer = await call('POST', '/customers/cus_1/grants', headers, '{"productId":"p","reason":"why"}')

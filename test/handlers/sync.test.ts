@@ -292,9 +292,9 @@ describe('the routes about what follows access', () => {
     const listed = (query: string) => ask('GET', `/sync/memberships?${query}`)
     expect((await listed('target=discord:1:2')).status).toBe(200)
     const refused = [
-      ['target=discord:1:3', 'is none of discord:1:2, telegram:-100'],
-      ['target=telegram:-100&environment=live', 'is none of discord:1:2'],
-      ['target=discord:1:2&environment=sandbox', 'is none of telegram:-100'],
+      ['target=discord:1:3', 'must be one of discord:1:2, telegram:-100'],
+      ['target=telegram:-100&environment=live', 'must be one of discord:1:2'],
+      ['target=discord:1:2&environment=sandbox', 'must be one of telegram:-100'],
     ] as const
     for (const [query, message] of refused) {
       expect(await listed(query)).toMatchObject({
@@ -304,7 +304,7 @@ describe('the routes about what follows access', () => {
     }
   })
 
-  it.each([[{ target: 'discord:1:3' }, 'is none of discord:1:2, telegram:-100']])(
+  it.each([[{ target: 'discord:1:3' }, 'must be one of discord:1:2, telegram:-100']])(
     'refuse to try again %j, since no role or group is called so',
     async (retry, message) => {
       const { ask, ran } = await openWithSync()
@@ -340,7 +340,7 @@ describe('the routes about what follows access', () => {
     expect(await ask('POST', '/sync/run?environment=sandbox', { key: 'live' })).toMatchObject({ status: 403 })
     expect(await run({ target: 'telegram:-100' })).toMatchObject({
       status: 400,
-      json: { errors: [{ path: 'retry.target', message: 'is none of discord:1:2' }] },
+      json: { errors: [{ path: 'retry.target', message: 'must be one of discord:1:2' }] },
     })
     expect(ran).toEqual([])
     expect(await ask('POST', '/sync/run', { key: 'live', body: '{"confirm":"abc"}' })).toMatchObject({

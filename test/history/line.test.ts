@@ -107,7 +107,7 @@ const refused = (reason: string, detail?: string) => ({
 })
 
 describe('a line of an export', () => {
-  it('is read as what it was written of, by hand and where it can not be read again, too', () => {
+  it('is read as what it was written of, by hand and where it cannot be read again, too', () => {
     fc.assert(
       fc.property(fc.oneof(signedDelivery, byHandDelivery, readDelivery), (delivery) => {
         const read = readImportLine(exportLine(delivery), endpointNamed, FOUR_DIGIT_YEARS.max)
@@ -194,7 +194,7 @@ describe('a line of an export', () => {
     ['a body that is no JSON', manualLine(event, { bodyBase64: 'e30' })],
     ["a body of the provider's", manualLine(event, { bodyBase64: Buffer.from(BODY).toString('base64') })],
     ["an id of the provider's", manualLine({ ...event, id: 'evt_1' })],
-    ['a customer that can not be', manualLine({ ...event, customerId: '' })],
+    ['a customer that cannot be', manualLine({ ...event, customerId: '' })],
     ['a time that is none', manualLine({ ...event, createdAt: SIGNED_AT + 0.5 })],
   ])('of what was done by hand is refused with %s', (_, line) => {
     expect(readImportLine(line, endpointNamed, NOW)).toMatchObject(refused('line_invalid'))

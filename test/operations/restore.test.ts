@@ -168,7 +168,7 @@ describe('restoring', () => {
   })
 })
 
-describe('a file that can not be restored', () => {
+describe('a file that cannot be restored', () => {
   const inSqlite = (change: string) => (path: string) => void new Sqlite(path).exec(change).close()
   const newerStore = async (path: string) => {
     const db = open(path)

@@ -173,7 +173,7 @@ describe('scheduled backups', () => {
     return { begun, lines, stop }
   }
 
-  it('say so where their folder can not be read, and make one once it can', async () => {
+  it('say so where their folder cannot be read, and make one once it can', async () => {
     const folder = join(folderWith('backups'), 'backups')
     const { begun, lines, stop } = turning(folder, () => Promise.resolve({ file: '', bytes: 1 }))
     await vi.advanceTimersByTimeAsync(0)
@@ -222,7 +222,7 @@ describe('sweeps every hour', () => {
   })
 
   it('go on where one fails, which is told in the log', async () => {
-    const { stop, lines } = scheduled(null, () => Promise.reject(new Error('The store can not be read.')))
+    const { stop, lines } = scheduled(null, () => Promise.reject(new Error('The store cannot be read.')))
     await stop()
     expect(lines()).toMatchObject([{ msg: expect.stringContaining('could not compare with the members') }])
   })

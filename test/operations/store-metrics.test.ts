@@ -54,7 +54,7 @@ it('leaves out what is not known, and endpoints that are not configured', async 
   ])
 })
 
-it('still tells all else while the store can not be read', async () => {
+it('still tells all else while the store cannot be read', async () => {
   const unreadable = async () => {
     throw new Error('disk I/O error')
   }

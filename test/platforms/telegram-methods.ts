@@ -41,7 +41,7 @@ export function createMethods({ groups, updates, sent }: MethodsDeps) {
     createChatInviteLink(asked) {
       const { name, creates_join_request: createsJoinRequest, expire_date: expireDate } = asked
       if (createsJoinRequest === true && asked.member_limit !== undefined) {
-        throw badRequest('member_limit can not be used together with creates_join_request')
+        throw badRequest('member_limit cannot be used together with creates_join_request')
       }
       return groupOf(asked).asBot.createLink({
         name: name as string | undefined,

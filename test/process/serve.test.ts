@@ -74,7 +74,7 @@ describe('a first start in an empty folder', () => {
   })
 
   // Where not even root can make a file.
-  it.skipIf(!existsSync('/proc/self'))('says so where it can not make its config', async () => {
+  it.skipIf(!existsSync('/proc/self'))('says so where it cannot make its config', async () => {
     const { code, stdout, stderr } = await runProgram(latchkey('serve'), { folder: '/proc' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(

@@ -134,7 +134,7 @@ describe('metadata', () => {
       { text: 'a', empty: '', half: '0.5' },
     ],
     [
-      'no text or name that can not be kept',
+      'no text or name that cannot be kept',
       { a: '\u0000', '\u0001': 'b', c: '\ud800', d: 'd'.repeat(1001), e: 'e' },
       { e: 'e' },
     ],

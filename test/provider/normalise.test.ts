@@ -169,7 +169,7 @@ describe('a type', () => {
   })
 
   it.each([undefined, null, 5, '', ['a.b'], 'a\u0000b', '\ud800', 't'.repeat(256), `a.${'b'.repeat(254)}`])(
-    'that can not be kept as text, %j, is unknown',
+    'that cannot be kept as text, %j, is unknown',
     (type) => {
       const event = { subject: 'other', type: 'unknown', generation: null }
       expect(receive(envelope(type))).toMatchObject({ ok: true, event })
@@ -208,7 +208,7 @@ describe('an id that an event names', () => {
     ['customer.updated', (id: string) => ({ id })],
     ['PAYMENT_SUCCESS', (id: string) => ({ payment: { id: 'pay_1', productId: id } })],
     ['SUBSCRIPTION_RENEWED', (id: string) => ({ customer: { id } })],
-  ])('quarantines %s when it can not be kept', (type, dataWith) => {
+  ])('quarantines %s when it cannot be kept', (type, dataWith) => {
     const refused = { ok: false, reason: 'reference_id_invalid', id: 'evt_1' }
     for (const id of BAD) expect(receive(envelope(type, dataWith(id)))).toEqual(refused)
   })

@@ -46,7 +46,7 @@ function wrongIn(res: ServerResponse, text: string): string | null {
   // All of ours have this header, and what stands for a platform or a receiver in tests has not.
   if (route === undefined || res.getHeader('x-content-type-options') !== 'nosniff') return null
   const { statusCode: status } = res
-  if (status === 304) return route.tagged || typeof route.answer === 'string' ? null : 'it can not be kept'
+  if (status === 304) return route.tagged || typeof route.answer === 'string' ? null : 'it cannot be kept'
   // A listener may serve some routes only, and what is a bug of a test's own is none of the route's.
   if (status >= 400) return wrongProblem(text, [...errorsOf(route), 'route_not_found', 'internal_error'])
   const declared = [route.status ?? 200, ...(route.acceptedAt === undefined ? [] : [202])]

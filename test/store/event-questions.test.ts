@@ -83,12 +83,12 @@ describe('one stored event', () => {
     expect(event?.otherBodies.map(({ receivedAt }) => receivedAt - NOON)).toEqual([...Array(100).keys()])
   })
 
-  it.each(QUARANTINE_REASONS)('says in words why a quarantined one can not be used: %s', async (reason) => {
+  it.each(QUARANTINE_REASONS)('says in words why a quarantined one cannot be used: %s', async (reason) => {
     const unusable = { disposition: 'quarantined', reason, event: null, source: null } as const
     const db = await storeOf([{ ...newEvent(), ...unusable }])
     expect(await readEvent(db, { environment: 'live', eventId: 'evt_1' })).toMatchObject({
       normalized: null,
-      reasonText: expect.stringMatching(/^can not be used, since .+/),
+      reasonText: expect.stringMatching(/^cannot be used, since .+/),
     })
   })
 })

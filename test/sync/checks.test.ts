@@ -178,7 +178,7 @@ describe('a check', () => {
     expect((await world.sync.status()).checked?.problems).toEqual([TOO_HIGH])
   })
 
-  it('forgets nothing that was missing while the platform can not be asked', async () => {
+  it('forgets nothing that was missing while the platform cannot be asked', async () => {
     const world = await checked(TOO_HIGH)
     await eventually(() => expect(warnings(world)).toHaveLength(1))
     await limit(world)

@@ -36,7 +36,7 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
     throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
   }
   if (hasStrayLog(file)) {
-    const todo = `Put the database back, or a backup in its place (latchkey restore); to begin anew, move the log away.`
+    const todo = `Put the database back, or a backup in its place (latchkey restore); to start over, move the log away.`
     throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
   }
   if (!readOnly) ensurePrivateFile(file)

@@ -64,7 +64,7 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
     throw new LatchkeyError('backup_exists', `${target} is there already: --force replaces it.`)
   }
   if (!looksLikeDatabase(target)) {
-    throw new LatchkeyError('usage', `${target} is no backup, and is not replaced: name another file.`)
+    throw new LatchkeyError('usage', `${target} is not a backup, so it is not replaced: name another file.`)
   }
 }
 

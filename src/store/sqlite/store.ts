@@ -72,7 +72,7 @@ export async function openStore<Writer extends Writes>(
 }
 
 function unavailable(what: 'read' | 'written', cause: unknown): LatchkeyError {
-  return new LatchkeyError('store_unavailable', `The store can not be ${what} now.`, { cause })
+  return new LatchkeyError('store_unavailable', `The store cannot be ${what} now.`, { cause })
 }
 
 type Writes = { close(): Promise<void> }

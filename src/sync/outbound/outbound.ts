@@ -136,7 +136,7 @@ export async function createOutbound(deps: OutboundDeps) {
   }
 
   await queue().catch((error: unknown) => {
-    log.error({ err: error }, 'could not look what the outbound webhook has to tell: it is tried again')
+    log.error({ err: error }, 'could not read what the outbound webhook has to send: trying again')
   })
   loop.wake()
   return {

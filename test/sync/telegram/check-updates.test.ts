@@ -129,7 +129,7 @@ describe('a check of updates that are delivered', () => {
     await eventually(async () => expect(await updates()).toEqual(taken))
   })
 
-  it('tells that they can not be delivered, while they wait', async () => {
+  it('tells that they cannot be delivered, while they wait', async () => {
     const { server, group, proxy, updates } = await agreed()
     proxy.status = 404
     group.askToJoin(USER)

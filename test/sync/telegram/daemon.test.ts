@@ -223,7 +223,7 @@ describe('updates that do not come', () => {
   })
 })
 
-describe('an invite that can not be had', () => {
+describe('an invite that cannot be had', () => {
   it.each<[string, (world: Awaited<ReturnType<typeof following>>) => unknown, number, string]>([
     [
       'Telegram is away',

@@ -285,7 +285,7 @@ describe('a one-time link', () => {
     expect(await telegram.accountOf('cus_1')).toBe(String(USER))
   })
 
-  it('has done its work where the person can not be answered', async () => {
+  it('has done its work where the person cannot be answered', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)
     const blocked = new BotApiError(403, 'Forbidden: bot was blocked by the user')
@@ -313,7 +313,7 @@ describe('long polling', () => {
     const group = server.addGroup(GROUP_ID)
     let isStuck = true
     const accountAsked = async () => {
-      if (isStuck) throw new Error('the store can not be read')
+      if (isStuck) throw new Error('the store cannot be read')
       return 'decline' as const
     }
     const telegram = await connect(server, { accountAsked })

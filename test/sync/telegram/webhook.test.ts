@@ -66,7 +66,7 @@ describe('updates that are delivered', () => {
     let failures = 2
     const accountAsked = async () => {
       failures -= 1
-      if (failures >= 0) throw new Error('the store can not be read')
+      if (failures >= 0) throw new Error('the store cannot be read')
       return 'decline' as const
     }
     const { server, group, telegram } = await delivered({ accountAsked })
