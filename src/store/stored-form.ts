@@ -32,7 +32,7 @@ const FIELDS = {
 
 function fields<Name extends string>(...own: readonly Name[]) {
   const first = ['id', 'generation', 'createdAt', 'apiVersion', 'subject', 'type'] as const
-  return [...first, 'customerId', 'productId', ...own, 'externalRef'] as const
+  return [...first, ...own, 'productId', 'customerId', 'externalRef'] as const
 }
 
 /** By subject, an event that says nothing. */
