@@ -218,7 +218,10 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     async handle({ query: { limit, cursor: after = null }, environment }, { customers }: CustomerDeps) {
       const found = await customers.readChangePage({ environment, after, limit: limit + 1 })
       if (found === null) {
-        throw new LatchkeyError('cursor_reset', 'This change log has no such cursor: start again without one.')
+        throw new LatchkeyError(
+          'cursor_reset',
+          'This change log has no such cursor: start again without one.',
+        )
       }
       return firstOf(found, limit, ({ cursor }) => cursor)
     },

@@ -112,7 +112,9 @@ export type EventDetailJson = z.input<typeof eventDetail>
 export const STORED_DISPOSITIONS = storedEvent.shape.disposition.options
 
 const FILTER = {
-  disposition: z.enum(STORED_DISPOSITIONS, `must be one of ${STORED_DISPOSITIONS.join(', ')}`).exactOptional(),
+  disposition: z
+    .enum(STORED_DISPOSITIONS, `must be one of ${STORED_DISPOSITIONS.join(', ')}`)
+    .exactOptional(),
   type: idParameter.exactOptional(),
   customerId: idParameter.exactOptional(),
   endpoint: idParameter.exactOptional(),

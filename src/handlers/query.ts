@@ -159,7 +159,11 @@ export function placeIn<Place>(read: (text: string) => Place | null, write: (pla
     decode(cursor, context) {
       const place = read(Buffer.from(cursor, 'base64url').toString('utf8'))
       if (place !== null && encode(place) === cursor) return place
-      context.issues.push({ code: 'custom', message: 'is not a cursor of this list: use the one from the last page', input: cursor })
+      context.issues.push({
+        code: 'custom',
+        message: 'is not a cursor of this list: use the one from the last page',
+        input: cursor,
+      })
       return z.NEVER
     },
   })

@@ -93,7 +93,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
       const known = replays.replays().filter(({ plan }) => environments.includes(plan.scope.environment))
       const place = cursor === undefined ? -1 : known.findIndex(({ id }) => id === cursor)
-      if (cursor !== undefined && place === -1) throw invalidParameter('cursor', 'is not a cursor of this list: use the one from the last page')
+      if (cursor !== undefined && place === -1)
+        throw invalidParameter('cursor', 'is not a cursor of this list: use the one from the last page')
       return firstOf(known.slice(place + 1).map(replayOf), limit, ({ id }) => id)
     },
   }),

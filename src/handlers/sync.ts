@@ -295,7 +295,9 @@ async function targetProblem(
 ): Promise<string | null> {
   const names = await targets(environments)
   if (names.includes(target)) return null
-  return names.length === 0 ? 'must be a role or group of the config, which has none here' : `must be one of ${names.join(', ')}`
+  return names.length === 0
+    ? 'must be a role or group of the config, which has none here'
+    : `must be one of ${names.join(', ')}`
 }
 
 /** @throws LatchkeyError `sync_off` */

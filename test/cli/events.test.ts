@@ -141,7 +141,7 @@ describe('latchkey events show', () => {
     expect(stdout).toContain('\n  belongs to   subscription sub_1\n')
     expect(stdout).toContain('\n  conflicts    1\n')
     expect(stdout).toMatch(
-      /\nIt says\n {2}subject {13}payment\n {2}type {16}payment\.authorized\n {2}productId {11}pro_a\n {2}paymentId {11}pay_1\n/,
+      /\nIt says\n {2}subject {13}payment\n {2}type {16}payment\.authorized\n {2}paymentId {11}pay_1\n/,
     )
     expect(stdout).toMatch(/\n {2}railProof\.rail {6}card\n/)
     expect(stdout).not.toContain('null')
