@@ -1,5 +1,4 @@
-import type { RequestListener } from 'node:http'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** Serves on a free port, and tells the process that started this one which. Ends with it. */

@@ -1,3 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { LoadConfigOptions, LoadedConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import type { Endpoint } from '../provider/endpoint.js'
@@ -55,4 +58,19 @@ export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment 
 
 export function otherThan(environment: Environment): Environment {
   return environment === 'live' ? 'sandbox' : 'live'
+}
+
+/** The version of the package that this program is part of. */
+export function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(packageFile(fileURLToPath(import.meta.url)), 'utf8'))
+  return String(version)
+}
+
+/** The nearest one above: the built program is one folder deeper than its source. */
+function packageFile(below: string): string {
+  const folder = dirname(below)
+  const file = join(folder, 'package.json')
+  if (existsSync(file)) return file
+  if (folder === below) throw new Error('there is no package.json above the program')
+  return packageFile(folder)
 }

@@ -170,7 +170,7 @@ function removalOf({ bodyRemoved, otherBodies: others }: EventDetailJson, sha256
 }
 
 /** `latchkey events export`: stored events as they came, a line of JSON each, oldest first. */
-export const eventsExportCommand = apiCommand('events export', {
+const eventsExportCommand = apiCommand('events export', {
   about: 'write stored events as they came, a line of JSON each, oldest first',
   examples: [
     'events export --output events.jsonl',

@@ -1,6 +1,5 @@
-import { createCommands } from './commands.js'
 import { processContext } from './context.js'
-import { runCli } from './program.js'
+import { createCommands, runCli } from './program.js'
 
 const context = processContext()
 const commands = createCommands({ openInput: () => process.stdin })

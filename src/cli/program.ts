@@ -1,10 +1,19 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import type { Readable } from 'node:stream'
 import { Command } from 'commander'
+import { accessCommands } from './access.js'
+import { actsCommands } from './acts.js'
 import type { RegisterCommand } from './command.js'
-import type { CliContext } from './context.js'
+import { configCommands } from './config.js'
+import { type CliContext, packageVersion } from './context.js'
+import { controlCommands } from './control.js'
+import { databaseCommands } from './database.js'
+import { doctorCommand } from './doctor.js'
+import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
+import { importCommand } from './import.js'
+import { recomputeCommands } from './recompute.js'
+import { syncCommands } from './sync.js'
+import { triggerCommand } from './trigger.js'
 
 /** Runs one command line (without the program's own name) and resolves to its exit code; never rejects. */
 export async function runCli(
@@ -27,17 +36,24 @@ export async function runCli(
   }
 }
 
-/** The version of the package that this program is part of. */
-export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(packageFile(fileURLToPath(import.meta.url)), 'utf8'))
-  return String(version)
+export interface CommandsDeps {
+  /** What is piped in, for a command that reads it. */
+  readonly openInput: () => Readable
 }
 
-/** The nearest one above: the built program is one folder deeper than its source. */
-function packageFile(below: string): string {
-  const folder = dirname(below)
-  const file = join(folder, 'package.json')
-  if (existsSync(file)) return file
-  if (folder === below) throw new Error('there is no package.json above the program')
-  return packageFile(folder)
+/** Every command that there is, in the order in which the help lists them. */
+export function createCommands({ openInput }: CommandsDeps): readonly RegisterCommand[] {
+  return [
+    ...controlCommands,
+    triggerCommand,
+    ...accessCommands,
+    ...eventsCommands,
+    ...actsCommands,
+    ...configCommands,
+    ...recomputeCommands,
+    importCommand(openInput),
+    ...syncCommands,
+    ...databaseCommands,
+    doctorCommand,
+  ]
 }

@@ -12,7 +12,7 @@ import type { Reloaded } from '../handlers/control.js'
 import { createLogger, terminalLines } from '../log.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import type { CliContext, SharedOptions } from './context.js'
-import { packageVersion } from './program.js'
+import { packageVersion } from './context.js'
 
 /** Whatever the daemon creates is its user's alone. */
 const PRIVATE = 0o077

@@ -64,7 +64,7 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
 }
 
 /** Says why something that was asked of the platform could not be had. */
-export function orPlatformFailure<Asked, Answer>(
+function orPlatformFailure<Asked, Answer>(
   ask: (asked: Asked) => Promise<Answer>,
 ): (asked: Asked) => Promise<Answer> {
   return async (asked) => {

@@ -9,7 +9,7 @@ import {
   readWaitingBodies,
   type WaitingBodies,
 } from '../store/expire-bodies.js'
-import { loadJob } from '../store/recompute-job.js'
+import { loadJob } from '../store/recompute.js'
 import type { Database } from '../store/schema.js'
 import { isSamePolicy, loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'

@@ -4,6 +4,8 @@
  */
 
 import { z } from 'zod'
+import type { SourceView } from '../entitlements/model.js'
+import type { AccessSnapshot } from '../store/changes.js'
 
 /** A value of the program may be deeply read-only; nothing here changes it. */
 export type Told<Value> = Value extends readonly (infer Item)[]
@@ -73,7 +75,7 @@ export const source = z.object({
   periodEnd: instant.nullable(),
   reason: endReason.nullable(),
   eventId: z.string(),
-})
+}) satisfies z.ZodType<SourceView>
 
 export const entitlement = z.object({
   productId: z.string(),
@@ -117,4 +119,4 @@ export const snapshot = z.object({
   status,
   since: instant.nullable(),
   until: instant.nullable(),
-})
+}) satisfies z.ZodType<AccessSnapshot>

@@ -57,7 +57,6 @@ const customerAnswer = z.object({
     }),
   ),
 })
-export type CustomerJson = z.input<typeof customerAnswer>
 
 /** Every fact with since when, and by which event. */
 function factOf(known: Fact | undefined) {

@@ -9,7 +9,7 @@ import type { Environment } from '../provider/event.js'
 import type { AccessesQuery, AccessQuery } from '../store/access.js'
 import type { ExplanationQuery } from '../store/account.js'
 import type { CustomerLookup } from '../store/customers.js'
-import type { IdPage } from '../store/keys.js'
+import type { IdPage } from '../store/schema.js'
 import {
   access,
   endReason,

@@ -36,7 +36,7 @@ const policy = z.object({
   paidCycle: z.enum(['grants', 'informs']),
   /** Milliseconds. */
   lapseAfter: z.number().nullable(),
-})
+}) satisfies z.ZodType<Policy>
 
 const policyAnswer = z.object({ inForce: policy, configured: policy, unfinishedRebuild: z.boolean() })
 export type PolicyJson = Told<z.input<typeof policyAnswer>>

@@ -176,7 +176,7 @@ function toWritten(
 }
 
 /** The erasures in a batch. A provider's event may bear any type: what was done by hand is known by its subject. */
-export function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly ErasureAct[] {
+function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly ErasureAct[] {
   return deliveries.flatMap(({ environment, normalized }) =>
     normalized.ok && normalized.event.subject === 'manual' && normalized.event.type === 'manual.erased'
       ? [{ ...normalized.event, environment }]
@@ -189,7 +189,7 @@ export function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly
  * that of what came, by which it is known when it comes again.
  * @param acts erasures in the same batch
  */
-export function redactErased(
+function redactErased(
   deliveries: readonly PreparedDelivery[],
   erased: ErasedIds,
   acts: readonly ErasureAct[],
@@ -204,7 +204,7 @@ export function redactErased(
 }
 
 /** The same of new deliveries that name nobody, once it is known to whose sources they belong. */
-export function redactOwned(
+function redactOwned(
   deliveries: readonly PreparedDelivery[],
   ownerOf: (eventId: string) => string | null | undefined,
   erased: ErasedIds,

@@ -12,7 +12,7 @@ import {
   loadEntitlements,
   saveEntitlements,
 } from '../store/entitlements.js'
-import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/manual-events.js'
+import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AccessAnswer } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
+import { NO_DETAILS } from '../provider/customer.js'
 import type { CustomerDetails, Environment, ManualEvent } from '../provider/event.js'
 import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
 
@@ -137,14 +138,7 @@ export function undatedAct(told: ToldByAct): ManualAct['undated'] {
     customerId,
     productId,
     until,
-    customer: {
-      email: null,
-      name: null,
-      communityId: identities.communityId ?? null,
-      communityUsername: null,
-      messengerId: identities.messengerId ?? null,
-      messengerUsername: null,
-    },
+    customer: { ...NO_DETAILS, ...identities },
     externalRef: null,
     metadata: {},
     actor,

@@ -2,6 +2,16 @@ import type { CustomerDetails } from './event.js'
 import { fieldsOf, id, text } from './fields.js'
 import type { JsonObject } from './json.js'
 
+/** A person of whom nothing is known. */
+export const NO_DETAILS: CustomerDetails = {
+  email: null,
+  name: null,
+  communityId: null,
+  communityUsername: null,
+  messengerId: null,
+  messengerUsername: null,
+}
+
 /** A `customer` field: the person, or nothing but their id. */
 export function personOf(customer: unknown): JsonObject {
   return typeof customer === 'string' ? { id: customer } : fieldsOf(customer)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ManualEvent, NormalizedEvent } from './event.js'
+import type { CustomerDetails, ManualEvent, NormalizedEvent } from './event.js'
 import {
   CUSTOMER_EVENT_TYPES,
   MANUAL_EVENT_TYPES,
@@ -29,7 +29,7 @@ const eventFacts = {
     communityUsername: detail,
     messengerId: detail,
     messengerUsername: detail,
-  }),
+  }) satisfies z.ZodType<CustomerDetails>,
   externalRef: detail,
   metadata: z.record(z.string(), z.string()),
 }
@@ -95,7 +95,7 @@ const manualEvent = z.strictObject({
   until: z.int().nullable(),
   actor: z.string(),
   reason: detail,
-})
+}) satisfies z.ZodType<ManualEvent>
 
 /** The event by hand that these bytes hold, as an export has it; null where they hold none. */
 export function parseManualEvent(body: Uint8Array): ManualEvent | null {

@@ -52,11 +52,6 @@ export function parseJsonBody(body: Uint8Array): JsonBody {
   return { ok: true, object: value }
 }
 
-/** The same of a body that was read so before: nothing in it has to be looked for again. */
-export function readAgainJson(body: Uint8Array): JsonBody {
-  return { ok: true, object: parse(utf8.decode(body)) as JsonObject }
-}
-
 /**
  * As JSON.parse, which in Node 24 and 26 now and then takes one name that is written with an escape for another of the
  * same object (not in 20 and 22): such names are parsed by themselves, and put back in their places.

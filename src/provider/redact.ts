@@ -1,11 +1,12 @@
-import type { CustomerDetails, NormalizedEvent } from './event.js'
+import { NO_DETAILS } from './customer.js'
+import type { NormalizedEvent } from './event.js'
 import { shownId } from './ids.js'
 import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
 
 /** The documented fields that describe a person, and what the merchant or the buyer writes about them. */
 const PERSON_FIELDS = [
-  ...['email', 'phone', 'phoneNumber', 'name', 'firstName', 'lastName', 'fullName', 'username'],
-  ...['communityId', 'communityUsername', 'messengerId', 'messengerUsername'],
+  ...['phone', 'phoneNumber', 'firstName', 'lastName', 'fullName', 'username'],
+  ...Object.keys(NO_DETAILS),
   ...['address', 'billingAddress'],
 ]
 const FREE_FIELDS = ['externalRef', 'metadata', 'customFields', 'customFieldsResponse']
@@ -65,21 +66,12 @@ export function redact({ event, owner, body }: Redactable, erased: ReadonlySet<s
   }
 }
 
-const NOTHING_KNOWN: CustomerDetails = {
-  email: null,
-  name: null,
-  communityId: null,
-  communityUsername: null,
-  messengerId: null,
-  messengerUsername: null,
-}
-
 /**
  * The same event without anything that says who the customer is. The provider's own ids stay, since access follows
  * from them: the event goes on doing what it did.
  */
 export function withoutPerson(event: NormalizedEvent): NormalizedEvent {
-  const left = { ...event, customer: NOTHING_KNOWN, externalRef: null, metadata: {} }
+  const left = { ...event, customer: NO_DETAILS, externalRef: null, metadata: {} }
   // The reason of an erasure is the operator's own record; any other reason may be about the person.
   return left.subject === 'manual' && left.type !== 'manual.erased' ? { ...left, reason: null } : left
 }

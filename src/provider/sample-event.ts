@@ -60,7 +60,7 @@ export function buildSampleEvent({ type, generation, ...subject }: SampleSpec): 
 }
 
 /** The types that the generation sends; all of them if none is named. */
-export function sampleTypes(generation: Generation | undefined): readonly string[] {
+function sampleTypes(generation: Generation | undefined): readonly string[] {
   return generation ? SAMPLE_TYPES[generation] : [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]
 }
 

@@ -3,10 +3,8 @@ import { ownIdOf } from '../ingest/prepare.js'
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { loadStoredIds } from '../store/events.js'
-import { ENVIRONMENTS, eventKey } from '../store/keys.js'
-import type { JobScope } from '../store/recompute-job.js'
-import { loadBodies, type ReplayedEvent } from '../store/recompute-rows.js'
-import type { Database } from '../store/schema.js'
+import { type JobScope, loadBodies, type ReplayedEvent } from '../store/recompute.js'
+import { type Database, ENVIRONMENTS, eventKey } from '../store/schema.js'
 import { isAltered } from '../store/stored-form.js'
 
 /** The environment of every configured endpoint, by its name. */

@@ -12,15 +12,16 @@ import {
   type ToldPerson,
 } from '../store/customers.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
-import { type Concern, clearJob } from '../store/recompute-job.js'
 import {
+  type Concern,
+  clearJob,
   type GroupRow,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
   placeOf,
   type SourceHistory,
-} from '../store/recompute-rows.js'
+} from '../store/recompute.js'
 import type { Database } from '../store/schema.js'
 import { readEvents, type Seeds } from './group.js'
 import {

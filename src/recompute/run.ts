@@ -17,7 +17,7 @@ import {
   type StoredJob,
   saveJob,
   saveJobPart,
-} from '../store/recompute-job.js'
+} from '../store/recompute.js'
 import type { Database } from '../store/schema.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'

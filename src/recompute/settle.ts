@@ -17,9 +17,8 @@ import {
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
-import { ENVIRONMENTS } from '../store/keys.js'
-import { hasSameForm, saveForms, savePlaces } from '../store/recompute-rows.js'
-import type { Database } from '../store/schema.js'
+import { hasSameForm, saveForms, savePlaces } from '../store/recompute.js'
+import { type Database, ENVIRONMENTS } from '../store/schema.js'
 import { deleteLinks, deleteSources, saveLinks, saveSources, sourceColumns } from '../store/sources.js'
 import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {

@@ -7,8 +7,7 @@ import type { AccessAnswer, Block, Entitlement, SourceState } from '../entitleme
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
-import type { IdPage } from './keys.js'
-import type { Database } from './schema.js'
+import type { Database, IdPage } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
 import { eventInForm } from './stored-form.js'
 

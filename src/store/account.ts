@@ -26,7 +26,7 @@ import {
   loadReferences,
   type Reference,
 } from './customers.js'
-import { loadActsOn, NO_ACTS } from './manual-events.js'
+import { loadActsOn, NO_ACTS } from './events.js'
 import type { Database, EventsTable } from './schema.js'
 import { loadPolicy } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'

@@ -3,13 +3,14 @@ import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
 import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
-import { EVERY_ID, type IdPage } from './keys.js'
-import type {
-  CustomerReferencesTable,
-  CustomersTable,
-  Database,
-  EventsTable,
-  SourcesTable,
+import {
+  type CustomerReferencesTable,
+  type CustomersTable,
+  type Database,
+  EVERY_ID,
+  type EventsTable,
+  type IdPage,
+  type SourcesTable,
 } from './schema.js'
 import { eventInFormIfReadable } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'

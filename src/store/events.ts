@@ -1,7 +1,9 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { HoldReason, SourceKey } from '../entitlements/model.js'
+import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
+import type { Block, Erasure, HoldReason, SourceKey } from '../entitlements/model.js'
 import {
   type Environment,
+  type ManualEvent,
   NORMALIZER_VERSION,
   type NormalizedEvent,
   type QuarantineReason,
@@ -9,7 +11,7 @@ import {
 import { bulkInsert, lookupIn, rowStatement } from './bulk.js'
 import { newestSeq } from './event-walk.js'
 import type { BodyRemovalReason, Database, EventsTable, StoredDisposition } from './schema.js'
-import { formOf } from './stored-form.js'
+import { eventInForm, formOf } from './stored-form.js'
 
 /** The headers that a signature is checked by, and the one that names a type. */
 export interface SignedHeaders {
@@ -94,7 +96,7 @@ export function columnsOf({ eventId, disposition, reason, event, source }: Event
 export interface NewEvent extends DeliveredEvent, EventReading {}
 
 /** What tells of a body that is not stored as it came. */
-export const REMOVAL_COLUMNS = ['body_removed', 'body_removed_at', 'body_bytes'] as const
+const REMOVAL_COLUMNS = ['body_removed', 'body_removed_at', 'body_bytes'] as const
 
 export function removalColumns(removed: RemovedBody | undefined) {
   return {
@@ -283,4 +285,76 @@ function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: Delivere
     const lastReceivedAt = Math.max(...group.map(({ receivedAt }) => receivedAt))
     return first === undefined ? [] : { first, count: group.length, lastReceivedAt }
   })
+}
+
+/** The condition on the type is that of a partial index, word for word. */
+const selectManualEvents = lookupIn(
+  'customer_id',
+  (isTold) => sql<{ event_id: string; normalized: string }>`
+    select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
+)
+
+/** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */
+export async function loadManualEvents(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
+  const found = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
+  const rows = await selectManualEvents(db, environment, [...found.keys()])
+  for (const { event_id: eventId, normalized } of rows) {
+    const event = eventInForm(normalized, eventId)
+    // A provider's event may bear any type; what was done by hand is known by its subject.
+    if (event.subject === 'manual') found.get(event.customerId)?.push(event)
+  }
+  return found
+}
+
+/** What was done by hand to a customer, beside what was granted. */
+export interface ActsOnCustomer {
+  readonly blocks: readonly Block[]
+  readonly erasures: readonly Erasure[]
+}
+
+export const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
+
+/**
+ * Every block and erasure of these customers, by customer id. Few customers have any, and those few events: they are
+ * folded for each question, so that nothing stored can disagree with the events.
+ */
+export async function loadActsOn(
+  db: Kysely<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, ActsOnCustomer>> {
+  const events = await loadManualEvents(db, environment, customerIds)
+  return new Map(
+    [...events].map(([id, own]) => [id, { blocks: foldBlocks(own), erasures: foldErasures(own) }]),
+  )
+}
+
+/** One thing that was done by hand; null where no event of this id is stored. */
+export async function loadManualEvent(
+  db: Kysely<Database>,
+  environment: Environment,
+  eventId: string,
+): Promise<ManualEvent | null> {
+  const row = await db
+    .selectFrom('events')
+    .select('normalized')
+    .where('environment', '=', environment)
+    .where('event_id', '=', eventId)
+    .executeTakeFirst()
+  const event = row?.normalized == null ? null : eventInForm(row.normalized, eventId)
+  return event?.subject === 'manual' ? event : null
+}
+
+/** `createdAt` of the newest event by hand of a customer; 0: there is none. */
+export async function newestManualAt(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerId: string,
+): Promise<number> {
+  const events = (await loadManualEvents(trx, environment, [customerId])).get(customerId) ?? []
+  return Math.max(0, ...events.map(({ createdAt }) => createdAt))
 }

@@ -2,9 +2,8 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { type Change, changeLogEpoch, changeOf, formatCursor, latestCursor, numberIn } from './changes.js'
-import { ENVIRONMENTS } from './keys.js'
 import type { RetryFilter } from './memberships.js'
-import type { ChangesTable, Database, MessagesTable } from './schema.js'
+import { type ChangesTable, type Database, ENVIRONMENTS, type MessagesTable } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** A change of access for the outbound webhook. Instants are epoch milliseconds. */

@@ -235,3 +235,19 @@ export interface OwedUnbansTable {
   group_id: string
   account_id: string
 }
+
+/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+export function eventKey(environment: Environment, eventId: string): string {
+  return `${environment} ${eventId}`
+}
+
+/** A stretch of a list that is ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
+export interface IdPage {
+  readonly after: string
+  readonly limit: number
+}
+
+export const EVERY_ID: IdPage = { after: '', limit: Number.MAX_SAFE_INTEGER }
+
+/** In the order in which keys sort. */
+export const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
+import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
 import { bulkLookup } from './bulk.js'
 import type { Database, SettingsTable } from './schema.js'
 
@@ -45,7 +46,8 @@ let lastRead: { readonly text: string; readonly policy: Policy } | null = null
 export async function loadPolicy(db: Kysely<Database>): Promise<Policy | null> {
   const text = await getSetting(db, SETTING)
   if (text === null) return null
-  if (lastRead?.text !== text) lastRead = { text, policy: JSON.parse(text) as Policy }
+  if (lastRead?.text !== text)
+    lastRead = { text, policy: { ...DOCUMENTED_POLICY, ...(JSON.parse(text) as Partial<Policy>) } }
   return lastRead.policy
 }
 

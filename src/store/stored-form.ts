@@ -1,17 +1,10 @@
 import { hash } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import { LatchkeyError } from '../errors.js'
+import { NO_DETAILS } from '../provider/customer.js'
 import type { CustomerDetails, NormalizedEvent } from '../provider/event.js'
 import type { EventsTable } from './schema.js'
 
-const NO_DETAILS: CustomerDetails = {
-  email: null,
-  name: null,
-  communityId: null,
-  communityUsername: null,
-  messengerId: null,
-  messengerUsername: null,
-}
 const DETAILS = Object.keys(NO_DETAILS) as (keyof CustomerDetails)[]
 
 type Subject = NormalizedEvent['subject']
@@ -23,12 +16,16 @@ const FIELDS = {
   customer: fields(),
   other: fields(),
   manual: fields('until', 'actor', 'reason'),
-} as const satisfies {
-  readonly [S in Subject]: readonly Exclude<
-    keyof Extract<NormalizedEvent, { subject: S }>,
-    'customer' | 'metadata'
-  >[]
-}
+} as const satisfies { readonly [S in Subject]: readonly Field<S>[] }
+
+type Field<S extends Subject> = Exclude<
+  keyof Extract<NormalizedEvent, { subject: S }>,
+  'customer' | 'metadata'
+>
+
+type Unwritten = { [S in Subject]: Exclude<Field<S>, (typeof FIELDS)[S][number]> }[Subject]
+// Does not compile where a field is missing above: it would be lost as an event is stored.
+void ({} satisfies Record<Unwritten, true>)
 
 function fields<Name extends string>(...own: readonly Name[]) {
   const first = ['id', 'generation', 'createdAt', 'apiVersion', 'subject', 'type'] as const

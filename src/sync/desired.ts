@@ -12,10 +12,9 @@ import {
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
-import { ENVIRONMENTS } from '../store/keys.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'
-import type { Database } from '../store/schema.js'
+import { type Database, ENVIRONMENTS } from '../store/schema.js'
 import {
   type AccountFact,
   type LinkedAccount,

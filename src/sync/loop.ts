@@ -21,8 +21,6 @@ export interface LoopDeps {
   readonly log: Logger
 }
 
-export type Loop = ReturnType<typeof createLoop>
-
 /** Makes work happen in the background: when somebody asks for it, when something comes due, and now and then. */
 export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
   let waking: NodeJS.Timeout | null = null

@@ -1,4 +1,4 @@
-import type { AdapterName, Target } from './target.js'
+import { ADAPTER_NAMES, type AdapterName, type Target } from './target.js'
 
 /** What the platform says of one account and one target. */
 export type Observation = 'member' | 'absent'
@@ -71,7 +71,7 @@ export class RetryableError extends Error {
 }
 
 /** Of a platform that gave no answer of its own, or failed: any other call meets the same until it is up again. */
-const OUTAGE_CODES = ['discord_unreachable', 'discord_failed', 'telegram_unreachable', 'telegram_failed']
+const OUTAGE_CODES = ADAPTER_NAMES.flatMap((name) => [`${name}_unreachable`, `${name}_failed`])
 
 export function isOutage(error: unknown): error is RetryableError {
   return error instanceof RetryableError && OUTAGE_CODES.includes(error.code)

@@ -1,7 +1,7 @@
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { ENVIRONMENTS } from '../store/keys.js'
 import { findLongestLimit, loadTargetRefs, type RetryFilter } from '../store/memberships.js'
+import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused } from '../store/sync-state.js'
 import { createChecks } from './checks.js'
 import type { SyncContext, SyncTools } from './context.js'

@@ -20,13 +20,13 @@ export interface TelegramTarget {
 export type Target = DiscordTarget | TelegramTarget
 
 export type AdapterName = Target['adapter']
-export const ADAPTER_NAMES = ['discord', 'telegram'] as const satisfies readonly AdapterName[]
 
 /** The platform account that a customer's membership hangs on, as the customer's facts name it. */
 export const ACCOUNT_FACT = {
   discord: 'communityId',
   telegram: 'messengerId',
 } as const satisfies Record<AdapterName, string>
+export const ADAPTER_NAMES = Object.keys(ACCOUNT_FACT) as readonly AdapterName[]
 
 /** Names a target in the store, in answers and in metrics, whatever its environment. */
 export function targetKey(target: Target): string {

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { createCommands } from '../../src/cli/commands.js'
-import { runCli } from '../../src/cli/program.js'
+import { createCommands, runCli } from '../../src/cli/program.js'
 import { table } from '../../src/cli/text.js'
 import { endpoint, writeConfig } from '../config/config-file.js'
 import { temporaryFolder } from '../world.js'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { loadJob, NOTHING_READ, saveJob } from '../../src/store/recompute-job.js'
+import { loadJob, NOTHING_READ, saveJob } from '../../src/store/recompute.js'
 import { savePolicy } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { eventually } from '../setup/eventually.js'

@@ -1,5 +1,4 @@
-import type { LocalGuild, LocalRole } from './discord-guild.js'
-import { ADMINISTRATOR, MANAGE_ROLES } from './discord-guild.js'
+import { ADMINISTRATOR, type LocalGuild, type LocalRole, MANAGE_ROLES } from './discord-guild.js'
 import { BOT_ID } from './discord-ids.js'
 
 export interface DiscordRequest {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CustomerFacts } from '../../src/store/customers.js'
-import { saveCustomers } from '../../src/store/customers.js'
+import { type CustomerFacts, saveCustomers } from '../../src/store/customers.js'
 import {
   type Failed,
   type Happening,

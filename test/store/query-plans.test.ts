@@ -28,13 +28,13 @@ import {
 import { glanceAtEvents } from '../../src/store/event-walk.js'
 import {
   insertEvents,
+  loadManualEvents,
   loadStoredIds,
   placeEvents,
   recordDuplicates,
   setDispositions,
 } from '../../src/store/events.js'
 import { expireBodies, firstKeptBodyAt } from '../../src/store/expire-bodies.js'
-import { loadManualEvents } from '../../src/store/manual-events.js'
 import {
   countStates,
   findMemberships,
@@ -44,12 +44,7 @@ import {
   nextDueAt,
 } from '../../src/store/memberships.js'
 import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
-import {
-  loadGroupRows,
-  loadGroupRowsBeyond,
-  loadHistories,
-  savePlaces,
-} from '../../src/store/recompute-rows.js'
+import { loadGroupRows, loadGroupRowsBeyond, loadHistories, savePlaces } from '../../src/store/recompute.js'
 import type { Database } from '../../src/store/schema.js'
 import {
   deleteSources,

@@ -1,8 +1,7 @@
 import querystring from 'node:querystring'
 import { Webhook } from 'standardwebhooks'
 import type { Environment } from '../../provider/event.js'
-import type { AccessSnapshot } from '../../store/changes.js'
-import { formatCursor } from '../../store/changes.js'
+import { type AccessSnapshot, formatCursor } from '../../store/changes.js'
 import type { Message, MessageOutcome } from '../../store/messages.js'
 import { type BackOff, backOffMs } from '../limits.js'
 
@@ -25,7 +24,7 @@ export function messageId({ epoch, change }: Message): string {
 }
 
 /** The text that is signed and sent: the same at every attempt. */
-export function messageBody({ epoch, change }: Message): string {
+function messageBody({ epoch, change }: Message): string {
   const { before, after, cause, ...rest } = change
   const at = iso(change.at)
   return JSON.stringify({
