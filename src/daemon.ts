@@ -140,9 +140,10 @@ export async function startDaemon(
     started.add('queue', queue.drain)
     // Whatever found it: the writer may have ended before there was a queue.
     void failure.then(queue.fail)
-    const aside: KeptAnswers['aside'] = (change) => keptAnswers.aside(change).finally(() => wakeFollowing())
+    const clearingAnswers: KeptAnswers['clearedDuring'] = (change) =>
+      keptAnswers.clearedDuring(change).finally(() => wakeFollowing())
     const recomputing = createRecomputeJobs({
-      recompute: (plan, options) => aside(() => writer.recompute(plan, options)),
+      recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
       loadJob: () => loadJob(store.reader),
       endpoints: () => endpointsOf(current.endpoints),
       callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),

@@ -1,11 +1,11 @@
-/** More slips than this in a name, and it was meant otherwise. */
+/** Maximum edit distance for a suggestion. */
 const MAX_SLIPS = 3
 
-/** The name that was probably meant by a text that is none, or null: at most a third of its characters may be slips. */
+/** The name most like a mistyped one, or null: at most a third of its characters may differ. */
 export function nearestName(text: string, names: readonly string[]): string | null {
   const maxSlips = Math.min(MAX_SLIPS, Math.ceil(text.length / 3))
   const [nearest] = names
-    // Ahead of the comparison, whose cost grows with the length of what somebody sent.
+    // Before the comparison, whose cost grows with the length of the input.
     .filter((name) => Math.abs(name.length - text.length) <= maxSlips)
     .map((name) => ({ name, slips: slipsBetween(text.toLowerCase(), name.toLowerCase()) }))
     .filter(({ slips }) => slips <= maxSlips)
@@ -13,7 +13,7 @@ export function nearestName(text: string, names: readonly string[]): string | nu
   return nearest?.name ?? null
 }
 
-/** How many characters were left out, added or exchanged: the Levenshtein distance. */
+/** The Levenshtein distance: characters left out, added or exchanged. */
 function slipsBetween(text: string, name: string): number {
   let row = Array.from({ length: name.length + 1 }, (_, length) => length)
   for (const [index, typed] of [...text].entries()) {
