@@ -218,7 +218,7 @@ describe('updates that do not come', () => {
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
     const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
     await server.updates.poll(asOther)
-    const fetched = problem('Another program fetches the updates of this bot')
+    const fetched = problem('Another program polls the updates of this bot')
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
   })
 })
