@@ -13,11 +13,11 @@ import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
 
 export interface CommandsDeps {
-  /** What is piped in, for a command that reads it. */
+  /** Standard input, for a command that reads it. */
   readonly openInput: () => Readable
 }
 
-/** Every command that there is, in the order in which the help lists them. */
+/** Every command, in the order of the help. */
 export function createCommands({ openInput }: CommandsDeps): readonly RegisterCommand[] {
   return [
     ...controlCommands,

@@ -16,7 +16,7 @@ export async function runCli(
     .description('Turns signed payment webhooks into access.')
     .version(packageVersion())
     .exitOverride()
-    // Errors are reported in one place, with an exit code and, if asked for, as JSON.
+    // Errors are reported in one place, with an exit code and, with `--json`, as JSON.
     .configureOutput({ writeOut: context.out, writeErr: context.err, outputError: () => {} })
   for (const register of commands) register(program, context)
   try {
@@ -27,7 +27,7 @@ export async function runCli(
   }
 }
 
-/** The version of the package that this program is part of. */
+/** The version of this program's package. */
 export function packageVersion(): string {
   const { version } = JSON.parse(readFileSync(packageFile(fileURLToPath(import.meta.url)), 'utf8'))
   return String(version)

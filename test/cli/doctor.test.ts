@@ -150,7 +150,7 @@ describe('latchkey doctor', () => {
     )
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
     const replay = await run(folder, 'replay')
-    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 taken as they stand: .* altered /)
+    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 kept as stored: .* altered /)
   })
 
   it.each(['events', 'sqlite_schema'])(

@@ -116,7 +116,7 @@ describe('latchkey events list', () => {
     const all = idsIn((await events(folder, 'list')).stdout)
     const { stdout, stderr } = await events(folder, 'list --limit 3')
     expect(idsIn(stdout)).toEqual(all.slice(0, 3))
-    const [, place = ''] = /^note: there are older ones: go on with --before (\d+)\n$/.exec(stderr) ?? []
+    const [, place = ''] = /^note: there are older events: continue with --before (\d+)\n$/.exec(stderr) ?? []
     expect(idsIn((await events(folder, `list --before ${place}`)).stdout)).toEqual(all.slice(3))
     expect(await answerOf(folder, 'events list --limit 3')).toMatchObject({
       hasMore: true,
@@ -269,7 +269,7 @@ describe('latchkey events export', () => {
       code: 0,
       bodies: BODIES.toSpliced(2, 1),
       stderr:
-        'left out: one body is not what came any more, but altered in the database: see latchkey doctor --thorough\n',
+        'left out: one body is altered in the database since it was received: see latchkey doctor --thorough\n',
     })
     const told = await answerOf(folder, 'events export --output events.jsonl')
     expect(told).toMatchObject({ lines: 4, readings: 0, leftOut: 1, altered: 1 })
