@@ -1,12 +1,12 @@
 import type { KeptAnswers } from '../handlers/kept-answers.js'
 import type { Writer } from './writer.js'
 
-/** Does something more with every call of a function. */
+/** Adds an action to every call of a function. */
 export type Guard = <Args extends readonly unknown[], Answer>(
   ask: (...args: Args) => Promise<Answer>,
 ) => (...args: Args) => Promise<Answer>
 
-/** Before a batch is acknowledged, no answer is kept that it made untrue; nor any, should it be unknown which. */
+/** Before a batch is acknowledged, drops the answers that it outdated; or all answers, if it is unknown which. */
 export function forgetting(kept: KeptAnswers, writeBatch: Writer['writeBatch']): Writer['writeBatch'] {
   return async (deliveries) => {
     try {
