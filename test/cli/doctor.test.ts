@@ -213,7 +213,7 @@ describe('a database', () => {
     onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
     const { code, stdout } = await doctor(folder)
     expect(code).toBe(1)
-    expect(stdout.match(/^FAIL .*: run this as the user whom it belongs to$/gm)).toHaveLength(3)
+    expect(stdout.match(/^FAIL .*: run this as the user that owns it$/gm)).toHaveLength(3)
     expect(stdout).toMatch(/\nok {4}sync /)
   })
 
