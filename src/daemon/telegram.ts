@@ -10,7 +10,6 @@ import { createHandleUpdate } from '../sync/telegram/handle-update.js'
 import { createJoinLinks } from '../sync/telegram/join-links.js'
 import { createTelegramPlatform } from '../sync/telegram/platform.js'
 import { createReceiver } from '../sync/telegram/receive.js'
-import type { Guard } from './guards.js'
 
 /** Opens a chat with the bot in every Telegram client. */
 const DEEP_LINKS = 'https://t.me'
@@ -65,14 +64,16 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
 }
 
 /** Turns a platform's error into one for the caller. */
-export const orPlatformFailure: Guard =
-  (ask) =>
-  async (...args) => {
+export function orPlatformFailure<Asked, Answer>(
+  ask: (asked: Asked) => Promise<Answer>,
+): (asked: Asked) => Promise<Answer> {
+  return async (asked) => {
     try {
-      return await ask(...args)
+      return await ask(asked)
     } catch (error) {
       if (error instanceof RetryableError) throw new LatchkeyError('platform_unavailable', error.message)
       if (error instanceof ActionRequiredError) throw new LatchkeyError('platform_refused', error.message)
       throw error
     }
   }
+}

@@ -82,6 +82,28 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
   }
 }
 
+/** What a write has touched: whose answers may be others now. */
+interface Touching {
+  readonly touched: readonly { readonly environment: Environment; readonly customerIds: readonly string[] }[]
+}
+
+/** Before a batch is acknowledged, no answer is kept that it made untrue; none at all where it is unknown which. */
+export function forgetting<Batch, Written extends Touching>(
+  kept: KeptAnswers,
+  writeBatch: (batch: Batch) => Promise<Written>,
+): (batch: Batch) => Promise<Written> {
+  return async (batch) => {
+    try {
+      const written = await writeBatch(batch)
+      for (const { environment, customerIds } of written.touched) kept.forget(environment, customerIds)
+      return written
+    } catch (error) {
+      kept.forgetAll()
+      throw error
+    }
+  }
+}
+
 /**
  * The tag leaves out `asOf` and the cursor, which move with the clock and with other customers. It includes every end
  * of access, so that a caller's cached answer never outlives one.

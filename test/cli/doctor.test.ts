@@ -226,7 +226,7 @@ describe('a database', () => {
   it('that another process works on is told from one that nobody has', async () => {
     const folder = await patient()
     const lock = lockStore(databaseIn(folder))
-    const held = expect.stringMatching(/^a process has the database/)
+    const held = expect.stringMatching(/^a process holds the database/)
     expect(await found(folder, 'daemon')).toMatchObject({ findings: [{ level: 'warn', detail: held }] })
     lock.release()
     const nobody = expect.stringMatching(/^not running/)
