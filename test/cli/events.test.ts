@@ -149,7 +149,7 @@ describe('latchkey events show', () => {
     expect(stdout).toMatch(
       /\nOther bodies under this id, which changed nothing\n {2}[0-9a-f]{64} {2}\d+ bytes {2}v3 {2}2026-01-01T01:00:04\.000Z {2}once\n$/,
     )
-    const waits = 'waits until an event tells whose it is'
+    const waits = 'waits until an event names its customer'
     expect((await events(folder, 'show evt_3')).stdout).toContain(
       `payment.authorized evt_3: held, ${waits}\n`,
     )
