@@ -50,47 +50,47 @@ const POLICY_DIFFERS =
 
 const NO_CONTROL = {
   version: 'unknown',
-  reload: () => Promise.reject(new Error('nobody reads the config again for this daemon')),
+  reload: () => Promise.reject(new Error('this daemon cannot reload its config')),
   stop: () => {},
 }
 
 export interface DaemonDeps {
-  /** Epoch milliseconds; the one place where the clock comes in. */
+  /** Epoch milliseconds; the only source of time. */
   readonly clock: () => number
-  /** From 0 up to 1; spreads what is tried again. */
+  /** From 0 up to 1; spreads retries. */
   readonly random?: () => number
   readonly log: Logger
-  /** What runs it, for those who ask. Left out: it can't be reloaded or stopped over HTTP. */
+  /** Reloads and stops the daemon. If omitted, it can't be reloaded or stopped over HTTP. */
   readonly control?: Pick<ControlDeps['control'], 'reload' | 'stop'> & { readonly version: string }
   /**
-   * `this process`: for a command that finds no daemon. It opens no address, does nothing by the clock, calls no platform
-   * and sends nothing.
+   * `this process`: for a command that finds no daemon. It opens no address, runs no schedules, calls no platform and
+   * sends nothing.
    */
   readonly serves?: 'everybody' | 'this process'
 }
 
 export interface Daemon {
-  /** Empty, as the next two, where it serves this process alone. */
+  /** Empty, like the next two, if it serves this process alone. */
   readonly url: string
   readonly webhooksUrl: string
   readonly metricsUrl: string
-  /** A connection from within this process to its API, with all rights. */
+  /** An in-process connection to its API, with all rights. */
   connect(): Duplex
   /**
-   * Takes over endpoints, API keys, products and sync from a config that was read again; the rest needs a restart.
-   * Answers whether its policy is another than the one in force.
+   * Applies endpoints, API keys, products and sync of a config that was read again; the rest needs a restart.
+   * Returns whether its policy differs from the one in force.
    */
   reload(config: Config): Promise<boolean>
-  /** Has `/readyz` say how the config file differs from what runs; null: it does not. */
+  /** Makes `/readyz` say how the config file differs from the running config; null: it does not. */
   noteConfig(note: string | null): void
-  /** Stops accepting, answers what is under way, and closes the store. May be called twice. */
+  /** Stops accepting, answers requests in progress, and closes the store. May be called twice. */
   stop(): Promise<void>
-  /** Resolves, with the error, once the store can't be trusted any more: the process should end. */
+  /** Resolves with the error once the store can't be trusted any more: the process should end. */
   readonly failure: Promise<unknown>
 }
 
 /**
- * Puts the parts together: the only place that knows them all. Where it throws, nothing of them is left open.
+ * Assembles the daemon: the only place that knows all its parts. If it throws, it leaves nothing open.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`; the system's own errors pass through
  */
 export async function startDaemon(
@@ -109,7 +109,7 @@ export async function startDaemon(
     config.database.file,
     config.policy,
     (file) =>
-      // A thread takes longer to start than most commands do.
+      // Starting a thread takes longer than most commands.
       isPrivate ? openWriter(file, clock) : startWriter({ file, clock, onEnded: (error) => fail(error) }),
     (error) => fail(error),
   )
@@ -137,11 +137,12 @@ export async function startDaemon(
       log,
     })
     started.add('queue', queue.drain)
-    // Whatever found it: the writer may have ended before there was a queue.
+    // The writer may have ended before the queue existed.
     void failure.then(queue.fail)
-    const aside: KeptAnswers['aside'] = (change) => keptAnswers.aside(change).finally(() => wakeFollowing())
+    const clearingAnswers: KeptAnswers['clearedDuring'] = (change) =>
+      keptAnswers.clearedDuring(change).finally(() => wakeFollowing())
     const recomputing = createRecomputeJobs({
-      recompute: (plan, options) => aside(() => writer.recompute(plan, options)),
+      recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
       loadJob: () => loadJob(store.reader),
       endpoints: () => endpointsOf(current.endpoints),
       callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
@@ -151,15 +152,18 @@ export async function startDaemon(
     started.add('recomputing', recomputing.close)
     const answerAccess = (query: AccessQuery) => readAccess(store.reader, clock, query)
     tellOfStore(store, config, clock(), log)
-    // An empty list, too, tells a later start that there was a database.
+    // Even an empty list tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
     const again = await writer.applyErasureList()
     if (again > 0)
-      log.warn({ count: again }, 'erased again: customers on the list of erasures, whom the database had')
+      log.warn(
+        { count: again },
+        'erased customers again: the list of erasures has them, and the database had their data',
+      )
     const erasing = {
       db: store.reader,
       write: queue.ingest,
-      // It takes their platform accounts away, too.
+      // It also removes their platform accounts.
       finish: () => writer.finishErasures().finally(() => wakeFollowing()),
     }
     const performAct = createPerformAct({
@@ -296,7 +300,7 @@ export async function startDaemon(
         current = next
         await following.reload(next)
         return warnIfPolicyDiffers().catch((error: unknown) => {
-          log.error({ err: error }, 'the policy in force could not be read')
+          log.error({ err: error }, 'could not read the policy in force')
           return false
         })
       },

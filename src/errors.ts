@@ -1,6 +1,6 @@
 /**
- * Every failure that is expected: what went wrong, under a name that scripts may rely on, and what it is as an answer to
- * a request. Null: it is never one, so there it is a bug.
+ * Every expected failure: a stable code that scripts may rely on, with its status and title as an HTTP answer. Null:
+ * it never becomes an answer; if it does, that is a bug.
  */
 export const ERRORS = {
   signature_missing: [401, 'Signature missing'],
@@ -68,7 +68,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[]
 
-/** One thing wrong with an input, and where: `{ path: 'endpoints.v3.secrets[0]', message: 'is empty' }`. */
+/** One problem with an input, and its place: `{ path: 'endpoints.v3.secrets[0]', message: 'is empty' }`. */
 export interface Issue {
   readonly path: string
   readonly message: string
@@ -80,13 +80,13 @@ export function issueLine({ path, message }: Issue): string {
 }
 
 /**
- * The one class of expected failure. Anything else that is thrown is a bug and is shown to nobody.
+ * The one class of expected failure. Any other error is a bug, and its details are shown to nobody.
  * `message` is for people, and may be shown to a caller: it never holds a secret.
  */
 export class LatchkeyError extends Error {
   readonly code: ErrorCode
   readonly issues: readonly Issue[]
-  /** When to ask again; null: whenever. */
+  /** When to retry; null: at any time. */
   readonly retryAfterSeconds: number | null
 
   constructor(
@@ -102,17 +102,17 @@ export class LatchkeyError extends Error {
   }
 }
 
-/** Whether `error` is an expected failure, of the given kind if one is named. */
+/** Whether `error` is an expected failure, of the given code if one is named. */
 export function isLatchkeyError(error: unknown, code?: ErrorCode): error is LatchkeyError {
   return error instanceof LatchkeyError && (code === undefined || error.code === code)
 }
 
-/** What SQLite says of a statement, and not of the file or its disk. */
+/** SQLite errors about a statement, not about the file or its disk. */
 const OF_THE_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|MISUSE|RANGE)(_|$)/
 
 /**
- * Whether the message and the code say all that there is to know: of an expected failure, and of what the system or
- * SQLite refused. Anything else is a bug, and its stack is needed.
+ * Whether the message and the code say everything: for expected failures, and for refusals by the system or SQLite.
+ * Any other error is a bug, and its stack is needed.
  */
 export function isExplained(error: unknown): boolean {
   if (isLatchkeyError(error)) return error.cause === undefined || isExplained(error.cause)
@@ -120,7 +120,7 @@ export function isExplained(error: unknown): boolean {
   return 'syscall' in error || (isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code))
 }
 
-/** What to say of a failure in a line: of a bug its kind too. Its stack is for the log, and tells a user nothing. */
+/** A failure in one line, with its kind if it is a bug. Its stack is for the log, not for users. */
 export function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (isLatchkeyError(error)) return error.message

@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { isExplained } from './errors.js'
 
-/** Whatever is logged by mistake under these names is left out: keys, secrets, and what identifies a person. */
+/** Fields that are removed if they are logged by mistake: keys, secrets, and personal data. */
 const NEVER_LOGGED = [
   'secret',
   'secrets',
@@ -14,7 +14,7 @@ const NEVER_LOGGED = [
   'email',
 ]
 
-/** One JSON object a line, on standard output where no destination is named. */
+/** One JSON object per line, on standard output by default. */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const paths = NEVER_LOGGED.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
   const options = {
@@ -28,13 +28,13 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
   return destination === undefined ? pino(options) : pino(options, destination)
 }
 
-/** For a person at a terminal: coloured, one line each where that is enough, times in the local zone. */
+/** For a terminal: coloured, one line each if that is enough, times in the local zone. */
 export async function terminalLines(): Promise<DestinationStream> {
   const { default: pretty } = await import('pino-pretty')
   return pretty({ sync: true, ignore: 'name', translateTime: 'SYS:yyyy-mm-dd HH:MM:ss.l', singleLine: true })
 }
 
-/** A stack only where the message does not say it all. */
+/** Shows a stack only if the message does not say everything. */
 function errorFields(error: Error): object {
   const fields = pino.stdSerializers.err(error)
   if (!isExplained(error)) return fields

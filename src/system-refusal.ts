@@ -6,8 +6,8 @@ export function isSystemRefusal(error: unknown): error is NodeJS.ErrnoException 
 }
 
 /**
- * What the system said, without the call and the path, which may be of a file that nobody has named:
- * `permission denied (EACCES)`. Of anything else its message.
+ * The system's reason, such as `permission denied (EACCES)`, without the call and the path, which may be internal. For
+ * any other error its message.
  */
 export function refusalText(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
@@ -16,10 +16,10 @@ export function refusalText(error: unknown): string {
   return known === undefined ? error.message : `${known[1]} (${code})`
 }
 
-/** What to do where `isOfAnotherUser` holds. */
-export const AS_ITS_USER = 'run this as the user whom it belongs to'
+/** What to do if `isOfAnotherUser` holds. */
+export const AS_ITS_USER = 'run this as the user that owns it'
 
-/** Whether another user may do what this one may not. */
+/** Whether another user may be allowed to do it. */
 export function isOfAnotherUser(error: unknown): boolean {
   return isSystemRefusal(error) && (error.code === 'EACCES' || error.code === 'EPERM')
 }

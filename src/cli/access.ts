@@ -8,7 +8,7 @@ import { linesText, type Paint, table, tableLines } from './text.js'
 
 const AT = { at: value('<time>', 'as of that instant (default: now)', parseInstant) }
 
-/** `latchkey check`: what a customer may use. No access is an answer too, and no failure. */
+/** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
 const checkCommand = apiCommand('check <customer> [product]', {
   about: 'show what a customer may use',
   examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
@@ -32,7 +32,7 @@ const checkCommand = apiCommand('check <customer> [product]', {
   },
 })
 
-/** What they have in the other environment; null where the key may not ask, since a hint must not fail the command. */
+/** What they have in the other environment; null if the key may not ask, since a hint must not fail the command. */
 function readOther<Answer>(
   api: Api,
   path: string,
@@ -77,7 +77,7 @@ function entitlementCells({ productId, status, pastDue, since, until, sources }:
   ]
 }
 
-/** `pro_1, pro_2`: the products with access, or all with their status where none has any; null: there is none at all. */
+/** `pro_1, pro_2`: the products with access, or else all products with their status; null: there are none. */
 function productsText(entitlements: readonly EntitlementJson[]): string | null {
   if (entitlements.length === 0) return null
   const active = entitlements.filter((one) => one.active)
@@ -87,9 +87,9 @@ function productsText(entitlements: readonly EntitlementJson[]): string | null {
 
 type SourceJson = ExplanationJson['sources'][number]
 
-/** `latchkey explain`: why a customer may use a product, or may not. Nothing known is an answer too. */
+/** `latchkey explain`: why a customer may or may not use a product. An unknown customer is an answer, not a failure. */
 const explainCommand = apiCommand('explain <customer> <product>', {
-  about: 'show why a customer may use a product, or may not, event by event',
+  about: 'show why a customer may or may not use a product, event by event',
   examples: ['explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
   options: AT,
   async run({ api, options, args: [customerId = '', productId = ''], context, show }) {
@@ -105,7 +105,7 @@ const explainCommand = apiCommand('explain <customer> <product>', {
   },
 })
 
-/** An explanation for a person to read: the summary, then each source with its events in the order they count. */
+/** An explanation as text: the summary, then each source with its events in the order in which they count. */
 function explanationText(explanation: ExplanationJson, paint: Paint): string {
   const { summary, sources, held, blocks, erasures, ends } = explanation
   const sentences = (list: readonly { readonly sentence: string }[]) => list.map(({ sentence }) => sentence)
@@ -121,7 +121,7 @@ function explanationText(explanation: ExplanationJson, paint: Paint): string {
   return sections.filter((text) => text !== '').join('\n')
 }
 
-/** A heading with lines below it; nothing where there are none. */
+/** A heading and its lines; nothing if there are none. */
 export function section(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : linesText([title, ...lines.map((line) => `  ${line}`)])
 }
@@ -132,7 +132,7 @@ function sourceText({ kind, id, rail, intervals, events }: SourceJson, paint: Pa
     const end = until === null ? 'no end known' : `until ${until}  ${reason}`
     return `access to ${productId}  from ${from}  ${end}`
   })
-  // Two lines an event: its facts in columns, and what it did below them.
+  // Two lines per event: its facts in columns, and its effect below them.
   const facts = events.map(({ createdAt, id: eventId, type, disposition, row }) => {
     const rule = row === null ? 'no row' : `${row.rail}: ${row.on === 'grant' ? 'grant' : 'take back'}`
     return [createdAt, eventId, type, disposition, rule]

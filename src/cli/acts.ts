@@ -9,13 +9,13 @@ import type { CliContext } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
-const reason = value('<text>', 'why; kept with the act')
+const reason = value('<text>', 'why; kept with the change')
 
 interface Reason {
   readonly reason?: string | undefined
 }
 
-/** What acts by hand have in common: they may begin a new database, and their reason is checked first. */
+/** Changes by hand may start a new database, and check their reason first. */
 const ACT = {
   whereNone: 'new database',
   check: ({ options }: { readonly options: Reason }) => checkReason(options),
@@ -28,7 +28,7 @@ interface GivenAct {
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
 
-/** Acts by a request below the customer, and shows what the customer may use since. */
+/** Posts a change to a customer, and shows what the customer may use afterwards. */
 async function act(
   { api, options: { environment, reason: why }, args: [customerId = ''], show }: GivenAct,
   method: 'POST' | 'PUT' | 'DELETE',
@@ -58,7 +58,7 @@ function parseUntil(text: string, { now }: CliContext): number {
   return until
 }
 
-/** `latchkey grant`: gives a product by hand, until a time or for good. */
+/** `latchkey grant`: grants a product by hand, until a time or for good. */
 const grantCommand = apiCommand('grant <customer> <product>', {
   about: 'grant a product to a customer by hand',
   examples: ['grant cus_1 pro_1 --until 30d --reason "support case 17"'],
@@ -71,9 +71,9 @@ const grantCommand = apiCommand('grant <customer> <product>', {
     act(given, 'POST', ['grants'], { productId: given.args[1], until: isoTime(given.options.until) }),
 })
 
-/** `latchkey revoke`: takes back what was granted by hand; what was paid for stays. */
+/** `latchkey revoke`: revokes a grant made by hand; paid access stays. */
 const revokeCommand = apiCommand('revoke <customer> <product>', {
-  about: 'revoke what was granted by hand',
+  about: 'revoke a grant made by hand',
   examples: ['revoke cus_1 pro_1 --reason "trial is over"'],
   options: { reason },
   ...ACT,
@@ -85,7 +85,7 @@ const blockPath = (productId: string | undefined) => [
   ...(productId === undefined ? [] : [productId]),
 ]
 
-/** `latchkey block`: no access, whatever is paid for or granted, until unblocked. */
+/** `latchkey block`: no access despite payments and grants, until unblocked. */
 const blockCommand = apiCommand('block <customer> [product]', {
   about: 'block a customer, for one product or for all',
   examples: ['block cus_1 --reason "chargeback under review"'],
@@ -105,7 +105,7 @@ const unblockCommand = apiCommand('unblock <customer> [product]', {
   run: (given) => act(given, 'DELETE', blockPath(given.args[1])),
 })
 
-/** `latchkey link`: says which platform accounts are a customer's. */
+/** `latchkey link`: links platform accounts to a customer. */
 const linkCommand = apiCommand('link <customer>', {
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
@@ -130,18 +130,18 @@ const linkCommand = apiCommand('link <customer>', {
   },
 })
 
-/** `latchkey erase`: ends what a customer has, and removes from all that is stored who they are. */
+/** `latchkey erase`: ends a customer's access, and removes what identifies them from all stored data. */
 const eraseCommand = apiCommand('erase <customer>', {
-  about: 'erase a customer: access ends, and nothing that is stored says who they are',
+  about: 'erase a customer: end their access and remove their personal data',
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
-    reason: value('<text>', 'why, without anything personal: it is kept'),
+    reason: value('<text>', 'why, without personal data: it is kept'),
     yes: flag('do it: it cannot be undone'),
   },
   ...ACT,
   check({ options, args: [customerId] }) {
     if (options.yes) return checkReason(options)
-    const what = `it ends what ${customerId} has, and removes who they are from all that is stored`
+    const what = `it ends the access of ${customerId} and removes their personal data from all that is stored`
     throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
   async run({ api, options: { environment, reason: why }, args: [customerId = ''], context, show }) {
@@ -157,10 +157,10 @@ const eraseCommand = apiCommand('erase <customer>', {
 function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: ErasureJson): string {
   const erased = `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
   if (wasKnown) return erased
-  return `${erased}No purchase and no detail of theirs was stored: check that the id and the environment are right.\n`
+  return `${erased}No purchase or detail of this customer was stored: check the id and the environment.\n`
 }
 
-/** @throws {LatchkeyError} `usage` by the rule that holds over HTTP too */
+/** @throws {LatchkeyError} `usage`, by the same rule as over HTTP */
 async function checkReason({ reason: why }: Reason): Promise<void> {
   if (why === undefined) return
   const { reasonText } = await import('../handlers/customers.js')

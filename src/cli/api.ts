@@ -21,7 +21,7 @@ export interface ApiOptions extends SharedOptions {
   readonly environment?: Environment | undefined
 }
 
-/** What is undefined or null is not sent. */
+/** Undefined and null values are not sent. */
 type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -29,20 +29,20 @@ export interface ApiRequest {
   readonly query?: Query
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent as it is, in place of a body. */
+  /** Sent as it is, instead of a JSON body. */
   readonly content?: { readonly type: string; readonly text: string }
 }
 
 /**
- * The HTTP API of a daemon. Every request may reject with `daemon_unreachable` where nobody answers any more, with
- * `daemon_failed` where an answer did not come to its end, and with the code and issues of a refusal.
+ * The HTTP API of a daemon. Every request may reject with `daemon_unreachable` if nothing answers any more, with
+ * `daemon_failed` if an answer is cut off, and with the code and issues of a refusal.
  */
 export interface Api {
-  /** The config of the daemon that serves the configured database; null: `--url` names another one. */
+  /** The config of the daemon that serves the configured database; null: `--url` names another daemon. */
   readonly config: Config | null
-  /** No daemon runs: one within this command answers. */
+  /** True if no daemon runs, and one inside this command answers. */
   readonly isWithin: boolean
-  /** The one that was named, else the one that the config implies; undefined: the API chooses. */
+  /** From the options, or else from the config; undefined: the API chooses. */
   readonly environment: Environment | undefined
   get<Answer>(path: string, query?: Query): Promise<Answer>
   getBytes(path: string, query?: Query): Promise<Buffer>
@@ -50,14 +50,14 @@ export interface Api {
 }
 
 /**
- * What happens where no daemon runs. `database`: the command works on the database, which must exist. `new database`: it
- * makes one where there is none. `any database`: where there is none, it works on an empty one that it throws away.
+ * What to do if no daemon runs. `database`: work on the database, which must exist. `new database`: create a missing
+ * one. `any database`: if it is missing, work on an empty temporary one.
  */
 export type WhereNone = 'database' | 'new database' | 'any database' | { readonly needsDaemon: string }
 
 /**
- * Lets `use` ask the API: of the daemon that `--url` names; of the one that serves the configured database, at its local
- * socket; or, where none does, of one that is started within this command and ends with it.
+ * Calls `use` with the API: of the daemon at `--url`; of the one that serves the configured database, at its local
+ * socket; or, if there is none, of one that is started inside this command and ends with it.
  * @throws {LatchkeyError} `usage` for a wrong address, or without a key; `store_missing`, `store_in_use`
  */
 export async function withApi<T>(
@@ -87,7 +87,7 @@ export async function withApi<T>(
   }
 }
 
-/** Two commands may meet on the database of no daemon, and a daemon may be about to serve it: one waits this often. */
+/** Another command may hold the database, or a daemon may be starting: the command retries this often. */
 const ATTEMPTS = 10
 const WAIT_MS = 200
 
@@ -97,13 +97,13 @@ export function localApi(config: Config): Api {
   return createApi(way, { config, isWithin: false, environment: undefined })
 }
 
-/** Where requests go, and what it means that one failed. */
+/** Where requests go, and how their failures are reported. */
 interface Way {
   readonly request: typeof overHttp
   readonly options: RequestOptions
-  /** What begins every path. */
+  /** The prefix of every path. */
   readonly prefix: string
-  /** Before what the daemon says of a refusal. */
+  /** The prefix of the daemon's message in a refusal. */
   readonly intro: (status: number) => string
   readonly failed: (error: NodeJS.ErrnoException) => unknown
 }
@@ -138,7 +138,7 @@ function ask(
   )
   const asked = `${prefix}${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`
   const text = content?.text ?? (json === undefined ? '' : JSON.stringify(json))
-  // The length is given outright, since Node announces no body of a DELETE by itself.
+  // The length is set explicitly: Node sends none for the body of a DELETE.
   const headers = {
     ...options.headers,
     'content-type': content?.type ?? 'application/json',
@@ -160,7 +160,7 @@ function refusal({ intro }: Way, status: number, answer: unknown): LatchkeyError
   const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
   const said = typeof detail === 'string' ? detail : 'is this address a Latchkey daemon?'
   const issues = errors ?? []
-  // What the daemon refuses as wrong was given wrongly here.
+  // The daemon refused a value that the user gave to this command.
   if (code === 'invalid_request') return new LatchkeyError('usage', said, { issues })
   const known = ERROR_CODES.find((one) => one === code)
   return new LatchkeyError(known ?? 'daemon_failed', `${intro(status)}${said}`, { issues })
@@ -204,13 +204,13 @@ function wayToSocket(socketPath: string): Way {
   }
 }
 
-/** Only a socket at which nobody listens is proof that nobody serves. */
+/** Only a socket that nobody listens on proves that no daemon serves the database. */
 function isNobody({ code }: NodeJS.ErrnoException): boolean {
   return code === 'ENOENT' || code === 'ECONNREFUSED'
 }
 
 function brokenOff(cause: Error): LatchkeyError {
-  const todo = 'what was asked of it may have been done all the same; run it again to be sure'
+  const todo = 'it may have done the work all the same; run the command again to be sure'
   return new LatchkeyError('daemon_failed', `the daemon did not answer: ${cause.message}: ${todo}`, { cause })
 }
 
@@ -218,10 +218,10 @@ function unreachable(where: string, cause: unknown): LatchkeyError {
   return new LatchkeyError('daemon_unreachable', `no daemon answers at ${where}`, { cause })
 }
 
-/** What is said of a socket that there can't be, as its path is too long or leads through a file. */
+/** The error for a socket that can't exist: its path is too long or leads through a file. */
 const IMPOSSIBLE: readonly unknown[] = ['ENAMETOOLONG', 'EINVAL', 'ENOTDIR']
 
-/** @throws {LatchkeyError} `daemon_failed` where nobody can say */
+/** @throws {LatchkeyError} `daemon_failed` if it can't be found out */
 export function isListening(socketPath: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketPath, () => {
@@ -237,7 +237,7 @@ export function isListening(socketPath: string): Promise<boolean> {
   })
 }
 
-/** A daemon within this command, which ends once `work` has. */
+/** A daemon inside this command, which ends once `work` is done. */
 type Within = <T>(work: (way: Way) => Promise<T>) => Promise<T>
 
 async function startWithin(
@@ -260,7 +260,7 @@ async function startWithin(
   }
   const { createLogger } = await import('../log.js')
   const { startDaemon } = await import('../daemon.js')
-  /** What a daemon would have written to its log last. */
+  /** The last line that the daemon would have logged. */
   let logged: string | null = null
   const log = createLogger('error', {
     write(line) {
@@ -287,7 +287,7 @@ async function startWithin(
   }
 }
 
-/** Nobody reads the log of a daemon within a command: the error says what the log would. */
+/** Nobody reads the log of a daemon inside a command, so the error includes it. */
 function withCause(error: unknown, logged: string | null): unknown {
   if (logged === null || !isLatchkeyError(error)) return error
   const { code, message, issues } = error

@@ -5,17 +5,17 @@ import type { CliContext, SharedOptions } from './context.js'
 import { type Paint, paintFor } from './text.js'
 
 /**
- * Adds one command to the program. Its action resolves when the work is done, and rejects if it failed.
+ * Adds one command to the program. Its action resolves when the work is done, and rejects if the work failed.
  *
- * Every start registers every command, whichever is asked for: a command's own file therefore imports what says what
- * there is and how answers read, and its action what the work needs, at the moment when it is run.
+ * Every start registers every command, whichever runs. So a command's file imports only what its help and its answers
+ * need, and its action imports the rest when it runs.
  */
 export type RegisterCommand = (program: Command, context: CliContext) => void
 
-/** An option of a command, whose name is that of its key: `dryRun` is `--dry-run`. */
+/** An option of a command, named by its key: `dryRun` is `--dry-run`. */
 interface Declared<Value> {
   readonly about: string
-  /** What the help calls its value, as `<id>`; null: it has none. */
+  /** The placeholder of its value in the help, such as `<id>`; null: it has none. */
   readonly placeholder: string | null
   readonly parse?: (text: string, context: CliContext) => Value
   readonly choices?: readonly string[]
@@ -65,28 +65,28 @@ export type ValuesOf<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends Declared<infer Value> ? Value : never
 }
 
-/** What a command says of itself. */
+/** The declaration of a command. */
 interface Facts<Table extends OptionTable, Given> {
   readonly about: string
   readonly examples: readonly string[]
-  /** What its arguments are, by their names. */
+  /** Descriptions of its arguments, by name. */
   readonly arguments?: Readonly<Record<string, string>>
   readonly options?: Table
-  /** Ends its help, before the examples. */
+  /** Comes at the end of its help, before the examples. */
   readonly helpEnd?: () => string
   readonly run: (given: Given) => Promise<void> | void
 }
 
-/** What a command was given. */
+/** The input of a command. */
 export interface GivenCommand<Table extends OptionTable, Shared = SharedOptions> {
   readonly options: ValuesOf<Table> & Shared
   readonly args: readonly string[]
   readonly context: CliContext
-  /** Answers in the form that was asked for. */
+  /** Shows the answer as text, or as JSON with `--json`. */
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
 
-/** What a command that asks the API was given. */
+/** The input of a command that uses the API. */
 type GivenApiCommand<Table extends OptionTable> = GivenCommand<Table, ApiOptions> & { readonly api: Api }
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
@@ -110,7 +110,7 @@ export function command<Table extends OptionTable = Record<never, never>>(
       .option('--json', 'answer in JSON, for scripts')
     for (const argument of rest) {
       const known = argument.slice(1, -1)
-      // A file may be called whatever the system lets it.
+      // File names may contain any characters that the system allows.
       const parse = known === 'file' ? (text: string) => text : parseId
       one.argument(argument, declared.arguments?.[known] ?? ARGUMENTS[known], parse)
     }
@@ -140,13 +140,13 @@ function optionOf(key: string, declared: Declared<unknown>, context: CliContext)
   return option.makeOptionMandatory(isRequired ?? false)
 }
 
-/** Declares a command that asks the API: of the running daemon, of `--url`, or of one started within the command. */
+/** Declares a command that uses the API: of the running daemon, of `--url`, or of one started inside the command. */
 export function apiCommand<Table extends OptionTable = Record<never, never>>(
   words: string,
   declared: Facts<Table, GivenApiCommand<Table>> & {
-    /** What `--environment` is for; null: there is none. */
+    /** Describes `--environment`; null: there is no such option. */
     readonly environment?: string | null
-    /** Refuses wrong use, before anything is read or asked. */
+    /** Refuses wrong use before the config is read or the API called. */
     readonly check?: (given: GivenCommand<Table, ApiOptions>) => unknown
     readonly whereNone?: WhereNone | ((options: ValuesOf<Table>) => WhereNone)
   },
@@ -194,21 +194,21 @@ export function parseInstant(text: string): number {
   throw new InvalidArgumentError('Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.')
 }
 
-/** The same, and null for what is no instant. */
+/** The same, or null if it is not an instant. */
 export function instantIn(text: string): number | null {
   const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(instant) ? null : instant
 }
 
-/** As the API takes it. */
+/** The form that the API takes. */
 export function isoTime(instant: number | undefined): string | undefined {
   return instant === undefined ? undefined : new Date(instant).toISOString()
 }
 
-/** Reads an argument or option that names a customer, a product or anything else by its id. */
+/** Reads an argument or option with the id of a customer, a product or anything else. */
 export function parseId(text: string): string {
   if (isUsableId(text)) return text
-  throw new InvalidArgumentError('It is not an id: 1 to 255 characters, none a control character.')
+  throw new InvalidArgumentError('Expected an id: 1 to 255 characters, without control characters.')
 }
 
 /** Reads a whole number. */
@@ -216,7 +216,7 @@ export function parseBetween(least: number, most: number): (text: string) => num
   return (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
     if (number >= least && number <= most) return number
-    throw new InvalidArgumentError(`It must be ${least} to ${most}.`)
+    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`)
   }
 }
 
@@ -230,7 +230,7 @@ export function jsonLine(content: unknown): string {
   return `${JSON.stringify(content)}\n`
 }
 
-/** The commands that hold others, each with one of those as an example. */
+/** The commands with subcommands, and an example of each. */
 const GROUPS = {
   events: { description: 'the stored events', example: 'events list --disposition held' },
   keys: {
@@ -249,7 +249,7 @@ function isGroup(word: string): word is keyof typeof GROUPS {
   return word in GROUPS
 }
 
-/** A command that holds others; made by the first of them. */
+/** A command with subcommands; the first subcommand creates it. */
 function commandGroup(program: Command, name: keyof typeof GROUPS): Command {
   const existing = program.commands.find((one) => one.name() === name)
   if (existing !== undefined) return existing

@@ -22,7 +22,7 @@ const keysCreateCommand = command('keys create', {
   about: 'make an API key and add its hash to the config file',
   examples: ['keys create --name app --scope read --environment live'],
   options: {
-    name: required(value('<name>', 'what logs call the key')),
+    name: required(value('<name>', 'the name of the key in logs')),
     scope: someOf('<scopes...>', 'what the key may do', API_SCOPES),
     environment: someOf('<names...>', 'which environments the key may see', ['live', 'sandbox']),
     print: flag('print the key and its config entry, and leave the config file alone'),
@@ -33,7 +33,7 @@ const keysCreateCommand = command('keys create', {
   },
 })
 
-/** `latchkey keys list`: who may ask what. The keys themselves are kept nowhere. */
+/** `latchkey keys list`: the scopes of every key. The keys themselves are not stored. */
 const keysListCommand = command('keys list', {
   about: 'show the names, scopes and environments of the API keys',
   examples: ['keys list'],

@@ -6,18 +6,18 @@ import { locateConfig } from '../config/locate.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 
-/** What a command knows of the world: given by the entry point, so that a command can be run by a test. */
+/** What a command knows of its process. The entry point passes it in, so that tests can run commands. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The current folder, absolute. */
   readonly folder: string
   /** Epoch milliseconds. */
   readonly now: () => number
-  /** Whether a person reads standard output. */
+  /** Whether standard output is a terminal. */
   readonly isTerminal: boolean
-  /** Writes to standard output: what was asked for, bytes as they are. */
+  /** Writes to standard output: the answer, bytes unchanged. */
   readonly out: (content: string | Uint8Array) => void
-  /** Writes to standard error: what went wrong, and what else a person should know. */
+  /** Writes to standard error: errors, and notes for people. */
   readonly err: (text: string) => void
 }
 
@@ -39,7 +39,7 @@ export interface SharedOptions {
   readonly json?: true | undefined
 }
 
-/** Loads the config that the options and the environment name. A secret that is not there fails what reads it. */
+/** Loads the config that the options and the environment name. A missing secret fails only when it is read. */
 export async function loadNamedConfig(
   { config }: SharedOptions,
   { env, folder }: CliContext,
@@ -49,7 +49,7 @@ export async function loadNamedConfig(
   return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
 }
 
-/** The environment that a question is about if nobody says: the only one configured, or live. */
+/** The default environment: the only one configured, or live. */
 export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment {
   const isSandboxOnly =
     endpoints.length > 0 && endpoints.every(({ environment }) => environment === 'sandbox')

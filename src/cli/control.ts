@@ -6,7 +6,7 @@ import type { Api } from './api.js'
 import { apiCommand, command } from './command.js'
 import { linesText, type Paint, table } from './text.js'
 
-/** `latchkey serve`: runs the daemon until it is stopped. Makes a config where none is named and none is there. */
+/** `latchkey serve`: runs the daemon until it is stopped. Creates a config if none is named and none exists. */
 const serveCommand = command('serve', {
   about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
   examples: ['serve', 'serve --config /etc/latchkey/config.json'],
@@ -16,15 +16,15 @@ const serveCommand = command('serve', {
   },
 })
 
-/** These three are about a daemon that runs: they never start one within the command. */
+/** These three concern a running daemon: they never start one inside the command. */
 const RUNNING = {
   environment: null,
   whereNone: { needsDaemon: 'no daemon runs: start one with `latchkey serve`' },
 } as const
 
-/** `latchkey status`: what runs, since when, and what it is doing. */
+/** `latchkey status`: the status of the daemon: version, uptime and work in progress. */
 const statusCommand = apiCommand('status', {
-  about: 'show the running daemon: since when, where, what waits, what it is doing',
+  about: 'show the running daemon: uptime, addresses, waiting and current work',
   examples: ['status', 'status --json'],
   ...RUNNING,
   async run({ api, context, show }) {
@@ -77,9 +77,9 @@ function syncText({
   return parts.join(', ')
 }
 
-/** `latchkey reload`: has the daemon read its config file again. */
+/** `latchkey reload`: makes the daemon read its config file again. */
 const reloadCommand = apiCommand('reload', {
-  about: 'have the running daemon read its config file again, and show what changed',
+  about: 'make the running daemon read its config file again, and show what changed',
   examples: ['reload'],
   ...RUNNING,
   async run({ api, show }) {
@@ -90,9 +90,7 @@ const reloadCommand = apiCommand('reload', {
 
 function reloadedText({ changed, needsRestart, policyDiffers }: Reloaded): string {
   return linesText([
-    changed.length === 0
-      ? 'nothing has changed that a running daemon takes over'
-      : `in use now: ${changed.join(', ')}`,
+    changed.length === 0 ? 'no change that a running daemon can apply' : `in use now: ${changed.join(', ')}`,
     ...(needsRestart.length === 0 ? [] : [`needs a restart: ${needsRestart.join(', ')}`]),
     ...(policyDiffers ? ['the configured policy is not in force: see `latchkey policy diff`'] : []),
   ])
@@ -102,9 +100,9 @@ function reloadedText({ changed, needsRestart, policyDiffers }: Reloaded): strin
 const GONE_WITHIN_MS = 30_000
 const LOOK_AGAIN_MS = 50
 
-/** `latchkey stop`: returns once the daemon has gone. */
+/** `latchkey stop`: returns once the daemon has stopped. */
 const stopCommand = apiCommand('stop', {
-  about: 'stop the running daemon, and wait until it has gone',
+  about: 'stop the running daemon, and wait until it has stopped',
   examples: ['stop'],
   ...RUNNING,
   async run({ api, show }) {
@@ -112,14 +110,14 @@ const stopCommand = apiCommand('stop', {
     await api.send('POST', '/stop')
     for (let left = GONE_WITHIN_MS / LOOK_AGAIN_MS; !(await hasGone(api, startedAt)); left -= 1) {
       if (left === 0)
-        throw new LatchkeyError('daemon_failed', `process ${pid} has not stopped in 30 s: look into its log`)
+        throw new LatchkeyError('daemon_failed', `process ${pid} has not stopped in 30 s: see its log`)
       await wait(LOOK_AGAIN_MS)
     }
     show({ stopped: true, pid }, () => `stopped (process ${pid})\n`)
   },
 })
 
-/** Also where another one, which a supervisor started, is there in its place. */
+/** True even if a supervisor has started a new one since. */
 async function hasGone(api: Api, startedAt: string): Promise<boolean> {
   try {
     return (await api.get<StatusJson>('/status')).startedAt !== startedAt

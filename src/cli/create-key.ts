@@ -18,7 +18,7 @@ interface KeysCreateOptions extends SharedOptions {
 }
 
 /**
- * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key: never again.
+ * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key once.
  * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
 export function createKey(
@@ -47,7 +47,7 @@ export function createKey(
   }
 }
 
-/** Whether an endpoint is of this environment. One that is written as a reference may be. */
+/** Whether an endpoint is of this environment. One written as a reference may be. */
 function mayReceive(text: string, path: string, environment: Environment): boolean {
   const { endpoints } = parseJsonText(text, path).value as {
     readonly endpoints?: Readonly<Record<string, { readonly environment?: unknown } | null>> | null

@@ -6,12 +6,12 @@ import { type CliContext, loadNamedConfig } from './context.js'
 import { withProgress } from './progress.js'
 import { linesText } from './text.js'
 
-/** `latchkey backup`: copies the database to a file, beside a running daemon or with none. */
+/** `latchkey backup`: copies the database to a file, with or without a running daemon. */
 const backupCommand = command('backup <file>', {
-  about: 'copy the database to one file, and look at every page of the copy',
+  about: 'copy the database to one file, and check every page of the copy',
   examples: ['backup /srv/backups/monday.db', 'backup monday.db --force'],
-  arguments: { file: 'where to; its folder is made if it is missing' },
-  options: { force: flag('replace the file if it is there, once the new one is whole') },
+  arguments: { file: 'the new file; a missing folder is created' },
+  options: { force: flag('replace an existing file, once the new one is complete') },
   async run({ options, args: [to = ''], context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
     const { backUp } = await import('../store/sqlite/copy.js')
@@ -22,7 +22,7 @@ const backupCommand = command('backup <file>', {
       backUp(database.file, target, { overwrite: options.force ?? false, onProgress }),
     ).catch((cause: unknown) => {
       if (!isSystemRefusal(cause)) throw cause
-      // Under the name that was given: what failed may be of its folder, or of the file that was to get the name.
+      // Names the target, since the failure may concern its folder or the temporary file.
       const message = `${target} can't be written: ${refusalText(cause)}`
       throw new LatchkeyError('backup_failed', message, { cause })
     })
@@ -31,11 +31,11 @@ const backupCommand = command('backup <file>', {
   },
 })
 
-/** `latchkey restore`: puts a backup in the place of the database, which no daemon may be serving. */
+/** `latchkey restore`: replaces the database with a backup, while no daemon serves it. */
 const restoreCommand = command('restore <file>', {
-  about: 'put a backup in the place of the database, and keep what was there; no daemon may be running',
+  about: 'replace the database with a backup, and keep the old one; no daemon may be running',
   examples: ['restore /srv/backups/monday.db'],
-  arguments: { file: 'a file that `latchkey backup` made' },
+  arguments: { file: 'a file made by `latchkey backup`' },
   async run({ options, args: [file = ''], context, show }) {
     const { restore } = await import('../operations/restore.js')
     const { database, products } = (await loadNamedConfig(options, context)).config
@@ -55,16 +55,16 @@ const restoreCommand = command('restore <file>', {
         ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
         ...(erasedAgain === 0
           ? []
-          : [`customers erased since the backup, and so erased in it too: ${erasedAgain}`]),
-        keptAs === null ? 'there was no database before' : `the database that was there is kept as ${keptAs}`,
-        'cursors of the change log from before are unknown now: its readers start again',
+          : [`customers erased since the backup, now erased in it too: ${erasedAgain}`]),
+        keptAs === null ? 'there was no database before' : `the old database is kept as ${keptAs}`,
+        'old cursors of the change log are no longer valid: its readers start again',
         ...(follows ? followLines(membershipsKept) : []),
       ]),
     )
   },
 })
 
-/** The list of erasures beside the database stays, and says who was erased since the backup. */
+/** The list of erasures beside the database survives, and says who was erased since the backup. */
 async function eraseAgain(part: string, file: string, clock: () => number): Promise<number> {
   const { openWriter } = await import('../daemon/writer.js')
   const { erasureListOf, listErasuresOf } = await import('../people/erasure-list.js')
@@ -81,15 +81,15 @@ async function eraseAgain(part: string, file: string, clock: () => number): Prom
 function followLines(membershipsKept: number | null): readonly string[] {
   return [
     membershipsKept === null
-      ? 'a role or group that somebody got after the backup counts as given by your staff, and is not taken back: compare by hand'
-      : `memberships of roles and groups, as the replaced database knew them: ${membershipsKept}`,
+      ? 'roles and groups given after the backup now count as given by your staff and are not removed: compare them by hand'
+      : `memberships of roles and groups kept from the replaced database: ${membershipsKept}`,
     'sync is paused: see `latchkey sync plan`, and then `latchkey sync resume`',
   ]
 }
 
-/** `latchkey compact`: rewrites the database without what is not in use; no daemon may be serving it. */
+/** `latchkey compact`: rewrites the database without unused space, while no daemon serves it. */
 const compactCommand = command('compact', {
-  about: 'rewrite the database without unused space and what may be left in it; no daemon may run',
+  about: 'rewrite the database without unused space and deleted data; no daemon may be running',
   examples: ['compact'],
   async run({ options, context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
@@ -104,7 +104,7 @@ const compactCommand = command('compact', {
   },
 })
 
-/** `latchkey migrate`: what the daemon's start does to the schema, without the daemon. */
+/** `latchkey migrate`: brings the schema up to date, as the daemon does at its start. */
 const migrateCommand = command('migrate', {
   about: 'bring the schema of the stopped database up to date; every start of the daemon does so too',
   examples: ['migrate'],
@@ -117,13 +117,13 @@ const migrateCommand = command('migrate', {
     const { steps, backup } = done
     const ran = [
       ...steps.map((step) => `ran ${step}`),
-      ...(backup === null ? [] : [`as it was before: ${backup}`]),
+      ...(backup === null ? [] : [`backup from before: ${backup}`]),
     ]
     show(done, () => (steps.length === 0 ? 'the schema is up to date\n' : linesText(ran)))
   },
 })
 
-/** Shows how far a copy is while it is made. */
+/** Shows the progress of a copy. */
 function withBytes<T>(
   context: CliContext,
   copy: (show: (copied: number, total: number) => void) => Promise<T>,

@@ -10,14 +10,14 @@ import { command, flag, jsonLine, value } from './command.js'
 import { type CliContext, loadNamedConfig } from './context.js'
 import { findingLine, paintFor } from './text.js'
 
-/** `latchkey doctor`: what is wrong, and what to do about it. Fails where something fails; a warning is no failure. */
+/** `latchkey doctor`: what is wrong, and what to do about it. Exits 1 for failures, but not for warnings. */
 export const doctorCommand = command('doctor', {
-  about: 'look at everything, and say what to do; beside a running daemon or with none',
+  about: 'check everything, and say what to do; with or without a running daemon',
   examples: ['doctor', 'doctor --thorough --json'],
   options: {
     url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
     thorough: flag(
-      'compare every index with its table too, and every body with its hash and with what is stored of it, which takes longer',
+      'also compare every index with its table, and every body with its hash and with its stored event; takes longer',
     ),
   },
   async run({ options, context }) {
@@ -33,7 +33,7 @@ export const doctorCommand = command('doctor', {
   },
 })
 
-/** What the daemon finds; where none answers, what is found here, without opening the database to write. */
+/** The daemon's findings; or, if none answers, findings made here, with the database opened read-only. */
 async function* findingsOf(
   options: ApiOptions,
   thorough: boolean,
@@ -51,7 +51,7 @@ async function* findingsOf(
   try {
     if (await isListening(socketFileOf(config.database.file))) {
       const { findings } = await localApi(config).get<DoctorJson>('/doctor', { thorough })
-      // The daemon may have read the config before the file was changed, and its variables are its own.
+      // The daemon may have read an older config file, and has its own environment variables.
       yield* checkConfig(loaded)
       yield* findings.filter(({ what }) => what !== 'config')
       return
@@ -71,14 +71,14 @@ async function* findingsOf(
   })
 }
 
-/** @throws what is no answer of a daemon's */
+/** @throws errors other than those of an unreachable or failing daemon */
 function unansweredBy(error: unknown, { database }: Config): Finding {
   if (!isLatchkeyError(error)) throw error
   if (isOfAnotherUser(error.cause)) {
     const detail = `can’t tell whether one runs: ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
     return fail('daemon', detail, AS_ITS_USER)
   }
-  return fail('daemon', error.message, 'look into its log, and start it again')
+  return fail('daemon', error.message, 'see its log, and start it again')
 }
 
 async function withoutAnswer({ database: { file } }: Config): Promise<ExaminedDaemon> {
@@ -88,8 +88,8 @@ async function withoutAnswer({ database: { file } }: Config): Promise<ExaminedDa
   const finding = isServed
     ? warn(
         'daemon',
-        `a process has the database, and none answers at ${socketFileOf(file)}, so that ${unknown}`,
-        'wait for the command that works on it, or look into the daemon’s log',
+        `a process holds the database, but none answers at ${socketFileOf(file)}, so ${unknown}`,
+        'wait for the command that works on it, or see the daemon’s log',
       )
     : warn('daemon', `not running, so that ${unknown}`, 'start it: `latchkey serve`')
   return { finding, facts: null, isServed, isRebuilding: false }

@@ -25,14 +25,14 @@ import { otherThan } from './context.js'
 import { createProgress } from './progress.js'
 import { linesText, table, tableLines } from './text.js'
 
-/** How a command says which stored events it means. */
+/** The options that select stored events. */
 export const EVENT_FILTER = {
   type: value('<type>', 'only of this type, such as payment.succeeded for either generation', parseId),
   disposition: choice('<word>', 'only with this disposition', ['applied', 'ignored', 'held', 'quarantined']),
-  customer: value('<id>', 'only what names this customer', parseId),
-  endpoint: value('<name>', 'only what came through this endpoint', parseId),
-  from: value('<time>', 'only what was first received then, or later', parseInstant),
-  to: value('<time>', 'only what was first received before', parseInstant),
+  customer: value('<id>', 'only events that name this customer', parseId),
+  endpoint: value('<name>', 'only events that came through this endpoint', parseId),
+  from: value('<time>', 'only events first received then, or later', parseInstant),
+  to: value('<time>', 'only events first received before', parseInstant),
 }
 type EventFilter = ValuesOf<typeof EVENT_FILTER>
 
@@ -42,29 +42,29 @@ export function checkEventFilter({ options: { from, to } }: { readonly options: 
     throw new LatchkeyError('usage', '--from is later than --to')
 }
 
-/** The filter as the API takes it, but for the environment. */
+/** The filter in the form of the API, without the environment. */
 export function filterOf({ type, disposition, customer, endpoint, from, to }: EventFilter) {
   return { type, disposition, customerId: customer, endpoint, from: isoTime(from), to: isoTime(to) }
 }
 
-/** As many as the API lists at once. */
+/** The API's maximum page size. */
 const PAGE_SIZE = 100
 const MAX_LIMIT = 1_000
 
-/** `latchkey events list`: stored events, newest first. That none is found is an answer too. */
+/** `latchkey events list`: stored events, newest first. An empty list is an answer, not a failure. */
 const eventsListCommand = apiCommand('events list', {
   about: 'list stored events, the newest first by when they were stored',
   examples: ['events list --disposition held', 'events list --customer cus_1 --from 2026-01-31T00:00:00Z'],
   options: {
     ...EVENT_FILTER,
-    before: value('<place>', 'go on where the list before has ended', parsePlace),
+    before: value('<place>', 'continue where the previous list ended', parsePlace),
     limit: withDefault(value('<n>', `how many at most, 1 to ${MAX_LIMIT}`, parseBetween(1, MAX_LIMIT)), 20),
   },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
     const { before, limit } = options
     const items: StoredEventJson[] = []
-    // A cursor of this list holds the number of an event. A page may be short, and not the last.
+    // A cursor of this list holds the number of an event. A page may be short without being the last.
     let cursor = before === undefined ? null : Buffer.from(String(before)).toString('base64url')
     do {
       const page = await api.get<{
@@ -84,19 +84,19 @@ const eventsListCommand = apiCommand('events list', {
       items.length === 0 ? 'no such event is stored\n' : table(items.map(eventCells), paint),
     )
     if (next !== null && !options.json)
-      context.err(`note: there are older ones: go on with --before ${next}\n`)
+      context.err(`note: there are older events: continue with --before ${next}\n`)
   },
 })
 
 function eventCells({ receivedAt, id, type, disposition, reason, customerId }: StoredEventJson): string[] {
   const outcome = reason === null ? disposition : `${disposition} (${reason})`
-  // The id comes last, since that of an unreadable one is a long hash.
+  // The id comes last, since an unreadable event has a long hash as its id.
   return [receivedAt, type ?? 'unreadable', outcome, customerId ?? '-', id]
 }
 
-/** `latchkey events show`: everything that is known of one stored event but its bytes. */
+/** `latchkey events show`: everything stored about one event except its bytes. */
 const eventsShowCommand = apiCommand('events show <event>', {
-  about: 'show what one stored event says, and what became of it',
+  about: 'show the content of one stored event, and its effect',
   examples: ['events show evt_1'],
   async run({ api, args: [eventId = ''], show }) {
     const event = await readEvent(api, eventId)
@@ -104,7 +104,7 @@ const eventsShowCommand = apiCommand('events show <event>', {
   },
 })
 
-/** @throws {LatchkeyError} `event_not_found`, which says so if the other environment has it */
+/** @throws {LatchkeyError} `event_not_found`, which says whether the other environment has it */
 async function readEvent(api: Api, eventId: string): Promise<EventDetailJson> {
   const { environment } = api
   const read = (asked: Environment | undefined) =>
@@ -119,8 +119,8 @@ async function readEvent(api: Api, eventId: string): Promise<EventDetailJson> {
 }
 
 const OUTPUT = {
-  output: value('<file>', 'write them to a file that only its owner may read'),
-  force: flag('replace that file'),
+  output: value('<file>', 'write them to a file that only its owner can read'),
+  force: flag('replace an existing file'),
 }
 
 /** `latchkey events body`: the bytes of one stored event exactly as they were sent and signed. */
@@ -169,9 +169,9 @@ function removalOf({ bodyRemoved, otherBodies: others }: EventDetailJson, sha256
   return others.find((other) => other.sha256 === sha256)?.removed ?? null
 }
 
-/** `latchkey events export`: stored events as they came, a line of JSON each, oldest first. */
+/** `latchkey events export`: the original stored events, one line of JSON each, oldest first. */
 const eventsExportCommand = apiCommand('events export', {
-  about: 'write stored events as they came, a line of JSON each, oldest first',
+  about: 'write the original stored events, one line of JSON each, oldest first',
   examples: [
     'events export --output events.jsonl',
     'events export --type payment.refunded | gzip > refunds.jsonl.gz',
@@ -183,7 +183,7 @@ const eventsExportCommand = apiCommand('events export', {
     const file = options.output === undefined ? null : resolve(folder, options.output)
     const files = file === null ? null : await import('./output-file.js')
     const output = files?.openOutputFile(String(file), { replace: !!options.force, config: api.config })
-    // On standard output a person looks at the events themselves.
+    // On a terminal, the events themselves show the progress.
     const progress = createProgress({ err, isTerminal: isTerminal && file !== null })
     const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }
     const lines = () => counts.delivery + counts.reading
@@ -215,10 +215,10 @@ const eventsExportCommand = apiCommand('events export', {
 function notesText({ reading, removed, altered }: Record<'reading' | 'removed' | 'altered', number>): string {
   const [events, bytes] = reading === 1 ? ['one event', 'its bytes'] : [`${reading} events`, 'their bytes']
   const unsigned =
-    `without a signature: ${events} as read, since ${bytes} are not there any more as signed: ` +
-    'an import takes that with --with-manual alone\n'
-  const gone = 'not there any more, and could not be read, or came second under its id'
-  const changed = 'not what came any more, but altered in the database: see latchkey doctor --thorough'
+    `without a signature: ${events} as read, because ${bytes} no longer exist as signed: ` +
+    'an import takes them only with --with-manual\n'
+  const gone = 'gone, and could not be read, or came second under its id'
+  const changed = 'altered in the database since it was received: see latchkey doctor --thorough'
   return (reading === 0 ? '' : unsigned) + leftOutText(removed, gone) + leftOutText(altered, changed)
 }
 
@@ -230,21 +230,21 @@ function leftOutText(count: number, why: string): string {
 function parsePlace(text: string): number {
   const place = /^\d{1,15}$/.test(text) ? Number(text) : 0
   if (place >= 1) return place
-  throw new InvalidArgumentError('It must be a place that an earlier list named.')
+  throw new InvalidArgumentError('Expected a place from the end of an earlier list.')
 }
 
 function parseSha256(text: string): string {
   if (/^[0-9a-f]{64}$/.test(text)) return text
-  throw new InvalidArgumentError('It is not a SHA-256 in lower-case hex.')
+  throw new InvalidArgumentError('Expected a SHA-256 in lower-case hex.')
 }
 
-/** A sender's text may hold some, and a terminal would obey them. */
+/** A sender's text may contain control characters, which a terminal would obey. */
 const CONTROL_CHARACTER = /[^\P{Cc}\n]/gu
 
-/** A stored event for a person to read: what became of it, where it belongs, what it says, and how it came. */
+/** A stored event as text: its disposition, its context, its content, and its delivery. */
 function eventText(event: EventDetailJson): string {
   const { id, type, disposition, reasonText, headers, normalized, otherBodies: others } = event
-  // What is shown above is left out of what it says.
+  // Fields shown above are left out of the content.
   const {
     id: _id,
     generation: _generation,
@@ -259,7 +259,7 @@ function eventText(event: EventDetailJson): string {
     section(
       'Signed headers',
       headers === null
-        ? ['none: it was done by hand']
+        ? ['none: changed by hand']
         : tableLines([
             ['event', headers.event ?? 'not sent'],
             ['timestamp', headers.timestamp],
@@ -283,7 +283,7 @@ function eventText(event: EventDetailJson): string {
 function factsOf(event: EventDetailJson): string[][] {
   const { source, deliveries, conflicts, bodySha256, bodyRemoved: original } = event
   const again = deliveries === 1 ? 'once' : `${deliveries} times, last ${event.lastReceivedAt}`
-  // Shown only if something else is in its place now.
+  // Shown only if the body was replaced.
   const isRewritten = original !== null && original.sha256 !== bodySha256
   return [
     ['environment', event.environment],
@@ -308,9 +308,9 @@ function rowsOf(fields: object, path = ''): string[][] {
   })
 }
 
-/** What became of the bytes of an event. */
+/** What happened to the bytes of an event. */
 const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
-  expired: 'was removed, being older than bodies are kept',
+  expired: 'was removed because it was older than bodies are kept',
   erased: 'was removed with the erasure of a customer',
   redacted: 'was rewritten without the personal data of an erased customer',
 }

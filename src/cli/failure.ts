@@ -16,7 +16,7 @@ interface Failure {
   readonly issues: readonly Issue[]
 }
 
-/** Tells on standard error what went wrong, and answers with the exit code: 1 the work failed, 2 wrong use. */
+/** Reports an error on standard error, and returns the exit code: 1 the work failed, 2 wrong use. */
 export function reportFailure(error: unknown, { err }: CliContext, json: boolean): number {
   if (error instanceof CommanderError && isShown(error)) return error.exitCode === 0 ? 0 : WRONG_USE
   const { exitCode, ...failure } = describeFailure(error)
@@ -47,7 +47,7 @@ function textOf(error: unknown): string {
     return listenText(error, String(error.address), Number(error.port))
   if (isSystemRefusal(error) && error.syscall === 'getaddrinfo' && 'hostname' in error)
     return `the host ${error.hostname} can't be found: ${ANOTHER_HOST}`
-  // Not as the system says it, which begins with codes and ends with the name of a call.
+  // Not the system's text, which begins with codes and ends with the name of a call.
   if (isSystemRefusal(error) && error.path !== undefined) {
     return `${error.path} can't be used: ${refusalText(error)}`
   }
@@ -70,7 +70,7 @@ function listenText(error: NodeJS.ErrnoException, host: string, port: number): s
   }
 }
 
-/** Commander has shown the version or the help already: as it was asked to, or because no command was named. */
+/** Commander has already shown the version or the help. */
 function isShown({ code }: CommanderError): boolean {
   return ['commander.version', 'commander.help', 'commander.helpDisplayed'].includes(code)
 }

@@ -7,13 +7,13 @@ import { MAX_LINES_BYTES } from '../handlers/body.js'
 import { MAX_IMPORT_LINES } from '../handlers/events.js'
 import { refusalText } from '../system-refusal.js'
 
-/** A body of a mebibyte takes four thirds of that in base64; the headers beside it have room to spare. */
+/** Base64 makes four thirds of a mebibyte body; the headers beside it have room to spare. */
 export const MAX_LINE_BYTES = 1.5 * 1024 * 1024
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 
 export interface ImportInput {
-  /** Unpacked if they are gzip, whatever the file is called. */
+  /** Unpacked if they are gzip, whatever the file's name. */
   readonly bytes: AsyncIterable<Buffer>
   /** Of the file, packed or not; null: unknown. */
   readonly size: number | null
@@ -22,7 +22,7 @@ export interface ImportInput {
 }
 
 /**
- * Opens a file, or, named `-`, standard input.
+ * Opens a file, or standard input if the name is `-`.
  * @throws {LatchkeyError} `input_failed`, also while the bytes are read
  */
 export function openImportInput(file: string, stdin: () => Readable): ImportInput {
@@ -45,7 +45,7 @@ export function openImportInput(file: string, stdin: () => Readable): ImportInpu
   return { bytes: bytes(), size: isFile ? sizeOf(file) : null, reached: () => reached }
 }
 
-/** @throws {LatchkeyError} `input_failed` where the file, if it is not standard input, is not there */
+/** @throws {LatchkeyError} `input_failed` if a file, not standard input, is missing */
 export function assertInput(file: string): void {
   if (file !== '-') sizeOf(file)
 }
@@ -58,7 +58,7 @@ function sizeOf(file: string): number {
   }
 }
 
-/** Reads as far as it takes to know whether they are packed. */
+/** Reads enough to know whether the input is gzip. */
 async function unpacked(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<Buffer>> {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < GZIP_MAGIC.length) {
@@ -76,7 +76,7 @@ async function unpacked(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<B
 }
 
 function failed(name: string, error: unknown): LatchkeyError {
-  // What zlib reports if the input ends before what is packed in it.
+  // zlib reports this if the input ends early.
   const isCutOff = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
   const message = isCutOff
     ? `${name} is a gzip file that ends too early: the rest of it is missing`
@@ -92,7 +92,7 @@ export interface NumberedLine {
 }
 
 /**
- * The lines that are not blank, in batches that fit into one request. If reading fails, all lines before that come
+ * The lines that are not blank, in batches that fit into one request. If reading fails, the lines read before come
  * first.
  */
 export async function* importBatches(bytes: AsyncIterable<Buffer>): AsyncGenerator<readonly NumberedLine[]> {
@@ -118,8 +118,8 @@ export async function* importBatches(bytes: AsyncIterable<Buffer>): AsyncGenerat
 }
 
 /**
- * Split at newlines alone (`node:readline` also splits at characters that JSON may hold within a line), and with no
- * more than one line in memory.
+ * Splits at newlines only (`node:readline` also splits at characters that JSON allows within a line), with at most
+ * one line in memory.
  */
 export async function* numberedLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<NumberedLine> {
   const decoder = new StringDecoder('utf8')

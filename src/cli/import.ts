@@ -11,7 +11,7 @@ import { apiCommand, flag, type RegisterCommand } from './command.js'
 import type { NumberedLine } from './import-input.js'
 import { createProgress } from './progress.js'
 
-/** A store that can't take lines now is tried again this often: long enough for a checkpoint, or a start. */
+/** How often a busy store is tried again: long enough for a checkpoint, or a start. */
 const ATTEMPTS = 10
 const WAIT_MS = 1_000
 
@@ -26,20 +26,20 @@ interface ImportOptions extends ApiOptions {
 }
 
 /**
- * `latchkey import`: takes exported events in, as if they were delivered now, and says what became of each line, also of
- * those before a failure.
+ * `latchkey import`: imports exported events as if they were delivered now, and reports the result of every line, even
+ * of those before a failure.
  */
 export function importCommand(stdin: () => Readable): RegisterCommand {
   return apiCommand('import <file>', {
-    about: 'take in what "events export" wrote: signatures are checked, what is stored already is recognised',
+    about: 'import the output of "events export": signatures are checked, known events are recognised',
     examples: ['import events.jsonl --dry-run', 'import events.jsonl.gz --with-manual'],
     environment: 'refuse events of the other environment (default: take both)',
     arguments: { file: 'lines of JSON, gzip or not; "-" reads standard input' },
     options: {
-      withManual: flag('also take unsigned lines: acts by hand, and events whose bytes were removed'),
+      withManual: flag('also take unsigned lines: changes by hand, and events whose bytes were removed'),
       dryRun: flag('only check every line'),
     },
-    // Before a database is made for it.
+    // Checked before a database is created for it.
     async check({ args: [file = ''], context }) {
       const { assertInput } = await import('./import-input.js')
       assertInput(pathTo(file, context))
@@ -71,7 +71,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
         if (options.json) show(tally.json(), tally.text)
         else context.err(`stopped after ${tally.text()}`)
         if (!isLatchkeyError(error, 'input_failed')) throw error
-        // What is wrong with the input undoes nothing of what was read before.
+        // Bad input does not undo the lines read before it.
         const done = options.dryRun ? 'checked' : 'taken in'
         const { cause } = error
         throw new LatchkeyError('input_failed', `${error.message}; the lines before that are ${done}`, {
@@ -98,7 +98,7 @@ async function sendLines(
   return (await api.send<ImportJson>('POST', '/imports', { query, content })).results
 }
 
-/** Sending lines again is safe: what is stored already is recognised. */
+/** Sending lines again is safe: known events are recognised. */
 async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
   for (let left = ATTEMPTS - 1; ; left -= 1) {
     try {
@@ -111,9 +111,9 @@ async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer
 }
 
 const LEFT_OUT =
-  'left out: unsigned lines (acts by hand, and events whose bytes were removed); --with-manual takes them\n'
+  'left out: unsigned lines (changes by hand, and events whose bytes were removed); --with-manual takes them\n'
 
-/** What became of all lines so far. */
+/** The results of all lines so far. */
 function createTally() {
   const counts: Record<LineOutcome['outcome'], number> = {
     applied: 0,

@@ -5,7 +5,7 @@ const context = processContext()
 const commands = createCommands({ openInput: () => process.stdin })
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // The reader has seen enough, as `head` has after some lines: nothing went wrong.
+  // The reader has closed the pipe early, as `head` does: not an error.
   if (error.code === 'EPIPE') process.exit()
   throw error
 })

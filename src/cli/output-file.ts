@@ -6,8 +6,8 @@ import { assertNotOwnFile, leadsTo } from '../store/sqlite/file.js'
 import { refusalText } from '../system-refusal.js'
 
 /**
- * Opens a file that only its owner may read. It replaces another file only if asked to, and never the database or the
- * config.
+ * Opens a file that only its owner may read. Replaces an existing file only with `--force`, and never the database or
+ * the config.
  * @throws {LatchkeyError} `output_failed`, also if another file is in its place; `usage` if the path leads to the
  * database, the config, or no regular file
  */
@@ -21,7 +21,7 @@ export function openOutputFile(
   }
   if (existsSync(path)) {
     if (!replace) throw alreadyThere(path)
-    // A device or a socket would be gone for everything that uses it.
+    // Replacing a device or a socket would break everything that uses it.
     if (!statSync(path).isFile())
       throw new LatchkeyError('usage', `${path} is not a file, so it is not replaced: name another one.`)
   }
@@ -44,6 +44,6 @@ function orFailed<T>(path: string, work: () => T): T {
 }
 
 function alreadyThere(path: string): LatchkeyError {
-  const message = `${path} is there already: name another file, or replace it with --force`
+  const message = `${path} exists already: name another file, or replace it with --force`
   return new LatchkeyError('output_failed', message)
 }

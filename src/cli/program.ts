@@ -25,7 +25,7 @@ export async function runCli(
     .description('Turns signed payment webhooks into access.')
     .version(packageVersion())
     .exitOverride()
-    // Errors are reported in one place, with an exit code and, if asked for, as JSON.
+    // Errors are reported in one place, with an exit code and, with `--json`, as JSON.
     .configureOutput({ writeOut: context.out, writeErr: context.err, outputError: () => {} })
   for (const register of commands) register(program, context)
   try {

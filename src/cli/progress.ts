@@ -2,9 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type ErrorCode, isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { CliContext } from './context.js'
 
-/** One line that overwrites itself; nothing where no person looks. */
+/** One line that overwrites itself; nothing if standard error is not a terminal. */
 export interface Progress {
-  /** @param share how much is done, from 0 to 1; null: nobody knows */
+  /** @param share how much is done, from 0 to 1; null: unknown */
   show(share: number | null, text: string): void
   clear(): void
 }
@@ -31,7 +31,7 @@ function barOf(share: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${String(Math.floor(done * 100)).padStart(3)} %`
 }
 
-/** Shows how far some work is while it is done. */
+/** Shows the progress of some work until it is done. */
 export async function withProgress<T>(
   context: CliContext,
   work: (progress: Progress) => Promise<T>,
@@ -44,26 +44,26 @@ export async function withProgress<T>(
   }
 }
 
-/** A short job is seen to have ended at once, and a long one does not ask for more than it must. */
+/** Polls soon at first, to notice the end of a short job at once, and less often later. */
 const FIRST_WAIT_MS = 10
 const LONGEST_WAIT_MS = 200
 
 export interface Followed<Status> {
-  /** Asks how far it is. */
+  /** Polls the job. */
   readonly ask: () => Promise<Status>
   readonly progressOf: (status: Status) => {
     readonly done: number
     readonly total: number
     readonly text?: string
   }
-  /** What it is, and the code of its failure. */
+  /** The name of the job, and the error code if it fails. */
   readonly name: string
   readonly code: ErrorCode
 }
 
 /**
- * Asks how far a long job of the daemon is until it has ended, and shows it.
- * @throws {LatchkeyError} `code` where the daemon ends before it
+ * Polls a long job of the daemon until it has ended, and shows its progress.
+ * @throws {LatchkeyError} `code` if the daemon ends first
  */
 export function follow<Status extends { readonly state: string }>(
   started: Status,
@@ -83,7 +83,7 @@ export function follow<Status extends { readonly state: string }>(
       return status
     } catch (error) {
       if (!isLatchkeyError(error, 'daemon_unreachable')) throw error
-      throw new LatchkeyError(code, `the daemon has stopped: run it again, and the ${name} goes on`)
+      throw new LatchkeyError(code, `the daemon has stopped: run the ${name} again to continue it`)
     }
   })
 }

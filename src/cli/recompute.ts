@@ -11,13 +11,13 @@ import { checkEventFilter, EVENT_FILTER, filterOf } from './events.js'
 import { follow } from './progress.js'
 import { linesText, type Paint, tableLines } from './text.js'
 
-/** `latchkey rebuild`: works out everything again from the stored events, under the policy in force. */
+/** `latchkey rebuild`: computes all access again from the stored events, under the policy in force. */
 const rebuildCommand = apiCommand('rebuild', {
-  about: 'work out all access again from the stored events, and correct what differs',
+  about: 'compute all access again from the stored events, and correct differences',
   examples: ['rebuild', 'rebuild --verify'],
   environment: 'compare or report only this environment; a rebuild always covers both (default: both)',
   options: {
-    verify: flag('only compare: names what differs, changes nothing, and exits 1 if anything does'),
+    verify: flag('only compare: show differences, change nothing, and exit 1 if there are any'),
   },
   async run({ api, options, context, show }) {
     const { verify, environment, json } = options
@@ -27,7 +27,7 @@ const rebuildCommand = apiCommand('rebuild', {
   },
 })
 
-/** Has the state rebuilt; `only`: the environment whose changes are reported. */
+/** Rebuilds the state; `only`: the environment whose changes are reported. */
 async function followRebuild(
   path: string,
   query: { readonly expect?: string },
@@ -41,7 +41,7 @@ async function followRebuild(
   const ended = await follow(started, watched, context)
   if (ended.state === 'done') return summaryOf(ended)
   const reason =
-    ended.state === 'failed' ? ended.reason : 'The daemon was started again meanwhile: run it again.'
+    ended.state === 'failed' ? ended.reason : 'The daemon was restarted meanwhile: run the command again.'
   throw new LatchkeyError('rebuild_failed', reason)
 }
 
@@ -53,7 +53,7 @@ function progressOf(status: RebuildJson | ComparisonJson) {
   return status.state === 'running' ? { done: status.folded, total: status.total } : { done: 0, total: 0 }
 }
 
-/** Has two states compared, of which nothing is written. */
+/** Compares two states, and writes nothing. */
 async function followComparison(
   path: string,
   body: { readonly policy?: object; readonly named?: number },
@@ -68,7 +68,7 @@ async function followComparison(
   throw new LatchkeyError('rebuild_failed', status.state === 'failed' ? status.reason : 'It was interrupted.')
 }
 
-/** @throws {LatchkeyError} `rebuild_differs`; `store_unavailable` where something can't be compared */
+/** @throws {LatchkeyError} `rebuild_differs`; `store_unavailable` if something can't be compared */
 async function verifyStore(
   api: Api,
   { environment, json }: { readonly environment: Environment | undefined; readonly json: true | undefined },
@@ -81,18 +81,18 @@ async function verifyStore(
   if (count > named.length) context.err(`note: there are ${count - named.length} more\n`)
   if (count > 0) {
     const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
-    const message = `${counted} differently from what the stored events say: latchkey rebuild corrects that`
+    const message = `${counted} differently from what the stored events say: correct it with latchkey rebuild`
     throw new LatchkeyError('rebuild_differs', message)
   }
   const where = environment === undefined ? '' : ` in ${environment}`
   if (!json) context.out(`everything${where} is stored as the events say\n`)
 }
 
-/** `latchkey replay`: reads stored events again with the program of today. */
+/** `latchkey replay`: reads stored events again with the current program. */
 const replayCommand = apiCommand('replay', {
-  about: 'read stored events again, and fold what they touch',
+  about: 'read stored events again, and compute the access that they affect',
   examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
-  options: { ...EVENT_FILTER, dryRun: flag('say what would change, and change nothing') },
+  options: { ...EVENT_FILTER, dryRun: flag('show what would change, and change nothing') },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
     const { dryRun = false } = options
@@ -118,8 +118,8 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean, paint: Pai
     [quarantined, 'cannot be used'],
     [duplicates, 'left alone: another event has their id'],
     [skipped, 'left alone: their endpoint is for another environment now'],
-    [notReplayable, 'taken as they stand: their bodies were removed'],
-    [altered, 'taken as they stand: their bodies were altered in the database (latchkey doctor --thorough)'],
+    [notReplayable, 'kept as stored: their bodies were removed'],
+    [altered, 'kept as stored: their bodies were altered in the database (latchkey doctor --thorough)'],
   ]
   const lines = [
     `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
@@ -128,11 +128,11 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean, paint: Pai
   return `${linesText(lines)}${differenceText(summary, { conditional })}${callsText(summary, paint)}`
 }
 
-/** What roles and groups would have to follow, where that is told. */
+/** The changes in roles and groups that would follow, if the answer has them. */
 function callsText({ calls }: ReplaySummaryJson, paint: Paint): string {
   if (calls === null) return ''
   const { gives, takes, sample } = calls
-  if (gives + takes === 0) return 'no role or group would follow\n'
+  if (gives + takes === 0) return 'no role or group would change\n'
   const rows = sample.map(({ environment, action, target, accountId, customerId }) => [
     environment,
     action,
@@ -150,7 +150,7 @@ function callsText({ calls }: ReplaySummaryJson, paint: Paint): string {
 const moreLines = (count: number) => (count > 0 ? [`and ${count} more`] : [])
 
 const SAMPLE_SIZE = 10
-/** As many as the API names. */
+/** The API's maximum number of examples. */
 const ALL = 100_000
 
 /** `latchkey policy diff`: who would gain and who would lose access under the configured policy. */
@@ -158,9 +158,9 @@ const policyDiffCommand = apiCommand('policy diff', {
   about: 'show whose access would change under the configured policy; changes nothing',
   examples: ['policy diff', 'policy diff --all --json'],
   environment: 'which environment (default: both)',
-  options: { all: flag(`name all of them (default: the first ${SAMPLE_SIZE})`) },
+  options: { all: flag(`show all of them (default: the first ${SAMPLE_SIZE})`) },
   async run({ api, options: { all, environment }, context, show }) {
-    // As it is in the file now: the daemon may have read it before that was changed.
+    // Reads the file now: the daemon may have an older version of it.
     const policy = api.config === null ? {} : { policy: asConfigured(api.config.policy) }
     const body = { ...policy, named: all ? ALL : SAMPLE_SIZE }
     const summary = summaryOf(await followComparison('/policy/diff', body, api, { environment, context }))
@@ -168,14 +168,14 @@ const policyDiffCommand = apiCommand('policy diff', {
   },
 })
 
-/** The policy as the config file writes it. */
+/** The policy in the form of the config file. */
 function asConfigured({ lapseAfter, ...policy }: Policy): object {
   return { ...policy, lapseAfter: lapseAfter === null ? null : `${lapseAfter / 1000}s` }
 }
 
-/** `latchkey policy apply`: puts the configured policy in force, and moves all sources to it. */
+/** `latchkey policy apply`: puts the configured policy in force, and computes all access under it. */
 const policyApplyCommand = apiCommand('policy apply', {
-  about: 'put the configured policy in force, and move all sources to it, one after the other',
+  about: 'put the configured policy in force, and compute all access under it',
   examples: ['policy apply'],
   environment: null,
   async run({ api, context, show }) {
@@ -190,7 +190,7 @@ const policyApplyCommand = apiCommand('policy apply', {
   },
 })
 
-/** What differs, for a person: how many, and some of them, a line each. `environment`: the only one that it is about. */
+/** Differences as text: their number, and one line for each example. `environment`: the only one that was compared. */
 function differenceText(
   { gains, losses, otherwise, sample }: SummaryJson,
   { conditional, environment }: { conditional: boolean; environment?: Environment | undefined },
@@ -211,7 +211,7 @@ function differenceText(
   return linesText([counts, ...tableLines(rows), ...moreLines(total - sample.length)])
 }
 
-/** `latchkey policy show`: the policy in force, and where the configured one is another. */
+/** `latchkey policy show`: the policy in force, and where the configured one differs. */
 const policyShowCommand = apiCommand('policy show', {
   about: 'show the policy in force, and where the configured one differs',
   examples: ['policy show'],
@@ -239,7 +239,7 @@ function policyText(
       ? ['the configured policy is the same']
       : ['the configured policy differs, and is not in force: see `latchkey policy diff`', ...others]),
     ...(unfinishedRebuild
-      ? ['a rebuild has not ended: `latchkey policy apply` or `latchkey rebuild` goes on']
+      ? ['a rebuild is unfinished: continue it with `latchkey policy apply` or `latchkey rebuild`']
       : []),
     '',
   ].join('\n')

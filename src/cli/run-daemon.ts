@@ -14,27 +14,28 @@ import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import type { CliContext, SharedOptions } from './context.js'
 import { packageVersion } from './context.js'
 
-/** Whatever the daemon creates is its user's alone. */
+/** Only the daemon's user can read the files that it creates. */
 const PRIVATE = 0o077
 
 /**
- * A heap is collected when it has doubled since the last time, in every thread. (Where there is memory, it would grow
- * fourfold. Under full load 260 MB resident instead of 320, for 3 % of the processor time; at half, 235 for 10 %.)
+ * Collects a heap when it has doubled since the last time, in every thread. (By default it would grow fourfold where
+ * there is memory. Under full load 260 MB resident instead of 320, for 3 % of the CPU time; at half load 235, for 10
+ * %.)
  */
 const COLLECT_SOONER = '--heap-growing-percent=100'
 
 const STORE_FAILED =
   'The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
-  'where the database is damaged, put a backup in its place with `latchkey restore`.'
+  'if the database is damaged, replace it with a backup by `latchkey restore`.'
 
-const NOTHING_TAKEN_OVER = 'nothing has changed that a running daemon takes over'
+const NOTHING_TAKEN_OVER = 'no change that a running daemon can apply'
 
-/** Serves until a signal asks it to stop, or the store fails. */
+/** Serves until a signal stops it, or the store fails. */
 export async function runDaemon(options: SharedOptions, context: CliContext): Promise<void> {
   process.umask(PRIVATE)
   setFlagsFromString(COLLECT_SOONER)
   let daemon: Daemon | null = null
-  // From the beginning, since without a handler it ends the process; before the start it has nothing to do.
+  // Installed first, since SIGHUP without a handler ends the process; it does nothing until the daemon runs.
   process.on('SIGHUP', () => daemon && reload().catch(() => {}))
   const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   if (!named && !existsSync(path)) {
@@ -42,7 +43,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
     const url = `http://${host}:${port}`
     const { isTerminal, out, err } = context
     const { text } = makeFirstConfig({ path, isTerminal, url })
-    // Where no person reads standard output, whatever collects it expects lines of the log.
+    // If standard output is not a terminal, its reader expects log lines.
     if (isTerminal) out(text)
     else err(text)
   }
@@ -70,7 +71,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   }
   log.info('stopped')
 
-  /** @throws what is wrong with the file, once that is logged: what runs is kept */
+  /** @throws the problem with the file, after logging it; the running config stays */
   async function reload(): Promise<Reloaded> {
     const running = await starting
     try {
@@ -78,7 +79,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       const policyDiffers = await running.reload(next)
       const takenOver = changedParts(current, next)
       current = next
-      // At the more talkative of the two levels, so that a change of the level itself is logged.
+      // At the more verbose of the two levels, so that a change of the level itself is logged.
       if (!log.isLevelEnabled('info')) log.level = next.log.level
       for (const warning of reloaded) log.warn(`config: ${issueLine(warning)}`)
       const restart = changedPaths(needingRestart(config), needingRestart(next))
@@ -94,7 +95,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
       const problem = isLatchkeyError(error) ? { why: error.message, issues: error.issues } : { err: error }
       log.error(problem, 'config reload failed; keeping the running config')
       running.noteConfig(
-        'The config file could not be read again: the config of before is in use. See the log.',
+        'Could not read the config file again: the previous config stays in use. See the log.',
       )
       throw error
     }
@@ -109,7 +110,7 @@ function makeFirstConfig(options: FirstConfigOptions): FirstConfig {
     const todo = 'start in a folder that can be written, or name a config with --config'
     throw new LatchkeyError(
       'output_failed',
-      `${options.path} can't be made: ${refusalText(error)}: ${todo}`,
+      `${options.path} can't be created: ${refusalText(error)}: ${todo}`,
       {
         cause: error,
       },
@@ -117,7 +118,7 @@ function makeFirstConfig(options: FirstConfigOptions): FirstConfig {
   }
 }
 
-/** What a running daemon takes over, by the names that the config has for it. */
+/** The settings that a running daemon can apply, by their names in the config. */
 const TAKEN_OVER: Readonly<Record<string, (config: Config) => unknown>> = {
   endpoints: ({ endpoints }) => endpoints,
   'api.keys': ({ apiKeys }) => apiKeys,
@@ -132,17 +133,17 @@ function changedParts(before: Config, after: Config): readonly string[] {
   )
 }
 
-/** All the rest; but the daemon itself says what a changed policy needs, and `provider` is used for nothing yet. */
+/** All other settings. The daemon itself reports a changed policy, and `provider` is not used yet. */
 function needingRestart(config: Config): object {
   const { path, endpoints, apiKeys, policy, products, sync, log, provider, database, ...rest } = config
   return { ...rest, database: { url: database.url } }
 }
 
-/** `['server.port', 'retention.bodiesAfter']`: what differs, as the config names it. */
+/** `['server.port', 'retention.bodiesAfter']`: the differences, as the config names them. */
 function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): readonly string[] {
   if (isDeepStrictEqual(before, after)) return []
   const keys = new Set([before, after].flatMap((value) => (isObject(value) ? Object.keys(value) : [])))
-  // What is a duration in the file is milliseconds here.
+  // Durations in the file are milliseconds here.
   if (keys.size === 0) return [path.join('.').replace(/Ms$/, '')]
   return [...keys].flatMap((key) => {
     const at = (value: unknown): unknown => (isObject(value) ? Reflect.get(value, key) : undefined)
@@ -154,7 +155,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** At the first of them; a second one ends the process at once, as ever. */
+/** Resolves at the first signal; a second one ends the process at once. */
 function onStopSignal(stop: () => void): void {
   const stopOnce = (): void => {
     process.off('SIGTERM', stopOnce)

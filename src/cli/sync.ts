@@ -15,10 +15,10 @@ const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 
 
 const BOTH = 'only this environment (default: both)'
 
-/** As many as the API lists at once. */
+/** The API's maximum page size. */
 const LISTED = 100
 
-/** `latchkey sync status`: the state of sync; with a filter, which memberships those are. */
+/** `latchkey sync status`: the state of sync; with a filter, the memberships that match. */
 const syncStatusCommand = apiCommand('sync status', {
   about: 'show the state of roles, groups and the outbound webhook, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
@@ -42,7 +42,7 @@ const syncStatusCommand = apiCommand('sync status', {
       if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${LISTED}\n`)
       return
     }
-    if (api.isWithin) context.err('note: no daemon runs, so that nothing is given, taken or sent now\n')
+    if (api.isWithin) context.err('note: no daemon runs, so nothing is given, taken or sent now\n')
     const status = await api.get<SyncStatusJson>('/sync', { environment })
     show(status, (paint) => statusText(status, context.now(), paint))
   },
@@ -56,9 +56,9 @@ function membershipCells(one: MembershipJson): readonly string[] {
 
 const SAMPLE_SIZE = 20
 
-/** `latchkey sync plan`: the calls that are to be made; makes none. */
+/** `latchkey sync plan`: the calls that would be made; makes none. */
 const syncPlanCommand = apiCommand('sync plan', {
-  about: 'show the calls that are to be made to the platforms; makes none',
+  about: 'show the calls that would be made to the platforms; makes none',
   examples: ['sync plan', 'sync plan --all --json'],
   environment: BOTH,
   options: { all: flag(`show all of them (default: the first ${SAMPLE_SIZE})`) },
@@ -89,34 +89,35 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
     ...(hash === null
       ? []
       : [
-          `beyond the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
+          `above the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
         ]),
   ])
 }
 
 const RUN_OPTIONS = {
-  confirm: value('<hash>', 'make the removals beyond the bound of this plan', parseId),
-  sweep: flag('compare with the platforms’ real members first'),
-  retry: flag('also try again what waits, is parked or has failed; with these, only that:'),
+  confirm: value('<hash>', 'make the removals above the bound of this plan', parseId),
+  sweep: flag('first compare with the real members on the platforms'),
+  retry: flag('also retry what waits, is parked or has failed; limit it with:'),
   target: value('<target>', 'of a role or group, such as discord:1:2, or webhook', parseId),
   customer: value('<id>', 'of a customer', parseId),
 }
 
-/** `latchkey sync run`: has the daemon work off what is due, now. */
+/** `latchkey sync run`: makes the daemon do all due work now. */
 const syncRunCommand = apiCommand('sync run', {
-  about: 'have the running daemon do now what is due, and try stopped platforms again',
+  about: 'make the running daemon do all due work now, and try stopped platforms again',
   examples: ['sync run', 'sync run --retry --target discord:1:2', 'sync run --confirm 5f0c…'],
   environment: 'of this environment (default: both)',
   options: RUN_OPTIONS,
   check: ({ options }) => bodyOf(options),
-  // What a platform limits, and what it has answered, a running daemon alone keeps in mind.
-  whereNone: { needsDaemon: 'no daemon runs: start it, which does what is due by itself' },
+  // Only a running daemon remembers the platforms' limits and answers.
+  whereNone: { needsDaemon: 'no daemon runs: start it, and it does all due work by itself' },
   async run({ api, options, show }) {
     const { environment } = options
     const request = { query: { environment }, body: bodyOf(options) }
     const run = await api.send<SyncRunJson>('POST', '/sync/run', request)
     show(run, () => runText(run, options.confirm !== undefined))
-    if (run.stopped) throw new LatchkeyError('checks_failed', 'somebody has to act, and then run it again')
+    if (run.stopped)
+      throw new LatchkeyError('checks_failed', 'fix the problem that stopped the calls, then run it again')
   },
 })
 
@@ -130,32 +131,32 @@ function bodyOf({ confirm, sweep, retry, target, customer: customerId }: RunOpti
 }
 
 function runText(run: SyncRunJson, isConfirmed: boolean): string {
-  if (run.left === undefined) return 'it takes longer and goes on: see `latchkey sync status`\n'
+  if (run.left === undefined) return 'the run takes longer and continues: see `latchkey sync status`\n'
   const { paused, given, taken, unchanged } = run
   const first = paused
-    ? `sync is paused: no call was made${isConfirmed ? '; what was confirmed is done after `latchkey sync resume`' : ''}`
+    ? `sync is paused: no call was made${isConfirmed ? '; confirmed removals are made after `latchkey sync resume`' : ''}`
     : `${given} given, ${taken} taken, ${unchanged} were so already`
   const others: readonly (readonly [number, (count: number) => string])[] = [
-    [run.failed, (count) => `${count} failed: to be tried again by itself`],
+    [run.failed, (count) => `${count} failed: retried automatically`],
     [run.waiting, (count) => `${count} wait for the customer: see \`latchkey sync status --state waiting\``],
-    [run.parked, (count) => `${count} wait for somebody: see \`latchkey sync status --state parked\``],
-    [run.unconfirmed, (count) => `${counted(count, 'removal')} beyond the bound: see \`latchkey sync plan\``],
+    [run.parked, (count) => `${count} need action: see \`latchkey sync status --state parked\``],
+    [run.unconfirmed, (count) => `${counted(count, 'removal')} above the bound: see \`latchkey sync plan\``],
     [
       run.stopped,
       (count) => `${counted(count, 'call')} stopped until somebody acts: see \`latchkey sync status\``,
     ],
-    [run.left, (count) => `${counted(count, 'call')} still to be made: it goes on by itself`],
+    [run.left, (count) => `${counted(count, 'call')} still to be made: continues by itself`],
     [run.messages, (count) => `${counted(count, 'message')} of the outbound webhook tried again`],
   ]
   return linesText([first, ...others.flatMap(([count, text]) => (count > 0 ? [text(count)] : []))])
 }
 
-/** `latchkey sync check`: asks the platforms whether the bots may do what they have to. */
+/** `latchkey sync check`: asks the platforms whether the bots have the rights they need. */
 const syncCheckCommand = apiCommand('sync check', {
-  about: 'ask the platforms whether the bots may do what they have to, through the running daemon',
+  about: 'ask the platforms whether the bots have the rights they need, through the running daemon',
   examples: ['sync check'],
   environment: null,
-  whereNone: { needsDaemon: 'no daemon runs: start it, which asks the platforms' },
+  whereNone: { needsDaemon: 'no daemon runs: start it, and it asks the platforms' },
   async run({ api, show }) {
     const check = await api.get<SyncCheckJson>('/sync/check')
     show(check, (paint) =>
@@ -170,17 +171,17 @@ const syncCheckCommand = apiCommand('sync check', {
   },
 })
 
-/** `latchkey sync pause`: no call is begun from then on, after a restart either. */
+/** `latchkey sync pause`: starts no more calls, even after a restart. */
 const syncPauseCommand = apiCommand('sync pause', {
-  about: 'give, take and send nothing any more, until it is resumed',
+  about: 'stop giving, taking and sending until it is resumed',
   examples: ['sync pause'],
   environment: null,
   run: async ({ api, show }) => show(await api.send('POST', '/sync/pause'), () => 'paused\n'),
 })
 
-/** `latchkey sync resume`: what has gathered meanwhile is done. */
+/** `latchkey sync resume`: does the work that has gathered meanwhile. */
 const syncResumeCommand = apiCommand('sync resume', {
-  about: 'go on after a pause, or after a restore',
+  about: 'continue after a pause, or after a restore',
   examples: ['sync resume'],
   environment: null,
   run: async ({ api, show }) => show(await api.send('POST', '/sync/resume'), () => 'resumed\n'),
@@ -200,20 +201,20 @@ export function statusText(status: SyncStatusJson, now: number, paint?: Paint): 
   return linesText([
     ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...tableLines(targets.map(targetCells), paint),
-    ...(targets.length === 0 ? ['no product has a role or group that follows it'] : []),
+    ...(targets.length === 0 ? ['no product has a role or group'] : []),
     ...unreachable.map(({ platform, since, reason }) => `${platform}: unreachable since ${since}: ${reason}`),
     ...named.flatMap((one) => callLines(one, now)),
     ...(checked === null ? [] : checkLines(checked, stopped, now)),
     ...(targets.some(({ memberships }) => memberships.waiting > 0)
       ? [
-          'what is waiting comes by itself once the customer joins: see `latchkey sync status --state waiting`',
+          'waiting memberships complete by themselves once the customer joins: see `latchkey sync status --state waiting`',
         ]
       : []),
     ...(targets.some(({ memberships }) => memberships.parked > 0)
-      ? ['what is parked waits for somebody: see `latchkey sync status --state parked`']
+      ? ['parked memberships need action: see `latchkey sync status --state parked`']
       : []),
     ...(unconfirmed > 0
-      ? [`${counted(unconfirmed, 'removal')} beyond the bound: see \`latchkey sync plan\``]
+      ? [`${counted(unconfirmed, 'removal')} above the bound: see \`latchkey sync plan\``]
       : []),
     ...(sweptAt === null ? [] : [`last sweep ${ago(sweptAt, now)}`]),
     ...(webhook === null ? [] : webhookLines(webhook, now)),
@@ -225,7 +226,7 @@ function targetCells({ environment, target, memberships }: TargetJson): readonly
   return [environment, target, counts.map(([state, count]) => `${count} ${state}`).join(', ')]
 }
 
-/** A limit whose time is over stays known until an answer comes to the next call. */
+/** A limit that has ended stays known until the next call is answered. */
 function callLines(
   { name, state, until, reason }: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>,
   now: number,
@@ -237,7 +238,7 @@ function callLines(
   return [`${name}: ${when}: ${reason?.message}`]
 }
 
-/** Of what is stopped, the reason is shown above. */
+/** The reasons of stopped ones are shown above. */
 function checkLines(
   { at, problems }: NonNullable<SyncStatusJson['checked']>,
   stopped: readonly string[],
@@ -256,7 +257,7 @@ function webhookLines({ origin, messages }: WebhookJson, now: number): readonly 
   const isParked = messages.some(({ state }) => state === 'parked')
   return [
     `webhook to ${origin}: ${parts.length === 0 ? 'nothing to send' : parts.join('; ')}`,
-    ...(isParked ? ['send what is parked again: `latchkey sync run --retry --target webhook`'] : []),
+    ...(isParked ? ['send parked messages again: `latchkey sync run --retry --target webhook`'] : []),
   ]
 }
 

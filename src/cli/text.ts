@@ -1,4 +1,4 @@
-/* How answers look for a person: tables whose columns are aligned, and colours on a terminal. */
+/* Answers for people: tables with aligned columns, and colours on a terminal. */
 
 import { styleText } from 'node:util'
 import type { Finding } from '../doctor/finding.js'
@@ -13,7 +13,7 @@ export function paintFor({ isTerminal, env }: CliContext): Paint {
   return (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text)
 }
 
-/** Words that say how something is, by how good that is. */
+/** Words for a state, by how good it is. */
 const STYLES: ReadonlyMap<string, Style> = new Map([
   ...['ok', 'active', 'applied', 'settled', 'yes', 'give'].map((word) => [word, 'green'] as const),
   ...['warn', 'ending', 'held', 'due', 'retrying', 'waiting', 'paused', 'note', 'past'].map(
@@ -32,7 +32,7 @@ function painted(cell: string, paint: Paint): string {
   return style === undefined ? cell : paint(style, cell)
 }
 
-/** Rows as lines, with the cells of each column below each other. Columns without any text are left out. */
+/** Rows as lines with aligned columns. Empty columns are left out. */
 export function tableLines(rows: readonly (readonly string[])[], paint?: Paint): string[] {
   const widths = rows.reduce<number[]>(
     (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
@@ -55,12 +55,12 @@ export function table(rows: readonly (readonly string[])[], paint?: Paint): stri
   return linesText(tableLines(rows, paint))
 }
 
-/** Each on a line of its own. */
+/** One line each. */
 export function linesText(lines: readonly string[]): string {
   return lines.map((line) => `${line}\n`).join('')
 }
 
-/** Enough for most names of endpoints. */
+/** Wide enough for most endpoint names. */
 const WHAT_WIDTH = 18
 
 /** `FAIL  schema              written by a newer Latchkey: install that one`. */

@@ -20,9 +20,9 @@ import {
 } from './command.js'
 import { loadNamedConfig } from './context.js'
 
-const LEFT_OUT = 'left out where --payment or --subscription names something known already'
+const LEFT_OUT = 'left out if --payment or --subscription names a known one'
 
-/** What to know of a delivery that was taken in and has no effect yet. */
+/** Notes on a delivery that was accepted but has no effect yet. */
 const HINTS: Readonly<Record<Disposition, string | null>> = {
   applied: null,
   ignored: null,
@@ -41,17 +41,17 @@ export const triggerCommand = command('trigger <type>', {
   arguments: { type: 'the event type, such as payment.authorized' },
   helpEnd: () => [...typeLines('v3'), ...typeLines('v2')].join('\n'),
   options: {
-    generation: choice('<generation>', 'as which generation', ['v2', 'v3']),
-    customer: value('<id>', `about which customer (default: cus_test; ${LEFT_OUT})`, parseId),
-    product: value('<id>', `about which product (default: pro_test; ${LEFT_OUT})`, parseId),
-    payment: value('<id>', 'about which payment (default: follows from customer and product)', parseId),
-    subscription: value('<id>', 'about which subscription', parseId),
+    generation: choice('<generation>', 'the generation of the event', ['v2', 'v3']),
+    customer: value('<id>', `the customer id (default: cus_test; ${LEFT_OUT})`, parseId),
+    product: value('<id>', `the product id (default: pro_test; ${LEFT_OUT})`, parseId),
+    payment: value('<id>', 'the payment id (default: follows from customer and product)', parseId),
+    subscription: value('<id>', 'the subscription id', parseId),
     rail: withDefault(choice('<rail>', 'how it was paid', ['card', 'crypto']), 'card'),
     at: value('<time>', 'when it happened (default: now)', parseInstant),
-    endpoint: value('<name>', 'to which endpoint (default: the first of the sandbox)'),
-    live: flag('to a live endpoint: changes live access'),
+    endpoint: value('<name>', 'the endpoint to use (default: the first of the sandbox)'),
+    live: flag('use a live endpoint: changes live access'),
     count: withDefault(
-      value('<n>', 'how many, each about a payment of its own', parseBetween(1, 100_000)),
+      value('<n>', 'how many events, each for a payment of its own', parseBetween(1, 100_000)),
       1,
     ),
     url: value('<url>', 'where the daemon takes webhooks (default: as configured)', parseUrl),
@@ -106,7 +106,7 @@ function sentLine(
 
 function parseUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:/.test(text))
-    throw new InvalidArgumentError('It must be an http address.')
+    throw new InvalidArgumentError('Expected an http address.')
   return text.replace(/\/+$/, '')
 }
 
@@ -126,8 +126,8 @@ function requireSampleType(type: string, generation: Generation | undefined): vo
 }
 
 /**
- * The endpoint that a sample goes to: a sandbox one unless `--live` says otherwise, so that
- * nobody gets live access by a slip. Throws `usage`.
+ * The endpoint for a sample: a sandbox one unless `--live` is given, so that a mistake gives nobody live access.
+ * Throws `usage`.
  */
 function chooseEndpoint(
   { endpoints }: Config,
@@ -139,7 +139,7 @@ function chooseEndpoint(
     if (first !== undefined) return first
     const advice = live
       ? 'add one to the config'
-      : 'add one to the config, or say --live to change live access'
+      : 'add one to the config, or add --live to change live access'
     throw new LatchkeyError('usage', `no ${environment} endpoint is configured: ${advice}`)
   }
   const named = endpoints.find((endpoint) => endpoint.name === name)
@@ -148,13 +148,13 @@ function chooseEndpoint(
     throw new LatchkeyError('usage', `there is no endpoint ${JSON.stringify(name)}; configured: ${names}`)
   }
   if (named.environment !== environment) {
-    const advice = live ? 'leave out --live' : 'say --live too, if live access is to change'
+    const advice = live ? 'leave out --live' : 'add --live to change live access'
     throw new LatchkeyError('usage', `the endpoint ${name} is ${named.environment}: ${advice}`)
   }
   return named
 }
 
-/** The first of the endpoint's secrets that still counts. Throws `usage` if all have been rotated out. */
+/** The first of the endpoint's secrets that has not expired. Throws `usage` if all have. */
 function currentSecret({ name, secrets }: Endpoint, now: number): string {
   const current = secrets.find(({ notAfter }) => notAfter === null || now < notAfter)
   if (current !== undefined) return current.secret
@@ -164,7 +164,7 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
 // A wildcard is an address to listen on; the same machine is reached at its loopback address.
 const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-/** Where the running daemon takes webhooks. Throws `usage` where the config leaves the port to the system. */
+/** Where the running daemon takes webhooks. Throws `usage` if the system chooses the port. */
 function webhooksUrl({ server }: Config): string {
   const { host, port } = server.webhooks ?? server
   if (port === 0)
@@ -173,7 +173,7 @@ function webhooksUrl({ server }: Config): string {
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
 }
 
-/** What a sample is about; null leaves the field out, for the daemon to know already. */
+/** The subject of a sample; null leaves a field out, for the daemon to fill in from what it knows. */
 interface SampleIds {
   readonly customerId: string | null
   readonly productId: string | null
@@ -192,9 +192,9 @@ const TEST_CUSTOMER = 'cus_test'
 const TEST_PRODUCT = 'pro_test'
 
 /**
- * Fills in what the options leave open. Payment and subscription follow from customer and product, so
- * that a later `payment.refunded` of the same two is about the same payment. A payment or subscription
- * that is named brings its own customer and product.
+ * Fills in omitted options. Payment and subscription follow from customer and product, so that a later
+ * `payment.refunded` of the same two is about the same payment. A payment or subscription that is given brings its own
+ * customer and product.
  */
 export function chooseIds(type: string, options: IdOptions): SampleIds {
   const isKnown = options.payment !== undefined || options.subscription !== undefined
@@ -203,7 +203,7 @@ export function chooseIds(type: string, options: IdOptions): SampleIds {
   const subject = subjectOf(type)
 
   const ownSubscription = subject === 'subscription' ? `sub_${digest(customer, product)}` : null
-  // Of a named subscription only a payment event needs a payment: a subscription event may be about none.
+  // For a given subscription, only a payment event needs a payment: a subscription event may have none.
   const ownPayment =
     subject === 'payment' || (subject === 'subscription' && options.subscription === undefined)
       ? `pay_${digest(customer, product, options.subscription ?? '')}`
@@ -216,13 +216,13 @@ export function chooseIds(type: string, options: IdOptions): SampleIds {
   }
 }
 
-/** Of a series, each event is about a payment of its own. */
+/** In a series, each event is about a payment of its own. */
 export function numbered(ids: SampleIds, index: number, count: number): SampleIds {
   if (ids.paymentId === null || count === 1) return ids
   return { ...ids, paymentId: `${ids.paymentId}_${index + 1}` }
 }
 
-/** Read off the type's name in either generation. */
+/** Taken from the type's name in either generation. */
 function subjectOf(type: string): 'payment' | 'subscription' | 'other' {
   if (/^subscription[._]/i.test(type)) return 'subscription'
   return /^(payment|partial|checkout)(\.|_(?!method))/i.test(type) ? 'payment' : 'other'
@@ -236,7 +236,7 @@ function digest(...parts: readonly string[]): string {
 const ANSWER_TIMEOUT_MS = 10_000
 
 /**
- * Delivers as the provider does.
+ * Delivers a sample as the provider does.
  * @param url the daemon's address, without a path
  * @param sentAt epoch milliseconds, for the signature
  * @throws {LatchkeyError} `daemon_unreachable`, or the code that the daemon answered

@@ -7,7 +7,7 @@ import { environmentSchema } from './fields.js'
 import { parseJsonText } from './json-text.js'
 import type { Problem, Usable } from './problems.js'
 
-/** What a shell hashes when the variable that should hold the key is not set. */
+/** The hash that a shell computes if the variable for the key is not set. */
 const HASH_OF_NOTHING = 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 export const keyNameSchema = z
@@ -28,7 +28,7 @@ const apiKeySchema = z.strictObject({
   environments: z.array(environmentSchema).min(1),
 })
 
-/** A key as the config file has it. */
+/** A key in the config file. */
 export type ApiKeyEntry = z.input<typeof apiKeySchema>
 
 export const apiSchema = z.strictObject({
@@ -41,26 +41,26 @@ export const apiSchema = z.strictObject({
     .prefault([]),
 })
 
-/** A key's name stands for it in every log, and its hash decides which name that is. */
+/** Names identify keys in every log, and hashes identify the name: both must be unique. */
 export function findRepeatedKeys({ keys }: Usable<z.input<typeof apiSchema>>): Problem[] {
   const given = (keys ?? []).map((key) => key && { name: key.name, hash: key.hash.toLowerCase() })
   return given.flatMap((key, index) =>
     (['name', 'hash'] as const).flatMap((field) => {
       const isRepeated = key && given.slice(0, index).some((other) => other?.[field] === key[field])
       return isRepeated
-        ? [{ path: ['api', 'keys', index, field], message: `is the ${field} of another key too` }]
+        ? [{ path: ['api', 'keys', index, field], message: `is also the ${field} of another key` }]
         : []
     }),
   )
 }
 
 export interface NewApiKey {
-  /** Shown once and kept nowhere. */
+  /** Shown once, and not stored. */
   readonly key: string
   readonly entry: ApiKeyEntry
 }
 
-/** Makes an API key and the config entry that admits it, which holds only the key's hash. */
+/** Makes an API key and its config entry, which holds only the key's hash. */
 export function createApiKey({ name, ...rights }: Omit<ApiKeyEntry, 'hash'>): NewApiKey {
   const key = `lk_${randomBytes(32).toString('base64url')}`
   const hash = `sha256:${createHash('sha256').update(key).digest('hex')}`
@@ -68,8 +68,8 @@ export function createApiKey({ name, ...rights }: Omit<ApiKeyEntry, 'hash'>): Ne
 }
 
 /**
- * Adds a key to the text of the config file `path` and leaves every other character as it is.
- * Throws `usage` if the name is taken, `config_invalid` if there is no place for it.
+ * Adds a key to the text of the config file `path`, and leaves every other character as it is.
+ * Throws `usage` if the name is taken, `config_invalid` if the file has no place for it.
  */
 export function addApiKey(text: string, path: string, entry: ApiKeyEntry): string {
   parseJsonText(text, path)
@@ -84,7 +84,7 @@ export function addApiKey(text: string, path: string, entry: ApiKeyEntry): strin
   return insertLast(text, expectKind(root, 'object', ''), `"api": { "keys": [${inline(entry)}] }`)
 }
 
-/** The value of the last member of that name: the one that `JSON.parse` keeps. */
+/** The value of the last member of that name, which is the one that `JSON.parse` keeps. */
 function member(node: Node | undefined, key: string): Node | undefined {
   const members = node?.type === 'object' ? node.children : []
   return members?.findLast(({ children }) => children?.[0]?.value === key)?.children?.[1]
@@ -98,7 +98,7 @@ function expectKind(node: Node | undefined, kind: 'array' | 'object', path: stri
   })
 }
 
-/** Sets the new member apart from the last one by the same white space as that one is set apart. */
+/** Separates the new member from the last one by the same white space that separates the others. */
 function insertLast(text: string, { offset, length, children }: Node, content: string): string {
   const last = children?.at(-1)
   if (last === undefined) {

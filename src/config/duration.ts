@@ -1,6 +1,6 @@
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** `"90s"`, `"15m"`, `"72h"`, `"45d"`. Six digits keep every sum with a date inside what a date can hold. */
+/** `"90s"`, `"15m"`, `"72h"`, `"45d"`. Six digits keep every sum with a date within the range of dates. */
 export const DURATION_PATTERN = /^([1-9][0-9]{0,5})([smhd])$/
 
 /** Milliseconds of a text that matches `DURATION_PATTERN`. */

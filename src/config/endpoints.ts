@@ -5,18 +5,18 @@ import type { Problem, Usable } from './problems.js'
 
 const ENDPOINT_NAME = /^[a-z0-9-]{1,64}$/
 
-/** How the provider's secrets begin: part of the secret's text, and of the HMAC key. */
+/** The prefix of the provider's secrets: part of the secret's text, and of the HMAC key. */
 const SECRET_PREFIX = 'whsec_'
 
 /** The provider's own tolerance, and the default. */
 const TOLERANCE_SECONDS = 300
 
-/** Of a secret without its prefix. */
+/** Length of a secret without its prefix. */
 const SHORT_SECRET = 16
 
 /**
- * A signing secret as text. Its literal text is the HMAC key, so it is never trimmed. The prefix alone is public: who
- * knows it could sign anything.
+ * A signing secret as text. Its literal text is the HMAC key, so it is never trimmed. The prefix alone is public: with
+ * it, anybody could sign.
  */
 const secretTextSchema = z.string().regex(/^(?!\s*(whsec_)?\s*$)/, {
   error: ({ input }) =>
@@ -32,7 +32,7 @@ const secretSchema = z
         notAfter: z.iso
           .datetime({ offset: true, error: 'must be an ISO 8601 time, such as 2027-01-31T00:00:00Z' })
           .optional()
-          .describe('From then on the secret no longer counts.'),
+          .describe('The secret expires at this time.'),
       }),
     ],
     'must be a text or { "secret", "notAfter" }',
@@ -55,7 +55,7 @@ export const endpointsSchema = z
     Object.entries(endpoints).map(([name, endpoint]) => ({ name, ...endpoint })),
   )
 
-/** A secret that opens a sandbox endpoint must open nothing live. */
+/** A secret of a sandbox endpoint must not be valid for a live one. */
 export function findSharedSecrets(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
   const secrets = Object.entries(endpoints).flatMap(([name, endpoint]) =>
     (endpoint?.secrets ?? []).flatMap((given, index) => {
@@ -69,7 +69,7 @@ export function findSharedSecrets(endpoints: Usable<z.input<typeof endpointsSche
   return secrets.flatMap(({ environment, text, path }) => {
     const live = secrets.findLast((other) => other.environment === 'live' && other.text === text)
     if (environment !== 'sandbox' || live === undefined) return []
-    const message = `is a secret of the live endpoint ${live.name} too: a sandbox secret must open nothing live`
+    const message = `is also a secret of the live endpoint ${live.name}: use separate secrets for sandbox and live`
     return [{ path, message }]
   })
 }
@@ -89,7 +89,7 @@ function doubtsAbout(secret: string): string[] {
   const doubts: string[] = []
   const text = secret.trim()
   const after = text.startsWith(SECRET_PREFIX) ? ` after ${SECRET_PREFIX}` : ''
-  if (text !== secret) doubts.push('begins or ends with white space, which counts')
+  if (text !== secret) doubts.push('begins or ends with white space, which is part of the secret')
   if (after === '') doubts.push(`does not begin with ${SECRET_PREFIX}, as the provider's secrets do`)
   if (text.replace(/^whsec_/, '').trim().length < SHORT_SECRET)
     doubts.push(`can be guessed: it has fewer than ${SHORT_SECRET} characters${after}`)

@@ -10,21 +10,21 @@ import { DEFAULT_HOST, DEFAULT_PORT } from './server.js'
 import { writePrivateFile } from './write-file.js'
 
 export interface FirstConfigOptions {
-  /** The file to make, absolute. */
+  /** The new file, absolute. */
   readonly path: string
-  /** Whether a person reads along; if not, the key goes to a file of its own. */
+  /** Whether standard output is a terminal; if not, the key goes to a separate file. */
   readonly isTerminal: boolean
-  /** Where the daemon will answer. */
+  /** The daemon's future address. */
   readonly url?: string
 }
 
 export interface FirstConfig {
   readonly key: string
-  /** What to show on the terminal, and in no log: there it holds the key. */
+  /** For the terminal, never for a log: on a terminal it contains the key. */
   readonly text: string
 }
 
-/** Makes the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
+/** Creates the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
 export function createFirstConfig({
   path,
   isTerminal,
@@ -59,7 +59,7 @@ function createConfigFile(path: string, text: string): void {
 
 function firstStartText(path: string, url: string, keyLine: string, token: string): string {
   return [
-    `Made ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`,
+    `Created ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`,
     keyLine,
     '',
     'Try next, in a second terminal while this runs:',

@@ -6,24 +6,24 @@ export interface JsonText {
   readonly value: unknown
   /** Keys given twice in one object, of which `JSON.parse` silently keeps the last. */
   readonly duplicates: readonly Problem[]
-  /** Keys that no object may have, wherever they are. */
+  /** Keys that are forbidden in every object. */
   readonly reserved: readonly Problem[]
 }
 
-/** No config needs more than ten, and recursion has to end before the stack does. */
+/** No config needs more than ten levels, and the recursion must end before the stack overflows. */
 const DEEPEST = 64
 
-/** A record would skip such a key, or reach what every object has. */
+/** A record would drop such a key, or reach what every object inherits. */
 const NO_NAMES: readonly string[] = ['__proto__', 'constructor', 'prototype']
 
 /**
- * Reads the JSON text of the config file `path`. Throws `config_invalid` with the file and the place of the first error,
- * and without quoting the text: `JSON.parse` would quote a secret.
+ * Reads the JSON text of the config file `path`. Throws `config_invalid` with the file and the place of the first
+ * error, and without quoting the text: `JSON.parse` would quote a secret.
  */
 export function parseJsonText(text: string, path: string): JsonText {
   const duplicates: Problem[] = []
   const reserved: Problem[] = []
-  /** Of each object that is open its keys so far; of each list null. */
+  /** The keys so far of each open object; null for an open list. */
   const open: (Set<string> | null)[] = []
   let expected = 'a value'
 
@@ -41,7 +41,7 @@ export function parseJsonText(text: string, path: string): JsonText {
     expected = keys === undefined ? 'nothing more' : `"," or "${keys ? '}' : ']'}"`
   }
   const end = (_offset: number, length: number): void => {
-    // Nothing long: the text has ended in place of the object or list.
+    // The text has ended inside an object or list.
     if (length === 0) return
     open.pop()
     afterValue()
@@ -58,7 +58,7 @@ export function parseJsonText(text: string, path: string): JsonText {
         const keys = open.at(-1)
         const here: Path = [...pathOfObject(), key]
         if (keys?.has(key)) duplicates.push({ path: here, message: 'is given twice' })
-        if (NO_NAMES.includes(key)) reserved.push({ path: here, message: 'is a name that no key may have' })
+        if (NO_NAMES.includes(key)) reserved.push({ path: here, message: 'is not allowed as a key' })
         keys?.add(key)
         expected = '":"'
       },

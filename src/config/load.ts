@@ -9,25 +9,25 @@ import { readOverrides, sqlitePath } from './server.js'
 
 export interface LoadConfigOptions {
   readonly path: string
-  /** Where `${env:NAME}` and the `LATCHKEY_*` overrides are looked up. */
+  /** The source of `${env:NAME}` and the `LATCHKEY_*` overrides. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile?: (path: string) => string
   /**
-   * Whether every reference has to resolve (the default), or those of secrets and addresses only where something reads
-   * them: that then throws `config_invalid`, as this would have. For commands, which seldom need any.
+   * Whether every reference has to resolve (the default). If not, an unresolved secret or address throws the same
+   * `config_invalid` when it is read: most commands need few of them.
    */
   readonly secrets?: 'all' | 'when read'
 }
 
 export interface LoadedConfig {
   readonly config: Config
-  /** What is allowed, and seldom meant. */
+  /** Settings that are allowed but probably mistakes. */
   readonly warnings: readonly Issue[]
 }
 
 /**
- * Loads the config file. Throws `config_missing` where there is none, and `config_invalid` with every
- * problem at once: each names its path, and none shows a value, which may be a secret.
+ * Loads the config file. Throws `config_missing` if there is none, and `config_invalid` with every problem at once:
+ * each names its path, and none shows a value, which may be a secret.
  */
 export function loadConfig({
   path,
@@ -46,7 +46,7 @@ export function loadConfig({
   const certain = [...reserved, ...resolved.problems]
   const invalid = error ? problemsIn(error) : []
   const conflicts = findConflicts(resolved.value, [...certain, ...invalid], overrides)
-  // A value whose reference failed, or whose name can't be, is known to be wrong already.
+  // Values with a failed reference or a forbidden name are wrong already.
   const known = new Set(certain.map(({ path }) => formatPath(path)))
   const further = [...invalid, ...conflicts].filter(({ path }) => !known.has(formatPath(path)))
   const problems = [...duplicates, ...certain, ...further, ...wrongOverrides]
@@ -64,14 +64,14 @@ export function loadConfig({
   }
   const unchecked = [...resolved.missing.values()].map(({ path, message }) => ({
     path,
-    message: `${message}, and so is not checked`,
+    message: `${message}, so it was not checked`,
   }))
   const warnings = [...findWarnings(config), ...unchecked]
   throwWhereRead(config, resolved.missing, (issue) => invalidConfig(absolute, [issue]))
   return { config, warnings }
 }
 
-/** The file as it is. Throws `config_missing`, or `config_invalid` if it can't be read. */
+/** The content of the file. Throws `config_missing`, or `config_invalid` if it can't be read. */
 export function readConfigText(path: string, readFile = readText): string {
   try {
     return readFile(path)

@@ -8,8 +8,8 @@ export interface LocateConfigOptions {
 }
 
 /**
- * `--config`, else `LATCHKEY_CONFIG`, else `config.json` in the current folder. A config that is `named` is never made:
- * that there is none is an error.
+ * `--config`, else `LATCHKEY_CONFIG`, else `config.json` in the current folder. Only the last is created if missing: a
+ * missing file that was `named` is an error.
  */
 export function locateConfig({ option, env, folder }: LocateConfigOptions): { path: string; named: boolean } {
   const named = option ?? (env.LATCHKEY_CONFIG || undefined)

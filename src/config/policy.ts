@@ -10,7 +10,7 @@ const RAILS = ['card', 'crypto', 'unknown'] as const
 const GRANT_TYPES = PAYMENT_EVENT_TYPES.filter((type) => !TERMINAL_TYPES.includes(type))
 const REVOKE_TYPES = [...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]
 
-/** Dunning may last this long; access that lapses sooner ends for customers who still pay. */
+/** Dunning may last this long; a shorter grace ends the access of customers who still pay. */
 const SHORT_LAPSE_MS = 30 * 86_400_000
 
 const grantTypeSchema = z.enum(GRANT_TYPES, {
@@ -43,12 +43,12 @@ function rowsSchema<Type extends z.ZodType, Documented>(
 
 const documented = DOCUMENTED_POLICY
 
-/** Rows and switches left out take the documented default. */
+/** Omitted rows and switches get the documented default. */
 export const policySchema = z.strictObject({
   grantOn: rowsSchema(grantTypeSchema, documented.grantOn),
   revokeOn: rowsSchema(revokeTypeSchema, documented.revokeOn),
   failedRenewal: withFallback(z.enum(['keep', 'revoke']), documented.failedRenewal).describe(
-    'Whether a renewal that fails ends access at once, or what follows from it does.',
+    'Whether a failed renewal ends access at once, or only the events that follow it do.',
   ),
   canceled: withFallback(z.enum(['effective', 'period_end']), documented.canceled).describe(
     'Whether a cancellation ends access when it takes effect, or with the paid period.',
@@ -57,7 +57,7 @@ export const policySchema = z.strictObject({
     'Whether a fixed term ends with its last period, or never.',
   ),
   paidCycle: withFallback(z.enum(['grants', 'informs']), documented.paidCycle).describe(
-    'Whether a paid cycle gives access though its payment was never reported.',
+    'Whether a paid cycle grants access even if its payment was never reported.',
   ),
   lapseAfter: withFallback(
     durationSchema('must be a duration, such as "45d"').nullable(),
@@ -66,8 +66,8 @@ export const policySchema = z.strictObject({
 })
 
 /**
- * A policy that is written as in the config file.
- * @throws {LatchkeyError} `invalid_request` with every problem, named as in a body that holds it as `policy`
+ * Parses a policy written as in the config file.
+ * @throws {LatchkeyError} `invalid_request` with every problem, with paths under `policy` as in a request body
  */
 export function policyFrom(given: unknown): Policy {
   const parsed = policySchema.safeParse(given, { error: describeIssue })
@@ -78,7 +78,7 @@ export function policyFrom(given: unknown): Policy {
   throw new LatchkeyError('invalid_request', 'The policy is not valid.', { issues })
 }
 
-/** Types that both grant and take back on one rail; a row that is left out is the documented one. */
+/** Types that both grant and revoke on one rail; an omitted row is the documented one. */
 export function findTypesOfBothKinds({ grantOn, revokeOn }: Usable<z.input<typeof policySchema>>): Problem[] {
   return RAILS.flatMap((rail) => {
     const given = grantOn?.[rail]
@@ -87,7 +87,7 @@ export function findTypesOfBothKinds({ grantOn, revokeOn }: Usable<z.input<typeo
     const revokes: readonly unknown[] = row === undefined ? documented.revokeOn[rail] : (row ?? [])
     return grants.flatMap((type, index) => {
       if (type === null || !revokes.includes(type)) return []
-      const message = `${type} both grants (grantOn.${rail}) and takes back (revokeOn.${rail})`
+      const message = `${type} both grants (grantOn.${rail}) and revokes (revokeOn.${rail})`
       const path = given === undefined ? ['revokeOn', rail] : ['grantOn', rail, index]
       return [{ path: ['policy', ...path], message }]
     })
@@ -107,8 +107,8 @@ export function warnOfPolicy({ grantOn, lapseAfter }: Policy): Problem[] {
 }
 
 /**
- * The documented table, plus what merchants expect where it is silent: a settled card payment grants
- * (its authorization may have been missed), and a chargeback takes back.
+ * The documented table, plus what merchants expect in cases it leaves open: a settled card payment grants (its
+ * authorization may have been missed), and a chargeback revokes.
  */
 export const EXAMPLE_POLICY: Policy = {
   ...documented,

@@ -3,7 +3,7 @@ import type { Issue } from '../errors.js'
 
 export type Path = readonly PropertyKey[]
 
-/** Something wrong with the config, or seldom meant, and where. */
+/** A problem in the config, or a probable mistake, and its place. */
 export interface Problem {
   readonly path: Path
   readonly message: string
@@ -25,7 +25,7 @@ export function toIssue({ path, message }: Problem): Issue {
   return { path: formatPath(path), message }
 }
 
-/** Says what is wrong with a value without ever showing the value, which may be a secret. */
+/** Describes the problem with a value, and never shows the value, which may be a secret. */
 export const describeIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -56,7 +56,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   array: 'a list',
 }
 
-/** One per problem: an unknown key each, and of alternatives the one that was meant. */
+/** One problem each: per unknown key, and for alternatives only the intended one. */
 export function problemsIn(error: z.ZodError): Problem[] {
   return error.issues.flatMap((issue) => flatten(issue, []))
 }
@@ -78,8 +78,8 @@ function flatten(issue: z.core.$ZodIssue, parent: Path): Problem[] {
 }
 
 /**
- * What is right in a file of the form `T` that has problems: null in place of each wrong value, and of each element of a
- * list with something wrong in it. Keys may be missing.
+ * The valid parts of a file of the form `T` with problems: null in place of each wrong value, and of each list element
+ * with a problem in it. Keys may be missing.
  */
 export type Usable<T> = T extends readonly (infer Element)[]
   ? readonly (Element | null)[]
@@ -87,7 +87,7 @@ export type Usable<T> = T extends readonly (infer Element)[]
     ? { readonly [Key in keyof T]?: Usable<T[Key]> | null }
     : T
 
-/** The usable part of a value that a schema found these problems in. */
+/** The valid part of a value in which a schema found these problems. */
 export function usablePart<T>(value: unknown, problems: readonly Problem[]): Usable<T> | null {
   const wrong = new Set(
     problems.map(({ path }) => {
@@ -98,7 +98,7 @@ export function usablePart<T>(value: unknown, problems: readonly Problem[]): Usa
   return replaceWithin(value, (node, path) => (wrong.has(formatPath(path)) ? null : node)) as Usable<T> | null
 }
 
-/** Puts what `replace` makes of it in the place of every value of a JSON value, the outer ones first. */
+/** Replaces every value of a JSON value by the result of `replace`, outer values first. */
 export function replaceWithin(
   value: unknown,
   replace: (node: unknown, path: Path) => unknown,

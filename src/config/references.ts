@@ -6,29 +6,29 @@ import { type Path, type Problem, replaceWithin, toIssue } from './problems.js'
 export interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: (path: string) => string
-  /** What relative file paths are relative to: the config file's folder. */
+  /** The base of relative file paths: the config file's folder. */
   readonly folder: string
-  /** Whether secrets and addresses may be missing until something reads them: see `throwWhereRead`. */
+  /** Whether secrets and addresses may be missing until they are read: see `throwWhereRead`. */
   readonly mayLackSecrets: boolean
 }
 
 export interface Resolved {
   readonly value: unknown
-  /** A text with a reference that can't be resolved stays as it is, and is reported here. */
+  /** Unresolved references, whose text stays as it is. */
   readonly problems: readonly Problem[]
-  /** What stands in for each text that may be missing, and why it is. */
+  /** The placeholder for each missing text, and why it is missing. */
   readonly missing: ReadonlyMap<string, Issue>
 }
 
-/** `isMissing`: the reference itself is right, and what it names is not there. */
+/** `isMissing`: the reference is well-formed, but its variable or file does not exist. */
 type Lookup = { readonly text: string } | { readonly problem: string; readonly isMissing: boolean }
 
 // Anything that opens like a reference counts as one: a misspelt one must not become a literal secret.
 const REFERENCE = /\$\{([^}]*)(\}?)/g
 
 /**
- * Replaces `${env:NAME}` and `${file:/path}` in every text of a JSON value, keys excepted. Neither a variable's nor a
- * file's content ever enters a message.
+ * Replaces `${env:NAME}` and `${file:/path}` in every text of a JSON value, keys excepted. No message contains the
+ * content of a variable or a file.
  */
 export function resolveReferences(value: unknown, options: ResolveOptions): Resolved {
   const problems: Problem[] = []
@@ -61,8 +61,8 @@ export function resolveReferences(value: unknown, options: ResolveOptions): Reso
 }
 
 /**
- * Has every stand-in in a config throw where it is read, so that nothing signs, verifies or calls with one by mistake.
- * The rest of the config is as usable as ever.
+ * Makes every placeholder in a config throw when it is read, so that nothing signs, verifies or calls with one by
+ * mistake. The rest of the config works as usual.
  */
 export function throwWhereRead(
   node: object,
@@ -83,7 +83,7 @@ export function throwWhereRead(
 const SECRETS: readonly unknown[] = ['secret', 'secrets', 'botToken', 'apiKey']
 const ADDRESSES: readonly unknown[] = ['url', 'apiUrl', 'baseUrl']
 
-/** A text that passes for a secret or an address, and that nobody can know; null for what else a config holds. */
+/** A valid but unguessable secret or address; null for all other settings. */
 function standInFor(path: Path): string | null {
   if (path[0] !== 'endpoints' && path[0] !== 'sync' && path[0] !== 'provider') return null
   const key = path.findLast((part) => typeof part === 'string')
@@ -95,7 +95,7 @@ function standInFor(path: Path): string | null {
 function lookUp(reference: string, { env, readFile, folder }: ResolveOptions): Lookup {
   const [, kind, name] = /^(env|file):(.+)$/.exec(reference) ?? []
   if (kind === undefined || name === undefined) {
-    const problem = 'has a "${" that is no reference: write env:NAME or file:/path between its braces'
+    const problem = 'has a "${" that is not a reference: write env:NAME or file:/path between its braces'
     return { problem, isMissing: false }
   }
   if (kind === 'env') {
@@ -112,14 +112,14 @@ function lookUp(reference: string, { env, readFile, folder }: ResolveOptions): L
   }
 }
 
-/** What nobody has filled in, or has lost its bytes on the way, would be a secret that others know. */
+/** Refuses templates that nobody has filled in and texts with lost bytes: others could know such a secret. */
 function usable(text: string, what: string): Lookup {
   if (text.includes('${')) return { problem: `${what} holds a "\${" that nothing replaces`, isMissing: false }
   if (text.includes('\ufffd')) return { problem: `${what} is not UTF-8 text`, isMissing: false }
   return { text }
 }
 
-/** The system's short name for a failure (`ENOENT`); its message could hold more than a path. */
+/** The system's short error code (`ENOENT`); its message could contain more than a path. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
 }

@@ -17,13 +17,13 @@ import {
 } from './sync.js'
 import { backupSchema, erasureSchema, retentionSchema, warnOfRetention } from './upkeep.js'
 
-/** The config file as it is written, its references resolved. An unknown key anywhere is a problem. */
+/** The config file as written, with references resolved. Unknown keys are problems. */
 export const configSchema = z
   .strictObject({
     $schema: z.string().optional(),
     server: serverSchema.prefault({}),
     database: databaseSchema.prefault({}),
-    /** Null: none are made by the clock. */
+    /** Null: no scheduled backups. */
     backup: withFallback(backupSchema, null),
     /** Null: for ever. */
     retention: withFallback(retentionSchema, null),
@@ -34,7 +34,7 @@ export const configSchema = z
     identity: identitySchema.prefault({}),
     products: productsSchema.prefault({}),
     sync: syncSchema.prefault({}),
-    /** The payments service's own API; null: it is never asked anything. */
+    /** The payments service's own API; null: it is never called. */
     provider: withFallback(providerSchema, null),
     log: logSchema.prefault({}),
   })
@@ -42,9 +42,9 @@ export const configSchema = z
 
 type Sections = DeepReadonly<z.output<typeof configSchema>>
 
-/** The whole configuration, references resolved and defaults filled in. It holds secrets: never logged. */
+/** The whole configuration, with references resolved and defaults filled in. It contains secrets: never logged. */
 export interface Config extends Sections {
-  /** The file it came from, absolute. */
+  /** The path of its file, absolute. */
   readonly path: string
   readonly database: {
     readonly url: string
@@ -53,15 +53,15 @@ export interface Config extends Sections {
   }
 }
 
-/** The JSON Schema of the config file as it is written, for editors. */
+/** The JSON Schema of the config file as written, for editors. */
 export function configJsonSchema(): string {
   const schema = z.toJSONSchema(configSchema, { io: 'input' })
   return `${JSON.stringify({ title: 'Latchkey config', ...schema }, null, 2)}\n`
 }
 
 /**
- * What is wrong between values of a file in which these problems are known. It reads the rest of the file, so that a
- * problem in one place does not hide a problem between two others.
+ * Checks values against each other in a file with these known problems. It reads the valid parts, so that a problem in
+ * one place does not hide a problem between two others.
  */
 export function findConflicts(file: unknown, known: readonly Problem[], overrides: Overrides): Problem[] {
   const usable = usablePart<z.input<typeof configSchema>>(file, known)
@@ -74,7 +74,7 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
   ]
 }
 
-/** What is allowed, and seldom meant. */
+/** Settings that are allowed but probably mistakes. */
 export function findWarnings({ endpoints, policy, retention, products, sync }: Config): Issue[] {
   return [
     ...warnOfEndpoints(endpoints),

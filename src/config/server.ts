@@ -9,19 +9,19 @@ const hostSchema = z.string().trim().min(1)
 const portSchema = z.int().min(0).max(65_535)
 const logLevelSchema = z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
 
-/** Port 0 lets the system choose one. */
+/** With port 0 the system chooses one. */
 const listenerSchema = z.strictObject({ host: hostSchema.default(DEFAULT_HOST), port: portSchema })
 
-/** Null listeners: the main one serves webhooks, or metrics, too. */
+/** If a listener is null, the main one serves webhooks, or metrics, too. */
 export const serverSchema = z.strictObject({
   host: hostSchema.default(DEFAULT_HOST),
   port: portSchema.default(DEFAULT_PORT),
-  trustProxy: z.int().min(0).max(100).default(0).describe('How many proxies stand in front of the daemon.'),
+  trustProxy: z.int().min(0).max(100).default(0).describe('How many proxies are in front of the daemon.'),
   webhooks: withFallback(listenerSchema, null).describe('A listener for webhooks alone.'),
   metrics: withFallback(listenerSchema, null).describe('A listener for metrics alone.'),
 })
 
-/** The address may hold a password: no message quotes it. */
+/** The address may contain a password: no message quotes it. */
 const databaseUrlSchema = z.string().superRefine((url, context) => {
   const file = sqlitePath(url)
   if (/^postgres(ql)?:/i.test(url)) {
@@ -29,7 +29,7 @@ const databaseUrlSchema = z.string().superRefine((url, context) => {
   } else if (!url.startsWith('sqlite:')) {
     context.addIssue('must be sqlite:<path>, such as sqlite:./data/latchkey.db')
   } else if (file === '' || file.startsWith(':')) {
-    context.addIssue('must name a file, since acknowledged events have to last')
+    context.addIssue('must name a file: acknowledged events must survive a restart')
   }
 })
 
@@ -44,7 +44,7 @@ export function sqlitePath(url: string): string {
   return url.replace(/^sqlite:(\/\/)?/, '')
 }
 
-/** What the environment puts in place of the file's values; null leaves them. */
+/** Values from the environment that override the file's; null: no override. */
 export type Overrides = ReturnType<typeof readOverrides>['overrides']
 
 /** Reads the `LATCHKEY_*` overrides. An empty variable counts as not set. */
@@ -66,7 +66,7 @@ export function readOverrides(env: Readonly<Record<string, string | undefined>>)
   return { overrides, problems }
 }
 
-/** Two listeners can't share a port where their hosts overlap. What the environment overrides counts. */
+/** Two listeners can't share a port if their hosts overlap. Overrides by the environment count. */
 export function findSharedPorts(
   server: Usable<z.input<typeof serverSchema>>,
   overrides: Pick<Overrides, 'host' | 'port'>,
@@ -86,18 +86,18 @@ export function findSharedPorts(
       .slice(0, position)
       .find((earlier) => earlier.port === port && overlap(earlier.host, host))
     if (other === undefined) return []
-    const message = `is the port of ${formatPath(other.path)} too (${other.host}:${port}): each listener needs its own`
+    const message = `is also the port of ${formatPath(other.path)} (${other.host}:${port}): each listener needs its own`
     return [{ path: [...path, 'port'], message }]
   })
 }
 
-/** Whether a listener on one host takes connections to the other. Another spelling of an address shows at the start. */
+/** Whether two hosts overlap. Another spelling of the same address only fails at the start. */
 function overlap(one: string, other: string): boolean {
   const [a, b] = [one, other].map((host) => host.toLowerCase().replace(/^localhost$/, '127.0.0.1'))
   return a === b || takesAll(one, other) || takesAll(other, one)
 }
 
-/** `::` takes IPv4 too; `0.0.0.0` takes all IPv4, and a name may be that. */
+/** `::` includes IPv4; `0.0.0.0` includes all IPv4 addresses, and a name may be one. */
 function takesAll(wildcard: string, host: string): boolean {
   return wildcard === '::' || (wildcard === '0.0.0.0' && !host.includes(':'))
 }

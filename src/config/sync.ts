@@ -10,7 +10,7 @@ const urlSchema = z.url({
   error: ({ input }) => (input === undefined ? undefined : 'must be an http or https address'),
 })
 
-/** A text of one form; one without anything in it is told as empty. */
+/** A text of one form; an empty one is reported as empty. */
 function textOf(form: RegExp, problemOf: (text: string) => string) {
   return z.string().regex(form, {
     error: ({ input }) => (/\S/.test(String(input)) ? problemOf(String(input)) : 'is empty'),
@@ -20,19 +20,19 @@ function textOf(form: RegExp, problemOf: (text: string) => string) {
 
 const NO_DISCORD_ID = 'must be a Discord id: a whole number, such as "1100000000000000010"'
 
-/** Ids of Discord are whole numbers of 64 bits. Here is asked only what no id can break. */
+/** Discord ids are 64-bit whole numbers. This checks only what is true of every id. */
 const discordIdSchema = textOf(/^[1-9]\d{0,19}$/, () => NO_DISCORD_ID).refine(
   (id) => BigInt(id) < 2n ** 64n,
   NO_DISCORD_ID,
 )
 
-/** The adapter refuses what is none, too, but by then a mistyped group has taken the place of the right one. */
+/** The adapter checks this too, but only after a mistyped group has replaced the right one. */
 const telegramGroupSchema = textOf(
   /^-[1-9]\d{0,15}$/,
   () => 'must be the id of a Telegram group: a whole number below zero, such as "-1001234567890"',
 )
 
-/** A token goes into a header or a path, which nothing but these characters can be part of. */
+/** Only these characters are valid in a token, which goes into a header or a path. */
 const botTokenSchema = textOf(/^[!-~]+$/, (token) =>
   /^Bot\s/i.test(token)
     ? 'must be the token alone, without "Bot" before it'
@@ -61,7 +61,7 @@ const productSchema = z.strictObject({
   name: withFallback(textSchema, null),
   targets: z.array(targetSchema).default([]).describe('Roles and groups that follow access to the product.'),
   communityGuildId: discordIdSchema.optional().describe("As the service's own COMMUNITY product has it."),
-  communityRoleId: discordIdSchema.optional().describe('Likewise, and never without that.'),
+  communityRoleId: discordIdSchema.optional().describe('Likewise, and only together with the other one.'),
   messengerGroupId: telegramGroupSchema.optional().describe("As the service's own MESSENGER product has it."),
 })
 type ProductFile = Usable<z.input<typeof productSchema>>
@@ -73,7 +73,7 @@ export const productsSchema = z.record(z.string().min(1).max(255), productSchema
   }),
 )
 
-/** What was pasted from the payments service's own product counts as one more target each, for live access. */
+/** A community pasted from the payments service's own product counts as one more target, for live access. */
 function pastedTargets({
   communityGuildId: guildId,
   communityRoleId: roleId,
@@ -98,14 +98,14 @@ const botSchema = z.strictObject({
 const telegramSchema = botSchema.extend({
   updates: withFallback(
     z.strictObject({
-      url: urlSchema.describe('Where the messenger reaches `POST /platforms/telegram/updates`.'),
+      url: urlSchema.describe('The public URL of `POST /platforms/telegram/updates`, for the messenger.'),
       secret: z
         .string()
         .regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -')
         .describe('Proves that an update comes from the messenger.'),
     }),
     null,
-  ).describe('Has updates delivered. Left out: they are fetched by long polling.'),
+  ).describe('Makes the messenger deliver updates. Left out: updates are fetched by long polling.'),
 })
 
 const outboundSecretSchema = z
@@ -123,12 +123,12 @@ const outboundSchema = z
         [outboundSecretSchema, z.array(outboundSecretSchema).min(1).max(4)],
         'must be whsec_ and at least 24 bytes in base64, or a list of such',
       )
-      .describe('Signs what is sent, by the Standard Webhooks scheme. Of several, each signs.'),
+      .describe('Signs each message, by the Standard Webhooks scheme. With several, each one signs.'),
     environments: z
       .array(environmentSchema)
       .min(1)
       .default(['live'])
-      .describe('Whose changes of access are told.'),
+      .describe('Which environments’ changes of access are sent.'),
   })
   .transform(({ url, secret, environments }) => ({ url, secrets: [secret].flat(), environments }))
 
@@ -140,7 +140,7 @@ export const syncSchema = z
       "Every change of access, posted to the merchant's own address.",
     ),
     sweepEvery: durationSchema('must be a duration, such as "1h"')
-      .describe('How often the real members are read and repaired.')
+      .describe('How often the real members are compared and repaired.')
       .prefault('1h'),
     removals: z
       .strictObject({
@@ -168,13 +168,13 @@ export const identitySchema = z.strictObject({
     .describe("Where events carry the merchant's own reference to a customer."),
 })
 
-/** A role or group that a product names, and where the config says so. */
+/** A role or group of a product, and its place in the config. */
 interface NamedTarget {
   readonly path: Path
   readonly target: Target
 }
 
-/** What is wrong between products and the bots that serve them. */
+/** Checks that every product's platform has a bot. */
 export function findSyncConflicts(
   products: Usable<z.input<typeof productsSchema>>,
   sync: Usable<z.input<typeof syncSchema>>,
@@ -202,7 +202,7 @@ function targetsIn({ path, targets, ...product }: ProductFile & { readonly path:
   return [...listed, ...pastedTargets(product).map(({ key, target }) => ({ path: [...path, key], target }))]
 }
 
-/** What the service calls a community is a guild and a role: one of them alone says nothing. */
+/** A community of the service is a guild and a role: one of them alone is incomplete. */
 function findHalf({
   path,
   communityGuildId: guild,
@@ -211,10 +211,10 @@ function findHalf({
   if ((guild === undefined) === (role === undefined)) return []
   const [there, missing] =
     role === undefined ? ['communityGuildId', 'communityRoleId'] : ['communityRoleId', 'communityGuildId']
-  return [{ path: [...path, missing], message: `is required beside ${there}` }]
+  return [{ path: [...path, missing], message: `is required with ${there}` }]
 }
 
-/** Whoever has access in one environment only would lose and get it by turns. */
+/** A customer with access in one environment only would lose and get it in turns. */
 function findSharedTargets(named: readonly NamedTarget[]): Problem[] {
   return named.flatMap(({ path, target }, position) => {
     const other = named
@@ -239,7 +239,7 @@ export function warnOfProducts(
       .filter((environment) => !endpoints.some((endpoint) => endpoint.environment === environment))
       .map((environment) => ({
         path: ['products', id, 'targets'],
-        message: `follow ${environment} access, and no endpoint is ${environment}`,
+        message: `follow ${environment} access, but no endpoint is ${environment}`,
       })),
   )
 }
@@ -248,5 +248,5 @@ export function warnOfSync({ webhook }: SyncConfig): Problem[] {
   if (webhook === null) return []
   const { protocol, hostname } = new URL(webhook.url)
   if (protocol !== 'http:' || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)) return []
-  return [{ path: ['sync', 'webhook', 'url'], message: 'is not https: what is sent can be read on the way' }]
+  return [{ path: ['sync', 'webhook', 'url'], message: 'is not https: others can read messages on the way' }]
 }

@@ -4,7 +4,7 @@ import type { Problem } from './problems.js'
 
 const SHORTEST_MS = 60_000
 
-/** Somebody may dispute a payment for weeks, and until then its events may be asked for as they came. */
+/** A payment can be disputed for weeks, and its original events may be needed until then. */
 const SHORT_RETENTION_MS = 35 * 86_400_000
 
 export const backupSchema = z
@@ -12,7 +12,7 @@ export const backupSchema = z
     folder: z.string().regex(/\S/, 'is empty').describe('Where the backups are kept: a folder of their own.'),
     every: durationSchema('must be a duration such as "24h"')
       .refine((every) => every >= SHORTEST_MS, 'must be at least 1m')
-      .describe('How old the newest backup gets before another is made.')
+      .describe('How old the newest backup may get before another is made.')
       .prefault('24h'),
     keep: z.int().min(1).max(10_000).default(7).describe('How many backups are kept.'),
   })
@@ -21,7 +21,7 @@ export const backupSchema = z
 export const retentionSchema = z
   .strictObject({
     bodiesAfter: durationSchema('must be a duration, such as "180d"').describe(
-      'How old the exact bytes of an event get before they are removed; what was read from them stays.',
+      'How long the exact bytes of an event are kept; the event as read from them stays.',
     ),
   })
   .transform(({ bodiesAfter }) => ({ bodiesAfterMs: bodiesAfter }))
@@ -31,7 +31,7 @@ export const erasureSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether customers whom the payments service says it deleted are erased here too, those of before included: within a minute, 100 at a time, and for good.',
+      'Whether customers whom the payments service reports as deleted are erased here too, including earlier ones: within a minute, 100 at a time, and for good.',
     ),
 })
 

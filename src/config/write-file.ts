@@ -15,16 +15,18 @@ import {
 
 const OWNER_ONLY = 0o600
 
-/** A file that is written bit by bit, and appears whole or not at all. */
+/** A file that is written in parts, and appears complete or not at all. */
 export interface NewFile {
   write(content: string | Uint8Array): void
-  /** Puts it in its place, if asked to in that of another file: else throws `EEXIST`, however late that one came. */
+  /** Moves it into place, replacing another file only if asked to; else throws `EEXIST`, even if that file is new. */
   finish(options: { readonly replace: boolean }): void
-  /** Removes what was not finished. */
+  /** Removes an unfinished file. */
   discard(): void
 }
 
-/** Begins a file that only its owner may read. `settle` is called with its name and descriptor before it is finished. */
+/**
+ * Begins a file that only its owner may read. `settle` is called with its name and descriptor before it is finished.
+ */
 export function beginFile(
   path: string,
   settle: (made: string, descriptor: number) => void = () => {},
@@ -42,7 +44,7 @@ export function beginFile(
       settle(made, file)
       fsyncSync(file)
       close()
-      // Unlike a rename, a link never replaces a file that was made meanwhile.
+      // Unlike a rename, a link never replaces a file created meanwhile.
       if (replace) renameSync(made, path)
       else linkSync(made, path)
     },
@@ -65,7 +67,7 @@ export function replaceFile(path: string, text: string): void {
   writeWhole(file, text, { replace: true })
 }
 
-/** Writes a file that only its owner may read, in one step; throws `EEXIST` where it may not replace another. */
+/** Writes a file that only its owner may read, in one step; throws `EEXIST` if it may not replace another. */
 export function writePrivateFile(path: string, text: string, options: { readonly replace: boolean }): void {
   writeWhole(beginFile(path), text, options)
 }

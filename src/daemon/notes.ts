@@ -9,7 +9,7 @@ import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 import type { ShownState } from '../store/membership.js'
 import type { Outage } from '../sync/outages.js'
 
-/* What an operator should know of a daemon: at its start by the log, then by `/readyz`. */
+/* Notes for the operator of a daemon: in the log at its start, then in `/readyz`. */
 
 export interface OpenedStore {
   readonly file: string
@@ -20,7 +20,7 @@ const NOT_THE_FIRST =
   'made a new, empty database, though there was one before: if it should not be empty, stop, and put a backup in its ' +
   'place (latchkey restore)'
 
-/** Says in the log what is unusual about the store that was opened: nobody else would notice before it matters. */
+/** Logs anything unusual about the opened store, which would otherwise be noticed too late. */
 export function tellOfStore(
   { file, isNew }: OpenedStore,
   { backup }: Pick<Config, 'backup'>,
@@ -41,7 +41,7 @@ export function tellOfStore(
   } else log.info({ file }, 'made a new database')
 }
 
-/** Null also where the folder can't be read, which the first backup tells. */
+/** Null also if the folder can't be read: the first backup reports that. */
 function backedUpBy(folder: string, now: number): number | null {
   try {
     return newestBackupAt(folder, now)
@@ -50,14 +50,14 @@ function backedUpBy(folder: string, now: number): number | null {
   }
 }
 
-/** A socket's path has few bytes on every system; a longer one would stop the start for what few need. */
+/** Every system limits the length of a socket's path; a longer one must not stop the start. */
 export function usableSocket(file: string, log: Logger): string | null {
   if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
   log.warn({ file }, 'the path is too long for a local socket: commands need --url')
   return null
 }
 
-/** How what follows access stands, in a few numbers; null where nothing is configured. */
+/** The state of sync in a few numbers; null if nothing is configured. */
 export function syncSummary({ paused, targets, unconfirmed, webhook, unreachable }: SyncState) {
   if (targets.length === 0 && webhook === null) return null
   const total = (state: ShownState) => targets.reduce((sum, { memberships }) => sum + memberships[state], 0)
@@ -71,7 +71,7 @@ export function syncSummary({ paused, targets, unconfirmed, webhook, unreachable
   }
 }
 
-/** Whether a delivery could be stored now: tried, by storing something small. */
+/** Whether a delivery could be stored now: tested by a small write. */
 export async function readinessOf(
   isWriterAlive: () => boolean,
   canWrite: () => Promise<boolean>,

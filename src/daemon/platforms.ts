@@ -11,12 +11,12 @@ export interface PlatformsDeps extends TelegramDeps {
 }
 
 interface Used<Of> {
-  /** What it was made for. */
+  /** The config that it was made for. */
   readonly config: string
   readonly made: Of | null
 }
 
-/** The platforms that are configured. One whose configuration stays keeps what it knows of its limits. */
+/** The configured platforms. If a platform's config did not change, it keeps its known limits. */
 export function createPlatforms(deps: PlatformsDeps) {
   const { clock, outages, log } = deps
   let discord: Used<Platform<DiscordTarget>> = { config: 'null', made: null }
@@ -27,8 +27,8 @@ export function createPlatforms(deps: PlatformsDeps) {
 
   return {
     /**
-     * Loads the code of those that a config names, which takes as long as most else of a start. What it resolves to
-     * takes them into use.
+     * Loads the code of the configured platforms, which takes as long as most of the rest of a start. Returns a
+     * function that puts them to use.
      */
     async prepare(config: Pick<SyncConfig, 'discord' | 'telegram'>): Promise<() => readonly Platform[]> {
       const loadedDiscord = config.discord && (await import('../sync/discord/platform.js'))
@@ -45,19 +45,19 @@ export function createPlatforms(deps: PlatformsDeps) {
           config.telegram,
           (bot) => loadedTelegram?.createTelegram(deps, bot, outages.of('telegram')) ?? null,
         )
-        // Each is asked about targets of its own adapter only.
+        // A platform is only asked about targets of its own adapter.
         const made = [discord.made, telegram.made?.platform ?? null] as (Platform | null)[]
         return made.filter((one) => one !== null)
       }
     },
-    /** Begins to receive what the platforms tell, in the background. */
+    /** Starts receiving updates in the background. */
     start(): void {
       const [last, next] = [started, telegram.made]
       if (last === next) return
       started = next
       turning = turning
         .then(() => last?.stop())
-        .catch((error: unknown) => log.error({ err: error }, 'the former messenger did not stop'))
+        .catch((error: unknown) => log.error({ err: error }, 'the previous messenger did not stop'))
         .then(() => next?.start())
     },
     messenger: () => telegram.made,

@@ -10,7 +10,7 @@ import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
 import { ADAPTER_NAMES, targetsOf } from '../sync/target.js'
 import type { Following, FollowingDeps } from './sync.js'
 
-/** Answers by the database alone, where a command that finds no daemon asks: nothing is given, taken or sent. */
+/** Answers a command without a daemon from the database alone: gives, takes and sends nothing. */
 export function createResting({
   config,
   db,
@@ -38,7 +38,7 @@ export function createResting({
   }
 }
 
-/** How it stands by the database alone: what the platforms last said, only a running daemon knows. */
+/** The state in the database alone: only a running daemon knows the platforms' last answers. */
 export async function readSyncState(
   db: Kysely<Database>,
   config: Config,

@@ -9,7 +9,7 @@ export interface StartWriterDeps {
   readonly file: string
   /** Epoch milliseconds. */
   readonly clock: () => number
-  /** Told once if the thread ends by itself: nothing can be stored any more. */
+  /** Called once if the thread ends by itself: nothing can be stored any more. */
   readonly onEnded: (error: LatchkeyError) => void
 }
 
@@ -26,8 +26,8 @@ type RequestBody = ThreadRequest extends infer Each
   : never
 
 /**
- * Starts the thread that writes, on a database whose schema is up to date. Once it has ended, every call fails
- * with `writer_ended`.
+ * Starts the writer thread on a database whose schema is up to date. Once it has ended, every call fails with
+ * `writer_ended`.
  */
 export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
   const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
@@ -38,7 +38,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
 
   function end(cause?: unknown): void {
     if (ended !== null) return
-    ended = new LatchkeyError('writer_ended', 'The thread that writes has ended.', { cause })
+    ended = new LatchkeyError('writer_ended', 'The writer thread has ended.', { cause })
     for (const { reject } of calls.values()) reject(ended)
     calls.clear()
     if (!isClosing) onEnded(ended)

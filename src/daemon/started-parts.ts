@@ -1,6 +1,6 @@
 /**
- * In this order, since what is named later still serves what is named before: whoever asked for an erasure is answered
- * first, finished or not, and the store is closed last.
+ * The order of stopping: later parts still serve earlier ones. So a request for an erasure is answered first, finished
+ * or not, and the store is closed last.
  */
 const STOP_ORDER = [
   'privacySchedule',
@@ -15,13 +15,13 @@ const STOP_ORDER = [
 
 export type Part = (typeof STOP_ORDER)[number]
 
-/** What a daemon has started so far, and how each of it is stopped. */
+/** The started parts of a daemon, and how each one stops. */
 export interface StartedParts {
-  /** To be called as soon as the part is started, so that a start that fails after it leaves nothing open. */
+  /** Call it as soon as a part has started, so that a start that fails later leaves nothing open. */
   add(part: Part, stop: () => Promise<void>): void
   /**
-   * Stops all that was added, whatever one of them says to it. May be called twice.
-   * @throws what the first of them threw that failed, once all were stopped
+   * Stops all parts, even if some of them fail. May be called twice.
+   * @throws the first failure, once all parts have stopped
    */
   stop(): Promise<void>
 }

@@ -20,7 +20,7 @@ export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 
 
 export type Following = Awaited<ReturnType<typeof createFollowing>>
 
-/** All that follows access outside: roles, groups, and the outbound webhook. */
+/** Everything outside that follows access: roles, groups, and the outbound webhook. */
 export async function createFollowing(deps: FollowingDeps) {
   const { db, writeSync, registry, clock, random, log } = deps
   const tools: Tools = { db, writeSync, clock, random, log }
@@ -31,7 +31,7 @@ export async function createFollowing(deps: FollowingDeps) {
     unreachable: await currentOutages(),
   })
   const outages = createOutages(clock, log)
-  /** Nobody while sync is paused, since nobody is called then. */
+  /** Nothing while sync is paused, since nothing is called then. */
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
   const metrics = addSyncMetrics(registry, status)
   const platforms = createPlatforms({
@@ -62,13 +62,13 @@ export async function createFollowing(deps: FollowingDeps) {
     clock,
     log,
   })
-  /** A restore pauses, whatever is configured. */
+  /** A restore pauses sync, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
     if (pausedAt === null || (current.sync.webhook === null && sync.targets().length === 0)) return
     log.warn(
       { since: new Date(pausedAt).toISOString() },
-      'sync is paused: nobody gets or loses a role or group, and no webhook is sent; run `latchkey sync resume`',
+      'sync is paused: no role or group changes, and no webhook is sent; run `latchkey sync resume`',
     )
   }
   await warnIfPaused()
@@ -97,7 +97,7 @@ export async function createFollowing(deps: FollowingDeps) {
         return { ...(await sync.run(options)), messages }
       },
     } satisfies SyncQuestions as SyncQuestions,
-    /** Who is unreachable now. */
+    /** The current outages. */
     outages: currentOutages,
     /** Null: none is configured. */
     messenger: platforms.messenger,
@@ -106,16 +106,16 @@ export async function createFollowing(deps: FollowingDeps) {
       sync.wake()
       outbound.wake()
     },
-    /** Resolves once it is followed, or another one is that came after it. */
+    /** Resolves once this config, or a later one, is in use. */
     reload(config: Config): Promise<void> {
       if (config.sync.webhook?.url !== current.sync.webhook?.url) outages.forget('webhook')
       current = config
       reloading = follow(config)
       return reloading
     },
-    /** Begins nothing any more, and waits a few seconds for what is under way. */
+    /** Starts nothing more, and waits a few seconds for calls in flight. */
     async stop(): Promise<void> {
-      // The caller of `reload` learns how it ended.
+      // The caller of `reload` gets its error.
       await reloading.catch(() => {})
       await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])
       await sweeps.stop()

@@ -20,7 +20,7 @@ export interface TelegramDeps extends Omit<TelegramContext, 'call' | 'groups' | 
 
 export type Telegram = ReturnType<typeof createTelegram>
 
-/** The messenger, put together. */
+/** The assembled messenger. */
 export function createTelegram({ performAct, ...deps }: TelegramDeps, config: TelegramConfig, reach: Reach) {
   const { updates } = config
   const call = createCalls({ ...config, clock: deps.clock, reach })
@@ -33,11 +33,11 @@ export function createTelegram({ performAct, ...deps }: TelegramDeps, config: Te
   const receiver = createReceiver(context, handleUpdate)
   return {
     platform: createTelegramPlatform(context, receiver.check),
-    /** Begins to receive updates, in the background. */
+    /** Starts receiving updates in the background. */
     start: receiver.start,
-    /** Resolves once no update is handled any more. */
+    /** Resolves once no update is being handled any more. */
     stop: receiver.stop,
-    /** How a delivered update is proved, and where it goes; null: updates are fetched. */
+    /** Verifies and handles delivered updates; null: updates are polled. */
     updates: updates && { secret: updates.secret, handle: orPlatformFailure(handleUpdate) },
     /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
     invite: orPlatformFailure(joinLinks.invite),
@@ -50,7 +50,7 @@ export function createTelegram({ performAct, ...deps }: TelegramDeps, config: Te
   }
 }
 
-/** Links by hand, as it were: an act like an operator's, under the messenger's name. */
+/** Links an account as a change by hand, under the messenger's name. */
 function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
   return ({ environment, customerId, accountId, key, reason }) =>
     performAct({
@@ -63,7 +63,7 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
     })
 }
 
-/** Says why something that was asked of the platform could not be had. */
+/** Turns a platform's error into one for the caller. */
 function orPlatformFailure<Asked, Answer>(
   ask: (asked: Asked) => Promise<Answer>,
 ): (asked: Asked) => Promise<Answer> {

@@ -3,7 +3,7 @@ import type { Incoming, ManualAct, RecordedDelivery } from '../ingest/delivery.j
 import type { RecomputePlan } from '../recompute/run.js'
 import type { SyncWriteName } from '../store/sync-writes.js'
 
-/** What the request thread asks of the writer's. `now` (epoch milliseconds) is the only clock that it has. */
+/** Requests to the writer thread. `now` (epoch milliseconds) is its only clock. */
 export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'writeBatch'; readonly batch: PackedBatch }
   | { readonly call: 'refreshDue' }
@@ -15,7 +15,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'dropBodies'; readonly before: number }
   /** The answer to `progress`. */
   | { readonly call: 'goOn'; readonly isStopping: boolean }
-  /** Answered by the end of the thread. */
+  /** Answered when the thread ends. */
   | { readonly call: 'close' }
 )
 
@@ -25,7 +25,7 @@ export type ThreadResponse =
   /** Recomputing waits for `goOn`. */
   | { readonly id: number; readonly kind: 'progress'; readonly reached: number; readonly total: number }
 
-/** A batch with all its bodies in one stretch of memory, which is handed over instead of being copied. */
+/** A batch with all its bodies in one buffer, which is transferred instead of copied. */
 export interface PackedBatch {
   readonly items: readonly (PackedDelivery | ManualAct)[]
   readonly bytes: Uint8Array<ArrayBuffer>
@@ -60,7 +60,7 @@ export function unpackBatch({ items, bytes }: PackedBatch): Incoming[] {
   })
 }
 
-/** What a copy between threads would lose of an error: its class and its code. */
+/** The parts of an error that a copy between threads would lose: its class and its code. */
 export interface PackedError {
   readonly name: string
   readonly message: string

@@ -10,13 +10,13 @@ import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
 
 export interface WatchStoreDeps {
-  /** Reads. */
+  /** For reads. */
   readonly db: Kysely<Database>
-  /** Writes what the clock alone has changed; answers how much. Queries are exact without it. */
+  /** Stores the changes that time alone has caused, and returns their number. Queries are exact without it. */
   readonly refreshDue: () => Promise<number>
-  /** Told when the clock alone has changed access. */
+  /** Called when time alone has changed access. */
   readonly onChanged: () => void
-  /** Asked each time, since a reload may change them. */
+  /** Called each time, since a reload may change them. */
   readonly endpointNames: () => readonly string[]
   readonly registry: Registry
   /** Epoch milliseconds. */
@@ -24,7 +24,7 @@ export interface WatchStoreDeps {
   readonly log: Logger
 }
 
-/** What changes in the store by the clock alone, and what its metrics and warnings tell of it. */
+/** Changes in the store over time, and the metrics and warnings about them. */
 export function watchStore(deps: WatchStoreDeps): Schedule {
   const { db, refreshDue, onChanged, endpointNames, registry, clock, log } = deps
   const gapsNow = () => readGaps(db, clock())
@@ -47,7 +47,7 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
         onChanged()
         log.info({ count }, 'access ran out by the clock')
       },
-      failed: 'could not write down what the clock changed',
+      failed: 'could not store expired access',
     },
     {
       run: createWarnOfGaps({ readGaps: gapsNow, endpointNames, log }),
@@ -58,11 +58,11 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
 
 export interface PrivacyScheduleDeps {
   readonly finishErasures: () => Promise<void>
-  /** Erases some of those whom the provider deleted, and answers how many; null: nobody is erased for that. */
+  /** Erases some customers whom the provider deleted, and returns their number; null: deletions are not followed. */
   readonly eraseDeleted: (() => Promise<number>) | null
-  /** Removes some bodies received before an instant; 0: there are none. */
+  /** Removes some bodies received before an instant, and returns their number; 0: there are none. */
   readonly dropBodies: (before: number) => Promise<number>
-  /** How old bodies get, in milliseconds; null: they are kept for ever. */
+  /** The maximum age of bodies, in milliseconds; null: they are kept for ever. */
   readonly bodiesAfterMs: number | null
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -79,15 +79,15 @@ export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
         await finishErasures()
         while (!stopping.aborted && eraseDeleted !== null && (await eraseDeleted()) > 0) await turn()
       },
-      failed: 'an erasure could not be finished',
+      failed: 'could not finish an erasure',
     },
     {
       async run(stopping) {
         if (bodiesAfterMs === null) return
-        // Little at a time, and whatever else waits has its turn between.
+        // In small steps, so that other work runs in between.
         while (!stopping.aborted && (await dropBodies(clock() - bodiesAfterMs)) > 0) await turn()
       },
-      failed: 'old bodies could not be removed',
+      failed: 'could not remove old bodies',
     },
   )
 }

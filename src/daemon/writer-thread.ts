@@ -7,8 +7,8 @@ import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from 
 import { createWriter, type Writer } from './writer.js'
 
 /*
- * The thread that writes: it has the one connection that does, and does what the request thread asks. Reading
- * JSON, folding and committing keep it busy while the other one reads requests and checks signatures.
+ * The writer thread: it has the only writing connection, and executes what the request thread asks for. JSON parsing,
+ * folding and commits run here, while the other thread reads requests and checks signatures.
  */
 
 await serve(parentPort as MessagePort, (workerData as { readonly file: string }).file)
@@ -36,9 +36,9 @@ async function serve(port: MessagePort, file: string): Promise<void> {
 
 type Answer = (response: ThreadResponse) => void
 
-/** Does one thing that was asked for, and answers it. */
+/** Executes one request, and answers it. */
 function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest) => Promise<void> {
-  /** By the id of the call that waits to be told whether to go on. */
+  /** By the id of the call that waits for permission to continue. */
   const waiting = new Map<number, (isStopping: boolean) => void>()
 
   function run(request: ThreadRequest): Promise<unknown> | null {
@@ -69,7 +69,7 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
     }
   }
 
-  /** Tells how far it is wherever it could stop, and goes on once it is told to. */
+  /** Reports its progress wherever it could stop, and waits for permission to continue. */
   function underWay(id: number, work: (options: WorkOptions) => Promise<unknown>): Promise<unknown> {
     let reached = 0
     let total = 0

@@ -15,33 +15,37 @@ import { policyInForce, setSetting } from '../store/settings.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 
-/** All that changes the store while it is served. Each is one transaction, or several that each leave it whole. */
+/** All changes to the store while it is served. Each is one transaction, or several that each leave it consistent. */
 export interface Writer {
   /** Commits a batch whole or not at all; answers in the order of the deliveries. */
   writeBatch(deliveries: readonly Incoming[]): Promise<WrittenBatch>
-  /** Writes down what the clock alone has changed since; answers how many entitlements that were. */
+  /** Stores the changes that time alone has caused; returns the number of entitlements changed. */
   refreshDue(): Promise<number>
-  /** Whether a delivery could be stored now, by storing something small: a full or read-only disk can't. */
+  /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
   canWrite(): Promise<boolean>
   /** @throws {LatchkeyError} as `recompute` does */
   recompute(plan: RecomputePlan, options?: WorkOptions): Promise<RecomputeReport>
-  /** Erases whom the list beside the database has and it does not, and finishes what was interrupted; how many. */
+  /**
+   * Erases everyone on the list who is still in the database, and finishes interrupted erasures; returns their number.
+   */
   applyErasureList(): Promise<number>
-  /** Removes what is stored of everybody who is erased. */
+  /** Removes the remaining data of everyone who is erased. */
   finishErasures(): Promise<void>
-  /** Removes the next bodies of events received before an instant (epoch milliseconds); how many: 0 once all are. */
+  /**
+   * Removes the next bodies received before an instant (epoch milliseconds); returns their number, 0 once all are gone.
+   */
   dropBodies(before: number): Promise<number>
   readonly writeSync: WriteSync
 }
 
-/** A writer on a connection of its own, to be closed. */
+/** A writer with a connection of its own, which must be closed. */
 export interface OpenWriter extends Writer {
   close(): Promise<void>
 }
 
 /**
- * Opens a database whose schema is up to date, and writes to it in this thread.
- * @param erasureList where erasures are written down: beside the database, or beside the one whose place it is to take
+ * Opens a database whose schema is up to date, to write to it in this thread.
+ * @param erasureList the file for erasures: beside the database, or beside the one that it will replace
  */
 export function openWriter(file: string, clock: () => number, erasureList = erasureListOf(file)): OpenWriter {
   const db = openDatabase(file, { readOnly: false })
@@ -49,10 +53,10 @@ export function openWriter(file: string, clock: () => number, erasureList = eras
 }
 
 export interface WriterDeps {
-  /** A connection that nobody else writes through. */
+  /** A connection for this writer alone. */
   readonly db: Kysely<Database>
   readonly clock: () => number
-  /** Where erasures are written down. */
+  /** The file for erasures. */
   readonly erasureList: string
 }
 

@@ -15,29 +15,29 @@ import {
   warn,
 } from './finding.js'
 
-/** Long enough to have a secret changed by hand, weekends and all. */
+/** Long enough to have a secret changed by hand, weekends included. */
 const SOON_MS = 14 * 86_400_000
 
 /** The daemon's log names the failed check; bots that know no secret fail an earlier one. */
 const WORTH_A_LOOK: readonly string[] = ['signature_invalid', 'timestamp_out_of_tolerance']
 
-/** Of each endpoint: its secrets. One that has ended is kept for what it signed, which may be to be imported still. */
+/** Checks the secrets of each endpoint. An expired one is kept to verify imports of older deliveries. */
 export function checkSecrets(endpoints: readonly Endpoint[], now: number): readonly Finding[] {
   return endpoints.map(({ name, environment, secrets }) => {
     const what = `endpoint ${name}`
     const ends = secrets.map(({ notAfter }) => notAfter ?? Number.POSITIVE_INFINITY)
     const last = Math.max(...ends)
     if (last <= now) {
-      const detail = `${environment}, no secret counts since ${instantText(last)}, every delivery is refused`
+      const detail = `${environment}, every secret expired by ${instantText(last)}, every delivery is refused`
       return fail(
         what,
         detail,
-        `add the current secret to endpoints.${name}.secrets, and give \`latchkey reload\``,
+        `add the current secret to endpoints.${name}.secrets, and run \`latchkey reload\``,
       )
     }
     if (last - now < SOON_MS) {
-      const detail = `${environment}, the last secret ends at ${instantText(last)}`
-      return warn(what, detail, `add its successor to endpoints.${name}.secrets before`)
+      const detail = `${environment}, the last secret expires at ${instantText(last)}`
+      return warn(what, detail, `add its successor to endpoints.${name}.secrets before then`)
     }
     const ended = ends.filter((end) => end <= now).length
     const all = counted(ends.length, 'secret')
@@ -46,7 +46,7 @@ export function checkSecrets(endpoints: readonly Endpoint[], now: number): reado
   })
 }
 
-/** Of each endpoint: when the last event came, and whether it is time for the next. */
+/** Checks when the last event of each endpoint came, and whether the next is overdue. */
 export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGaps): readonly Finding[] {
   return endpoints.map(({ name }) => {
     const what = `deliveries ${name}`
@@ -56,12 +56,12 @@ export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGa
     const usual = usualInterval === null ? '' : `, usually every ${durationText(usualInterval)}`
     const detail = `last at ${instantText(lastAt)}${usual}, now ${durationText(current)} ago`
     if (!isUnusual) return ok(what, detail)
-    const todo = 'ask the sender what it delivered, and try its way here: proxy, certificate, firewall'
+    const todo = 'ask the sender what it delivered, and test the way here: proxy, certificate, firewall'
     return warn(what, `${detail}, unusually long`, todo)
   })
 }
 
-/** Of each endpoint: what the running daemon has refused since its start. */
+/** Checks what the running daemon has refused at each endpoint since its start. */
 export function checkRefusals(endpoints: readonly Endpoint[], { rejected }: DaemonFacts): readonly Finding[] {
   return endpoints.map(({ name }) => {
     const what = `refused ${name}`
@@ -69,7 +69,7 @@ export function checkRefusals(endpoints: readonly Endpoint[], { rejected }: Daem
     if (own.length === 0) return ok(what, 'none')
     const detail = own.map(({ code, count }) => `${count} ${code}`).join(', ')
     const isSuspicious = own.some(({ code }) => WORTH_A_LOOK.includes(code))
-    const todo = 'the daemon’s log says what was wrong with each: a secret, or a clock'
+    const todo = 'see the daemon’s log for the problem of each: a secret, or a clock'
     return isSuspicious ? warn(what, detail, todo) : ok(what, detail)
   })
 }
@@ -77,15 +77,15 @@ export function checkRefusals(endpoints: readonly Endpoint[], { rejected }: Daem
 const SANE_FROM = Date.UTC(2025, 0, 1)
 const SANE_UNTIL = Date.UTC(2100, 0, 1)
 
-/** Clocks are set by steps of less than this all the time. */
+/** Routine clock adjustments are smaller than this. */
 const STEP_MS = 60_000
 
-/** As far as the sender lets two clocks be apart. */
+/** How far the sender lets two clocks differ. */
 const AHEAD_MS = 300_000
 
 const SET_CLOCK = 'set this machine’s clock, and keep it set (NTP)'
 
-/** Whether the clock can be right: signatures are checked by it, and access ends by it. */
+/** Checks whether the clock can be right: signatures and the end of access depend on it. */
 export async function checkClock(
   db: Kysely<Database>,
   facts: DaemonFacts | null,
@@ -113,10 +113,10 @@ async function checkNow(db: Kysely<Database>, now: number): Promise<Finding> {
   return ok('clock', shown)
 }
 
-/** What is missing in an event mostly comes within moments, with the next one. */
+/** Missing facts usually arrive within moments, with the next event. */
 const HELD_LONG_MS = 86_400_000
 
-/** Events that are stored and count nowhere, and bodies that contradict stored ones. */
+/** Checks for events without effect, and bodies that contradict stored ones. */
 export async function checkEvents(db: Kysely<Database>, now: number): Promise<readonly Finding[]> {
   const waiting = await countWaitingByReason(db)
   const held = waiting.filter(({ disposition }) => disposition === 'held')
@@ -135,7 +135,7 @@ export async function checkEvents(db: Kysely<Database>, now: number): Promise<re
   ]
 }
 
-/** No filter finds them: what is listed counts them. */
+/** No filter finds them: the list shows their number per event. */
 const FIND_CONFLICTS =
   'ask the sender which is right; the daemon’s log names the ids, and in `latchkey events list --json`, of either ' +
   'environment, they are the items whose `conflicts` is over 0'

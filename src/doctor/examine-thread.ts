@@ -4,7 +4,7 @@ import { type Examined, examine } from './examine.js'
 import type { Finding } from './finding.js'
 
 /*
- * Looks at everything for a daemon that goes on taking deliveries: to read every page keeps a thread busy for long.
+ * Examines everything in a thread beside a running daemon: reading every page would block deliveries.
  */
 
 const { config, thorough, now, daemon, sync } = workerData as Examined

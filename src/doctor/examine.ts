@@ -16,29 +16,29 @@ import { checkPolicy, checkPrivacy } from './upkeep.js'
 /** What is known of the daemon. */
 export interface ExaminedDaemon {
   readonly finding: Finding
-  /** Null where none answers. */
+  /** Null if no daemon answers. */
   readonly facts: DaemonFacts | null
-  /** Whether some process works on the database; also where that can't be told. */
+  /** Whether a process uses the database; true also if that is unknown. */
   readonly isServed: boolean
   readonly isRebuilding: boolean
 }
 
 export interface Examination extends LoadedConfig {
-  /** Compares the indexes with their tables too, and every body with its hash. */
+  /** Also compares the indexes with their tables, and every body with its hash. */
   readonly thorough: boolean
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly daemon: ExaminedDaemon
-  /** How it stands with what follows access. */
+  /** The state of sync. */
   readonly syncOf: (db: Kysely<Database>) => Promise<SyncStatusJson>
 }
 
-/** What is allowed in the config, and seldom meant; one with a problem is not examined. */
+/** Probable mistakes in the config; a config with problems is not examined. */
 export function checkConfig({ config, warnings }: LoadedConfig): readonly Finding[] {
   return [ok('config', config.path), ...warnings.map((issue) => warn('config', issueLine(issue), null))]
 }
 
-/** Looks at everything in turn, and tells of each as soon as it is known. Changes nothing. */
+/** Runs all checks in turn, and yields each finding at once. Changes nothing. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const { config, warnings, clock, daemon } = examination
   yield* checkConfig({ config, warnings })
@@ -60,7 +60,7 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
     if (schema !== undefined) yield schema
     yield* await attempt('integrity', () => checkIntegrity(db, thorough))
     yield* checkLog(config.database.file)
-    // What its tables mean is known for the current schema alone.
+    // The tables can only be read if the schema is the current one.
     if (schema?.level !== 'ok') return
     const checks: Record<string, Check> = {
       disk: async () => checkDisk(config.database.file),
@@ -88,14 +88,14 @@ async function attempt(what: string, check: Check): Promise<readonly Finding[]> 
   }
 }
 
-/** What an examination beside a running daemon needs, as plain data. */
+/** The input of an examination beside a running daemon, as plain data. */
 export interface Examined extends Pick<Examination, 'config' | 'thorough' | 'daemon'> {
   /** Epoch milliseconds. */
   readonly now: number
   readonly sync: SyncStatusJson
 }
 
-/** The same in a thread of its own. */
+/** The same in a separate thread. */
 export function examineApart(examined: Examined): Promise<readonly Finding[]> {
   return new Promise((resolve, reject) => {
     const thread = new Worker(threadFile(import.meta.url, 'examine-thread'), { workerData: examined })

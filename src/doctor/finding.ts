@@ -35,16 +35,16 @@ export function instantText(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** `fail`: something is wrong now. `warn`: it works, and somebody should look. */
+/** `fail`: something is wrong now. `warn`: it works, but somebody should look. */
 export type Level = 'ok' | 'warn' | 'fail'
 
 /** What one check found. */
 export interface Finding {
   readonly level: Level
-  /** What was looked at, in a word or two. */
+  /** The subject, in a word or two. */
   readonly what: string
   readonly detail: string
-  /** What to do about it; null where there is nothing to do. */
+  /** What to do about it; null: nothing. */
   readonly todo: string | null
 }
 
@@ -60,9 +60,9 @@ export function fail(what: string, detail: string, todo: string): Finding {
   return { level: 'fail', what, detail, todo }
 }
 
-/** What only the running daemon knows: it counts since its start, and keeps none of it. */
+/** What only the running daemon knows: it counts since its start, and stores none of it. */
 export interface DaemonFacts {
   readonly rejected: readonly { readonly endpoint: string; readonly code: string; readonly count: number }[]
-  /** Of the last delivery out of tolerance: how far its clock was ahead of ours; negative: behind. */
+  /** From the last delivery out of tolerance: how far its clock was ahead of ours; negative: behind. */
   readonly skews: readonly { readonly endpoint: string; readonly seconds: number }[]
 }

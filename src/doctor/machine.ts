@@ -9,19 +9,19 @@ import { bytesText, durationText, type Finding, fail, ok, warn } from './finding
 
 const OTHERS = 0o077
 
-/** Who may read or write the config, the database and the list of erasures, by the modes of the files. */
+/** Checks who may read or write the config, the database and the list of erasures, by the modes of the files. */
 export function checkFiles({ path: config, database }: Config): readonly Finding[] {
   const found = [config, database.file, erasureListOf(database.file)].flatMap((path) => {
     try {
-      // Whether there should be such a file is another check's question.
+      // Other checks report a missing file.
       const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
       if ((mode & OTHERS) === 0) return []
       const detail = `others may open ${path}, of mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
-      // A config may do without secrets of its own.
+      // A config may have no secrets of its own.
       return [(path === config ? warn : fail)('files', detail, `chmod 600 ${path}`)]
     } catch (error) {
       if (!isSystemRefusal(error)) throw error
-      const todo = isOfAnotherUser(error) ? AS_ITS_USER : 'look at its folder'
+      const todo = isOfAnotherUser(error) ? AS_ITS_USER : 'check its folder'
       return [fail('files', `the mode of ${path} can’t be read, ${refusalText(error)}`, todo)]
     }
   })
@@ -34,35 +34,35 @@ const MB = 1024 * 1024
 const FREE_AT_LEAST = 100 * MB
 const FREE_BETTER = 500 * MB
 
-/** The daemon cuts its log back to 64 MB once it can: one of several times that is being held open. */
+/** The daemon truncates its log to 64 MB when it can: a much larger one means that something keeps it open. */
 const WAL_AT_MOST = 4 * 64 * MB
 
-/** Whether what is to come fits on the disk, the write-ahead log once more included. */
+/** Checks that there is room on the disk, also for another write-ahead log of the same size. */
 export function checkDisk(file: string): readonly Finding[] {
   const { bavail, bsize } = statfsSync(dirname(file))
   const free = bavail * bsize
   const detail = `${bytesText(free)} free, ${bytesText(sizeOf(file))} used`
-  const todo = `make room beside ${file}: what does not fit is refused`
+  const todo = `free space on the disk of ${file}: deliveries that do not fit are refused`
   if (free < FREE_AT_LEAST + sizeOf(`${file}-wal`)) return [fail('disk', detail, todo)]
   return [free < FREE_BETTER ? warn('disk', detail, todo) : ok('disk', detail)]
 }
 
-/** How long the write-ahead log has grown. */
+/** Checks the size of the write-ahead log. */
 export function checkLog(file: string): readonly Finding[] {
   const size = sizeOf(`${file}-wal`)
   const detail = `the write-ahead log has ${bytesText(size)}`
   if (size <= WAL_AT_MOST) return [ok('log', detail)]
-  return [warn('log', detail, 'something has the database open for long: end it, or start the daemon again')]
+  return [warn('log', detail, 'a process keeps the database open: end it, or restart the daemon')]
 }
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** A backup takes its time, and one that failed is tried again. */
+/** Allows for the duration of a backup, and one retry. */
 const LATE = 1.5
 
-/** Whether backups are made as often as the config says. */
+/** Checks that backups are made as often as the config says. */
 export function checkBackup({ backup }: Config, now: number): readonly Finding[] {
   if (backup === null) {
     return [ok('backup', 'none are scheduled; `latchkey backup` makes one')]
@@ -70,7 +70,7 @@ export function checkBackup({ backup }: Config, now: number): readonly Finding[]
   const { folder, everyMs } = backup
   const newestAt = orRefusal(() => newestBackupAt(folder, now))
   if (newestAt instanceof Error) {
-    const fix = 'name a folder in backup.folder that the daemon may read and write, or one that it can make'
+    const fix = 'set backup.folder to a folder that the daemon may read and write, or can create'
     return [fail('backup', `none can be made: ${newestAt.message}`, fix)]
   }
   const todo = 'the daemon makes them while it runs; its log says why one failed'
@@ -80,14 +80,14 @@ export function checkBackup({ backup }: Config, now: number): readonly Finding[]
   return [age > LATE * everyMs ? fail('backup', detail, todo) : ok('backup', detail)]
 }
 
-/** The path of the newest backup; null where there is none, or the folder can't be read. */
+/** The path of the newest backup; null if there is none, or the folder can't be read. */
 export function newestBackup({ backup }: Config, now: number): string | null {
   if (backup === null) return null
   const newestAt = orRefusal(() => newestBackupAt(backup.folder, now))
   return newestAt === null || newestAt instanceof Error ? null : backupFileAt(backup.folder, newestAt)
 }
 
-/** What the system said where the folder can't be read, or is none; anything else is a bug. */
+/** The system's reason if the folder can't be read, or is not one; any other error is a bug. */
 function orRefusal<Answer>(ask: () => Answer): Answer | Error {
   try {
     return ask()

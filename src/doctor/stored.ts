@@ -13,7 +13,7 @@ import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../s
 import { counted, type Finding, fail, ok, warn } from './finding.js'
 import { newestBackup } from './machine.js'
 
-/** The database, to be looked at; or why it can't be. */
+/** The opened database; or the finding why it can't be opened. */
 export function openStored(config: Config, now: number): Kysely<Database> | Finding {
   const { file } = config.database
   try {
@@ -29,37 +29,37 @@ export function openStored(config: Config, now: number): Kysely<Database> | Find
   }
 }
 
-/** Beside a log no start makes a new one. */
+/** No start creates a new database beside a log. */
 function missing(config: Config, now: number): Finding {
   const { file } = config.database
   if (!existsSync(`${file}-wal`) || !hasStrayLog(file)) {
-    const todo = 'check database.url; where there never was one, `latchkey serve` makes it'
+    const todo = 'check database.url; if there never was one, `latchkey serve` creates it'
     return fail('database', `there is none at ${file}`, todo)
   }
   const newest = newestBackup(config, now)
   const backup = newest === null ? '`latchkey restore`' : `the newest: \`latchkey restore ${newest}\``
-  const todo = `put the database back, or a backup in its place (${backup}); to start over, move the log away`
+  const todo = `put the database back, or replace it with a backup (${backup}); to start over, move the log away`
   return fail('database', `${file} is missing or empty, though its log is there`, todo)
 }
 
-const RESTORE = 'stop the daemon, and put a backup in its place: `latchkey restore`'
+const RESTORE = 'stop the daemon, and restore a backup: `latchkey restore`'
 
-/** A database that can't be read is something found; anything else is a bug. */
+/** An unreadable database is a finding; any other error is a bug. */
 export function unreadable(what: string, error: unknown): Finding {
   if (isLatchkeyError(error, 'store_unavailable')) return fail(what, error.message, RESTORE)
   if (!(error instanceof Error)) throw error
   const detail = `the database can’t be read: ${error.message}`
   if (isStoreBroken(error)) return fail(what, detail, RESTORE)
-  if (isStoreBusy(error)) return fail(what, detail, 'look at its disk, and at who owns its files')
+  if (isStoreBusy(error)) return fail(what, detail, 'check its disk, and who owns its files')
   throw error
 }
 
-/** Whether this program and the database know the same tables. Nothing else can be read where they don't. */
+/** Whether this program and the database have the same schema. If not, nothing else can be read. */
 export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
   try {
     const pending = await pendingMigrations(db)
     if (pending.length === 0) return ok('schema', 'current')
-    const todo = 'start the daemon, which takes the steps: `latchkey serve`'
+    const todo = 'start the daemon, which updates it: `latchkey serve`'
     return warn(
       'schema',
       `older by ${counted(pending.length, 'step')}, of which the first is ${pending[0]}`,
@@ -71,7 +71,7 @@ export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
   }
 }
 
-/** Whether the file is whole. */
+/** Whether the file is intact. */
 export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): Promise<readonly Finding[]> {
   const faults = await engineOf(db).findDamage(db, { thorough })
   const [first] = faults
@@ -81,9 +81,9 @@ export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): P
 }
 
 const MEND =
-  'look at the disk; to mend it, `latchkey events export`, `latchkey restore` a backup from before, `latchkey import`'
+  'check the disk; to repair it, `latchkey events export`, `latchkey restore` an earlier backup, `latchkey import`'
 
-/** Whether what was delivered is stored byte for byte, as its hashes tell. Reads every body. */
+/** Whether stored deliveries still match their hashes. Reads every body. */
 export async function checkBodyHashes(db: Kysely<Database>): Promise<readonly Finding[]> {
   const { read, altered, first } = await compareBodies(db)
   if (altered === 0) return [ok('body hashes', `none altered, of ${read}`)]

@@ -1,10 +1,10 @@
 import type { SyncStatusJson } from '../handlers/sync.js'
 import { counted, durationText, type Finding, fail, ok, warn } from './finding.js'
 
-/** A receiver that is deployed anew is back sooner. */
+/** A receiver that is being redeployed is back sooner. */
 const LONG_MS = 3_600_000
 
-/** Whether roles, groups and the outbound webhook follow access; nothing where none is configured. */
+/** Checks that roles, groups and the outbound webhook follow access; no findings if none is configured. */
 export function checkSync(status: SyncStatusJson, now: number): readonly Finding[] {
   return [
     ...(status.targets.length === 0 ? [] : checkMemberships(status)),
@@ -26,13 +26,13 @@ function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): rea
   ].join(', ')
   const parked = total('parked')
   return [
-    paused ? warn('sync', `paused, ${detail}`, 'go on: `latchkey sync resume`') : ok('sync', detail),
+    paused ? warn('sync', `paused, ${detail}`, 'continue with `latchkey sync resume`') : ok('sync', detail),
     ...(parked === 0
       ? []
       : [
           warn(
             'sync parked',
-            `${counted(parked, 'membership')} waiting for somebody`,
+            `${counted(parked, 'membership')} parked until somebody acts`,
             'see why: `latchkey sync status --state parked`',
           ),
         ]),
@@ -41,14 +41,14 @@ function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): rea
       : [
           warn(
             'sync bound',
-            `${counted(unconfirmed, 'removal')} beyond the bound, which are not made`,
-            'see whether they are right: `latchkey sync plan`',
+            `${counted(unconfirmed, 'removal')} above the bound, which are not made`,
+            'review them: `latchkey sync plan`',
           ),
         ]),
   ]
 }
 
-/** What is stopped, and what the daemon has found where nothing is stopped for it yet. */
+/** Stopped platforms and targets, and problems that have stopped nothing yet. */
 function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly Finding[] {
   const stopped = [
     ...platforms.map(({ platform, ...one }) => ({ name: platform as string, ...one })),
@@ -65,7 +65,7 @@ function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly F
 
 const PLATFORM_NAMES = { discord: 'Discord', telegram: 'Telegram' } as const
 
-/** The webhook's is told beside what waits for it. */
+/** An outage of the webhook is reported with its waiting messages. */
 function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): readonly Finding[] {
   return unreachable.flatMap(({ platform, since, reason }) => {
     if (platform === 'webhook') return []
@@ -96,16 +96,10 @@ function checkWebhook(
   })
   const detail = parts.length === 0 ? 'nothing to send' : parts.join(', ')
   if (messages.some(({ state }) => state === 'parked')) {
-    return warn(
-      'sync webhook',
-      detail,
-      'mend the receiver, then `latchkey sync run --retry --target webhook`',
-    )
+    return warn('sync webhook', detail, 'fix the receiver, then `latchkey sync run --retry --target webhook`')
   }
-  if (paused) return warn('sync webhook', `paused, ${detail}`, 'go on: `latchkey sync resume`')
+  if (paused) return warn('sync webhook', `paused, ${detail}`, 'continue with `latchkey sync resume`')
   const isFailing = unreachable.some(({ platform }) => platform === 'webhook')
   const isLate = messages.some(({ oldestAt }) => now - Date.parse(oldestAt) > LONG_MS)
-  return isFailing || isLate
-    ? warn('sync webhook', detail, 'look at the receiver')
-    : ok('sync webhook', detail)
+  return isFailing || isLate ? warn('sync webhook', detail, 'check the receiver') : ok('sync webhook', detail)
 }

@@ -14,7 +14,7 @@ import type { Database } from '../store/schema.js'
 import { isSamePolicy, loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'
 
-/** Whether the configured policy is in force, and whether a rebuild was left unfinished. */
+/** Checks that the configured policy is in force, and that no rebuild is unfinished. */
 export async function checkPolicy(
   db: Kysely<Database>,
   config: Config,
@@ -28,7 +28,7 @@ export async function checkPolicy(
       : warn(
           'policy',
           'the configured one is not in force',
-          'see whom it would concern: `latchkey policy diff`',
+          'see whose access would change: `latchkey policy diff`',
         ),
     ...(await checkRebuild(db, isRebuilding)),
   ]
@@ -44,18 +44,18 @@ async function checkRebuild(db: Kysely<Database>, isRebuilding: boolean): Promis
       ? warn(
           'rebuild',
           `interrupted while sources moved to the policy in force, ${done}`,
-          'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
+          'continue it with `latchkey rebuild`; the daemon continues it when it starts',
         )
-      : warn('rebuild', `interrupted, ${done}`, 'go on with it: `latchkey rebuild`'),
+      : warn('rebuild', `interrupted, ${done}`, 'continue it with `latchkey rebuild`'),
   ]
 }
 
-/** The daemon removes what is due every minute. */
+/** The daemon removes expired bodies every minute. */
 const RETENTION_LATE_MS = 86_400_000
 
 /**
- * Whether those who are to be erased are, and whether bytes go when they are old enough.
- * @param isServed whether some process works on the database
+ * Checks that erasures are done, and that old bodies are removed.
+ * @param isServed whether a process uses the database
  */
 export async function checkPrivacy(
   db: Kysely<Database>,
@@ -68,7 +68,7 @@ export async function checkPrivacy(
   return [await checkErasures(db, database.file, isServed), checkBodies(ages, retention, now), ...waiting]
 }
 
-/** Whether all erasures are finished, and on the list beside the database, which outlasts it. */
+/** Checks that all erasures are finished, and on the list beside the database, which outlasts it. */
 async function checkErasures(
   db: Kysely<Database>,
   databaseFile: string,
@@ -108,7 +108,7 @@ async function checkErasures(
   )
 }
 
-/** Bodies go in the order of storing: an import may have brought older ones than the one whose turn is next. */
+/** Bodies are removed in the order of storing: an import may have brought older ones than the next one. */
 function checkBodies(
   { oldestAt, nextAt }: { readonly oldestAt: number | null; readonly nextAt: number | null },
   retention: Config['retention'],
@@ -122,11 +122,11 @@ function checkBodies(
   const detail = hasOlder ? `${oldest}, the next to go ${age(nextAt)} ago` : oldest
   const isLate = nextAt !== null && now - nextAt > retention.bodiesAfterMs + RETENTION_LATE_MS
   if (!isLate) return ok('bodies', `${detail}; they go after ${durationText(retention.bodiesAfterMs)}`)
-  const todo = 'let the daemon run, and look into its log'
+  const todo = 'let the daemon run, and see its log'
   return warn('bodies', `${detail}, and should be gone after ${durationText(retention.bodiesAfterMs)}`, todo)
 }
 
-/** Told only where there are any: retention passes them over until they count. */
+/** Only reported if there are any: retention skips them until they take effect. */
 function checkWaiting({ count, oldestAt }: WaitingBodies, now: number): readonly Finding[] {
   if (oldestAt === null) return []
   const age = durationText(Math.max(0, now - oldestAt))

@@ -1,18 +1,18 @@
-/* Follows what a source's access depends on, event by event, and gives the reason for each step. */
+/* Tracks what a source's access depends on, event by event, and gives the reason for each step. */
 
 import type { KeptPayment } from './kept-event.js'
 import type { Policy } from './policy.js'
 import { isCycleEvent, type Reading, type SourceReading } from './reading.js'
 import type { Note } from './reasons.js'
 
-/** What access depends on, and the event that made it so. */
+/** What access depends on, and the event that set it. */
 interface Basis {
-  /** Null: the subscription itself, where no payment is known to pay its cycle. */
+  /** Null: the subscription itself, if no known payment pays its cycle. */
   readonly paymentId: string | null
   readonly since: string
 }
 
-/** That a payment is taken back. One that failed may come good again; every other take-back is final. */
+/** A take-back of a payment. A failed payment may still succeed; every other take-back is final. */
 interface TakeBack {
   /** The event. */
   readonly by: string
@@ -22,14 +22,14 @@ interface TakeBack {
 export type BasisTracker = ReturnType<typeof createBasisTracker>
 
 /**
- * Follows what access depends on: one payment, the subscription itself, or nothing.
- * The basis changes hands only when a cycle is paid, so that a refund of this cycle's payment ends access,
- * and a refund of any other one does not.
+ * Tracks what access depends on: one payment, the subscription itself, or nothing.
+ * The basis changes only when a cycle is paid, so that a refund of this cycle's payment ends access, and a refund of
+ * any other payment does not.
  */
 export function createBasisTracker({ firstPaid, cyclePayments, successPays }: SourceReading, policy: Policy) {
-  // Most sources need neither of these maps, and to make one takes as long as to walk an event.
+  // Most sources need neither of these maps, and creating one takes as long as walking an event.
   let takenBack: Map<string, TakeBack> | null = null
-  /** Cycle payments whose first paying event is still to come, and the cycle event that waits. */
+  /** Cycle payments whose first paying event comes later in the walk, and the cycle event that waits. */
   let awaited: Map<string, string> | null = null
   let basis: Basis | null = null
   /** The last take-back of the subscription itself. */
@@ -108,7 +108,7 @@ export function createBasisTracker({ firstPaid, cyclePayments, successPays }: So
   }
 
   return {
-    /** Takes in the next event of the walk, and says what it did. */
+    /** Takes the next event of the walk, and returns its effect. */
     apply(reading: Reading): Note {
       const { event, effect, index } = reading
       if (event.subject === 'payment') return applyPayment(event, reading)
@@ -124,7 +124,7 @@ export function createBasisTracker({ firstPaid, cyclePayments, successPays }: So
     exists: () => basis !== null,
     /** Undefined: the payment is not taken back. */
     takeBackOf: (paymentId: string) => takenBack?.get(paymentId),
-    /** Cycles of which no payment is known. */
+    /** Cycles without a known payment. */
     cyclesWithoutPayment: () => cyclesWithoutPayment,
   }
 }

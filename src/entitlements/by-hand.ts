@@ -1,4 +1,4 @@
-/* What operators do by hand to a customer: grants, blocks and erasures. */
+/* Changes by hand to a customer: grants, blocks and erasures. */
 
 import type { ManualEvent } from '../provider/event.js'
 import { createIntervalTracker, lastsUntil } from './intervals.js'
@@ -7,15 +7,15 @@ import type { AccessInterval, Block, Erasure, GrantByHand, Instant, SourceKey, S
 import { compareByTime } from './order.js'
 import type { Observe } from './reasons.js'
 
-/** All that was ever granted to one customer of one product by hand is one source. */
+/** All grants by hand of one product to one customer are one source. */
 export function manualSource({ customerId, productId }: GrantAct): SourceKey {
-  // Ids hold any character: encoded, neither can hold the one that parts them.
+  // Ids may contain any character: encoding keeps the separator out of both.
   return { kind: 'manual', id: `${encodeURIComponent(customerId)}/${encodeURIComponent(productId)}` }
 }
 
 /**
- * Folds what was granted and revoked by hand: access from a grant until it is revoked, or its own end comes.
- * A later grant replaces the end of the one before it. The policy has no say in it.
+ * Folds grants and revocations by hand: access from a grant until it is revoked, or reaches its own end.
+ * A later grant replaces the end of the previous one. The policy does not apply.
  */
 export function foldGrants(
   acts: readonly GrantAct[],
@@ -42,8 +42,8 @@ export function foldGrants(
 }
 
 /**
- * Folds one customer's block events into every block that there ever was: a pure function of their set.
- * Blocking twice is one block; lifting the block on every product lifts those on single products too.
+ * Folds one customer's block events into all past and present blocks: a pure function of the set of events.
+ * Blocking twice is one block; lifting the block on every product also lifts blocks on single products.
  */
 export function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
   let blocks: readonly Block[] = []
@@ -61,8 +61,8 @@ export function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
 }
 
 /**
- * The blocks on one product that had begun at an instant, each in force or lifted by then.
- * Now is never before the newest act.
+ * The blocks on one product that had begun by an instant, in force or lifted by then.
+ * Now is never before the newest change by hand.
  */
 export function blocksOn(
   productId: string | null,
@@ -80,7 +80,7 @@ export function isInForce({ until }: Block): boolean {
   return until === null
 }
 
-/** Every erasure of one customer, the first one first: a pure function of the set of what was done by hand to them. */
+/** Every erasure of one customer, in order: a pure function of the set of changes by hand. */
 export function foldErasures(events: readonly ManualEvent[]): readonly Erasure[] {
   return [...events]
     .filter(({ type }) => type === 'manual.erased')
@@ -89,8 +89,8 @@ export function foldErasures(events: readonly ManualEvent[]): readonly Erasure[]
 }
 
 /**
- * What a source gives a customer who was erased: each stretch of access that began before ends at the erasure, whatever
- * renewals and plan changes follow. What begins later counts, and a grant by hand begins access again.
+ * What a source gives an erased customer: each stretch of access that began earlier ends at the erasure, despite
+ * renewals and plan changes. Later access counts, and a grant by hand begins access again.
  */
 export function afterErasures(source: SourceState, erasures: readonly Erasure[]): SourceState {
   if (erasures.length === 0) return source
@@ -98,7 +98,7 @@ export function afterErasures(source: SourceState, erasures: readonly Erasure[])
     (left, erasure) => endAt(left, erasure, source.grantsByHand ?? []),
     source.intervals,
   )
-  // Asked about now, it is ended by the erasure even where the clock was set back since.
+  // An answer about now includes the erasure even if the clock was set back since.
   const newestAt = Math.max(source.newestAt, ...erasures.map(({ at }) => at))
   return { ...source, intervals, newestAt }
 }
@@ -112,7 +112,7 @@ function endAt(
   return intervals.flatMap((interval) => {
     const { from, until } = interval
     const isBegunBefore = from < at && lastsUntil(interval) > at
-    // One plan after the other, without a gap between, is the same stretch.
+    // Adjacent intervals of different plans are one stretch.
     const goesOn = from >= at && from === goesOnUntil && goesOnUntil > at
     if (!isBegunBefore && !goesOn) return [interval]
     goesOnUntil = lastsUntil(interval)

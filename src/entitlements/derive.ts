@@ -1,4 +1,4 @@
-/* Derives all that follows from a set of events: links, sources, and what became of each event. */
+/* Derives all state from a set of events: links, sources, and the disposition of each event. */
 
 import type { NormalizedEvent } from '../provider/event.js'
 import { foldSource } from './fold-source.js'
@@ -13,18 +13,18 @@ export interface ArrivedEvent {
   readonly event: NormalizedEvent
 }
 
-/** A source: what its events come to, and what the rules read of each of them. */
+/** A source: the state that its events fold to, and the history that the rules read. */
 export interface DerivedSource {
   readonly state: SourceState
   /** As `packHistory` writes it. */
   readonly history: string
 }
 
-/** All that follows from the events of some sources of one environment. */
+/** The state derived from the events of some sources of one environment. */
 export interface Derived {
-  /** By payment: the newest naming of its subscription. */
+  /** By payment: the newest event that names its subscription. */
   readonly links: ReadonlyMap<string, PaymentLink>
-  /** By number, of each event. */
+  /** By event number. */
   readonly places: ReadonlyMap<number, SourceKey | null>
   readonly outcomes: ReadonlyMap<number, Outcome>
   /** By `sourceKey`. */
@@ -32,10 +32,10 @@ export interface Derived {
 }
 
 /**
- * Derives everything from the events alone: which subscription each payment belongs to, which source each event belongs
- * to, what each source gives, and what became of each event.
+ * Derives everything from the events alone: which subscription each payment belongs to, which source each event
+ * belongs to, what each source gives, and the disposition of each event.
  * @param events all events of these sources, each once, in the order of arrival
- * @param known what other events say of these payments
+ * @param known the links of these payments from other events
  */
 export function derive(
   events: readonly ArrivedEvent[],
@@ -71,7 +71,7 @@ export function derive(
   return { links, places, outcomes, sources }
 }
 
-/** Of the links that events say, by payment, the newest, where it is newer than what is known. */
+/** The newest link of each payment in these events, if it is newer than the known one. */
 export function newerLinks(
   events: readonly ArrivedEvent[],
   known: ReadonlyMap<string, PaymentLink>,
@@ -86,7 +86,7 @@ export function newerLinks(
   return news
 }
 
-/** What became of an event that could be read. */
+/** The disposition of a readable event. */
 export type Outcome =
   | { readonly disposition: 'applied' | 'ignored'; readonly reason: null }
   | { readonly disposition: 'held'; readonly reason: HoldReason }
@@ -97,7 +97,7 @@ const WAITS_FOR_SOURCE: Outcome = { disposition: 'held', reason: 'source_unknown
 
 /**
  * @param source the source that the event belongs to, if it names one
- * @param hold why it waits, by its source's fold
+ * @param hold why it waits, from the fold of its source
  */
 export function outcomeOf(
   event: NormalizedEvent,

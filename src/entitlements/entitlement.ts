@@ -1,4 +1,4 @@
-/* Unites a customer's sources into entitlements, as of an instant. */
+/* Combines a customer's sources into entitlements at an instant. */
 
 import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
@@ -16,8 +16,8 @@ import type {
 import { compareText } from './order.js'
 
 /**
- * What one customer may use, product by product in order of their ids: the union of the customer's sources, less
- * what is blocked.
+ * What one customer may use, by product in order of id: the union of the customer's sources, without
+ * blocked products.
  */
 export function entitlementsOf(
   sources: readonly SourceState[],
@@ -33,7 +33,7 @@ export function entitlementsOf(
     .filter(({ status }) => status !== 'none')
 }
 
-/** Whether the customer of these sources may use one product: active when any source is, and no block is in force. */
+/** Whether the customer of these sources may use one product: some source is active, and no block is in force. */
 export function entitlementOf(
   productId: string,
   sources: readonly SourceState[],
@@ -61,7 +61,7 @@ export function entitlementOf(
   }
 }
 
-/** What an answer says of one product, listed or not. */
+/** The answer for one product, listed or not. */
 export function entitlementFor(
   productId: string,
   { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
@@ -69,22 +69,22 @@ export function entitlementFor(
   return entitlements.find((one) => one.productId === productId) ?? neverGranted(productId, blocked)
 }
 
-/** What an answer says of one product alone. */
+/** The answer for one product alone. */
 export function answerFor(productId: string, answer: AccessAnswer): ProductAnswer {
   const { customerId, environment, asOf, cursor } = answer
   const entitlement = entitlementFor(productId, answer)
-  // Of an instant that somebody named, the answer never changes.
+  // An answer about a given instant never changes.
   const validUntil = answer.validUntil === null ? null : nextChangeAfter([entitlement], asOf)
   return { customerId, environment, asOf, validUntil, cursor, ...entitlement }
 }
 
-/** A product that none of the customer's sources ever gave, and that no block names. */
+/** A product that no source of the customer ever gave and no block names. */
 function neverGranted(productId: string, blocked: boolean): Entitlement {
   const status = blocked ? 'blocked' : 'none'
   return { productId, active: false, status, since: null, until: null, pastDue: false, sources: [] }
 }
 
-/** The next instant after `now` at which these answers change by the clock alone; null: none is known. */
+/** The next instant after `now` at which time alone changes these answers; null: none is known. */
 export function nextChangeAfter(entitlements: readonly Entitlement[], now: number): number | null {
   const ends = entitlements
     .flatMap(({ sources }) => sources)
@@ -92,20 +92,20 @@ export function nextChangeAfter(entitlements: readonly Entitlement[], now: numbe
   return ends.length === 0 ? null : Math.min(...ends)
 }
 
-/** Ending only if all that is left of it ends. */
+/** Ending only if everything left of it ends. */
 function statusOfActive(active: readonly SourceView[]): EntitlementStatus {
   return active.every(({ until, cancelAtPeriodEnd }) => until !== null || cancelAtPeriodEnd)
     ? 'ending'
     : 'active'
 }
 
-/** Why the source ended that ended last; of several at one instant, the last in order. */
+/** Why the last source ended; of several at one instant, the last in order. */
 function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
   const until = Math.max(...views.map((view) => Number(view.until)))
   return views.findLast((view) => view.until === until)?.reason ?? 'none'
 }
 
-/** Access that a block interrupted begins when the last block on it was lifted. */
+/** Access interrupted by a block begins again when the last block on it is lifted. */
 function sinceUnblocked(since: number, lifted: readonly Block[]): number {
   return Math.max(since, ...lifted.map(({ until }) => Number(until)))
 }
@@ -119,7 +119,7 @@ function intervalsOf(sources: readonly SourceState[], productId: string): Access
   return sources.flatMap(({ intervals }) => intervals.filter((interval) => interval.productId === productId))
 }
 
-/** Follows the running access back through every interval that reaches up to where it began. */
+/** Follows the current access back through all adjacent intervals to its beginning. */
 function beginningOfStretch(active: readonly SourceView[], intervals: readonly AccessInterval[]): number {
   let since = Math.min(...active.map((view) => Number(view.since)))
   const latestFirst = [...intervals].sort((a, b) => lastsUntil(b) - lastsUntil(a))
@@ -133,7 +133,7 @@ export function instantFor(source: SourceState, instant: Instant): number {
   return 'at' in instant ? instant.at : Math.max(instant.now, source.newestAt)
 }
 
-/** What one source says of one product at an instant; null where it had not given that product by then. */
+/** The state of one product in one source at an instant; null if the source had not given it by then. */
 export function viewSource(source: SourceState, productId: string, at: number): SourceView | null {
   const interval = source.intervals.findLast((one) => one.productId === productId && one.from <= at)
   if (interval === undefined) return null
@@ -145,7 +145,7 @@ export function viewSource(source: SourceState, productId: string, at: number): 
   return { id, kind, active, since, until, rail, pastDue, cancelAtPeriodEnd, periodEnd, reason, eventId }
 }
 
-/** Past due, and with unbroken access since then, to whatever product. */
+/** Past due, with unbroken access since then, to any product. */
 function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolean {
   if (pastDueSince === null || pastDueSince > at) return false
   let reached = pastDueSince
@@ -156,8 +156,8 @@ function isPastDue({ pastDueSince, intervals }: SourceState, at: number): boolea
 }
 
 /**
- * Whether a source, asked about now, says the same of what may be used before and after: to whom, what, until when,
- * and whether it is to end. What it tells besides (rail, dunning, events that wait) is not access.
+ * Whether two states of a source, asked about now, give the same access: same customer, products and ends, and the
+ * same announced end. Other fields (rail, dunning, waiting events) are not access.
  */
 export function givesSameAccess(before: SourceState | null, after: SourceState | null, now: number): boolean {
   if (before === null || after === null) return before === after
@@ -165,7 +165,7 @@ export function givesSameAccess(before: SourceState | null, after: SourceState |
     before.customerId === after.customerId &&
     before.cancelAtPeriodEnd === after.cancelAtPeriodEnd &&
     instantFor(before, { now }) === instantFor(after, { now }) &&
-    // What a further grant changes of access that runs already shows where an erasure came before it.
+    // A further grant only matters during current access if an erasure came before it.
     before.grantsByHand?.length === after.grantsByHand?.length &&
     before.intervals.length === after.intervals.length &&
     before.intervals.every((interval, i) => isSame(interval, after.intervals[i]))

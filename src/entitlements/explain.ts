@@ -1,4 +1,4 @@
-/* Answers why a customer may use a product, or may not: the fold reports what each event does, and words say it. */
+/* Explains why a customer may or may not use a product: the fold reports the effect of each event, in words. */
 
 import type { Environment } from '../provider/event.js'
 import { afterErasures, blocksOn } from './by-hand.js'
@@ -11,7 +11,7 @@ import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
 
-/** What a store knows of an event beside what the event says. Instants are epoch milliseconds. */
+/** What the store adds to an event. Instants are epoch milliseconds. */
 export interface StoredSourceEvent {
   readonly event: FoldableEvent
   readonly receivedAt: number
@@ -25,7 +25,7 @@ export interface StoredHold extends StoredSourceEvent {
   readonly reason: HoldReason
 }
 
-/** All that is stored of one customer, for a question about one product. */
+/** Everything stored about one customer, for a question about one product. */
 export interface StoredAccount {
   readonly customerId: string
   readonly environment: Environment
@@ -35,7 +35,7 @@ export interface StoredAccount {
   readonly sources: readonly { readonly key: SourceKey; readonly events: readonly StoredSourceEvent[] }[]
   readonly blocks: readonly Block[]
   readonly erasures: readonly Erasure[]
-  /** Held events of no source of theirs that may yet turn out to be theirs. */
+  /** Held events that belong to no source of the customer, but may turn out to. */
   readonly holds: readonly StoredHold[]
 }
 
@@ -72,21 +72,21 @@ function explainParts(account: StoredAccount, productId: string, instant: Instan
     /** Epoch milliseconds. */
     asOf: 'at' in instant ? instant.at : instant.now,
     entitlement,
-    /** Those that gave the product, or could have; every stored event once, in the order in which they count. */
+    /** Sources that gave the product, or could have; every stored event once, in walk order. */
     sources: explained.map(({ source }) => source),
     held: held.sort(compareByTime),
-    /** On the product, or on every one; those that were lifted too. */
+    /** On the product, or on every one; includes lifted blocks. */
     blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     erasures: erasures.map((erasure) => ({
       ...erasure,
       sentence: `${customerId} was erased at ${time(erasure.at)}: access that began before ended with that.`,
     })),
-    /** Those that lie ahead. */
+    /** Future ends. */
     ends: entitlement.sources.flatMap((view) => comingEnds(view, erasures)),
   }
 }
 
-/** A source, folded again: its state, what each of its events did in that, and those that wait. */
+/** A source, folded again: its state, the effect of each event, and the waiting events. */
 function explainSource(
   key: SourceKey,
   stored: readonly StoredSourceEvent[],
@@ -106,7 +106,7 @@ function explainSource(
     if (known === undefined) return []
     const { id, type, createdAt } = event
     const reason = folded.held[id]
-    // What waits changes nothing for anybody yet, however the walk took it in.
+    // A waiting event has no effect yet, although the walk includes it.
     const did = reason === undefined ? walked : { note: { code: 'held', reason } as const, changes: [] }
     const { receivedAt, disposition } = known
     const sentence = sentenceOf({ event, ...did }, key)
@@ -128,7 +128,7 @@ function explainHold({ event, receivedAt, source, reason }: StoredHold) {
   return { id, type, createdAt, receivedAt, source, reason, sentence }
 }
 
-/** Whether the source gave the product or could have: it names it somewhere, or nowhere says which it is for. */
+/** Whether the source gave the product or could have: it names the product, or no product at all. */
 function concerns(events: readonly StoredSourceEvent[], productId: string): boolean {
   const named = events.map(({ event }) => event.productId).filter((id) => id !== null)
   return named.length === 0 || named.includes(productId)
@@ -140,7 +140,7 @@ function explainBlock(block: Block) {
   return { ...block, sentence: `${what} is blocked from ${time(block.from)} ${end}.` }
 }
 
-/** `eventId`: what set the end; null: it is only announced, and an event has still to set it. */
+/** `eventId`: the event that set the end; null: it is only announced, and another event must set it. */
 interface ComingEnd {
   readonly source: SourceKey
   readonly reason: EndReason
@@ -200,18 +200,18 @@ function summaryOfNone({ customerId, productId, asOf, sources, held }: Explained
   if (held.length === 1) return `${never}. One event waits.`
   if (held.length > 1) return `${never}. ${held.length} events wait.`
   const events = sources.flatMap((source) => source.events).sort((a, b) => a.createdAt - b.createdAt)
-  // The newest event that was more than information tells most; else the newest.
+  // The newest event that is more than information explains most; else the newest.
   const telling = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)
   return telling === undefined ? `${never}: no event of theirs is about it.` : `${never}. ${telling.sentence}`
 }
 
-/** Why access by a source ends or ended: what an erasure ended was not taken back for itself. */
+/** Why access by a source ends or ended; an erasure counts before the source's own reason. */
 function endText(source: SourceView | undefined, erasures: readonly Erasure[]): string {
   if (erasures.some(({ eventId }) => eventId === source?.eventId)) return 'the customer was erased'
   return source?.reason ? END_REASON_TEXT[source.reason] : 'no reason is known'
 }
 
-/** What people call a source; of what was granted by hand, the id says nothing that they don't know. */
+/** What people call a source; the id of a grant by hand is of no use to them. */
 function nameOf({ kind, id }: SourceKey): string {
   return kind === 'manual' ? 'a grant by hand' : `${kind} ${id}`
 }

@@ -1,4 +1,4 @@
-/* Folds all events of one source, of whatever kind, into its state. */
+/* Folds all events of one source, of any kind, into its state. */
 
 import type { Rail } from '../provider/event.js'
 import { foldGrants } from './by-hand.js'
@@ -14,9 +14,9 @@ import { walk } from './walk.js'
  * Folds the events of one source into its state.
  *
  * Deliveries come late, twice and out of order, so events are walked in (createdAt, rank, id) order,
- * whatever order they arrived in. Same set and policy: same state.
+ * in any order of arrival. Same set and policy: same state.
  * @param events all stored events of the source, each once, in any order
- * @param observe gets every step, in order; without it, nothing is gathered
+ * @param observe receives every step, in order; if omitted, no steps are collected
  */
 export function foldSource(
   { kind, id }: SourceKey,
@@ -65,18 +65,18 @@ function heldEvents(
 ): Record<string, HoldReason> {
   const reason =
     customerId === null ? 'customer_unknown' : productId === null ? 'product_unknown' : 'rail_unknown'
-  // Of most sources none can wait.
+  // Most sources have none that can wait.
   if (reason === 'rail_unknown' && !events.some(isCheckout)) return {}
   const waits = (event: SourceEvent): boolean =>
     isDecisive(event.type, policy) &&
     !onlyInforms(event) &&
     (reason !== 'rail_unknown' || (isBareCheckout(event, policy) && railOf(event) === 'unknown'))
-  // In one order, so that the same set of events is saved as the same text.
+  // Sorted, so that the same set of events is stored as the same text.
   const held = events.filter(waits).sort(compareByTime)
   return Object.fromEntries(held.map(({ id }) => [id, reason]))
 }
 
-/** A completed checkout proves no money on its own; a proof of the rail decides what it is worth. */
+/** A completed checkout alone does not prove that money was paid; the proof of its rail decides. */
 function isBareCheckout(event: SourceEvent, { grantOn }: Policy): boolean {
   if (!isCheckout(event) || grantOn.unknown.includes('checkout.succeeded')) return false
   return grantOn.card.includes('checkout.succeeded') || grantOn.crypto.includes('checkout.succeeded')

@@ -1,4 +1,4 @@
-/* What a source keeps of each of its events in its own row, and how that is written as text. */
+/* The history in a source's row: the fields of its events that the rules read, packed as text. */
 
 import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
 import {
@@ -11,10 +11,10 @@ import {
   TYPES,
 } from './kept-event.js'
 
-/** What the rules read of a stored event, and its number in the order of arrival. */
+/** The fields of a stored event that the rules read, and its number in the order of arrival. */
 export type HistoryEvent = FoldableEvent & { readonly seq: number }
 
-/** Null: no source is folded from such an event. */
+/** Null: events of this kind belong to no source. */
 export function historyEvent(seq: number, event: NormalizedEvent): HistoryEvent | null {
   const { id, createdAt, customerId, productId } = event
   switch (event.subject) {
@@ -51,20 +51,20 @@ export function historyEvent(seq: number, event: NormalizedEvent): HistoryEvent 
 }
 
 /*
- * A history is the events of one source in the order of arrival, as text that takes less room than JSON: a line that
- * names the version, then a line for each event, with tabs between its fields. No id holds a control character, and none
- * is empty: an empty field is null. All events begin alike:
+ * A history is the events of one source in the order of arrival, as text that is shorter than JSON: a line with the
+ * version, then a line per event, with tabs between its fields. Ids contain no control characters and are never empty:
+ * an empty field is null. All events begin alike:
  *
  *     seq  id  type  createdAt  customerId  productId
  *
- * A payment's goes on with `paymentId railProof`, a subscription's with
+ * A payment continues with `paymentId railProof`, a subscription with
  * `paymentId status cycles cancelAtPeriodEnd expiresAt`, and a grant by hand with `until`.
  */
 
-/** Raise it when lines are written in another way: a rebuild then writes every history again, from the events. */
+/** Raise it when the format changes: a rebuild then writes every history again, from the events. */
 const VERSION = '1'
 
-/** Stands for the customer or the product of the line before: most events of a source name the same ones. */
+/** Means the customer or product of the previous line: most events of a source name the same ones. */
 const SAME = '\u0001'
 
 const PAYMENT_CODES = typesByCode(PAYMENT_TYPES)
@@ -89,9 +89,9 @@ export function packHistory(events: readonly HistoryEvent[]): string {
 }
 
 /**
- * The same as packing all of them.
- * @param stored what the history was unpacked to
- * @param added arrived after these, in that order
+ * Same result as packing all of them.
+ * @param stored the unpacked history
+ * @param added events that arrived later, in order
  */
 export function extendHistory(
   history: string,
@@ -133,7 +133,7 @@ function ownFields(event: HistoryEvent): string {
   }
 }
 
-/** The statuses that are documented are plain words; an import may bring any text. */
+/** Documented statuses are plain words; an import may contain any text. */
 const PLAIN_WORD = /^[a-z_]+$/
 
 function statusField(status: string | null): string {
@@ -141,7 +141,7 @@ function statusField(status: string | null): string {
   return PLAIN_WORD.test(status) ? status : JSON.stringify(status)
 }
 
-/** Null where the text is no history, or of another version. */
+/** Null if the text is not a history, or of another version. */
 export function unpackHistory(history: string): HistoryEvent[] | null {
   const lines = history.split('\n')
   if (lines[0] !== VERSION) return null
@@ -155,14 +155,14 @@ export function unpackHistory(history: string): HistoryEvent[] | null {
   return events
 }
 
-/** The numbers of its events alone; null where the text is no history, or of another version. */
+/** Only the numbers of its events; null if the text is not a history, or of another version. */
 export function seqsInHistory(history: string): readonly number[] | null {
   const [version, ...lines] = history.split('\n')
   const seqs = lines.map((line) => Number.parseInt(line, 10))
   return version === VERSION && seqs.every(Number.isSafeInteger) ? seqs : null
 }
 
-/** Null where the fields are of no event. */
+/** Null if the fields are not those of an event. */
 function eventOf(fields: readonly string[], before: HistoryEvent | null): HistoryEvent | null {
   const [seq, createdAt] = [Number(fields[0]), Number(fields[3])]
   if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(createdAt)) return null
@@ -210,7 +210,7 @@ function numberIn(field: string | undefined): number | null {
   return field === undefined || field === '' ? null : Number(field)
 }
 
-/** Undefined where it is damaged. */
+/** Undefined if it is damaged. */
 function statusIn(field: string): string | null | undefined {
   if (!field.startsWith('"')) return textIn(field)
   try {

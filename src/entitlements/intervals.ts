@@ -1,9 +1,9 @@
-/* Turns "from this event on, access is so" into intervals of access. */
+/* Turns changes of access into intervals. */
 
 import type { AccessInterval, EndReason } from './model.js'
 import type { Change } from './reasons.js'
 
-/** An end of access that is known: past or coming. */
+/** A known end of access: past or coming. */
 export interface End {
   readonly at: number
   readonly reason: EndReason
@@ -11,7 +11,7 @@ export interface End {
   readonly eventId: string
 }
 
-/** Access after an event, and the end it runs to if nothing else happens. */
+/** Access after an event, and its end if nothing else happens. */
 export interface Access {
   readonly productId: string
   readonly end: End | null
@@ -23,8 +23,8 @@ interface Stretch extends Access {
 }
 
 /**
- * Follows "from this event on, access is so" as intervals of access. Instants must not decrease.
- * What begins and ends at one instant leaves nothing; what ends and goes on at one instant is unbroken.
+ * Collects changes of access as intervals. Instants must not decrease. An interval that begins and ends at the same
+ * instant is dropped; access that ends and begins at the same instant is unbroken.
  */
 export function createIntervalTracker() {
   const ended: Stretch[] = []
@@ -47,8 +47,8 @@ export function createIntervalTracker() {
 
   return {
     /**
-     * Says what access is from `at` on, and answers what changed by that. Where it just ended, and by no end that was
-     * known, the cause says why; where only its product is another one, it moved.
+     * Sets the access from `at` on, and returns the change. If access ended before its known end, `cause` says why; if
+     * only its product changed, it moved.
      */
     see(at: number, access: Access | null, cause: Omit<End, 'at'>): readonly Change[] {
       if (running?.end && running.end.at <= at) finish(running, running.end)
@@ -80,7 +80,7 @@ function changesOf(before: Access | null, after: Access | null): readonly Change
   return [{ code: 'access_moved', from: before.productId, to: after.productId }]
 }
 
-/** Until when an interval lasts, in epoch milliseconds: for ever where no end is known. */
+/** The end of an interval, in epoch milliseconds; infinite if no end is known. */
 export function lastsUntil({ until }: AccessInterval): number {
   return until ?? Number.POSITIVE_INFINITY
 }

@@ -1,30 +1,30 @@
-/* What the rules read of an event, and what differs by its type. */
+/* The fields of an event that the rules read, and the differences between types. */
 
 import type { ManualEvent, PaymentEvent, SubscriptionEvent } from '../provider/event.js'
 import type { EndReason } from './model.js'
 
-/** What the rules read of an event of a payment. A source keeps so much of each, and no more. */
+/** The fields of a payment event that the rules read. A source stores these, and no more. */
 export type KeptPayment = Pick<
   PaymentEvent,
   'subject' | 'id' | 'type' | 'createdAt' | 'customerId' | 'productId' | 'paymentId' | 'railProof'
 >
 
-/** The same of a subscription's. */
+/** The same for a subscription event. */
 export type KeptSubscription = Pick<
   SubscriptionEvent,
   Exclude<keyof KeptPayment, 'railProof'> | 'status' | 'cycles' | 'cancelAtPeriodEnd' | 'expiresAt'
 >
 
-/** What the provider sends: the policy decides what follows from it. */
+/** Types that the provider sends: the policy decides their effect. */
 export type SourceEvent = KeptPayment | KeptSubscription
 
-/** A grant by hand, or the end of one: the only acts that a source is folded from. */
+/** A grant by hand, or its revocation: the only changes by hand that form a source. */
 export interface GrantAct extends Pick<ManualEvent, 'subject' | 'id' | 'createdAt' | 'customerId' | 'until'> {
   readonly type: 'manual.granted' | 'manual.revoked'
   readonly productId: string
 }
 
-/** The events that sources are folded from, of every kind. */
+/** The events that form sources, of every kind. */
 export type FoldableEvent = SourceEvent | GrantAct
 
 export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct {
@@ -33,11 +33,11 @@ export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct 
 }
 
 interface TypeFacts {
-  /** What a source's history calls the type. */
+  /** The code of the type in a source's history. */
   readonly code: string
-  /** Why access ended, where an event of the type ended it. */
+  /** Why access ended, if an event of the type ended it. */
   readonly ends: EndReason
-  /** What an explanation calls such an event. */
+  /** The name of the type in an explanation. */
   readonly name: string
 }
 

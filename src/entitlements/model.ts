@@ -1,10 +1,10 @@
-/* The words of the access rules: sources and their intervals, entitlements, answers. */
+/* The types of the access rules: sources and their intervals, entitlements, answers. */
 
 import type { Environment, Rail } from '../provider/event.js'
 
 export type SourceKind = 'subscription' | 'payment' | 'manual'
 
-/** What gives access, within one environment. Ids of different kinds may be equal: the pair is the key. */
+/** A source of access within one environment. Ids of different kinds may be equal: the pair is the key. */
 export interface SourceKey {
   readonly kind: SourceKind
   readonly id: string
@@ -29,13 +29,13 @@ export interface AccessInterval {
   readonly from: number
   /** Null: no end is known. */
   readonly until: number | null
-  /** Null exactly where `until` is. */
+  /** Null exactly if `until` is. */
   readonly reason: EndReason | null
-  /** The event that set the end, or, where none is known, the one that began the access. */
+  /** The event that set the end; or, if there is none, the event that began the access. */
   readonly eventId: string
 }
 
-/** A grant by hand: where access is running already, it changes its end alone. */
+/** A grant by hand: if access is already running, it only changes its end. */
 export interface GrantByHand {
   /** Epoch milliseconds. */
   readonly at: number
@@ -45,32 +45,32 @@ export interface GrantByHand {
 /** Why a grant or a take-back waits. */
 export type HoldReason = 'source_unknown' | 'customer_unknown' | 'product_unknown' | 'rail_unknown'
 
-/** A source, folded: a pure function of the set of its events and the policy. */
+/** A folded source: a pure function of the set of its events and the policy. */
 export interface SourceState extends SourceKey {
-  /** Null until some event tells; such a source gives nobody access. */
+  /** Null until an event names the customer; such a source gives nobody access. */
   readonly customerId: string | null
   readonly rail: Rail
-  /** In order, never overlapping, never empty ones. */
+  /** In order, without overlaps, and never empty. */
   readonly intervals: readonly AccessInterval[]
-  /** When the provider last said so, if no renewal came since; over as soon as access is. */
+  /** When the provider last reported it, unless a renewal came since; ends with access. */
   readonly pastDueSince: number | null
   readonly cancelAtPeriodEnd: boolean
   readonly periodEnd: number | null
-  /** The provider's own word for a subscription's status, from the newest event that shows one. */
+  /** The provider's own word for a subscription's status, from the newest event that has one. */
   readonly providerStatus: string | null
-  /** `createdAt` of the newest event: asked about now, the source answers no earlier than this. */
+  /** `createdAt` of the newest event: an answer about now is never about an earlier instant. */
   readonly newestAt: number
-  /** Paid cycles for which no payment was found: no refund can reach them. */
+  /** Paid cycles without a known payment: no refund can end them. */
   readonly cyclesWithoutPayment: number
-  /** Events that wait, by id. */
+  /** Waiting events, by id. */
   readonly held: Readonly<Record<string, HoldReason>>
-  /** In order; of what was granted by hand alone. */
+  /** In order; only for grants by hand. */
   readonly grantsByHand?: readonly GrantByHand[]
 }
 
 export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndReason
 
-/** What one source says of one product at one instant: `until` is the known end of access, past or coming. */
+/** The state of one product in one source at one instant: `until` is the known end of access, past or coming. */
 export interface SourceView
   extends Pick<SourceState, 'id' | 'kind' | 'rail' | 'cancelAtPeriodEnd' | 'periodEnd'>,
     Pick<AccessInterval, 'until' | 'reason' | 'eventId'> {
@@ -79,22 +79,22 @@ export interface SourceView
   readonly pastDue: boolean
 }
 
-/** Whether one customer may use one product at one instant, and on the ground of what. */
+/** Whether one customer may use one product at one instant, and why. */
 export interface Entitlement {
   readonly productId: string
   readonly active: boolean
   readonly status: EntitlementStatus
-  /** The beginning of the unbroken stretch of access now running; null if inactive. */
+  /** The beginning of the current unbroken stretch of access; null if inactive. */
   readonly since: number | null
-  /** The end of access: while active, of the source that lasts longest; after that, of the one that ended last. */
+  /** The end of access: while active, of the longest-lasting source; later, of the source that ended last. */
   readonly until: number | null
   readonly pastDue: boolean
   readonly sources: readonly SourceView[]
 }
 
 /**
- * The instant that a question is about. Asked about now, a source answers as of the later of the clock and
- * its newest event, since the provider's clock may run ahead of ours; asked about an instant, as of that.
+ * The instant of a question. A question about now uses the later of the clock and the source's newest event, since the
+ * provider's clock may be ahead of ours; a question about an instant uses that instant.
  */
 export type Instant = { readonly now: number } | { readonly at: number }
 
@@ -106,7 +106,7 @@ export interface Block {
   readonly until: number | null
 }
 
-/** That a customer was erased: when, in epoch milliseconds, and by which event. */
+/** An erasure of a customer: its time, in epoch milliseconds, and its event. */
 export interface Erasure {
   readonly at: number
   readonly eventId: string
@@ -114,7 +114,7 @@ export interface Erasure {
 
 /**
  * Everything that one customer may use in one environment at one instant. All instants
- * are epoch milliseconds. A customer never seen has no entitlements.
+ * are epoch milliseconds. An unknown customer has no entitlements.
  */
 export interface AccessAnswer {
   readonly customerId: string
@@ -124,10 +124,10 @@ export interface AccessAnswer {
   readonly validUntil: number | null
   /** The place in the change log that the answer belongs to. */
   readonly cursor: string
-  /** Whether a block on every product is in force: it covers products never granted, too. */
+  /** Whether a block on every product is in force: it also covers products never granted. */
   readonly blocked: boolean
   readonly entitlements: readonly Entitlement[]
 }
 
-/** The same of one product, listed or not. */
+/** The same for one product, listed or not. */
 export interface ProductAnswer extends Omit<AccessAnswer, 'blocked' | 'entitlements'>, Entitlement {}

@@ -1,4 +1,4 @@
-/* What a merchant decides: what grants and revokes on which rail, the switches; and how the table reads an event. */
+/* The merchant's policy: what grants and revokes on which rail, and switches; and how it applies to an event. */
 
 import type { Rail } from '../provider/event.js'
 import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
@@ -7,13 +7,13 @@ import type { SourceEvent } from './kept-event.js'
 export type GrantType = PaymentEventType
 export type RevokeType = PaymentEventType | SubscriptionEventType
 
-/** What grants and revokes access, and how the open questions of the documents are answered. */
+/** What grants and revokes access, and the answers to questions that the documentation leaves open. */
 export interface Policy {
   readonly grantOn: Readonly<Record<Rail, readonly GrantType[]>>
   readonly revokeOn: Readonly<Record<Rail, readonly RevokeType[]>>
-  /** `revoke`: any `payment.failed` that is a take-back ends a subscription's access, not only its basis'. */
+  /** `revoke`: any `payment.failed` that is a take-back ends a subscription's access, not only that of its basis. */
   readonly failedRenewal: 'keep' | 'revoke'
-  /** `period_end`: a cancellation lets access run to any later `expires_at` that it shows. */
+  /** `period_end`: a canceled subscription keeps access until any later `expires_at` in the event. */
   readonly canceled: 'effective' | 'period_end'
   /** `keep`: access stays when the last cycle of a fixed term is over. */
   readonly completed: 'period_end' | 'keep'
@@ -23,7 +23,7 @@ export interface Policy {
   readonly lapseAfter: number | null
 }
 
-/** The provider's documented table, and nothing beyond it. */
+/** The provider's documented table, and nothing more. */
 export const DOCUMENTED_POLICY: Policy = {
   grantOn: {
     card: ['payment.authorized', 'checkout.succeeded'],
@@ -42,16 +42,16 @@ export const DOCUMENTED_POLICY: Policy = {
   lapseAfter: null,
 }
 
-/** Take-backs whatever the rows say: such a payment will never be paid. */
+/** Types that always take back, whatever the rows say: such a payment will never be paid. */
 export const TERMINAL_TYPES: readonly PaymentEventType[] = ['checkout.canceled', 'payment.canceled']
 
-/** The row of the table that an event meets, and on which side. */
+/** The row of the table that matches an event, and its side. */
 export interface PolicyRow {
   readonly rail: Rail
   readonly on: 'grant' | 'takeBack'
 }
 
-/** What the table makes of an event, and by which row; null: by none. */
+/** How the table treats an event, and the matching row; null: none matches. */
 export interface Verdict {
   readonly effect: 'grant' | 'take_back' | 'none'
   readonly row: PolicyRow | null
@@ -59,7 +59,7 @@ export interface Verdict {
 
 type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
 
-/** A policy turned around, to look types up in. */
+/** A policy indexed by type. */
 interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
   readonly decisive: ReadonlySet<SourceEvent['type']>
 }
@@ -68,7 +68,7 @@ const NO_VERDICT: Verdict = { effect: 'none', row: null }
 const TERMINAL_VERDICT: Verdict = { effect: 'take_back', row: null }
 const PAID_OR_ENDED = ['subscription.created', 'subscription.renewed', 'subscription.canceled'] as const
 
-/** Every fold asks for the table of the one policy in force. */
+/** Cached, since every fold asks for the table of the one policy in force. */
 const tables = new WeakMap<Policy, PolicyTable>()
 
 export function tableOf(policy: Policy): PolicyTable {
@@ -96,8 +96,8 @@ function verdictsUnder(rail: Rail, { grantOn, revokeOn }: Policy): Verdicts {
 }
 
 /**
- * What an event comes to under a rail. A grant that shows no rail itself counts under `unknown` too, whatever is learned
- * later: a proof may add access, and never takes away what `unknown` gave.
+ * How an event counts under a rail. A grant without a rail of its own also counts under `unknown`, whatever is learned
+ * later: a proof may add access, but never removes what `unknown` gave.
  */
 export function verdictOn(event: SourceEvent, rail: Rail, table: PolicyTable): Verdict {
   if (onlyInforms(event)) return NO_VERDICT
@@ -107,12 +107,12 @@ export function verdictOn(event: SourceEvent, rail: Rail, table: PolicyTable): V
   return byUnknown?.effect === 'grant' ? byUnknown : verdict
 }
 
-/** Whether some row of the policy, or the documents whatever it says, gives or ends access on this type. */
+/** Whether some row of the policy, or the documentation, makes this type grant or end access. */
 export function isDecisive(type: SourceEvent['type'], policy: Policy): boolean {
   return tableOf(policy).decisive.has(type)
 }
 
-/** A payment event that names its subscription but no payment has nothing to grant, or to take back. */
+/** A payment event that names its subscription but no payment can't grant or take back anything. */
 export function onlyInforms(event: SourceEvent): boolean {
   return event.subject === 'payment' && event.paymentId === null
 }

@@ -1,34 +1,36 @@
-/* What only the whole set of a source's events can say: rails, order, which payment paid which cycle, who names the plan. */
+/*
+ * What only the whole set of a source's events shows: rails, order, which payment paid which cycle, who names the plan.
+ */
 
 import type { Rail } from '../provider/event.js'
 import type { KeptPayment, KeptSubscription, SourceEvent } from './kept-event.js'
 import { compareByTime, compareText, newestTold } from './order.js'
 import { type Policy, tableOf, type Verdict, verdictOn } from './policy.js'
 
-/** An event as the walk meets it: its place in the order, and what the policy's table makes of it. */
+/** An event in the walk: its place in the order, and how the policy's table treats it. */
 export interface Reading extends Verdict {
   readonly event: SourceEvent
   /** Position in the walk: a lower one is walked earlier. */
   readonly index: number
 }
 
-/** All that the whole set of a source's events says, before any of them is walked. */
+/** What the whole set of a source's events shows, before the walk. */
 export interface SourceReading {
   readonly rail: Rail
-  /** The rail that an event is read under. */
+  /** The rail used to read an event. */
   readonly railOf: (event: SourceEvent) => Rail
   readonly walk: readonly Reading[]
-  /** Whether success that is no grant makes its payment good. */
+  /** Whether a success that is not a grant makes its payment good. */
   readonly successPays: boolean
   /** The index of each payment's first paying event. */
   readonly firstPaid: ReadonlyMap<string, number>
-  /** The payment of each cycle event, by the event's index; absent: none is found. */
+  /** The payment of each cycle event, by the event's index; missing if none is found. */
   readonly cyclePayments: ReadonlyMap<number, string>
-  /** Finds a plan change's charge: never a payment that paid a cycle. */
+  /** Finds the charge of a plan change: never a payment that paid a cycle. */
   readonly findCharge: PaymentFinder
-  /** Which events count as namings of the product. */
+  /** Which events count as naming the product. */
   readonly namingRank: number
-  /** The product before the first naming: what that one says. */
+  /** The product before the first event that names one: that event's product. */
   readonly firstProduct: string | null
 }
 
@@ -81,7 +83,7 @@ export function readSubscription(events: readonly SourceEvent[], policy: Policy)
   return { rail, railOf, walk, successPays, firstPaid, cyclePayments, findCharge, ...chooseNamings(walk) }
 }
 
-/** Of two events of a payment, the one with the stronger proof, the earlier of equals; null: no proof by now. */
+/** Of two events of a payment, the one with the stronger proof, the earlier of equals; null: no proof so far. */
 function betterProof(event: KeptPayment, best: KeptPayment | null): KeptPayment | null {
   if (event.railProof === null) return best
   const lead = event.railProof.strength - (best?.railProof?.strength ?? 0)
@@ -94,7 +96,7 @@ interface PaymentRail {
   provenBy: KeptPayment | null
 }
 
-/** By payment; events that name none belong to no payment. */
+/** By payment; events without one belong to no payment. */
 function railsOfPayments(events: readonly SourceEvent[]): ReadonlyMap<string, PaymentRail> {
   const rails = new Map<string, PaymentRail>()
   for (const event of events) {
@@ -114,7 +116,7 @@ function railIn(payment: PaymentRail | undefined): Rail {
   return payment?.provenBy?.railProof?.rail ?? 'unknown'
 }
 
-/** That of its earliest payment, by its first event, whose rail is known. */
+/** The rail of the earliest payment with a known rail, by first event. */
 function railOfSubscription(payments: Iterable<PaymentRail>): Rail {
   let earliest: PaymentRail | undefined
   for (const payment of payments) {
@@ -129,7 +131,7 @@ interface RankedReading extends Reading {
   readonly rank: number
 }
 
-/** Reads every event under its rail's row and puts all in the order in which they are walked. */
+/** Reads every event by its rail's row, and sorts them into walk order. */
 function inOrder(
   events: readonly SourceEvent[],
   railOf: (event: SourceEvent) => Rail,
@@ -151,7 +153,7 @@ function compareInWalk(a: RankedReading, b: RankedReading): number {
   return a.event.createdAt - b.event.createdAt || a.rank - b.rank || compareText(a.event.id, b.event.id)
 }
 
-/** At one instant: what only informs, then what gives, then what ends, so that a take-back has the last word. */
+/** At one instant: information first, then grants, then ends, so that a take-back has the last word. */
 function rankOf({ type }: SourceEvent, effect: Verdict['effect']): number {
   if (effect === 'take_back') return 4
   if (effect === 'grant' || type === 'payment.succeeded') return 1
@@ -164,14 +166,14 @@ export function isCycleEvent(event: SourceEvent): event is KeptSubscription {
   return event.type === 'subscription.created' || event.type === 'subscription.renewed'
 }
 
-/** An event by which a payment paid, at its place in the walk. */
+/** A paying event of a payment, at its place in the walk. */
 interface PayingEvent {
   readonly paymentId: string
   readonly at: number
   readonly index: number
 }
 
-/** In walk order, each payment's grants; of a payment that has none at all, what reports its success. */
+/** In walk order, each payment's grants; for a payment without grants, its reports of success. */
 function payingEvents(walk: readonly Reading[], successPays: boolean): PayingEvent[] {
   const granted = new Set<string | null>()
   for (const { event, effect } of walk) {
@@ -188,17 +190,17 @@ function payingEvents(walk: readonly Reading[], successPays: boolean): PayingEve
   return paying
 }
 
-/** How far a payment may be from the event that says it was made, either way: 24 hours. */
+/** How far a payment may be from the event that reports it, in either direction: 24 hours. */
 const PAYMENT_SEARCH_MS = 24 * 60 * 60 * 1000
 
-/** Finds the payment that a subscription event speaks of; null: none. */
+/** Finds the payment that a subscription event is about; null: none. */
 type PaymentFinder = (event: KeptSubscription) => string | null
 
 /**
- * The payment that the event names, if it paid; else the one whose paying event is nearest in time,
+ * The payment that the event names, if it paid; else the one with the paying event nearest in time,
  * the earlier in order at equal distance.
  * @param firstPaid has every payment that paid
- * @param except payments that are none of those meant
+ * @param except payments that can't be meant
  */
 function createPaymentFinder(
   all: readonly PayingEvent[],
@@ -234,18 +236,18 @@ function firstNotBefore(paying: readonly PayingEvent[], at: number): number {
   return low
 }
 
-/** How well an event can name the product: 0 is best, then as another subscription event, as a grant, as any event. */
+/** How well an event can name the product: 0 is best, then another subscription event, a grant, any event. */
 export function namingRankOf({ event, effect }: Reading): number {
   if (event.subject === 'subscription') return showsPlan(event) ? 0 : 1
   return effect === 'grant' ? 2 : 3
 }
 
-/** The events that show a subscription's plan and where its term is. */
+/** The events that show a subscription's plan and the end of its term. */
 export function showsPlan({ type }: KeptSubscription): boolean {
   return type === 'subscription.created' || type === 'subscription.renewed' || type === 'subscription.updated'
 }
 
-/** Only the best rank that there is counts; the others are not read at all. */
+/** Only events of the best rank count; the others are not read. */
 function chooseNamings(walk: readonly Reading[]): Pick<SourceReading, 'namingRank' | 'firstProduct'> {
   let namingRank = Number.POSITIVE_INFINITY
   let firstProduct: string | null = null

@@ -1,4 +1,4 @@
-/* What the folds say of each event: every reason and every change that an explanation gives, and the words for each. */
+/* What the folds say about each event: every reason and change in an explanation, and the words for each. */
 
 import { type FoldableEvent, TYPES } from './kept-event.js'
 import type { EndReason, HoldReason, SourceKey } from './model.js'
@@ -7,7 +7,7 @@ import type { PolicyRow } from './policy.js'
 type OfPayment = { paymentId: string }
 /** `by`: the event that took the payment back. */
 type TakenBack = OfPayment & { by: string }
-/** `basis`: the payment that access depends on; null: the subscription itself. `since`: the event that made it so. */
+/** `basis`: the payment that access depends on; null: the subscription itself. `since`: the event that set it. */
 type OtherBasis = OfPayment & { basis: string | null; since: string }
 type PlanChange = { from: string | null; to: string; chargedTo: string | null }
 type UnpaidPlan = { productId: string; chargedTo: string; by: string }
@@ -15,19 +15,19 @@ type PlanMove = OfPayment & { from: string; to: string }
 type EndMove = { reason: EndReason; from: number; at: number }
 
 /**
- * Why an event counted, or why it did not, as the clause after what happened. Codes and facts are part of the API. Ids are
- * of events and payments of the same source, instants are epoch milliseconds.
+ * Why an event counted or did not, as a clause after the name of the event. Codes and facts are part of the API. Ids
+ * are of events and payments of the same source; instants are epoch milliseconds.
  */
 const NOTES = {
   held: ({ reason }: { reason: HoldReason }) => HOLD_REASON_TEXT[reason],
-  /** Neither the policy nor the documents let this event change access. */
+  /** Neither the policy nor the documentation lets this event change access. */
   informed: () => 'for information only, since the policy lets it change nothing',
   payment_unnamed: () => 'for information only, since it names no payment',
   paid: ({ paymentId }: OfPayment) => `${paymentId} counts as paid from here on`,
   paid_already: ({ paymentId }: OfPayment) => `${paymentId} counted as paid already`,
   waits_for_cycle: (kept: OtherBasis) =>
     `${basisText(kept)}, and a further payment counts once a renewal says what it paid`,
-  /** `payment.succeeded` where it is no grant. */
+  /** `payment.succeeded` that is not a grant. */
   success_only: (_: OfPayment) => 'it counts once the subscription says that a cycle was paid',
   paid_before_end: ({ paymentId, endedBy }: OfPayment & { endedBy: string }) =>
     `${paymentId} was first paid before ${endedBy} ended the subscription, and does not bring it back`,
@@ -35,14 +35,14 @@ const NOTES = {
   /** Access depended on the payment. */
   taken_back: ({ paymentId }: OfPayment) => `${paymentId} counts no more`,
   taken_back_already: ({ paymentId, by }: TakenBack) => `${paymentId} was taken back by ${by} already`,
-  /** A payment is taken back, and access depends on another one. */
+  /** The payment is taken back, but access depends on another one. */
   basis_kept: (kept: OtherBasis) => basisText(kept),
   nothing_to_end: ({ paymentId }: OfPayment) => `access did not depend on ${paymentId}`,
   /** By `failedRenewal: "revoke"`. */
   failure_ends_all: (_: Omit<OtherBasis, 'since'>) => 'the policy ends a subscription on any failed payment',
   cycle_paid: ({ paymentId }: OfPayment) => `${paymentId} has paid this cycle`,
   cycle_paid_later: ({ paymentId }: OfPayment) => `${paymentId} pays this cycle, by a later event`,
-  /** `cycle`: the event that was waiting for the payment. */
+  /** `cycle`: the event that waited for the payment. */
   paid_waiting_cycle: ({ paymentId, cycle }: OfPayment & { cycle: string }) =>
     `${paymentId} pays the cycle of ${cycle}`,
   cycle_taken_back: ({ paymentId, by }: TakenBack) =>
@@ -55,7 +55,7 @@ const NOTES = {
   canceled: ({ at }: { at: number }, createdAt: number) =>
     at === createdAt ? 'it takes effect at once' : `it takes effect at ${time(at)}`,
   canceled_already: ({ at, by }: { at: number; by: string }) =>
-    `${by} had set the end to ${time(at)}, which stands`,
+    `${by} had already set the end to ${time(at)}`,
   plan_changed: ({ to, chargedTo }: PlanChange) =>
     `the plan is ${to} from here on, ${chargedTo === null ? 'without a charge' : `charged to ${chargedTo}`}`,
   plan_change_unpaid: ({ productId, chargedTo, by }: UnpaidPlan) =>
@@ -65,7 +65,7 @@ const NOTES = {
   plan_change_restored: ({ to }: PlanMove) => `it is the charge for ${to}, so the plan is ${to} after all`,
   /** By hand; `until` null: for good. */
   granted: ({ until }: { until: number | null }) => (until === null ? 'for good' : `until ${time(until)}`),
-  revoked: () => 'what was granted by hand is taken back',
+  revoked: () => 'the grant by hand is revoked',
   not_granted: () => 'nothing was granted by hand at that time',
 }
 
@@ -86,41 +86,41 @@ const CHANGES = {
   cancellation_withdrawn: () => 'It is not to be canceled any more.',
 }
 
-/** One code of a table, with the facts that its words are made of. */
+/** One code of a table, with the facts in its words. */
 type Coded<Table> = {
   [Code in keyof Table]: Readonly<{ code: Code } & FactsOf<Table[Code]>>
 }[keyof Table]
 
 type FactsOf<Words> = Words extends (facts: infer Facts, ...rest: never[]) => string ? Facts : never
 
-/** What an event was to its source: why it counted, or why it did not. */
+/** Why an event counted for its source, or did not. */
 export type Note = Coded<typeof NOTES>
 
 /** What an event changed. */
 export type Change = Coded<typeof CHANGES>
 
-/** What one event did to its source, as the fold itself reports it. */
+/** The effect of one event on its source, as the fold reports it. */
 export interface Step {
   readonly event: FoldableEvent
-  /** The row of the policy that it met; null: none. */
+  /** The matching row of the policy; null: none. */
   readonly row: PolicyRow | null
   readonly note: Note
   readonly changes: readonly Change[]
 }
 
-/** Gets every step of a fold, in order. */
+/** Receives every step of a fold, in order. */
 export type Observe = (step: Step) => void
 
 /**
- * What one step did and why: `Refund of pay_1: pay_2 has paid this cycle since evt_9.`
- * @param source what the event belongs to; null: to nothing that is known
+ * The effect of one step and its reason: `Refund of pay_1: pay_2 has paid this cycle since evt_9.`
+ * @param source the source of the event; null if unknown
  */
 export function sentenceOf({ event, note, changes }: Omit<Step, 'row'>, source: SourceKey | null): string {
   const { type, subject, createdAt } = event
   const about = subject === 'payment' ? event.paymentId : subject === 'subscription' ? source?.id : null
   const heading = about ? `${TYPES[type].name} of ${about}` : TYPES[type].name
   const isShown = note.code === 'informed' && changes.length > 0
-  const clause = isShown ? 'it tells how the subscription stands' : wordsOf(note, createdAt)
+  const clause = isShown ? 'it shows the state of the subscription' : wordsOf(note, createdAt)
   return [`${heading}: ${clause}.`, ...changes.map((change) => wordsOf(change, createdAt))].join(' ')
 }
 
@@ -138,10 +138,10 @@ function basisText({ basis, since }: OtherBasis): string {
 /** What a held event waits for. */
 export const HOLD_REASON_TEXT: Readonly<Record<HoldReason, string>> = {
   source_unknown: 'waits, since it names neither a payment nor a subscription',
-  customer_unknown: 'waits until an event tells whose it is',
-  product_unknown: 'waits until an event tells which product it is for',
+  customer_unknown: 'waits until an event names its customer',
+  product_unknown: 'waits until an event names its product',
   rail_unknown:
-    'waits until an event tells how it was paid, since a completed checkout alone proves no money',
+    'waits until an event shows how it was paid, since a completed checkout alone proves no money',
 }
 
 /** Why access ended, or will end. */
@@ -155,7 +155,7 @@ export const END_REASON_TEXT: Readonly<Record<EndReason, string>> = {
   completed: 'its fixed time is over',
   lapsed: 'no renewal came in time',
   moved: 'the plan was changed to another product',
-  revoked: 'it was taken back by hand',
+  revoked: 'it was revoked by hand',
 }
 
 /** ISO 8601, in UTC. */

@@ -6,16 +6,16 @@ import { isGrantAct } from './kept-event.js'
 import type { SourceKey } from './model.js'
 import { compareText } from './order.js'
 
-/** A stored event's word that a payment belongs to a subscription. */
+/** A stored event's claim that a payment belongs to a subscription. */
 export interface PaymentLink {
   readonly paymentId: string
   readonly subscriptionId: string
-  /** `createdAt` and id of the event that says so. */
+  /** `createdAt` and id of that event. */
   readonly linkedAt: number
   readonly linkedBy: string
 }
 
-/** What the event says about which subscription a payment belongs to, if anything. */
+/** The subscription of a payment according to the event, if it names one. */
 export function linkOf(event: NormalizedEvent): PaymentLink | null {
   if (event.subject !== 'payment' && event.subject !== 'subscription') return null
   const { paymentId, subscriptionId, createdAt, id } = event
@@ -23,7 +23,7 @@ export function linkOf(event: NormalizedEvent): PaymentLink | null {
   return { paymentId, subscriptionId, linkedAt: createdAt, linkedBy: id }
 }
 
-/** Where events disagree, the newest link counts; of one event, what it is read to say now. */
+/** If events disagree, the newest link counts; for the same event, its current reading. */
 export function isNewerLink(a: PaymentLink, b: PaymentLink | undefined): boolean {
   if (b === undefined) return true
   const order = a.linkedAt - b.linkedAt || compareText(a.linkedBy, b.linkedBy)
@@ -31,8 +31,8 @@ export function isNewerLink(a: PaymentLink, b: PaymentLink | undefined): boolean
 }
 
 /**
- * The source that an event belongs to; null where it names none.
- * @param subscriptionOf the subscription that a payment is linked to, by all events stored so far.
+ * The source that an event belongs to; null if it names none.
+ * @param subscriptionOf the subscription linked to a payment by all events stored so far
  */
 export function sourceOf(
   event: NormalizedEvent,

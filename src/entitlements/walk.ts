@@ -1,4 +1,4 @@
-/* Walks the events of a source in order: what access depends on, its ends and its plan make its intervals. */
+/* Walks the events of a source in order: its basis, its ends and its plan determine the intervals of access. */
 
 import { type BasisTracker, createBasisTracker } from './basis.js'
 import { createIntervalTracker, type End } from './intervals.js'
@@ -9,9 +9,9 @@ import { isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './rea
 import type { Change, Note, Observe } from './reasons.js'
 
 /**
- * Walks a source's events in order: it gives the product of its plan while it has a basis and the earliest of its ends
- * lies ahead.
- * @param observe without it, nothing is gathered
+ * Walks a source's events in order. It gives the product of its plan while it has a basis and the earliest of its ends
+ * is in the future.
+ * @param observe if omitted, no steps are collected
  */
 export function walk(whole: SourceReading, policy: Policy, observe?: Observe) {
   const basis = createBasisTracker(whole, policy)
@@ -48,7 +48,7 @@ export function walk(whole: SourceReading, policy: Policy, observe?: Observe) {
   return { intervals: tracker.intervals(), productId, terms, cyclesWithoutPayment }
 }
 
-/** What holds just before an event, or just after it. */
+/** The state just before an event, or just after it. */
 interface WalkPoint {
   readonly terms: Terms
   readonly namings: readonly Naming[]
@@ -56,7 +56,7 @@ interface WalkPoint {
   readonly productId: string | null
 }
 
-/** An event that leaves the basis alone may still end the subscription, or change its plan. */
+/** An event that does not change the basis may still end the subscription, or change its plan. */
 function noteOf(
   event: SourceEvent,
   note: Note,
@@ -67,7 +67,7 @@ function noteOf(
   const [from, to] = [before.productId, after.productId]
   const naming = after.namings === before.namings ? undefined : after.namings.at(-1)
   if (note.code === 'basis_kept' || note.code === 'waits_for_cycle') {
-    // Where a payment's event changes the plan and names none, it is about the charge of a plan change.
+    // A payment event that changes the plan without naming one concerns the charge of a plan change.
     if (naming !== undefined || from === null || to === null || from === to) return note
     const code = note.code === 'basis_kept' ? 'plan_change_undone' : 'plan_change_restored'
     return { code, paymentId: note.paymentId, from, to }
@@ -84,7 +84,7 @@ function noteOf(
   return { code: 'plan_change_unpaid', productId, chargedTo, by: takeBackOf(chargedTo)?.by ?? '' }
 }
 
-/** What a subscription's own events say, beside which cycle was paid: the ends that it runs to, and what is only shown. */
+/** The state of a subscription from its own events, apart from paid cycles: its ends, and fields for display. */
 interface Terms
   extends Pick<SourceState, 'pastDueSince' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'> {
   readonly canceled: End | null
@@ -108,12 +108,12 @@ function termsAfter(before: Terms, event: KeptSubscription, policy: Policy): Ter
   const isPastDue = type === 'subscription.past_due'
   return {
     pastDueSince: isPastDue ? createdAt : isRenewal ? null : before.pastDueSince,
-    // A renewal shows that no earlier word of a cancellation holds, unless it repeats it.
+    // A renewal cancels any earlier announcement of a cancellation, unless it repeats it.
     cancelAtPeriodEnd: cancelAtPeriodEnd ?? (before.cancelAtPeriodEnd && !isRenewal),
     periodEnd: expiresAt ?? before.periodEnd,
     providerStatus: status ?? before.providerStatus,
     canceled: canceledAfter(before.canceled, event, policy),
-    // The newest event that shows where a fixed term is decides.
+    // The newest event that shows the end of a fixed term decides.
     completed: cycles !== null && showsPlan(event) ? completionOf(event, policy) : before.completed,
     lapsed:
       policy.lapseAfter !== null && expiresAt !== null
@@ -122,7 +122,7 @@ function termsAfter(before: Terms, event: KeptSubscription, policy: Policy): Ter
   }
 }
 
-/** A further cancellation can only bring the end forward; a cycle that was paid since moves it, or lifts it. */
+/** A further cancellation can only move the end earlier; a cycle paid since moves it later, or lifts it. */
 function canceledAfter(before: End | null, event: KeptSubscription, policy: Policy): End | null {
   if (event.type === 'subscription.canceled') {
     return earlier(before, endOf(event, 'canceled', cancellationAt(event, policy)))
@@ -131,7 +131,7 @@ function canceledAfter(before: End | null, event: KeptSubscription, policy: Poli
   return event.expiresAt === null ? null : endOf(event, 'canceled', event.expiresAt)
 }
 
-/** A cancellation takes effect at once, or at the period's end that it shows. */
+/** A cancellation takes effect at once, or at the end of the period in the event. */
 function cancellationAt(
   { createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription,
   policy: Policy,
@@ -151,7 +151,7 @@ function endOf(event: KeptSubscription, reason: EndReason, at: number): End {
   return { at, reason, eventId: event.id }
 }
 
-/** The end that comes first, or came first; null: none is known. */
+/** The earliest end, past or coming; null: none is known. */
 function earliest({ canceled, completed, lapsed }: Terms): End | null {
   return earlier(earlier(canceled, completed), lapsed)
 }
@@ -161,14 +161,14 @@ function earlier(a: End | null, b: End | null): End | null {
   return b.at < a.at ? b : a
 }
 
-/** What an event changed beside access itself. */
+/** The changes of an event other than access itself. */
 function changesOf({ type, createdAt }: SourceEvent, before: Terms, after: Terms): Change[] {
   const changes: Change[] = []
   for (const name of ['canceled', 'completed', 'lapsed'] as const) {
     const [was, is] = [before[name], after[name]]
     if (is === null) {
       if (was !== null) changes.push({ code: 'end_lifted', reason: was.reason, from: was.at })
-      // An end that is over at once shows as the end of access.
+      // An end that is already over shows as the end of access.
     } else if (is.at !== was?.at && is.at > createdAt) {
       const { reason, at } = is
       changes.push(was ? { code: 'end_moved', reason, from: was.at, at } : { code: 'end_set', reason, at })
@@ -189,19 +189,19 @@ interface Naming {
   readonly charge: string | null
 }
 
-/** The newest naming counts whose charge, if it has one, is not taken back. */
+/** The newest naming counts if its charge, if any, is not taken back. */
 function productAmong(namings: readonly Naming[], { takeBackOf }: BasisTracker): string | null {
   const counts = namings.findLast(({ charge }) => charge === null || !takeBackOf(charge))
   return counts?.productId ?? null
 }
 
-/** Those that may still count, oldest first: a charged one may fall back on those before it. */
+/** The namings that may still count, oldest first: if a charge is taken back, an earlier one counts again. */
 function namingsAfter(
   namings: readonly Naming[],
   productId: string,
   charge: string | null,
 ): readonly Naming[] {
-  // Without a charge it counts whatever happens, so that none before it ever will again.
+  // One without a charge always counts, so no earlier one ever will again.
   if (charge !== null) return [...namings, { productId, charge }]
   const [only] = namings
   const isKnown = namings.length === 1 && only?.charge === null && only.productId === productId

@@ -1,28 +1,28 @@
 /*
- * The JSON that several answers share. `z.encode` turns a value of the program into it: instants become text, and what
- * a schema does not name is left out.
+ * JSON schemas that several answers share. `z.encode` turns the program's values into JSON: instants become text, and
+ * fields that a schema does not name are dropped.
  */
 
 import { z } from 'zod'
 import type { SourceView } from '../entitlements/model.js'
 import type { AccessSnapshot } from '../store/changes.js'
 
-/** A value of the program may be deeply read-only; nothing here changes it. */
-export type Told<Value> = Value extends readonly (infer Item)[]
-  ? readonly Told<Item>[]
+/** Accepts deeply read-only values: encoding changes nothing. */
+export type DeepReadonly<Value> = Value extends readonly (infer Item)[]
+  ? readonly DeepReadonly<Item>[]
   : Value extends object
-    ? { readonly [Name in keyof Value]: Told<Value[Name]> }
+    ? { readonly [Name in keyof Value]: DeepReadonly<Value[Name]> }
     : Value
 
-/** What goes over the wire for a value of the program. */
+/** The JSON of a value. */
 export function toJson<Schema extends z.ZodType>(
   schema: Schema,
-  value: Told<z.output<Schema>>,
+  value: DeepReadonly<z.output<Schema>>,
 ): z.input<Schema> {
   return z.encode(schema, value as z.output<Schema>)
 }
 
-/** An instant as it goes over the wire. */
+/** An instant in JSON. */
 export function iso(instant: number): string {
   return new Date(instant).toISOString()
 }
@@ -37,7 +37,7 @@ export const instant = z.codec(z.string().meta({ format: 'date-time' }), z.numbe
   encode: (at) => new Date(at).toISOString(),
 })
 
-/** Of each name how many there are. */
+/** One count per name. */
 export function counts<const Name extends string>(...names: readonly Name[]) {
   return Object.fromEntries(names.map((name) => [name, z.int()])) as Readonly<Record<Name, z.ZodInt>>
 }
@@ -88,7 +88,7 @@ export const entitlement = z.object({
 })
 export type EntitlementJson = z.input<typeof entitlement>
 
-/** Whom an answer is about, and when it holds. */
+/** The customer, and the instant that the answer is about. */
 const about = {
   customerId: z.string(),
   environment,
@@ -101,10 +101,10 @@ const about = {
 export const access = z.object({ ...about, entitlements: z.array(entitlement) })
 export type AccessJson = z.input<typeof access>
 
-/** One product of that. */
+/** One product of it. */
 export const productAccess = z.object({ ...about, ...entitlement.shape })
 
-/** A call to a platform, by which somebody becomes a member of a role or group, or is none any more. */
+/** A call to a platform that adds an account to a role or group, or removes it. */
 export const platformCall = z.object({
   environment,
   target: z.string(),
@@ -113,7 +113,7 @@ export const platformCall = z.object({
   action: z.enum(['give', 'take']),
 })
 
-/** What an entitlement says at one instant. */
+/** An entitlement at one instant. */
 export const snapshot = z.object({
   active: z.boolean(),
   status,

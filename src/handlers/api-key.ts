@@ -5,7 +5,7 @@ import type { Environment } from '../provider/event.js'
 export const API_SCOPES = ['read', 'write', 'events', 'metrics', 'admin'] as const
 export type ApiScope = (typeof API_SCOPES)[number]
 
-/** A caller of the API. Only the hash of the key is known here. */
+/** A caller of the API. Holds the hash of the key, never the key. */
 export interface ApiKey {
   readonly name: string
   /** Lower-case hex SHA-256 of the key's text. */
@@ -14,20 +14,20 @@ export interface ApiKey {
   readonly environments: readonly Environment[]
 }
 
-/** The least that any supported system takes for the path of a socket, less its final NUL. */
+/** The shortest path limit for a socket on any supported system, less the final NUL. */
 export const MAX_SOCKET_PATH_BYTES = 103
 
-/** The local socket is beside the database, so that a command finds it by the config alone. */
+/** The local socket is next to the database, so that commands find it from the config alone. */
 export function socketFileOf(databaseFile: string): string {
   return join(dirname(databaseFile), 'latchkey.sock')
 }
 
-/** The key of the local socket: its callers are this process's own user, or root, who could write the database themselves. */
+/** The key of the local socket. Its callers are the daemon's user or root, who could edit the database file anyway. */
 export function localKey(): ApiKey {
   return { name: systemUser(), sha256: '', scopes: API_SCOPES, environments: ['live', 'sandbox'] }
 }
 
-/** The user that this process runs as, by name; by number where the system has no name for it, as in many containers. */
+/** The name of the user that this process runs as, or its number: many containers have no name for it. */
 function systemUser(): string {
   try {
     return userInfo().username

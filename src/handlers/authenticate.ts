@@ -11,24 +11,24 @@ import { markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i
 
-/** Of one set of keys. A caller sends the same header each time; this bounds those who vary the spaces in it. */
+/** Per set of keys. A client sends the same header every time; this bounds clients that vary the spaces in it. */
 const MAX_REMEMBERED = 1_000
 
 const HINTS = {
-  missing: 'the request carries no key: it needs the header "Authorization: Bearer <key>"',
-  wrong: 'no key in api.keys is the one that was sent: it was removed, or mistyped',
+  missing: 'the request has no key: send the header "Authorization: Bearer <key>"',
+  wrong: 'the key sent is not in api.keys: it was removed, or mistyped',
 }
 
 /**
  * Finds the key that a request carries.
  *
- * @throws LatchkeyError `unauthorized`, the same for whatever is wrong; `rate_limited`, for nobody with a right key;
+ * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `rate_limited`, never for a valid key;
  * `forbidden` if the key lacks `scope`.
  */
 export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
 
 interface AuthenticateDeps {
-  /** Asked each time, since a reload may change them. */
+  /** Called for each request, since a reload may change the keys. */
   readonly apiKeys: () => readonly ApiKey[]
   readonly failures: FailureLimit
   readonly clientAddress: (req: IncomingMessage) => string
@@ -36,7 +36,7 @@ interface AuthenticateDeps {
   readonly log: Logger
 }
 
-/** Slows down an address that tries keys: each that fails is counted, and logged up to the limit. */
+/** Slows down an address that guesses keys: every failure is counted, and logged up to the limit. */
 export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
   const { apiKeys, failures, clientAddress, metrics, log } = deps
 
@@ -46,10 +46,13 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     const { limited, justLimited, retryAfterSeconds } = failures(address)
     if (!limited) {
       log.warn({ method: req.method, route: routeOf(req), address, hint: HINTS[what] }, 'API key refused')
-      return new LatchkeyError('unauthorized', 'A valid API key is needed, as "Authorization: Bearer <key>".')
+      return new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
     }
     if (justLimited) {
-      log.warn({ address, retryAfterSeconds }, 'more refused API keys of this address are not logged')
+      log.warn(
+        { address, retryAfterSeconds },
+        'too many bad API keys from this address; no longer logging them',
+      )
     }
     return new LatchkeyError('rate_limited', 'Too many requests from this address had no valid API key.', {
       retryAfterSeconds,
@@ -70,8 +73,8 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
 }
 
 /**
- * Finds the key that a header carries. A right one is remembered by the hash of the header, so that only its first
- * request pays for the comparison; a wrong one never is.
+ * Finds the key in a header. A valid key is cached by the hash of the header, so that only its first request pays for
+ * the comparison. Invalid ones are never cached.
  */
 function createKeyMemory(apiKeys: () => readonly ApiKey[]): (header: string) => ApiKey | null {
   const remembered = new Map<string, ApiKey>()
@@ -92,7 +95,7 @@ function createKeyMemory(apiKeys: () => readonly ApiKey[]): (header: string) => 
   }
 }
 
-/** Null where there is none, and where there are several, of which Node would give the first. */
+/** Null if there is no such header or several: Node would return only the first. */
 function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | null {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -102,19 +105,19 @@ function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | n
   return count === 1 ? (headers.authorization ?? null) : null
 }
 
-/** Null where there is no token: the hash of nothing must match no key. */
+/** Null if there is no token, so that the hash of an empty text matches no key. */
 function tokenIn(header: string): string | null {
   return BEARER.exec(header)?.[1] ?? null
 }
 
-/** Only the beginning of the path: what follows may name a person. */
+/** Only the beginning of the path: the rest may name a person. */
 function routeOf(req: IncomingMessage): string {
   return `/${pathOf(req.url ?? '').split('/')[1] ?? ''}`
 }
 
-/** Compares with every key, in constant time each, so that the time tells nothing about any. */
+/** Compares with every key, each in constant time, so that timing reveals nothing about any of them. */
 function findKey(keys: readonly ApiKey[], token: string): ApiKey | null {
-  // Node hands header bytes over as latin1 text; this hashes the bytes that were sent.
+  // Node decodes header bytes as latin1; this hashes the bytes that were sent.
   const sent = createHash('sha256').update(token, 'latin1').digest()
   let found: ApiKey | null = null
   for (const key of keys) {
@@ -123,25 +126,25 @@ function findKey(keys: readonly ApiKey[], token: string): ApiKey | null {
   return found
 }
 
-/** What one address may get wrong: enough for a merchant who is trying out a secret by hand. */
+/** Enough failures for a merchant who tries out a secret by hand. */
 const FAILURES_PER_WINDOW = 30
 const WINDOW_SECONDS = 60
 
-/** Addresses share this many counters, which bounds the memory; who shares one is limited together. */
+/** Addresses share this many counters, which bounds memory; addresses that share a counter are limited together. */
 const COUNTERS = 16_384
 
-/** Where an address stands after one more failure. */
+/** The count of an address after one more failure. */
 interface FailureCount {
   readonly limited: boolean
-  /** True for the one failure that went over the limit, so that it can be said once. */
+  /** True for the one failure that exceeded the limit, so that it is logged once. */
   readonly justLimited: boolean
   readonly retryAfterSeconds: number
 }
 
-/** Counts what an address got wrong: failed signatures, wrong keys. It never sees what is authentic. */
+/** Counts the failed signatures and wrong keys of an address. Authentic requests are not counted. */
 type FailureLimit = (address: string) => FailureCount
 
-/** Limits what an address may get wrong, by default 30 failures in 60 seconds. */
+/** Limits the failures of an address, by default to 30 in 60 seconds. */
 export function createFailureLimit({
   failures = FAILURES_PER_WINDOW,
   windowSeconds = WINDOW_SECONDS,
@@ -172,8 +175,8 @@ function counterOf(address: string): number {
 }
 
 /**
- * Tells who sent a request. Only the last `trustProxy` hops are believed about whom they forward for:
- * with 0, `X-Forwarded-For` counts for nothing, so that nobody can choose an address.
+ * Finds the address of the client. Only the last `trustProxy` hops of `X-Forwarded-For` are trusted; with 0 the header
+ * is ignored, so that clients can't choose their address.
  */
 export function createClientAddress(trustProxy: number): (req: IncomingMessage) => string {
   return (req) => {

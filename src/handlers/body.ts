@@ -4,51 +4,51 @@ import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
 import { isProved, MAX_CONNECTIONS } from './server.js'
 
-/** Far above any event seen, far below what many senders at once could fill the memory with. */
+/** Far larger than any known event, and small enough that many senders at once can't fill the memory. */
 export const MAX_BODY_BYTES = 1024 * 1024
 
-/** Each piece costs time of its own: so many of a few bytes each would keep everybody else waiting for seconds. */
+/** Each chunk costs time: thousands of a few bytes each would block all other requests for seconds. */
 const MAX_TINY_PIECES = 2_048
 const TINY_BYTES = 64
 
-/** Whether a body comes in far too many pieces, for what it is. */
+/** Whether a body arrives in far more chunks than its size needs. */
 export function isInTinyPieces(pieces: number, bytes: number, most = MAX_TINY_PIECES): boolean {
   return pieces > most && bytes < pieces * TINY_BYTES
 }
 
-/** All bodies that are being read may hold this much together, whatever listener they come by. */
+/** All bodies being read may hold this much together, over all listeners. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024
 
-/** Events have some 1 to 2 kB. */
+/** Events have 1 to 2 kB. */
 const SMALL_BODY_BYTES = 8 * 1024
 
 /**
- * Larger bodies of senders who have proved nothing yet leave this much free: enough for a small one on every connection,
- * so that they keep out neither events nor whoever has a key.
+ * Larger bodies from unproved senders leave this much free: room for a small body on every connection, so that they
+ * block neither events nor callers with a key.
  */
 const KEPT_FOR_SMALL_BYTES = MAX_CONNECTIONS * SMALL_BODY_BYTES
 
-/** Of the process, as its memory is: every body adds what it holds, and takes it off at its end. */
+/** Global, because memory is: every body adds the bytes it holds, and subtracts them at the end. */
 let heldBytes = 0
 
-/** What the bodies that are being read hold now. */
+/** Bytes held now by the bodies being read. */
 export function bytesBeingRead(): number {
   return heldBytes
 }
 
-/** The refusal of a body for which there is no room. Anybody can cause it, so it must not be logged without a limit. */
+/** Refuses a body when there is no memory for it. Anybody can cause this, so it must be logged with a limit. */
 export const NO_ROOM = new LatchkeyError('not_stored', 'Too many bodies are being received. Send it again.')
 
 /**
  * Refuses a body by its headers, before any of it is read.
  *
- * @throws LatchkeyError `encoding_not_supported` if the body is compressed: the signature covers what
- * was sent, and nothing here unpacks; `body_too_large`, by the announced length
+ * @throws LatchkeyError `encoding_not_supported` if the body is compressed: the signature covers the bytes sent, and
+ * nothing here decompresses; `body_too_large`, by `Content-Length`
  */
 export function requireReadable(req: IncomingMessage, maxBytes: number): void {
   const encoding = req.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (encoding !== '' && encoding !== 'identity') {
-    throw new LatchkeyError('encoding_not_supported', 'The body must be sent as it was signed, uncompressed.')
+    throw new LatchkeyError('encoding_not_supported', 'Send the body as it was signed, uncompressed.')
   }
   if (announcedBytes(req) > maxBytes) throw tooLarge(maxBytes)
 }
@@ -56,15 +56,15 @@ export function requireReadable(req: IncomingMessage, maxBytes: number): void {
 /**
  * Collects the exact bytes of a body.
  *
- * @throws LatchkeyError as `requireReadable`; `body_too_large` while reading; `body_incomplete` if the sender went
- * away; `NO_ROOM` while other bodies hold all the memory that there is for them
+ * @throws LatchkeyError as `requireReadable`; `body_too_large` while reading; `body_incomplete` if the sender
+ * disconnects; `NO_ROOM` while other bodies hold all the memory allowed for them
  */
 export async function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   requireReadable(req, maxBytes)
   return collect(req, maxBytes, isProved(req) ? MAX_HELD_BYTES : MAX_HELD_BYTES - KEPT_FOR_SMALL_BYTES)
 }
 
-/** Copies each chunk into one buffer that grows, so that a body costs its size, however it is cut. */
+/** Copies each chunk into one growing buffer, so that a body costs its size however it is chunked. */
 function collect(req: IncomingMessage, maxBytes: number, roomForLarge: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const mostBytes = announcedBytes(req) || maxBytes
@@ -85,8 +85,7 @@ function collect(req: IncomingMessage, maxBytes: number, roomForLarge: number): 
     }
     const onEnd = () =>
       settle(() => resolve(size < buffer.length ? Buffer.from(buffer.subarray(0, size)) : buffer))
-    const onClose = () =>
-      settle(() => reject(new LatchkeyError('body_incomplete', 'The body ended before its time.')))
+    const onClose = () => settle(() => reject(new LatchkeyError('body_incomplete', 'The body ended early.')))
 
     function grow(bytes: number): boolean {
       const room = bytes > SMALL_BODY_BYTES ? roomForLarge : MAX_HELD_BYTES
@@ -118,19 +117,19 @@ function tooLarge(maxBytes: number): LatchkeyError {
 function tooManyPieces(): LatchkeyError {
   return new LatchkeyError(
     'body_too_large',
-    `The body comes in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
+    `The body arrived in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
   )
 }
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
 export const LINES_TYPE = 'application/x-ndjson'
-/** So many lines are checked in some ten milliseconds, for which nobody else is answered. */
+/** Checking this many lines takes some ten milliseconds, which block all other requests. */
 export const MAX_LINES_BYTES = 2 * 1024 * 1024
 
 /**
- * The body of a request, as its schema has it: JSON, where an empty one is an empty object, or lines of text.
- * @param type what it must say that it is, so that no page in a browser can have one sent unasked
- * @throws LatchkeyError `invalid_request` with everything that is wrong; `media_type_not_supported`, and as `readBody`
+ * Reads the body of a request by its schema: JSON, where an empty body is an empty object, or lines of text.
+ * @param type the required `Content-Type`, so that no web page can make a browser send the request
+ * @throws LatchkeyError `invalid_request` with everything that is wrong; `media_type_not_supported`; and as `readBody`
  */
 export async function readParsed(
   req: IncomingMessage,
@@ -166,12 +165,12 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
-/** `checks.1.productId`: where it is wrong. */
+/** The path of a problem, such as `checks.1.productId`. */
 export function issuesOf({ issues }: z.ZodError): readonly Issue[] {
   return issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
 }
 
-/** The failure of a request whose body can't be used. */
+/** The error for an unusable body. */
 export function invalidBody(issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
 }

@@ -1,27 +1,27 @@
-/* What an operator asks of the running daemon itself: how it is, to read its config again, and to stop. */
+/* Operating the running daemon: its status, reloading the config, and stopping it. */
 
 import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { environment, instant, type Told } from './answers.js'
+import { type DeepReadonly, environment, instant } from './answers.js'
 import { type Route, route } from './route.js'
 
 export interface ControlDeps {
   readonly control: {
-    readonly status: () => Promise<Told<z.output<typeof statusAnswer>>>
-    /** @throws {LatchkeyError} `config_invalid`, `config_missing`: what runs is kept */
+    readonly status: () => Promise<DeepReadonly<z.output<typeof statusAnswer>>>
+    /** @throws {LatchkeyError} `config_invalid`, `config_missing`: the running config stays */
     readonly reload: () => Promise<Reloaded>
     /** Begins to stop, and returns at once. */
     readonly stop: () => void
   }
 }
 
-/** What came of reading the config file again. */
+/** The result of reading the config file again. */
 export interface Reloaded {
-  /** The parts that the daemon took over. */
+  /** The parts that were applied. */
   readonly changed: readonly string[]
-  /** The changed keys that only a restart takes over. */
+  /** The changed keys that need a restart. */
   readonly needsRestart: readonly string[]
-  /** The configured policy is not the one in force. */
+  /** Whether the configured policy differs from the one in force. */
   readonly policyDiffers: boolean
 }
 
@@ -32,7 +32,7 @@ const statusAnswer = z.object({
   config: z.string(),
   ready: z.boolean(),
   notes: z.array(z.string()),
-  /** Null: there is no local socket. */
+  /** Null if there is no local socket. */
   listeners: z.object({
     api: z.string(),
     webhooks: z.string(),
@@ -43,11 +43,11 @@ const statusAnswer = z.object({
   /** Deliveries that are not committed yet. */
   queue: z.object({ deliveries: z.int(), bytes: z.int() }),
   endpoints: z.array(z.object({ name: z.string(), environment, lastEventAt: instant.nullable() })),
-  /** Null: no role, group or outbound webhook is configured. */
+  /** Null if no role, group or outbound webhook is configured. */
   sync: z
     .object({
       paused: z.boolean(),
-      /** Memberships that are to be changed, those that wait for somebody, and removals beyond the bound. */
+      /** Memberships to change, memberships that wait for somebody, and removals above the bound. */
       due: z.int(),
       parked: z.int(),
       unconfirmed: z.int(),
@@ -64,7 +64,7 @@ const ADMIN = { scope: 'admin', environments: 'both' } as const
 
 export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('GET /status', {
-    summary: 'What runs, since when, and what it is doing.',
+    summary: 'The status of the daemon: version, uptime and work in progress.',
     ...ADMIN,
     answer: statusAnswer,
     handle: (_, { control }: ControlDeps) => control.status(),
@@ -89,7 +89,7 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
     },
   }),
   route('POST /stop', {
-    summary: 'Stops the daemon, as SIGTERM does: what is under way is answered first.',
+    summary: 'Stops the daemon, as SIGTERM does: requests in progress are answered first.',
     ...ADMIN,
     status: 202,
     answer: z.object({ stopping: z.literal(true) }),

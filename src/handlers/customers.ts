@@ -1,4 +1,4 @@
-/* What is known of customers, how their access changed, and what operators do to it by hand. */
+/* What is stored about customers, the log of their access, and changes by hand. */
 
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
@@ -15,12 +15,12 @@ import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from
 import { type ParamNames, READ, type Route, route } from './route.js'
 
 export interface CustomerDeps {
-  /** All reject with `store_unavailable` where the store can't answer. */
+  /** All reject with `store_unavailable` if the store can't answer. */
   readonly customers: {
-    /** Null where nothing is known. */
+    /** Null if nothing is stored. */
     readonly readCustomer: (query: CustomerQuery) => Promise<KnownCustomer | null>
     readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
-    /** Null for a cursor that this change log never gave out. */
+    /** Null for a cursor that is not of this change log. */
     readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
   }
   readonly performAct: PerformAct
@@ -58,7 +58,7 @@ const customerAnswer = z.object({
   ),
 })
 
-/** Every fact with since when, and by which event. */
+/** Every fact, with the time and the event it comes from. */
 function factOf(known: Fact | undefined) {
   return known === undefined ? null : { value: known.value, since: known.at, eventId: known.by }
 }
@@ -104,13 +104,13 @@ export const reasonText = z
 const why = { reason: reasonText }
 const perhapsWhy = { reason: reasonText.nullish() }
 
-/** Of a customer who is acted on, an id that can be stored. */
+/** The customer of a change by hand: an id that can be stored. */
 export const ACTED_ON = { customerId: z.string().refine(isUsableId, 'is not an id') }
 
 const actAnswer = z.object({ eventId: z.string(), ...access.shape })
 export type ActJson = z.input<typeof actAnswer>
 
-/** Something that operators do by hand; the answer says what the customer may use since. */
+/** A change by hand. It answers with what the customer may use afterwards. */
 function byHand<
   const Path extends `/customers/:customerId/${string}`,
   Body extends z.ZodType<{ readonly reason?: string | null | undefined }>,
@@ -144,25 +144,25 @@ function byHand<
   })
 }
 
-/** A 64-bit number: a name is no account's id. */
+/** A 64-bit number; a user name is not an id. */
 export const communityIdText = z
   .string()
   .regex(/^[1-9]\d{0,19}$/, 'is not the id of a Discord account: a whole number above 0')
-/** Below 2^52, as the platform says of its ids; that of a group is negative. */
+/** Telegram ids are below 2^52; those of groups are negative. */
 export const messengerIdText = z
   .string()
   .regex(/^[1-9]\d{0,15}$/, 'is not the id of a Telegram account: a whole number above 0')
 
 export const customerRoutes: readonly Route<CustomerDeps>[] = [
   route('GET /customers/:customerId', {
-    summary: 'Everything that is known of a person, as a data request asks for it.',
+    summary: 'Everything stored about a person, for a data request.',
     ...READ,
     answer: customerAnswer,
     errors: ['customer_not_found'],
     async handle({ params, environment }, { customers }: CustomerDeps) {
       const known = await customers.readCustomer({ environment, ...params })
       if (known === null) {
-        throw new LatchkeyError('customer_not_found', 'Nothing is known of this customer.')
+        throw new LatchkeyError('customer_not_found', 'Nothing is stored about this customer.')
       }
       const { facts, metadata, references, blocks, sources } = known
       return {
@@ -186,7 +186,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   route('DELETE /customers/:customerId', {
-    summary: 'Erases a person, once: asked again, it answers with the same erasure.',
+    summary: 'Erases a person. Repeating the call returns the same erasure.',
     scope: 'admin',
     environments: 'one',
     params: ACTED_ON,
@@ -196,7 +196,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
   }),
   route('GET /products/:productId/customers', {
-    summary: 'Those with access to a product now, in the order of their ids.',
+    summary: 'Customers with access to a product now, by id.',
     ...READ,
     query: z.object(PAGE),
     answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
@@ -208,7 +208,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   route('GET /changes', {
-    // A cursor is one that any change or answer about access bears: who has read up to the end goes on from the last.
+    // Every change and every answer about access has a cursor; at the end of the log, continue from the last one.
     summary: 'The change log, oldest first, after a cursor or from its beginning.',
     ...READ,
     query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
@@ -232,7 +232,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     act: ({ productId, until = null }) => ({ type: 'manual.granted', productId, until }),
   }),
   byHand('DELETE /customers/:customerId/grants/:productId', {
-    summary: 'Revokes what was granted by hand, and nothing else.',
+    summary: 'Revokes a grant made by hand, and nothing else.',
     body: z.strictObject(perhapsWhy),
     act: (_, { productId }) => ({ type: 'manual.revoked', productId }),
   }),
@@ -257,7 +257,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     act: (_, { productId }) => ({ type: 'manual.unblocked', productId }),
   }),
   byHand('PUT /customers/:customerId/identities', {
-    summary: 'Links platform accounts; what is left out stays as it is.',
+    summary: 'Links platform accounts; an omitted one stays as it is.',
     body: z
       .strictObject({
         communityId: communityIdText.nullish(),

@@ -1,4 +1,4 @@
-/* What customers may use: asked by customer, by product, by reference or detail, and many at once. */
+/* What customers may use: by customer, by product, by reference or contact detail, and in batches. */
 
 import type { ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -41,18 +41,18 @@ import { sendTagged } from './send.js'
 
 type InEnvironment<Query> = Query & { readonly environment: Environment }
 
-/** All questions reject with `store_unavailable` where the store can't answer: never with an empty answer. */
+/** All reject with `store_unavailable` if the store can't answer: never with an empty answer. */
 export interface EntitlementDeps {
   readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
   readonly readExplanation: (question: ExplanationQuery) => Promise<Explanation>
   readonly customers: {
-    /** One answer for each customer, in the order asked. */
+    /** One answer per customer, in the order of the request. */
     readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
-    /** Ids of the customers whom the merchant's own reference leads to, in order. */
+    /** Ids of the customers with this external reference, in order. */
     readonly findByReference: (
       query: InEnvironment<{ readonly reference: string; readonly page: IdPage }>,
     ) => Promise<readonly string[]>
-    /** The same for many, by reference; one that nobody has is not in the map. */
+    /** The same for many references. The map leaves out references without a customer. */
     readonly findByReferences: (
       query: InEnvironment<{ readonly references: readonly string[] }>,
     ) => Promise<ReadonlyMap<string, readonly string[]>>
@@ -61,7 +61,7 @@ export interface EntitlementDeps {
       query: InEnvironment<{ readonly lookup: CustomerLookup; readonly page: IdPage }>,
     ) => Promise<readonly string[]>
   }
-  /** What an answer says of one product, be it one that it does not list. */
+  /** The answer for one product, even if the customer's answer does not list it. */
   readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
   readonly keptAnswers: KeptAnswers
   /** Epoch milliseconds. */
@@ -70,14 +70,14 @@ export interface EntitlementDeps {
 
 const AT = z.object({ at: instantParameter.optional() })
 
-/** The queries that nearly every request has, with the environment that each names: these are not parsed. */
+/** The queries of nearly every request, and the environment that each names: these skip parsing. */
 const PLAIN_QUERIES: ReadonlyMap<string, Environment | null> = new Map([
   ['', null],
   ['environment=live', 'live'],
   ['environment=sandbox', 'sandbox'],
 ])
 
-/** What is asked again while nothing has changed is answered from memory. */
+/** Repeated questions are answered from memory while nothing has changed. */
 function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'customerId'> {
   const { authenticate, environments, keptAnswers, clock, readAccess } = deps
   const readQuestion = (req: Parameters<RawHandler>[0], customerId: string): AccessQuery => {
@@ -106,12 +106,12 @@ function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'cust
   }
 }
 
-/** One of the reasons of an explanation, with its facts: the only numbers among these are instants. */
+/** One reason of an explanation, with its facts: the only numbers among them are instants. */
 const reason = z.codec(z.looseObject({ code: z.string() }), z.custom<{ readonly code: string }>(), {
-  decode: (told) => told,
+  decode: (json) => json,
   encode: ({ code, ...facts }) => {
-    const told = Object.entries(facts as Readonly<Record<string, unknown>>)
-    const texts = told.map(([name, fact]) => [
+    const entries = Object.entries(facts as Readonly<Record<string, unknown>>)
+    const texts = entries.map(([name, fact]) => [
       name,
       typeof fact === 'number' ? z.encode(instant, fact) : fact,
     ])
@@ -176,14 +176,14 @@ export type ExplanationJson = z.input<typeof explanationAnswer>
 
 const accessPage = pageOf(access, idPlace)
 
-/** The page's customers, each with everything they may use. `found`: as many as the page holds, and one more. */
+/** A page of customers with everything they may use. `found` holds one more than the page if there is a next page. */
 async function readPage({ customers }: EntitlementDeps, question: AccessesQuery, limit: number) {
   return firstOf(await customers.readAccesses(question), limit, ({ customerId }) => customerId)
 }
 
-/** Enough for a page of any app, and bounds what one request can cost. */
+/** Enough for a page of any app; bounds the cost of one request. */
 const MAX_CHECKS = 1_000
-/** Customers read at once: in some milliseconds, for which nobody else is answered. */
+/** Customers read at once: a few milliseconds that block all other requests. */
 const CUSTOMERS_AT_ONCE = 100
 
 const check = z
@@ -198,17 +198,17 @@ const check = z
 type Check = z.infer<typeof check>
 
 /** Whether one customer may use one product. */
-interface Standing {
+interface CustomerAccess {
   readonly customerId: string
   readonly active: boolean
-  /** Epoch milliseconds; null while no end is known, and for a product never granted. */
+  /** Epoch milliseconds; null if no end is known, and for a product never granted. */
   readonly until: number | null
 }
 
 export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   route('POST /entitlements/lookup', {
     summary:
-      'What the customers may use who have an email or a platform account, in a body since URLs end up in logs.',
+      'What the customers with an email or a platform account may use. In a body, since URLs end up in logs.',
     ...READ,
     query: z.object({ ...AT.shape, ...PAGE }),
     body: z
@@ -232,7 +232,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   route('POST /entitlements/check', {
-    summary: 'Many yes-or-no questions at once, answered in their order.',
+    summary: 'Many yes-or-no questions at once, answered in order.',
     ...READ,
     body: z.strictObject({
       checks: z.array(check).min(1, 'is empty').max(MAX_CHECKS, `holds more than ${MAX_CHECKS} checks`),
@@ -252,11 +252,11 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       answerChecks(body.checks, environment, customers),
   }),
   route('GET /entitlements', {
-    summary: 'What the customers may use whom the merchant’s own reference leads to.',
+    summary: 'What the customers with an external reference may use.',
     ...READ,
     query: z.object({ externalRef: idParameter, ...AT.shape, ...PAGE }),
     answer: accessPage,
-    // As with one customer: neither of the two says anything about what these customers may use.
+    // As for one customer: `limit` and `after` do not change what these customers may use.
     tagged: ({ items, ...page }) => ({
       ...page,
       items: items.map(({ asOf: _asOf, cursor: _cursor, ...state }) => state),
@@ -269,7 +269,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   plainRoute('GET /entitlements/:customerId', {
-    summary: 'Everything that a customer may use; of one never seen an empty list.',
+    summary: 'Everything that a customer may use; an empty list for an unknown customer.',
     ...READ,
     query: AT,
     answer: access,
@@ -278,11 +278,10 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     plain: answerEntitlements,
   }),
   route('GET /entitlements/:customerId/:productId', {
-    summary: 'Whether a customer may use a product; never granted is an answer, not a 404.',
+    summary: 'Whether a customer may use a product; a product never granted is an answer, not a 404.',
     ...READ,
     query: AT,
     answer: productAccess,
-    // As with everything that the customer may use.
     tagged: ({ asOf: _asOf, cursor: _cursor, ...state }) => state,
     timedAs: 'entitlement',
     async handle({ params, query: { at = null }, environment }, deps: EntitlementDeps) {
@@ -293,7 +292,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   }),
   route('GET /entitlements/:customerId/:productId/explanation', {
     summary:
-      'Why a customer may use a product, or may not: every event that counted, and every one that did not.',
+      'Why a customer may or may not use a product: every event that counted, and every event that did not.',
     ...READ,
     query: AT,
     answer: explanationAnswer,
@@ -304,8 +303,8 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
 ]
 
 /**
- * Of several customers with one reference, the one whose access lasts longest answers for all. A customer is read once,
- * however often they are asked about: thousands may share one reference.
+ * If several customers share a reference, the longest-lasting access is the answer. Each customer is read once,
+ * however many checks name them: thousands may share one reference.
  */
 async function answerChecks(
   checks: readonly Check[],
@@ -342,11 +341,11 @@ async function answerChecks(
   return { results }
 }
 
-/** What answers for a customer, or for all with one reference. */
+/** The best answer for a customer, or for all customers with one reference. */
 interface Best {
-  /** Answers for a product that none of them was ever granted. */
+  /** The answer for a product that none of them was ever granted. */
   readonly first: string | undefined
-  readonly byProduct: ReadonlyMap<string, Standing>
+  readonly byProduct: ReadonlyMap<string, CustomerAccess>
 }
 
 const NOBODY: Best = { first: undefined, byProduct: new Map() }
@@ -356,10 +355,10 @@ function bestOf(
   entitlementsOf: ReadonlyMap<string, readonly Entitlement[]>,
 ): Best {
   const [first] = customerIds
-  const byProduct = new Map<string, Standing>()
+  const byProduct = new Map<string, CustomerAccess>()
   for (const customerId of customerIds) {
     for (const { productId, active, until } of entitlementsOf.get(customerId) ?? []) {
-      // The first customer takes part in each comparison, whatever they were granted.
+      // The first customer takes part in every comparison, even without a grant.
       const known =
         byProduct.get(productId) ?? (first === customerId ? null : notGranted(first ?? customerId))
       const own = { customerId, active, until }
@@ -373,17 +372,17 @@ function notGranted<Id extends string | null>(customerId: Id) {
   return { customerId, active: false, until: null }
 }
 
-/** By whom a check is about. */
+/** Identifies the customer or the reference of a check. */
 function keyOf({ customerId, externalRef }: Partial<Check>): string {
   return customerId === undefined ? `externalRef ${externalRef}` : `customerId ${customerId}`
 }
 
-/** The first of two that are alike. */
-function longerLasting(a: Standing, b: Standing): Standing {
+/** Returns the first of two equal ones. */
+function longerLasting(a: CustomerAccess, b: CustomerAccess): CustomerAccess {
   if (a.active !== b.active) return a.active ? a : b
   return endOf(b) > endOf(a) ? b : a
 }
 
-function endOf({ active, until }: Standing): number {
+function endOf({ active, until }: CustomerAccess): number {
   return until ?? (active ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)
 }

@@ -1,4 +1,4 @@
-/* What is stored of events: lists, details, exact bytes, and lines to export and import. */
+/* Stored events: lists, details, exact bytes, and lines to export and import. */
 
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
@@ -29,7 +29,7 @@ import {
 import { type Route, route } from './route.js'
 
 export interface EventDeps {
-  /** Every endpoint through which events may come today, and the one of acts by hand; asked each time. */
+  /** Every endpoint that is configured now, and the endpoint of changes by hand; called each time. */
   readonly endpointNames: () => readonly string[]
   readonly endpointNamed: (name: string) => Endpoint | undefined
   /** All reject with `store_unavailable` if the store can't be read. */
@@ -37,12 +37,12 @@ export interface EventDeps {
     readonly readEventPage: (query: EventPageQuery) => ReturnType<typeof readEventPage>
     /** Null if no such event is stored. */
     readonly readEvent: (query: EventQuery) => ReturnType<typeof readEvent>
-    /** Null if no such event is stored, or no such body came under its id. */
+    /** Null if there is no such event, or no such body under its id. */
     readonly readEventBody: (query: EventBodyQuery) => Promise<EventBody | null>
     /** @param place null: from the first event */
     readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
   }
-  /** What became of each line, in their order; a dry run stores none. */
+  /** The result for each line, in order; a dry run stores nothing. */
   readonly importLines: (
     lines: readonly string[],
     rules: ImportRules & { readonly dryRun: boolean },
@@ -73,12 +73,12 @@ const storedEvent = z.object({
 })
 export type StoredEventJson = z.input<typeof storedEvent>
 
-/** What an event says, in the words that everything else uses; each kind has fields of its own. */
+/** The content of an event, in the same terms for every endpoint; each kind has fields of its own. */
 const normalizedEvent = z.codec(
   z.looseObject({ id: z.string(), subject: z.string(), type: z.string() }),
   z.custom<NormalizedEvent>(),
   {
-    decode: (told) => told as unknown as NormalizedEvent,
+    decode: (json) => json as unknown as NormalizedEvent,
     encode: (event) => ({
       ...event,
       createdAt: iso(event.createdAt),
@@ -88,7 +88,7 @@ const normalizedEvent = z.codec(
   },
 )
 
-/** Everything that is known of an event but its bytes. */
+/** Everything stored about an event except its bytes. */
 const eventDetail = storedEvent.extend({
   reasonText: z.string().nullable(),
   normalized: normalizedEvent.nullable(),
@@ -108,7 +108,7 @@ const eventDetail = storedEvent.extend({
 })
 export type EventDetailJson = z.input<typeof eventDetail>
 
-/** What a stored event can be; a duplicate is not stored again. */
+/** The dispositions of a stored event; a duplicate is not stored again. */
 export const STORED_DISPOSITIONS = storedEvent.shape.disposition.options
 
 const FILTER = {
@@ -123,7 +123,7 @@ const FILTER = {
 }
 const ANY_EVENT = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
 
-/** A filter that ends before it begins matches nothing, whatever is stored: an empty list would look like an answer. */
+/** Such a filter matches nothing, whatever is stored: an empty list would look like an answer. */
 export function beginsBeforeItEnds(filter: {
   readonly from?: number | null
   readonly to?: number | null
@@ -150,7 +150,7 @@ const exportAnswer = z.object({
 })
 export type ExportJson = z.input<typeof exportAnswer>
 
-/** Of one request: fewer than one transaction takes. */
+/** Lines per request: fewer than one transaction takes. */
 export const MAX_IMPORT_LINES = 200
 
 const importAnswer = z.object({
@@ -184,9 +184,9 @@ const STORED = { scope: 'events', environments: 'one' } as const
 
 export const eventRoutes: readonly Route<EventDeps>[] = [
   route('GET /events', {
-    // A request looks at a limited number of events.
+    // One request reads a limited number of events.
     summary:
-      'The stored events that match a filter, newest first. A page may be short, and still have a next one.',
+      'The stored events that match a filter, newest first. A page may be short and still have a next one.',
     ...STORED,
     query: z
       .object({ ...FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
@@ -200,7 +200,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('GET /events/:eventId', {
-    summary: 'Everything that is known of one stored event but its bytes.',
+    summary: 'Everything stored about one event except its bytes.',
     ...STORED,
     answer: eventDetail,
     errors: ['event_not_found'],
@@ -212,7 +212,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
   }),
   route('GET /events/:eventId/body', {
     summary:
-      'The bytes exactly as they were sent and signed, or what an erasure left of them; or another body of the same id.',
+      'The exact bytes that were sent and signed, or those an erasure left; or another body with the same id.',
     ...STORED,
     query: z.object({
       sha256: z
@@ -230,14 +230,13 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
         throw isStored ? eventNotFound('The event has no body with this SHA-256.') : eventNotFound()
       }
       if (body.bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
-      // An id may hold any character that is no control character; a file's name in a header may not.
+      // An id may hold any character except control characters; a file name in a header may not.
       const fileName = `${params.eventId.replaceAll(/[^\w-]/g, '_')}.body`
       return { content: body.bytes, type: 'application/octet-stream', sha256: body.sha256, fileName }
     },
   }),
   route('GET /exports', {
-    summary:
-      'The next lines of an export, which POST /imports takes. A page may have none, and still have a next one.',
+    summary: 'The next lines of an export, for POST /imports. A page may be empty and still have a next one.',
     ...STORED,
     query: z
       .object({ ...FILTER, cursor: exportPlace.exactOptional() })
@@ -252,15 +251,15 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('POST /imports', {
-    summary: 'Imports some lines of an export, and answers in their order what became of each.',
+    summary: 'Imports some lines of an export, and answers with the result of each, in order.',
     scope: 'admin',
-    // Each line says by its endpoint where it belongs.
+    // The endpoint in each line says which environment it belongs to.
     environments: 'shown',
     query: z.object({ withManual: flagParameter.default(false), dryRun: flagParameter.default(false) }),
     body: z.array(z.string()).max(MAX_IMPORT_LINES, `has more than ${MAX_IMPORT_LINES} lines`),
     bodyType: 'lines',
     answer: importAnswer,
-    // A secret that the lines are checked by can't be read.
+    // A secret that verifies the lines can't be read.
     errors: ['config_invalid'],
     handle: async ({ query, body, environments }, { importLines }: EventDeps) => ({
       results: await importLines(body, { environments, ...query }),
@@ -279,14 +278,14 @@ async function requireEndpoint(filter: EventFilter, deps: EventDeps): Promise<vo
 }
 
 /**
- * What is wrong with the endpoint of a filter: it is not configured for the environment, and no stored event came
- * through it (events outlive the config of their endpoint). Null if it is known, and if too much is stored to be sure.
+ * Checks the endpoint of a filter: it must be configured for the environment, or a stored event must have come through
+ * it (events outlive their endpoint's config). Null if it is known, or if too much is stored to be sure.
  */
 export async function unknownEndpoint(
   { environment, endpoint }: { readonly environment: Environment; readonly endpoint: string | null },
   { endpointNames, endpointNamed, storedEvents }: Omit<EventDeps, 'importLines'>,
 ): Promise<string | null> {
-  // The endpoint of acts by hand belongs to no environment.
+  // The endpoint of changes by hand belongs to no environment.
   const names = endpointNames().filter(
     (name) => (endpointNamed(name)?.environment ?? environment) === environment,
   )

@@ -1,4 +1,4 @@
-/* What says how the daemon is: its health, what `latchkey doctor` finds, and its metrics. */
+/* The state of the daemon: its health, the findings of `latchkey doctor`, and its metrics. */
 
 import { z } from 'zod'
 import type { Finding } from '../doctor/finding.js'
@@ -9,7 +9,7 @@ import type { Environment } from '../provider/event.js'
 import { flagParameter } from './query.js'
 import { type Route, route } from './route.js'
 
-/** Whether deliveries can be stored, and what an operator should know. Notes hold no data. */
+/** Whether deliveries can be stored, and notes for the operator. Notes hold no personal data. */
 export interface Readiness {
   readonly ready: boolean
   readonly notes: readonly string[]
@@ -24,7 +24,7 @@ export interface HealthDeps {
 }
 
 const doctorAnswer = z.object({
-  /** Nothing fails. */
+  /** No finding is a failure. */
   ok: z.boolean(),
   findings: z.array(
     z.object({
@@ -37,9 +37,9 @@ const doctorAnswer = z.object({
 })
 export type DoctorJson = z.input<typeof doctorAnswer>
 
-/** The series of the environments that are shown; those of the process are always there. */
+/** Shows the series of these environments; those of the process are always shown. */
 const getMetrics = route('GET /metrics', {
-  summary: 'The metrics, in the text form that Prometheus reads.',
+  summary: 'The metrics, in the Prometheus text format.',
   scope: 'metrics',
   environments: 'shown',
   query: 'any',
@@ -52,12 +52,12 @@ const getMetrics = route('GET /metrics', {
   },
 })
 
-/** On a listener of its own: everybody who can reach it may read it. */
+/** On a separate listener: anybody who can reach it may read it. */
 export const openMetrics: Route<HealthDeps> = { ...getMetrics, scope: null, environments: 'none' }
 
 export const healthRoutes: readonly Route<HealthDeps>[] = [
   route('GET /healthz', {
-    summary: 'Whether the process and its writer live.',
+    summary: 'Whether the process and its writer are alive.',
     scope: null,
     environments: 'none',
     query: 'any',
@@ -82,7 +82,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
     },
   }),
   route('GET /doctor', {
-    summary: 'Everything that was looked at, and what to do about it; thorough reads every page and body.',
+    summary: 'Every check, and what to do about each finding; thorough reads every page and body.',
     scope: 'admin',
     environments: 'both',
     query: z.object({ thorough: flagParameter.default(false) }),
@@ -96,10 +96,10 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
   getMetrics,
 ]
 
-/** No value of a label can look like this: quotes in one are escaped. */
+/** No label value can contain this text: quotes in a value are escaped. */
 const BELONGS_TO = /[{,](environment|endpoint)="([^"]*)"/
 
-/** Leaves out what is counted over both environments together. */
+/** Drops the series that count both environments together. */
 function seriesOf(
   text: string,
   shown: readonly Environment[],

@@ -3,39 +3,39 @@ import type { Environment } from '../provider/event.js'
 import { access, iso, toJson } from './answers.js'
 import { tagOf } from './send.js'
 
-/** The places of the two that are no part of the tag: no value holds these words, since quotes within one are escaped. */
+/** The two places that the tag leaves out. No value contains these texts, since quotes in a value are escaped. */
 const NO_INSTANT = '"asOf":null'
 const NO_CURSOR = '"cursor":null'
 
-/** So many at most, of about 1 kB each. */
+/** Maximum number of answers, of about 1 kB each. */
 const MAX_KEPT = 16_384
 
-/** An answer as it goes over the wire, but for the instant at which it is given. */
+/** A rendered answer, without the instant at which it is given. */
 interface RenderedAnswer {
   readonly tag: string
-  /** Epoch milliseconds: it holds from when it was worked out until it changes by itself; null: no such end. */
+  /** Epoch milliseconds: valid from the instant it was computed until it changes by itself; null: no such end. */
   readonly from: number
   readonly until: number | null
   text(asOf: number): string
 }
 
 /**
- * Answers about now that are kept in memory, since most are asked for again. One is used only while the store says
- * the same: whatever changes the store says whose answers it touched, before it is acknowledged.
+ * Keeps answers about now in memory, since most are asked for repeatedly. The store names the customers that a change
+ * touched before it acknowledges the change, so a kept answer is always what the store would answer.
  */
 export interface KeptAnswers {
-  /** Null where none is kept, or it does not hold any more, or not yet: clocks are set back, too. */
+  /** Null if there is no valid one. A kept answer may lie in the future if the clock was set back. */
   find(environment: Environment, customerId: string, now: number): RenderedAnswer | null
   /** @param answer one about now */
   keep(answer: AccessAnswer): RenderedAnswer
   forget(environment: Environment, customerIds: readonly string[]): void
   forgetAll(): void
-  /** Keeps nothing while something changes the store at large, and forgets all. */
-  aside<Result>(change: () => Promise<Result>): Promise<Result>
+  /** Clears everything, and keeps nothing while `change` rewrites large parts of the store. */
+  clearedDuring<Result>(change: () => Promise<Result>): Promise<Result>
 }
 
 export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
-  // Two halves, of which the older goes whole: to delete the first key of a map walks all that were deleted before it.
+  // Two halves, and the older is dropped whole: deleting a map's first key walks all keys deleted before it.
   let kept = new Map<string, RenderedAnswer>()
   let older = new Map<string, RenderedAnswer>()
   let changes = 0
@@ -70,7 +70,7 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
       }
     },
     forgetAll: clear,
-    async aside(change) {
+    async clearedDuring(change) {
       changes += 1
       clear()
       try {
@@ -105,13 +105,13 @@ export function forgetting<Batch, Written extends Touching>(
 }
 
 /**
- * The tag leaves out `asOf` and the cursor, which move with the clock and with other customers, and takes in every
- * end of access: what a caller keeps by it never outlives one.
+ * The tag leaves out `asOf` and the cursor, which move with the clock and with other customers. It includes every end
+ * of access, so that a caller's cached answer never outlives one.
  */
 export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
   const state = JSON.stringify({ ...toJson(access, answer), asOf: null, cursor: null })
-  const told = state.replace(NO_CURSOR, () => `"cursor":${JSON.stringify(answer.cursor)}`)
-  const [before = '', after = ''] = told.split(NO_INSTANT, 2)
+  const json = state.replace(NO_CURSOR, () => `"cursor":${JSON.stringify(answer.cursor)}`)
+  const [before = '', after = ''] = json.split(NO_INSTANT, 2)
   return {
     tag: tagOf(state),
     from: answer.asOf,

@@ -19,26 +19,26 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
     readonly webhooks: Address | null
     readonly metrics: Address | null
   }
-  /** Opens none of the addresses and no socket: only `connect` leads here. */
+  /** Opens no address and no socket: only `connect` reaches the API. */
   readonly isPrivate?: boolean
-  /** Where the same API is served to this machine's own user, without a key; null: nowhere. */
+  /** Serves the same API to this machine's own user, without a key; null: no socket. */
   readonly socketFile: string | null
-  /** Asked at every request, since a reload may change them. */
+  /** Called for each request, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
 }
 
 export interface Listeners {
-  /** Empty, as those that follow, where nothing is open. */
+  /** Empty, like the next ones, if nothing is open. */
   readonly url: string
-  /** The main listener's where they have none of their own. */
+  /** The main listener's if they have none of their own. */
   readonly webhooksUrl: string
   readonly metricsUrl: string
-  /** A connection from within this process to the same API, with all rights. */
+  /** An in-process connection to the same API, with all rights. */
   connect(): Duplex
   stop(): Promise<void>
 }
 
-/** Opens every listener that is configured. One of its own serves nothing else; webhooks then have no other. */
+/** Opens every configured listener. A listener for webhooks alone moves them off the main one. */
 export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, metrics, log } = deps
   const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
@@ -50,11 +50,11 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
 
-  // One line in a minute: anybody can open connections.
+  // One line a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
   const onDropped = (): void => {
     metrics.connectionDropped()
-    if (!drops('').limited) log.warn('a connection was closed: there are too many on its listener')
+    if (!drops('').limited) log.warn('closed a connection: its listener has too many')
   }
 
   const running: RunningServer[] = []

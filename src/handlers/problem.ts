@@ -5,20 +5,20 @@ interface Problem {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** False: a bug, of which the caller is told nothing. */
+  /** False: a bug, which the answer says nothing about. */
   readonly expected: boolean
 }
 
 const BUG = { code: 'internal_error', message: 'The cause is in the log.', retryAfterSeconds: null }
 
-/** What the caller is told about a failure: the code and the message of an expected one, no more. */
+/** The answer to a failure: code and message of an expected one, no more. */
 export function problemOf(error: unknown): Problem {
   const kind = isLatchkeyError(error) ? ERRORS[error.code] : null
   const expected = isLatchkeyError(error) && kind !== null
   const [status, title] = kind ?? [500, 'Internal error']
   const { code, message: detail, retryAfterSeconds } = expected ? error : BUG
   const hasIssues = expected && (code === 'invalid_request' || code === 'config_invalid')
-  const told = { type: `urn:latchkey:problem:${code}`, title, status, detail, code }
+  const json = { type: `urn:latchkey:problem:${code}`, title, status, detail, code }
   return {
     status,
     headers: {
@@ -29,7 +29,7 @@ export function problemOf(error: unknown): Problem {
       ...(status === 401 && { 'WWW-Authenticate': code === 'unauthorized' ? 'Bearer' : 'Signature' }),
       ...(retryAfterSeconds !== null && { 'Retry-After': String(retryAfterSeconds) }),
     },
-    body: JSON.stringify(hasIssues ? { ...told, errors: error.issues } : told),
+    body: JSON.stringify(hasIssues ? { ...json, errors: error.issues } : json),
     expected,
   }
 }

@@ -1,4 +1,4 @@
-/* What the target of a request says: its path, its parameters, its environment, and which page of a list. */
+/* The target of a request: its path, parameters, environment, and page of a list. */
 
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
@@ -14,17 +14,17 @@ export function pathOf(target: string): string {
   return query === -1 ? target : target.slice(0, query)
 }
 
-/** The query of a request as it was sent, without the question mark. */
+/** The raw query of a request, without the question mark. */
 export function queryOf({ url = '' }: IncomingMessage): string {
   const start = url.indexOf('?')
   return start === -1 ? '' : url.slice(start + 1)
 }
 
 /**
- * The parameters of a request that its route takes, each once.
+ * Reads the parameters that a route takes, each given once.
  *
- * @throws LatchkeyError `invalid_request` for an unknown one (ignoring a misspelt filter would return the wrong list)
- * unless `schema` allows any; and for one that is given twice
+ * @throws LatchkeyError `invalid_request` for an unknown parameter (ignoring a misspelt filter would return the wrong
+ * list) unless `schema` allows any; and for a repeated one
  */
 export function readParameters(
   req: IncomingMessage,
@@ -49,9 +49,9 @@ export function readParameters(
 
 function unknownParameter(name: string, known: readonly string[]): LatchkeyError {
   const nearest = nearestName(name, known)
-  if (nearest !== null) return invalidParameter(name, `is not known here, but "${nearest}" is`)
+  if (nearest !== null) return invalidParameter(name, `is not known here; the closest one is "${nearest}"`)
   const all = known.length === 0 ? 'none' : known.join(', ')
-  return invalidParameter(name, `is not known here, which takes ${all}`)
+  return invalidParameter(name, `is not known here: this route takes ${all}`)
 }
 
 /** More slips than this in a name, and it was meant otherwise. */
@@ -95,20 +95,20 @@ export function parseParameters<Schema extends z.ZodObject>(
   throw new LatchkeyError('invalid_request', `The parameter "${path}" ${message}.`, { issues })
 }
 
-/** The failure of a request whose parameter can't be used. */
+/** The error for an unusable parameter. */
 export function invalidParameter(name: string, message: string): LatchkeyError {
   const issues = [{ path: name, message }]
   return new LatchkeyError('invalid_request', `The parameter "${name}" ${message}.`, { issues })
 }
 
-/** Every environment that the store may hold data of, configured today or not. */
+/** Every environment that the store may have data of, configured now or not. */
 export const BOTH: readonly Environment[] = ['live', 'sandbox']
 
 /**
- * The environment that a question is about: the one that is named; left out (null), the only one of the key, else the
- * only one that is configured, else live.
+ * Picks the environment of a request: the named one; else (null) the key's only one, else the only configured one,
+ * else live.
  *
- * @throws LatchkeyError `invalid_request` for another word; `forbidden` if it is outside the key's.
+ * @throws LatchkeyError `invalid_request` for an unknown name; `forbidden` if the key does not cover it.
  */
 export function chooseEnvironment(
   named: string | null,
@@ -131,7 +131,7 @@ function onlyOne(environments: readonly Environment[]): Environment | null {
 }
 
 /**
- * Sees that a key is for every environment, for what can't be done, or shown, in one of them alone.
+ * Requires a key for every environment, for work that can't be done or shown in one environment alone.
  *
  * @throws LatchkeyError `forbidden`.
  */
@@ -152,7 +152,7 @@ export const instantParameter = z.codec(
 
 const USABLE = 'is not a text of 1 to 255 characters without control characters'
 
-/** What can be stored: nothing else needs to be looked for. */
+/** An id that can be stored; no other can exist. */
 export const idParameter = z.string('is required').refine(isUsableId, USABLE)
 /** The same in a body. */
 export const detailText = z.string().refine(isUsableId, USABLE)
@@ -167,7 +167,7 @@ const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 const LIMIT = `is not a whole number from 1 to ${MAX_LIMIT}`
 
-/** How many items a page holds at most. */
+/** The maximum number of items on a page. */
 export const limitParameter = z
   .codec(z.string().regex(/^\d{1,3}$/, LIMIT), z.int().min(1, LIMIT).max(MAX_LIMIT, LIMIT), {
     decode: Number,
@@ -176,9 +176,9 @@ export const limitParameter = z
   .default(DEFAULT_LIMIT)
 
 /**
- * The place in a list at which a page ends, and the next one begins; opaque to callers. Decoding forgives whatever it is
- * given: only a text that this place would get again is one.
- * @param read null: there is no such place
+ * A cursor: the place where a page ends and the next one begins; opaque to callers. Decoding is lenient, so a cursor
+ * is valid only if encoding its place gives the same text.
+ * @param read returns null if there is no such place
  */
 export function placeIn<Place>(read: (text: string) => Place | null, write: (place: Place) => string) {
   const encode = (place: Place): string => Buffer.from(write(place), 'utf8').toString('base64url')
@@ -197,13 +197,13 @@ export function placeIn<Place>(read: (text: string) => Place | null, write: (pla
   })
 }
 
-/** In a list that is ordered by id: behind this one. */
+/** The cursor of a list ordered by id: the page starts after this id. */
 export const idPlace = placeIn(
   (id) => (isUsableId(id) ? id : null),
   (id: string) => id,
 )
 
-/** The parameters of a list that is ordered by id. */
+/** The parameters of a list ordered by id. */
 export const PAGE = { limit: limitParameter, cursor: idPlace.optional() }
 
 /** A page of a list, as JSON. */
@@ -214,14 +214,14 @@ export function pageOf<Item extends z.ZodType, Place extends z.ZodType>(item: It
   })
 }
 
-/** The first of what was found, which may be one more than the page holds: it tells whether the list goes on. */
+/** A page of `found`, which holds one item more than the page if the list goes on. */
 export function firstOf<Item, Place>(found: readonly Item[], limit: number, placeOf: (item: Item) => Place) {
   const items = found.slice(0, limit)
   const last = items.at(-1)
   return { items, pagination: paginated(found.length > limit && last !== undefined ? placeOf(last) : null) }
 }
 
-/** @param next null: the list ends here */
+/** @param next null at the end of the list */
 export function paginated<Place>(next: Place | null) {
   return { nextCursor: next, hasMore: next !== null }
 }

@@ -1,4 +1,4 @@
-/* The policy, and what works out all access again: rebuilds, verifications, comparisons with another policy. */
+/* The policy, and jobs that compute all access again: rebuilds, verifications, comparisons with another policy. */
 
 import { z } from 'zod'
 import type { Policy } from '../entitlements/policy.js'
@@ -6,18 +6,18 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import type { ComparisonName, Job, RecomputeJobs } from '../recompute/jobs.js'
-import { counts, environment, snapshot, type Told } from './answers.js'
+import { counts, type DeepReadonly, environment, snapshot } from './answers.js'
 import { type Route, route } from './route.js'
 
 export interface RebuildDeps {
   readonly rebuilds: {
     readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'startComparison' | 'last'>
-    /** Asked each time, since a reload may change it. */
+    /** Called each time, since a reload may change it. */
     readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
     readonly policyInForce: () => Promise<Policy>
-    /** Reads a policy that is written as in the config. @throws LatchkeyError `invalid_request` */
+    /** Parses a policy written as in the config. @throws LatchkeyError `invalid_request` */
     readonly policyIn: (given: unknown) => Policy
-    /** How far a rebuild is that has begun and not ended; null: there is none. */
+    /** Progress of an unfinished rebuild; null if there is none. */
     readonly unfinishedAt: () => Promise<number | null>
   }
 }
@@ -39,9 +39,9 @@ const policy = z.object({
 }) satisfies z.ZodType<Policy>
 
 const policyAnswer = z.object({ inForce: policy, configured: policy, unfinishedRebuild: z.boolean() })
-export type PolicyJson = Told<z.input<typeof policyAnswer>>
+export type PolicyJson = DeepReadonly<z.input<typeof policyAnswer>>
 
-/** How many entitlements differ, and some of them. */
+/** How many entitlements differ, with examples. */
 export const summary = z.object({
   ...counts('gains', 'losses', 'otherwise'),
   sample: z.array(
@@ -70,7 +70,7 @@ const rebuildAnswer = z.discriminatedUnion('state', [
 ])
 export type RebuildJson = z.input<typeof rebuildAnswer>
 
-/** Only a verification looks for `differences`: something that is not stored as the events say. */
+/** Only a verification looks for `differences`: stored access that is not what the events say. */
 const comparisonAnswer = z.discriminatedUnion('state', [
   none,
   running,
@@ -91,8 +91,8 @@ const comparisonAnswer = z.discriminatedUnion('state', [
 export type ComparisonJson = z.input<typeof comparisonAnswer>
 
 /**
- * @param job the last one of this process; null: none
- * @param interruptedAt how far one was before that, which goes on once it is run again; null: there is none
+ * @param job the last one of this process; null if there is none
+ * @param interruptedAt progress of an earlier interrupted one, which resumes when run again; null if there is none
  * @param shown the environments whose changes are shown
  */
 function rebuildOf(job: Job | null, interruptedAt: number | null = null, shown: readonly Environment[] = []) {
@@ -116,14 +116,14 @@ function unfinished(job: Job | null) {
   return { state: 'running' as const, folded: progress.reached, total: progress.total }
 }
 
-/** Of the differences that a comparison finds; all are counted. */
+/** Maximum number of examples; all differences are counted. */
 const MAX_NAMED = 100_000
 const NAMED = 1_000
 
 const ADMIN = { scope: 'admin', environments: 'both' } as const
 const STARTED = { status: 202, errors: ['rebuild_running', 'replay_running'] } as const
 
-/** Starts a comparison, in one environment alone if it is named, and says how the last one goes. */
+/** Routes that start a comparison, in one environment if named, and show the progress of the last one. */
 function comparison(
   path: '/policy/diff' | '/rebuild/verification',
   name: ComparisonName,
@@ -131,7 +131,7 @@ function comparison(
 ): readonly Route<RebuildDeps>[] {
   return [
     route(`GET ${path}`, {
-      summary: `How the last ${name} goes.`,
+      summary: `The progress and result of the last ${name}.`,
       ...ADMIN,
       answer: comparisonAnswer,
       handle: (_, { rebuilds }: RebuildDeps) => comparisonOf(rebuilds.rebuilds.last(name)),
@@ -141,7 +141,7 @@ function comparison(
       ...ADMIN,
       environments: 'shown of both',
       body: z.strictObject({
-        /** As in the config; left out: the configured one. */
+        /** As in the config; the configured policy if omitted. */
         policy: z.unknown().optional(),
         named: z.int().min(1).max(MAX_NAMED).default(NAMED),
       }),
@@ -159,7 +159,7 @@ function comparison(
 
 export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('GET /policy', {
-    summary: 'The policy in force, and the one that is configured.',
+    summary: 'The policy in force, and the configured one.',
     ...ADMIN,
     answer: policyAnswer,
     handle: async (_, { rebuilds }: RebuildDeps) => ({
@@ -170,9 +170,9 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   }),
   ...comparison('/policy/diff', 'policy diff', 'Finds out whose access would change under a policy.'),
   route('POST /policy/apply', {
-    summary: 'Puts the configured policy in force, and moves all sources to it.',
+    summary: 'Puts the configured policy in force, and computes all access under it.',
     ...ADMIN,
-    // Names the policy that the caller means, who may have read the config file later than the daemon.
+    // Holds the policy that the caller means: the command may have read the config file after the daemon did.
     query: z.object({ expect: z.string().optional() }),
     answer: rebuildAnswer,
     ...STARTED,
@@ -183,14 +183,14 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
       if (expect !== undefined && expect !== configured.fingerprint) {
         throw new LatchkeyError(
           'policy_differs',
-          'The daemon has read another policy than this one: give `latchkey reload` first.',
+          'The daemon runs with another policy than this one: run `latchkey reload` first.',
         )
       }
       return rebuildOf(rebuilds.startRebuild(configured.policy))
     },
   }),
   route('GET /rebuild', {
-    summary: 'How the last rebuild goes, with what it changed, or what of that in one environment.',
+    summary: 'The progress and changes of the last rebuild, in one environment if named.',
     ...ADMIN,
     environments: 'shown of both',
     answer: rebuildAnswer,
@@ -198,7 +198,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
       rebuildOf(rebuilds.rebuilds.last('rebuild'), await rebuilds.unfinishedAt(), environments),
   }),
   route('POST /rebuild', {
-    summary: 'Works out all access again, in both environments, under the policy in force.',
+    summary: 'Computes all access again, in both environments, under the policy in force.',
     ...ADMIN,
     answer: rebuildAnswer,
     ...STARTED,
@@ -206,5 +206,9 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     handle: async (_, { rebuilds: { rebuilds, policyInForce } }: RebuildDeps) =>
       rebuildOf(rebuilds.startRebuild(await policyInForce())),
   }),
-  ...comparison('/rebuild/verification', 'verification', 'Finds what is not stored as its events say.'),
+  ...comparison(
+    '/rebuild/verification',
+    'verification',
+    'Finds stored access that differs from what its events say.',
+  ),
 ]

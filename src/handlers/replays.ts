@@ -1,4 +1,4 @@
-/* Replays: stored events are read again, by today's program. */
+/* Replays: stored events are read again by the current program. */
 
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
@@ -34,7 +34,7 @@ const ended = z.object({
     'altered',
   ),
   ...summary.shape,
-  /** What roles and groups would have to follow; null where the replay was made, since they follow by themselves. */
+  /** What a dry run would change in roles and groups; null for a real replay, whose changes follow by themselves. */
   calls: z.object({ ...counts('gives', 'takes'), sample: z.array(platformCall) }).nullable(),
 })
 export type ReplaySummaryJson = z.input<typeof ended>
@@ -99,7 +99,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     },
   }),
   route('POST /replays', {
-    summary: 'Starts a replay, or joins the one that is the same.',
+    summary: 'Starts a replay, or joins an identical one.',
     scope: 'admin',
     environments: 'one',
     body: z.strictObject({
@@ -129,7 +129,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     },
   }),
   route('GET /replays/:replayId', {
-    summary: 'How a replay goes.',
+    summary: 'The progress and result of a replay.',
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],
@@ -137,7 +137,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
       replayOf(findReplay(params.replayId, environments, replays)),
   }),
   route('DELETE /replays/:replayId', {
-    summary: 'Stops a replay; what it has done stays.',
+    summary: 'Stops a replay; the events already done stay done.',
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],

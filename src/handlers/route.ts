@@ -1,4 +1,4 @@
-/* What a route is: one declaration of what it takes and answers, and the function that does it. */
+/* A route: one declaration of its inputs and its answer, and the function that handles it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
@@ -6,58 +6,57 @@ import { z } from 'zod'
 import type { ErrorCode } from '../errors.js'
 import type { RequestMetrics, TimedRoute } from '../operations/metrics.js'
 import type { Environment } from '../provider/event.js'
-import type { Told } from './answers.js'
+import type { DeepReadonly } from './answers.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { Authenticate } from './authenticate.js'
 
 /**
- * Which environments a request is about. `one`: the one that `?environment=` names; left out, the only one of the key,
- * else the only one that is configured, else live. `shown`: the one that is named, or all of the key's. `both`: always
- * both, so that the key must be for both. `shown of both`: the key must be for both, and one may be named. `none`: it
- * shows no data, or another part of the request says so.
+ * The environments of a request. `one`: the one in `?environment=`; if omitted, the key's only one, else the only
+ * configured one, else live. `shown`: the named one, or all of the key's. `both`: always both, so the key must cover
+ * both. `shown of both`: the key must cover both, and one may be named. `none`: shows no data, or another part of the
+ * request names it.
  */
 type EnvironmentRule = 'one' | 'shown' | 'both' | 'shown of both' | 'none'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** Of most questions: about one environment. */
+/** The default: one environment. */
 export const READ = { scope: 'read', environments: 'one' } as const
 
-/** The names that a path binds: `'/entitlements/:customerId'` binds `customerId`. */
+/** The names in a path: `'/entitlements/:customerId'` binds `customerId`. */
 export type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamNames<Rest>
   : Path extends `${string}:${infer Name}`
     ? Name
     : never
 
-/** What a request says, parsed and allowed. */
+/** A parsed and authorised request. */
 export type Asked<Path extends string, Rule extends EnvironmentRule, Query, Body> = {
   readonly params: Readonly<Record<ParamNames<Path>, string>>
   readonly query: Query
   readonly body: Body
   readonly key: ApiKey
-  /** Null unless the route takes one, and the request has it. */
+  /** Null if the route takes none, or the request has none. */
   readonly idempotencyKey: string | null
 } & (Rule extends 'one'
   ? { readonly environment: Environment }
   : { readonly environments: readonly Environment[] })
 
-/** An answer that is not JSON. With `sha256` a caller may keep it, and ask whether it is still that one. */
+/** An answer that is not JSON. With `sha256`, callers may cache it and revalidate. */
 export interface Content {
   readonly content: string | Buffer
   readonly type: string
   readonly sha256?: string
-  /** No browser may take it for a page of ours. */
+  /** Keeps browsers from rendering it as a page. */
   readonly fileName?: string
 }
 
-type AnswerOf<Answer> = Answer extends z.ZodType ? Told<z.output<Answer>> : Content
+type AnswerOf<Answer> = Answer extends z.ZodType ? DeepReadonly<z.output<Answer>> : Content
 type JsonOf<Answer> = Answer extends z.ZodType ? z.input<Answer> : never
 
 /**
- * Written against node:http alone, so that the routes that most requests are for run without Express, too: Express
- * swaps the prototypes of every request and response. It throws, or rejects with, a LatchkeyError for an expected
- * failure. What is answered at once needs no promise.
+ * Uses only node:http, so that the busiest routes run without Express, which swaps the prototypes of every request and
+ * response. Throws, or rejects with, a LatchkeyError for an expected failure. A synchronous answer needs no promise.
  */
 export type RawHandler<Param extends string = never> = (
   req: IncomingMessage,
@@ -68,7 +67,7 @@ export type RawHandler<Param extends string = never> = (
 /** What serving any route needs. */
 export interface MountDeps {
   readonly authenticate: Authenticate
-  /** The environments of the configured endpoints; asked each time, since a reload may change them. */
+  /** The environments of the configured endpoints; called each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
   readonly metrics: RequestMetrics
   readonly log: Logger
@@ -76,38 +75,38 @@ export interface MountDeps {
 
 type AnyAnswer = z.ZodType | `${string}/${string}`
 
-/** What every route says of itself. */
+/** The declaration of a route. */
 interface Facts<Path extends string, Rule extends EnvironmentRule, Query, Body, Answer> {
   /** One sentence. */
   readonly summary: string
-  /** What a key must have; null: nobody needs a key. */
+  /** The scope that the key needs; null: no key needed. */
   readonly scope: ApiScope | null
   readonly environments: Rule
-  /** What an id of the path must be, beyond what every one must. */
+  /** Checks of an id in the path, beyond the general ones. */
   readonly params?: Readonly<Partial<Record<ParamNames<Path>, z.ZodType<string>>>>
-  /** Beside `environment`; left out: no parameter. `any`: others are ignored, since they ask for nothing. */
+  /** Besides `environment`. Omitted: no parameters. `any`: unknown ones are ignored, since they filter nothing. */
   readonly query?: Query | 'any'
-  /** Left out: no body is read. */
+  /** Omitted: no body is read. */
   readonly body?: Body
-  /** `json`: only one that says it is JSON. `lines`: lines of text, sent as NDJSON. Left out: JSON, whatever it says. */
+  /** `json`: requires the JSON media type. `lines`: lines of text, sent as NDJSON. Omitted: JSON of any media type. */
   readonly bodyType?: 'json' | 'lines'
   readonly takesIdempotencyKey?: boolean
-  /** JSON, in which the values of the program are encoded; or the media type of another answer. */
+  /** The schema of a JSON answer, or the media type of another one. */
   readonly answer: Answer
-  /** 200 if left out. */
+  /** 200 if omitted. */
   readonly status?: 201 | 202
-  /** Callers may keep the answer, and ask whether it still holds: this part of it counts for that; true: all of it. */
+  /** Callers may cache the answer and revalidate; the ETag covers this part of it, or all of it (true). */
   readonly tagged?: true | ((json: JsonOf<Answer>) => unknown)
-  /** Where to ask how it goes on, with a 202; null: it is done. */
+  /** The URL to poll, sent with a 202; null if the work is done. */
   readonly acceptedAt?: (json: JsonOf<Answer>) => string | null
-  /** The expected failures beyond those that its other facts imply. */
+  /** The expected failures beyond those that the other fields imply. */
   readonly errors?: readonly ErrorCode[]
-  /** It asks platforms, or reads much: not to be asked by HEAD, which shows none of it. */
+  /** It calls platforms, or reads a lot: HEAD, which shows none of it, is refused. */
   readonly hasNoHead?: boolean
   readonly timedAs?: TimedRoute
 }
 
-/** One route of the table; what differs between routes in type is erased. */
+/** One route of the table, with the types that differ between routes erased. */
 export interface Route<Deps>
   extends Omit<Facts<string, EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'tagged' | 'acceptedAt'> {
   readonly method: Method
@@ -145,8 +144,8 @@ export function route<
 type BodyOf<Body> = Body extends z.ZodType ? z.output<Body> : undefined
 
 /**
- * Declares a route that does everything itself, for every method of its path: what else it declares is for those who
- * read the table.
+ * Declares a route that does everything itself, for every method of its path: its other fields are for readers of the
+ * table.
  */
 export function plainRoute<
   const Path extends string,
@@ -162,18 +161,18 @@ export function plainRoute<
   return entry(name, declared)
 }
 
-/** The types of the handler are checked by now: the table has one for all. */
+/** The handler is type-checked by now; the table has one type for all. */
 function entry<Deps>(name: string, declared: object): Route<Deps> {
   const [method, path] = name.split(' ')
   return { method, path, query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
 }
 
-/** The methods by which a route is asked. */
+/** The HTTP methods of a route. */
 export function methodsOf({ method, hasNoHead }: Route<never>): readonly string[] {
   return method === 'GET' && !hasNoHead ? ['GET', 'HEAD'] : [method]
 }
 
-/** Every expected failure that a route answers. */
+/** Every expected failure of a route. */
 export function errorsOf({ scope, body, bodyType, errors = [] }: Route<never>): readonly ErrorCode[] {
   return [
     'invalid_request',

@@ -1,4 +1,4 @@
-/* The table: every route that there is, and which of them a listener serves. */
+/* The table of all routes, and which of them a listener serves. */
 
 import type { RequestListener } from 'node:http'
 import { type ControlDeps, controlRoutes } from './control.js'
@@ -14,7 +14,7 @@ import { type SyncDeps, syncRoutes } from './sync.js'
 import { type TelegramDeps, telegramRoutes, UPDATES_PATH } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
-/** What the handlers of all routes are given. */
+/** The dependencies of all handlers. */
 export type RouteDeps = WebhookDeps &
   EntitlementDeps &
   CustomerDeps &
@@ -26,7 +26,7 @@ export type RouteDeps = WebhookDeps &
   HealthDeps &
   ControlDeps
 
-/** Of two whose paths fit the same request, the first one takes it. */
+/** If two paths match a request, the first one serves it. */
 export const ROUTES: readonly Route<RouteDeps>[] = [
   ...webhookRoutes,
   ...entitlementRoutes,
@@ -40,7 +40,7 @@ export const ROUTES: readonly Route<RouteDeps>[] = [
   ...controlRoutes,
 ]
 
-/** `all`: the whole table, but for what delivers where that has a listener of its own; `delivered`: that alone. */
+/** `all`: the whole table, except routes for deliveries if those have their own listener; `delivered`: only those. */
 export function createApi(
   deps: RouteDeps & MountDeps,
   hasDeliveries: boolean,

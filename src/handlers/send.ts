@@ -5,9 +5,9 @@ import { isLatchkeyError } from '../errors.js'
 import { isInTinyPieces, NO_ROOM } from './body.js'
 import { problemOf } from './problem.js'
 
-/** How long an unwanted body is read and thrown away, so that its sender gets to see the answer. */
+/** How long a refused body is read and dropped, so that the sender receives the answer. */
 const LINGER_MS = 2_000
-/** But of tiny pieces, which cost more than that their sender sees the answer is worth, only so many. */
+/** Limits the tiny chunks read for that: they cost more than the answer is worth. */
 const LINGER_PIECES = 64
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -23,8 +23,8 @@ export function sendJson(
 }
 
 /**
- * Sends a whole answer; nothing if the caller is gone. Where the request's body was not read to its end,
- * the connection closes after the answer.
+ * Sends a whole answer; nothing if the caller is gone. If the request body was not read to its end, closes the
+ * connection after the answer.
  */
 export function send(
   res: ServerResponse,
@@ -41,7 +41,7 @@ export function send(
     res.end(content)
     return
   }
-  // To HEAD nothing else would be sent before the end.
+  // HEAD would send nothing before the end.
   res.flushHeaders()
   res.write(content)
   endAfterBody(res)
@@ -54,8 +54,8 @@ function hasUnreadBody(req: IncomingMessage): boolean {
 }
 
 /**
- * Closing a connection on which bytes are still coming in resets it, and a reset may overtake the
- * answer. So the rest is read and dropped first, for as long as that is reasonable.
+ * Closing a connection while bytes still arrive resets it, and the reset may overtake the answer. So the rest is read
+ * and dropped first, within limits.
  */
 function endAfterBody(res: ServerResponse): void {
   const end = () => {
@@ -76,7 +76,7 @@ function endAfterBody(res: ServerResponse): void {
   res.req.on('data', drop).once('end', end).once('close', end).resume()
 }
 
-/** Sends an answer that a caller may keep, if it asks each time whether it still holds: 304 when it does. */
+/** Sends an answer that callers may cache and revalidate: 304 if it still holds. */
 export function sendTagged(
   res: ServerResponse,
   tag: string,
@@ -88,30 +88,30 @@ export function sendTagged(
   else send(res, 200, { 'Content-Type': type, ...headers }, content)
 }
 
-/** The ETag of an answer whose state this is. */
+/** The ETag of this state. */
 export function tagOf(state: string): string {
   return `"${hash('sha256', state, 'base64url')}"`
 }
 
-/** A proxy that compresses marks a tag as weak (`W/`); for this question the two are the same. */
+/** A proxy that compresses marks the tag as weak (`W/`), which does not matter here. */
 function isHeld(ifNoneMatch: string | undefined, tag: string): boolean {
   if (ifNoneMatch === undefined) return false
   const held = ifNoneMatch.split(',').map((candidate) => candidate.trim().replace(/^W\//, ''))
   return held.includes(tag) || held.includes('*')
 }
 
-/** Answers a failed request as problem+json. What is not shown to the caller is logged. */
+/** Answers a failed request with problem+json. Details that the caller may not see are logged. */
 export function answerFailure(res: ServerResponse, error: unknown, log: Logger): void {
   const { status, headers, body, expected } = problemOf(error)
   const request = { method: res.req.method, url: res.req.url, ...loggedOf(error) }
   if (!expected) log.error(request, 'a request failed because of a bug')
-  else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'a request could not be served')
+  else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'could not serve a request')
 
   if (res.headersSent) res.destroy()
   else send(res, status, headers, body)
 }
 
-/** Of an expected failure that has no cause the code and the message say all, and a stack nothing. */
+/** An expected failure without a cause needs no stack: its code and message say all. */
 function loggedOf(error: unknown): Readonly<Record<string, unknown>> {
   if (!isLatchkeyError(error) || error.cause !== undefined) return { err: error }
   return { code: error.code, reason: error.message }

@@ -13,60 +13,60 @@ import { Duplex } from 'node:stream'
 import { LatchkeyError } from '../errors.js'
 import { problemOf } from './problem.js'
 
-/** A sender has this long for its headers, and this long for the whole request. */
+/** Time limits for the headers, and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
-/** How often the two are checked, hence how late they may be. */
+/** How often both are checked, which is how late they may be. */
 const CHECK_INTERVAL_MS = 1_000
 /**
- * Of one listener: far more than any proxy keeps open, and few enough that their headers (16 KiB each) and small bodies
- * fit into a small server's memory.
+ * Per listener: far more than any proxy keeps open, and few enough that their headers (16 KiB each) and small bodies
+ * fit into the memory of a small server.
  */
 export const MAX_CONNECTIONS = 2_048
-/** Longer than the minute for which proxies commonly keep an idle connection, so that they close first. */
+/** Longer than the minute for which proxies usually keep an idle connection, so that they close it first. */
 const KEEP_ALIVE_MS = 65_000
-/** What is under way has this long to end at a stop: a delivery is stored or given up within 4 s. */
+/** Requests in progress may take this long at a stop: a delivery is stored or given up within 4 s. */
 const STOP_WITHIN_MS = 6_000
 
 interface ServerDeps {
   readonly handle: RequestListener
-  /** Told of every connection that is closed because there are too many. */
+  /** Called for every connection that is closed because there are too many. */
   readonly onDropped?: () => void
-  /** Of one listener, by default 2,048. */
+  /** Per listener, by default 2,048. */
   readonly maxConnections?: number
   readonly timeouts?: { readonly headersMs: number; readonly requestMs: number; readonly checkMs: number }
 }
 
 const TIMEOUTS = { headersMs: HEADERS_TIMEOUT_MS, requestMs: REQUEST_TIMEOUT_MS, checkMs: CHECK_INTERVAL_MS }
 
-/** An address, of which port 0 is any free one, or a socket that only this process's user can open. */
+/** An address, where port 0 means any free port, or a socket that only this process's user can open. */
 export type ListenAt = { readonly host: string; readonly port: number } | { readonly socketFile: string }
 
 export interface RunningServer {
-  /** The address that it really has, such as `http://127.0.0.1:4680`; a socket's is `unix:` and its path. */
+  /** The real address, such as `http://127.0.0.1:4680`; for a socket `unix:` and its path. */
   readonly url: string
   /**
-   * Takes no new connection, closes idle ones, and resolves once the requests under way are answered, or
-   * cut off after 6 s. May be called twice.
+   * Takes no new connections, closes idle ones, and resolves once the requests in progress are answered, or cut off
+   * after 6 s. May be called twice.
    */
   stop(): Promise<void>
 }
 
 interface HttpServer {
   /**
-   * Rejects with the system's error, such as `EADDRINUSE`. A socket file that is there already is replaced:
-   * whoever serves a database holds its lock, so that such a file is left from a process that is gone.
+   * Rejects with the system's error, such as `EADDRINUSE`. Replaces an existing socket file: the daemon holds the lock
+   * of the database, so the file is left from a process that is gone.
    */
   listen(at: ListenAt): Promise<RunningServer>
-  /** A connection from within this process: there is no address by which anybody else could get one. */
+  /** An in-process connection, which needs no open address. */
   connect(): Duplex
   stop(): Promise<void>
 }
 
-/** Connections by which somebody has proved to know a secret or a key. */
+/** Connections whose sender has proved to know a secret or a key. */
 const proved = new WeakSet<Socket>()
 
-/** Says that whoever sent this knows a secret or a key: others' connections are closed before theirs. */
+/** Marks a sender that knows a secret or a key: unmarked connections are closed before theirs. */
 export function markProved({ socket }: IncomingMessage): void {
   proved.add(socket)
 }
@@ -75,7 +75,7 @@ export function isProved({ socket }: IncomingMessage): boolean {
   return proved.has(socket)
 }
 
-/** One listener. Slow, malformed and abandoned requests end here, and reach no handler whole. */
+/** One listener. Slow, malformed and abandoned requests end here and reach no handler whole. */
 export function createServer({
   handle,
   onDropped,
@@ -95,7 +95,7 @@ export function createServer({
   server.on('request', handle)
   server.on('clientError', createAnswerMalformed(underWay))
   server.on('connection', (socket) => {
-    // Once asked for it is remembered: of a connection that has gone, whose it was could not be told any more.
+    // Node caches `remoteAddress` on first use; after the socket closes it would be undefined.
     void socket.remoteAddress
     if (connections.size >= maxConnections) {
       onDropped?.()
@@ -126,7 +126,7 @@ export function createServer({
   }
 }
 
-/** The two ends of a connection. (`duplexPair` of node:stream came only with Node 22.6.) */
+/** The two ends of a connection. (`duplexPair` of node:stream only exists since Node 22.6.) */
 function connectionPair(): readonly [Duplex, Duplex] {
   const waiting = new Map<Duplex, () => void>()
   const endOf = (other: () => Duplex): Duplex =>
@@ -151,7 +151,7 @@ function connectionPair(): readonly [Duplex, Duplex] {
   return [inner, outer]
 }
 
-/** The oldest connection whose sender has proved nothing, so that idle ones keep nobody out; without one, the newcomer. */
+/** The oldest unproved connection, so that idle ones keep nobody out; if there is none, the new one. */
 function makeRoom(connections: ReadonlySet<Socket>, newcomer: Socket): Socket {
   for (const socket of connections) if (!proved.has(socket) && !socket.destroyed) return socket
   return newcomer
@@ -185,7 +185,7 @@ function createStop(
       for (const res of underWay) {
         if (!res.headersSent) res.setHeader('Connection', 'close')
       }
-      // Node counts a connection that has not said anything yet as busy.
+      // Node counts a connection that has not sent anything yet as busy.
       for (const socket of connections) {
         if (socket.bytesRead === 0) socket.destroy()
       }
@@ -199,16 +199,16 @@ function createStop(
 }
 
 /**
- * Answers what never became a request, and closes the connection: its bytes can't be trusted any more. Whole requests
- * that came before it on the connection get their answers first.
+ * Answers malformed input that never became a request, and closes the connection: its bytes can't be trusted any
+ * more. Earlier whole requests on the connection get their answers first.
  *
- * @param underWay the answers that are not sent yet, of all connections
+ * @param underWay the answers of all connections that are not sent yet
  */
 function createAnswerMalformed(underWay: ReadonlySet<ServerResponse>) {
   const seen = new WeakSet<Duplex>()
 
   return async (error: NodeJS.ErrnoException, socket: Duplex): Promise<void> => {
-    // Node tells again of every later chunk.
+    // Node reports every later chunk again.
     if (seen.has(socket)) return
     seen.add(socket)
     socket.pause()

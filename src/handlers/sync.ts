@@ -1,4 +1,4 @@
-/* What follows access: roles, groups, and the outbound webhook. */
+/* Roles, groups and the outbound webhook, which follow access. */
 
 import type { Logger } from 'pino'
 import { z } from 'zod'
@@ -21,13 +21,13 @@ import {
 } from './query.js'
 import { type Route, route } from './route.js'
 
-/** What the routes about roles, groups and the outbound webhook ask, and have done. */
+/** What the routes for roles, groups and the outbound webhook need. */
 export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
-  /** The names of the roles and groups that are configured, or were: what was given in them is still to be removed. */
+  /** The names of all roles and groups, including those removed from the config: memberships in them must still end. */
   readonly targets: (environments?: readonly Environment[]) => readonly string[] | Promise<readonly string[]>
-  /** @param environments whose targets and messages it shows; left out: of both */
+  /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
-  /** `messages`: of the outbound webhook, that `retry` made due. @throws LatchkeyError `plan_changed` */
+  /** `messages`: messages of the outbound webhook that `retry` made due. @throws LatchkeyError `plan_changed` */
   readonly run: (options: RunOptions) => Promise<SyncRun & { readonly messages: number }>
 }
 
@@ -149,13 +149,13 @@ const ran = z.object({
   ...counts('given', 'taken', 'unchanged', 'failed', 'waiting', 'parked', 'unconfirmed', 'stopped', 'left'),
   ...counts('messages'),
 })
-/** It takes longer, and goes on. */
+/** The run goes on after the answer. */
 const runs = z.object({ done: z.literal(false) })
 export type SyncRunJson =
   | z.input<typeof ran>
   | (z.input<typeof runs> & { readonly left?: never; readonly stopped?: never })
 
-/** A run takes as long as the platforms' limits make it; the request is answered before a proxy gives up. */
+/** Platform limits decide how long a run takes; the request is answered before a proxy gives up. */
 const ANSWER_WITHIN_MS = 20_000
 
 /** Names the outbound webhook among the targets of a retry. */
@@ -163,7 +163,7 @@ const WEBHOOK_TARGET = 'webhook'
 
 const ADMIN = { scope: 'admin', environments: 'shown' } as const
 
-/** Has all calls wait, or go on, in no environment alone. */
+/** Pauses or resumes all calls, in both environments. */
 function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary: string): Route<SyncDeps> {
   return route(`POST ${path}`, {
     summary,
@@ -175,11 +175,11 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
     async handle(_, { sync }: SyncDeps) {
       const state = await sync.status()
       const isOff = (await sync.targets()).length === 0 && state.webhook === null
-      // A restore pauses, whatever is configured.
+      // A restore pauses sync, whatever is configured.
       if (isOff && (paused || !state.paused)) {
         throw new LatchkeyError(
           'sync_off',
-          'Neither a role or group nor an outbound webhook is in the config: there is nothing to pause.',
+          'No role, group or outbound webhook is configured: there is nothing to pause.',
         )
       }
       await (paused ? sync.pause() : sync.resume())
@@ -201,7 +201,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     },
   }),
   route('GET /sync/memberships', {
-    summary: 'Who should be, and is, a member of which role or group.',
+    summary: 'Who should be, and who is, a member of which role or group.',
     ...ADMIN,
     query: z.object({
       state: membershipState.exactOptional(),
@@ -234,8 +234,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     },
   }),
   route('POST /sync/run', {
-    // With `retry`, what waits or is parked is due first; with `confirm`, so are the removals of the plan of that hash.
-    summary: 'Works off all that is due now; where that takes long, it answers before the end, and goes on.',
+    // `retry` makes waiting and parked memberships due first; `confirm` the removals of the plan with that hash.
+    summary: 'Does all the work that is due now; if that takes long, it answers early and goes on.',
     ...ADMIN,
     body: z.strictObject({
       confirm: z.string().min(1, 'is empty').max(255).exactOptional(),
@@ -252,7 +252,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     acceptedAt: ({ done }) => (done ? null : '/sync'),
     errors: ['sync_off', 'plan_changed'],
     async handle({ body, environments, key }, { sync, log }: SyncDeps) {
-      // It may take away roles in any environment.
+      // It may remove roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
       const target = body.retry?.target
       if (target !== WEBHOOK_TARGET) {
@@ -269,7 +269,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     },
   }),
   route('GET /sync/check', {
-    summary: 'Asks the platforms whether all that is needed is there.',
+    summary: 'Asks the platforms whether everything that sync needs is there.',
     ...ADMIN,
     answer: checkAnswer,
     errors: ['sync_off'],
@@ -283,11 +283,11 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       }
     },
   }),
-  pausing('/sync/pause', true, 'No call is begun from now on.'),
-  pausing('/sync/resume', false, 'Calls go on after a pause.'),
+  pausing('/sync/pause', true, 'Starts no more calls.'),
+  pausing('/sync/resume', false, 'Starts calls again after a pause.'),
 ]
 
-/** What is wrong with a name that no role or group has, or had, in these environments; null: nothing. */
+/** The problem with a name that no role or group has, or had, in these environments; null if it is known. */
 async function targetProblem(
   target: string,
   environments: readonly Environment[],
@@ -303,10 +303,10 @@ async function targetProblem(
 /** @throws LatchkeyError `sync_off` */
 async function requireTargets({ targets }: SyncQuestions): Promise<void> {
   if ((await targets()).length > 0) return
-  throw new LatchkeyError('sync_off', 'No product has a role or group that follows it, in the config.')
+  throw new LatchkeyError('sync_off', 'No role or group is configured to follow a product.')
 }
 
-/** Leaves out what was found about targets of other environments; what was found about a platform concerns all. */
+/** Drops findings about targets of other environments; findings about a platform concern all. */
 async function findingsIn(
   environments: readonly Environment[],
   findings: readonly CheckFinding[],

@@ -1,4 +1,4 @@
-/* Links to the messenger for customers, and what the messenger delivers. */
+/* Telegram: links for customers, and the updates that it delivers. */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -14,11 +14,11 @@ import { methodNotAllowed } from './mount.js'
 import { plainRoute, type RawHandler, type Route, route } from './route.js'
 import { sendJson } from './send.js'
 
-/** The messenger, as far as the routes need it. */
+/** The parts of the messenger that the routes need. */
 export interface Messenger {
   readonly linkToken: (customer: Customer) => Promise<LinkToken & { readonly url: string }>
   readonly invite: (request: InviteRequest) => Promise<readonly Invite[]>
-  /** Null: updates are not delivered, but fetched. */
+  /** Null: updates are polled, not delivered. */
   readonly updates: {
     readonly secret: string
     readonly handle: (update: unknown) => Promise<void>
@@ -26,7 +26,7 @@ export interface Messenger {
 }
 
 export interface TelegramDeps {
-  /** Null where none is configured; asked each time, since a reload may change it. */
+  /** Null if none is configured; called each time, since a reload may change it. */
   readonly messenger: () => Messenger | null
   readonly clientAddress: (req: IncomingMessage) => string
   /** Epoch milliseconds. */
@@ -48,7 +48,7 @@ export const UPDATES_PATH = '/platforms/telegram/updates'
 export const telegramRoutes: readonly Route<TelegramDeps>[] = [
   route('POST /customers/:customerId/link-tokens', {
     summary:
-      'A one-time link to the messenger’s bot: the first account that follows it is taken for the customer’s.',
+      'A one-time link to the messenger’s bot: the first account that follows it is linked to the customer.',
     scope: 'write',
     environments: 'one',
     params: ACTED_ON,
@@ -81,7 +81,7 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
     },
   }),
   plainRoute(`POST ${UPDATES_PATH}`, {
-    summary: 'Takes one update, delivered by Telegram. Another answer than 200 has it sent again.',
+    summary: 'Takes one update from Telegram. Any answer but 200 makes Telegram send it again.',
     scope: null,
     environments: 'none',
     query: 'any',
@@ -92,11 +92,11 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
   }),
 ]
 
-/** Far above a message of the longest text that there is. */
+/** Far more than a message of maximum length. */
 const MAX_UPDATE_BYTES = 256 * 1024
 const SECRET_HEADER = 'x-telegram-bot-api-secret-token'
-/** Anybody may send what is refused: nobody can fill a disk from outside. */
-const TELL_EVERY_MS = 60_000
+/** Anybody can send refused updates, so their log lines are limited. */
+const LOG_EVERY_MS = 60_000
 const REFUSED_HINT =
   'not from Telegram, or a proxy dropped the header, or another program set the webhook of this bot: see `latchkey sync check`'
 
@@ -122,21 +122,21 @@ function receiveUpdate(deps: TelegramDeps): RawHandler {
 
 function createTellOfRefused({ clientAddress, clock, log }: TelegramDeps) {
   let refused = 0
-  let toldAt = Number.NEGATIVE_INFINITY
+  let loggedAt = Number.NEGATIVE_INFINITY
 
   return (req: IncomingMessage): void => {
     refused += 1
-    if (clock() - toldAt < TELL_EVERY_MS) return
+    if (clock() - loggedAt < LOG_EVERY_MS) return
     log.warn(
       { refused, address: clientAddress(req), hint: REFUSED_HINT },
       'a Telegram update was refused: its secret token is missing or wrong',
     )
     refused = 0
-    toldAt = clock()
+    loggedAt = clock()
   }
 }
 
-/** Compares hashes, in constant time, so that the time tells nothing about the secret or its length. */
+/** Compares hashes in constant time, so that timing reveals nothing about the secret or its length. */
 function isProved(req: IncomingMessage, secret: string): boolean {
   const [sent = '', ...others] = req.headersDistinct[SECRET_HEADER] ?? []
   return others.length === 0 && timingSafeEqual(sha256(sent), sha256(secret))

@@ -14,13 +14,13 @@ import { sendJson } from './send.js'
 import { markProved } from './server.js'
 
 export interface WebhookDeps {
-  /** Asked for each delivery, since a reload may change the endpoints. */
+  /** Called for each delivery, since a reload may change the endpoints. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
-  /** Of these the log names those to which a delivery may be sent. */
+  /** The log suggests those of these that take deliveries. */
   readonly endpointNames: () => readonly string[]
   /** Epoch milliseconds. */
   readonly clock: () => number
-  /** Resolves once the delivery and what follows from it are committed; else rejects, with `not_stored`. */
+  /** Resolves once the delivery and its effects are committed; else rejects, with `not_stored`. */
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
   readonly clientAddress: (req: IncomingMessage) => string
   readonly metrics: RequestMetrics
@@ -31,7 +31,7 @@ export const WEBHOOK_PATH = '/webhooks/:endpoint'
 
 export const webhookRoutes: readonly Route<WebhookDeps>[] = [
   plainRoute(`POST ${WEBHOOK_PATH}`, {
-    summary: 'Receives a signed event. A 200 says that it is stored, and that every answer knows it.',
+    summary: 'Receives a signed event. A 200 means that it is stored and that every answer includes it.',
     scope: null,
     environments: 'none',
     query: 'any',
@@ -56,13 +56,13 @@ export const webhookRoutes: readonly Route<WebhookDeps>[] = [
   }),
 ]
 
-/** Nothing is parsed, and nothing unauthentic gets past here: the sender takes any 2xx as final. */
+/** Parses nothing and lets nothing unauthentic pass: the sender takes any 2xx as final. */
 function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
   const { endpointNamed, clock, ingest, metrics } = deps
   const refuse = createRefusal(deps)
   const refuseUnread = createUnreadRefusal(deps)
 
-  /** Reads no body whose headers are refused already: anybody can send one. */
+  /** Reads no body whose headers are refused: anybody can send one. */
   async function readClaimed(req: IncomingMessage, endpoint: Endpoint): Promise<Buffer> {
     requireReadable(req, MAX_BODY_BYTES)
     const claim = readClaim(req.headersDistinct)
@@ -100,17 +100,17 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
   }
 }
 
-/** What the sender of an unauthentic delivery may know: which check failed, and no more. */
+/** What the sender of an unauthentic delivery may know: which check failed, no more. */
 const SAID_TO_SENDER: Readonly<Record<SignatureRefusal['code'], string>> = {
   signature_missing: 'The delivery carries no signature.',
-  signature_invalid: 'The signature does not prove this body.',
+  signature_invalid: 'The signature does not match this body.',
   timestamp_invalid: 'The timestamp is not in Unix seconds.',
   timestamp_out_of_tolerance: 'The timestamp is too far from now.',
 }
 
 /**
- * Counts and logs an unauthentic delivery; the log says what the operator can do about it. Over the
- * limit of its address it is still counted, and no longer logged: nobody can fill a disk from outside.
+ * Counts and logs an unauthentic delivery; the log says what the operator can do. Above the limit of its address it is
+ * counted but no longer logged, so that nobody can fill the disk from outside.
  *
  * @throws LatchkeyError always: the refusal's own code, or `rate_limited` over the limit.
  */
@@ -156,32 +156,32 @@ function sayOffset(skewSeconds: number): string {
   return `${Math.abs(skewSeconds)} s ${skewSeconds > 0 ? 'ahead of' : 'behind'}`
 }
 
-/** Why a delivery gets no further than its path, its headers or its body, and what the operator can do about it. */
+/** Why a delivery was refused by its path, headers or body size, and what the operator can do. */
 const UNREAD_HINTS: Readonly<Partial<Record<ErrorCode, (names: string) => string>>> = {
   endpoint_not_found: (names) =>
-    `its path ends with no endpoint's name: send it to /webhooks/ and one of ${names}`,
+    `its path does not end with the name of an endpoint: send it to /webhooks/ and one of ${names}`,
   body_too_large: () =>
-    'larger than any event, or in thousands of small pieces: not from the payments service, or not meant for here',
+    'larger than any event, or in thousands of tiny pieces: not from the payments service, or sent to the wrong place',
   body_incomplete: () =>
-    'its sender went away before its end, or took too long: look at the proxy and the network between',
+    'its sender disconnected early or took too long: look at the proxy and the network between',
   encoding_not_supported: () => 'compressed: not from the payments service, or a proxy changed the body',
   not_stored: () =>
-    'the bodies that are being received hold all the memory there is for them: many large ones come at once',
+    'bodies being received fill all the memory reserved for them: many large ones arrive at once',
 }
 
 /**
- * Counts and logs a delivery whose signature was never looked at; the log says what the operator can do about it, and
- * nothing that the sender chose. Over the limit of its address it is still counted, and no longer logged.
+ * Counts and logs a delivery that was refused before its signature was checked; the log says what the operator can do,
+ * and nothing that the sender chose. Above the limit of its address it is counted but no longer logged.
  *
- * @throws always what it is told of, so that the limit changes no answer
+ * @throws always `error`, so that the limit changes no answer
  */
 function createUnreadRefusal({ clientAddress, metrics, log, endpointNamed, endpointNames }: WebhookDeps) {
-  // Of its own: how many signatures of an address may fail is not for these to change.
+  // A separate limit, so that these do not use up the signature failures of an address.
   const failures = createFailureLimit()
   return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
     const code = isLatchkeyError(error) ? error.code : null
     const hintOf = code === null ? undefined : UNREAD_HINTS[code]
-    // By another method it was no delivery; anything else is a bug.
+    // Another method is not a delivery; any other error is a bug.
     if (req.method !== 'POST' || code === null || hintOf === undefined) throw error
     const address = clientAddress(req)
     metrics.refused(code)
@@ -191,7 +191,10 @@ function createUnreadRefusal({ clientAddress, metrics, log, endpointNamed, endpo
       const where = endpoint === null ? {} : { endpoint }
       log.warn({ ...where, code, address, hint: hintOf(names.join(', ')) }, 'delivery refused')
     } else if (justLimited) {
-      log.warn({ address, retryAfterSeconds }, 'more refused deliveries of this address are not logged')
+      log.warn(
+        { address, retryAfterSeconds },
+        'too many refused deliveries from this address; no longer logging them',
+      )
     }
     throw error
   }

@@ -4,21 +4,21 @@ import { type EventFilter, newestSeq, walkEvents } from '../store/event-walk.js'
 import type { Database } from '../store/schema.js'
 import { exportLine } from './line.js'
 
-/** A body has up to a mebibyte, and only so many are in memory at a time. */
+/** A body has up to one mebibyte, and only this many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-/** A page ends once it has so many characters, or so many events were looked at for it. */
+/** A page ends after this many characters, or after this many events were read for it. */
 const MAX_CHARACTERS = 2_000_000
 const MAX_LOOKED_AT = 20_000
 
-/** Where an export is, by `seq`. */
+/** The position of an export, by `seq`. */
 export interface ExportPlace {
   readonly reached: number
-  /** The newest event when it began, with which it ends. */
+  /** The newest event at the start of the export, which ends with it. */
   readonly newest: number
 }
 
-/** What was exported, by what became of it: nothing of what is counted as missing. `reading`: without a signature. */
+/** What was exported, by result: nothing is left out silently. `reading`: without a signature. */
 export type ExportCounts = Readonly<Record<'delivery' | 'reading' | MissingDelivery, number>>
 
 export interface ExportPage extends ExportPlace {
@@ -27,8 +27,8 @@ export interface ExportPage extends ExportPlace {
 }
 
 /**
- * The next stored events that match a filter, oldest first, each followed by the other bodies that came under its id:
- * imported in this order, the same body counts. The last page has reached the newest.
+ * The next stored events that match a filter, oldest first, each followed by other bodies that came under its id: so
+ * an import in this order keeps the same body. The last page has reached the newest.
  */
 export async function readExportPage(
   db: Kysely<Database>,

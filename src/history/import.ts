@@ -5,17 +5,17 @@ import { type RefusedLine, readImportLine, refuseLine } from './line.js'
 
 /** Which lines are imported. */
 export interface ImportRules {
-  /** Lines of others are refused. */
+  /** Lines of other environments are refused. */
   readonly environments: readonly Environment[]
-  /** Whether to import what nobody signed: acts by hand, and events of which only the reading is left. */
+  /** Whether to import unsigned lines: changes by hand, and events whose bytes are gone. */
   readonly withManual: boolean
 }
 
-/** What became of a line. `left_out`: signed by nobody, and not asked for; `checked`: a dry run found nothing wrong. */
+/** The result of a line. `left_out`: unsigned, and not asked for; `checked`: a dry run found nothing wrong. */
 export type LineOutcome = { readonly outcome: Disposition | 'left_out' | 'checked' } | RefusedLine
 
 export interface ImportDeps {
-  /** Asked for each line, since a reload may change the endpoints. */
+  /** Called for each line, since a reload may change the endpoints. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
   /** Null: a dry run, which checks every line and stores none. */
   readonly ingest: ((delivery: RecordedDelivery) => Promise<Receipt>) | null
@@ -24,10 +24,10 @@ export interface ImportDeps {
 }
 
 /**
- * Imports lines of an export, in its order: where one id has several bodies, the first one counts. Resolves in that
- * order, once all that could be imported is committed.
- * @throws {LatchkeyError} `not_stored`: nothing is lost if the same lines are sent again; `store_unavailable` if damage
- * to stored events keeps an act by hand from being written
+ * Imports lines of an export, in its order: if one id has several bodies, the first one counts. Resolves with the
+ * results in that order, once everything valid is committed.
+ * @throws LatchkeyError `not_stored`: sending the same lines again loses nothing; `store_unavailable` if damage to
+ * stored events prevents writing a change by hand
  */
 export function importLines(
   lines: readonly string[],

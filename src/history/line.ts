@@ -17,7 +17,7 @@ import {
 
 const base64 = z.string().transform((text, context) => {
   const bytes = Buffer.from(text, 'base64')
-  // Decoding skips what is not base64, which shows when the bytes are encoded again.
+  // Decoding skips invalid characters, which shows when the bytes are encoded again.
   if (bytes.toString('base64') === text) return bytes
   context.addIssue('is not base64')
   return z.NEVER
@@ -34,7 +34,7 @@ const environment = z.enum(['live', 'sandbox'])
 const headers = z.record(z.string(), z.string())
 const received = { bodyBase64: base64, receivedAt: instant }
 
-/** A delivery as it came, so that its signature can be checked again. Its endpoint says which environment it is of. */
+/** An original delivery, whose signature can be checked again. Its endpoint decides its environment. */
 const deliveryLine = z.object({
   kind: z.undefined('is not a known kind').optional(),
   endpoint: z.string(),
@@ -42,14 +42,14 @@ const deliveryLine = z.object({
   ...received,
 })
 
-/** An act by hand, which nobody signed. */
+/** A change by hand, which is not signed. */
 const manualLine = z.object({ kind: z.literal('manual'), environment, ...received })
 
-/** What an event was read as whose bytes were removed or rewritten, so that no signature fits them. */
+/** The normalised form of an event whose signed bytes were removed or rewritten. */
 const readingLine = z.object({
   kind: z.literal('reading'),
   environment,
-  endpoint: z.string().refine((name) => name !== MANUAL_ENDPOINT, 'is no endpoint'),
+  endpoint: z.string().refine((name) => name !== MANUAL_ENDPOINT, 'is not an endpoint'),
   headers,
   event: z.unknown(),
   bodyRemoved: z.object({
@@ -111,16 +111,16 @@ export type LineRefusal =
 export interface RefusedLine {
   readonly outcome: 'refused'
   readonly reason: LineRefusal
-  /** For people: never holds anything of the line. */
+  /** For people: never contains anything of the line. */
   readonly detail: string
 }
 
 export type ReadLine = { readonly outcome: 'read'; readonly delivery: RecordedDelivery } | RefusedLine
 
 /**
- * Reads what `exportLine` wrote, and checks the signature if there was one. No signature covers when the delivery was
- * received: a time after `now` (epoch milliseconds) or far from the signed time is refused, since an event may be dated
- * no further ahead than its receipt allows. A delivery gets the environment that its endpoint has today.
+ * Parses a line of `exportLine`, and checks its signature if it has one. Signatures do not cover the time of receipt:
+ * a time after `now` (epoch milliseconds) or far from the signed time is refused, since it limits how far ahead an
+ * event may be dated. A delivery gets the environment that its endpoint has today.
  */
 export function readImportLine(
   line: string,
@@ -137,13 +137,13 @@ export function readImportLine(
   if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
   const { data } = parsed
   if (data.receivedAt > now + MAX_AHEAD_MS) {
-    return refuseLine('received_at_in_future', 'it is said to have been received more than a day from now')
+    return refuseLine('received_at_in_future', 'its time of receipt is more than a day in the future')
   }
   if (data.kind === 'manual') return readManual(data)
   return data.kind === 'reading' ? readReading(data) : readDelivery(data, endpointNamed)
 }
 
-/** By kind, so that the issues are those of the kind that was meant. */
+/** By kind, so that the issues are those of the intended kind. */
 function schemaOf(value: unknown): Line {
   const kind = isJsonObject(value) ? value.kind : undefined
   if (kind === 'manual') return manualLine
@@ -156,7 +156,7 @@ export function refuseLine(reason: LineRefusal, detail: string): RefusedLine {
 
 function readManual({ environment, bodyBase64: body, receivedAt }: z.output<typeof manualLine>): ReadLine {
   if (parseManualEvent(body) === null) {
-    return refuseLine('line_invalid', 'bodyBase64 holds nothing that was done by hand')
+    return refuseLine('line_invalid', 'bodyBase64 does not contain a change by hand')
   }
   const delivery = { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt }
   return { outcome: 'read', delivery }
@@ -190,12 +190,9 @@ function readDelivery(
   const check = verifySignatureAsOf({ body, headers: sent, endpoint })
   if (!check.ok) return refuseSignature(check)
   const { timestamp, signature } = check
-  // No endpoint accepts a delivery that was signed longer before, or after, it arrives.
+  // No endpoint accepts a delivery further from its signed time.
   if (Math.abs(receivedAt - Number(timestamp) * 1_000) > MAX_TOLERANCE_SECONDS * 1_000) {
-    return refuseLine(
-      'received_at_unlikely',
-      'it is said to have been received over a day from its signed time',
-    )
+    return refuseLine('received_at_unlikely', 'its time of receipt is over a day from its signed time')
   }
   const headers = { event: sent[EVENT_HEADER]?.join(', ') ?? null, timestamp, signature }
   const { name, environment } = endpoint
@@ -209,11 +206,11 @@ const SIGNATURE_DETAIL: Readonly<Record<LastingRefusal['code'], string>> = {
 }
 
 function refuseSignature({ code, expiredSecret }: LastingRefusal): RefusedLine {
-  if (expiredSecret) return refuseLine('secret_expired', 'the secret that signed it had ended by then')
+  if (expiredSecret) return refuseLine('secret_expired', 'the secret that signed it had expired by then')
   return refuseLine(code, SIGNATURE_DETAIL[code])
 }
 
-/** Under names in lower case, as Node shows them. */
+/** Names in lower case, as Node gives them. */
 function distinct(sent: Readonly<Record<string, string>>): DistinctHeaders {
   const values = new Map<string, readonly string[]>()
   for (const [name, value] of Object.entries(sent)) {

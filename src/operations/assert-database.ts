@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { LatchkeyError } from '../errors.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 
-/** What is to be done with the database. */
+/** What will be done with the database. */
 type Access = 'read' | 'write'
 
 const MODES: Readonly<Record<Access, number>> = {
@@ -10,7 +10,7 @@ const MODES: Readonly<Record<Access, number>> = {
   write: constants.R_OK | constants.W_OK,
 }
 
-/** @throws {LatchkeyError} `store_missing`; `store_unavailable` where the system lets nobody tell, or not this user in */
+/** @throws LatchkeyError `store_missing`; `store_unavailable` if the system refuses the answer, or access */
 export function assertDatabase(file: string, access: Access): void {
   if (!isDatabaseThere(file, access)) throw missingDatabase(file)
 }
@@ -20,9 +20,8 @@ export function missingDatabase(file: string): LatchkeyError {
 }
 
 /**
- * Whether there is a database. A folder that may not be entered looks to whoever only asks whether a file is there as
- * if it were not.
- * @throws {LatchkeyError} `store_unavailable` where the system lets nobody tell, or not this user in
+ * Checks that there is a database. Inside a folder that may not be entered, a file would seem to be missing.
+ * @throws LatchkeyError `store_unavailable` if the system refuses the answer, or access
  */
 export function isDatabaseThere(file: string, access: Access): boolean {
   try {

@@ -3,27 +3,27 @@ import { join } from 'node:path'
 import { removePartOf } from '../store/sqlite/file.js'
 
 /*
- * The folder of the backups that the daemon makes by the clock. Their names say when each was begun; no other file in
- * it is touched. The system's own errors, as for a folder that can't be read, pass through.
+ * The folder of scheduled backups. File names contain the start time of the backup; other files in it are left alone.
+ * The system's own errors, as for an unreadable folder, pass through.
  */
 
 const NAME = /^latchkey-(.+)\.db$/
 const UNFINISHED = /^(latchkey-.+\.db)\.latchkey\.part/
 const TIME = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3}Z)$/
 
-/** An instant as file names can hold it, in an order that is also that of time: `20260301T120000.500Z`. */
+/** An instant as part of a file name that sorts by time: `20260301T120000.500Z`. */
 export function timeInName(instant: number): string {
   return new Date(instant).toISOString().replaceAll(/[-:]/g, '')
 }
 
-/** The path of the backup that was begun at that time (epoch milliseconds). */
+/** The path of the backup begun at that time (epoch milliseconds). */
 export function backupFileAt(folder: string, at: number): string {
   return join(folder, `latchkey-${timeInName(at)}.db`)
 }
 
 /**
- * When the newest backup was begun; null where there is none. One from the future does not count: the clock was set
- * back, and its age is not known.
+ * When the newest backup was begun; null if there is none. Skips backups from the future: the clock was set back, and
+ * their age is unknown.
  */
 export function newestBackupAt(folder: string, now: number): number | null {
   return timesIn(folder).find((at) => at <= now) ?? null
@@ -51,7 +51,7 @@ function namesIn(folder: string): readonly string[] {
   return existsSync(folder) ? readdirSync(folder) : []
 }
 
-/** Null where the text is no such time. */
+/** Null if the text is not such a time. */
 function readTime(text: string): number | null {
   const instant = Date.parse(text.replace(TIME, '$1-$2-$3T$4:$5:$6'))
   return TIME.test(text) && !Number.isNaN(instant) ? instant : null

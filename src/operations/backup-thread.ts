@@ -6,14 +6,14 @@ import { backUp } from '../store/sqlite/copy.js'
 import type { BackupReply, BackupRequest } from './scheduled-backups.js'
 
 /*
- * The thread that makes a backup beside a running daemon: copying blocks an event loop for a few milliseconds at each
- * step, and checking the copy for as long as that takes.
+ * The thread that makes a backup beside a running daemon: each step of copying blocks an event loop for a few
+ * milliseconds, and checking the copy blocks it until the end.
  */
 
 const { file, target } = workerData as BackupRequest
-// On Linux a priority is of one thread; elsewhere it would be that of the whole daemon.
+// On Linux a priority applies to one thread; elsewhere to the whole daemon.
 if (process.platform === 'linux') {
-  // Node's pool of threads inherits the priority of the thread that first needs it, and serves the whole daemon.
+  // Node's thread pool inherits the priority of the thread that first needs it, and serves the whole daemon.
   await lstat(target).catch(() => {})
   setPriority(0, constants.priority.PRIORITY_LOW)
 }

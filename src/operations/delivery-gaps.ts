@@ -3,16 +3,16 @@ import type { Logger } from 'pino'
 import { type DeliveryPace, loadPaces, WEEK_MS } from '../store/deliveries.js'
 import type { Database } from '../store/schema.js'
 
-/** With fewer arrivals nothing is usual yet. */
+/** With fewer arrivals, no gap counts as usual yet. */
 const ENOUGH_ARRIVALS = 20
 
-/** While no whole week is known, a silence from Friday noon to Monday noon is taken for usual. */
+/** Until a whole week is known, a silence from Friday noon to Monday noon counts as usual. */
 const WEEKEND_MS = 3 * 86_400_000
 
-/** A silence is unusual once it lasts this many times as long as the longest one of the last week or two. */
+/** A silence is unusual if it lasts this many times as long as the longest one of the last week or two. */
 const TIMES_LONGEST = 2
 
-/** However busy an endpoint is: its sender may pause for a deployment. */
+/** The minimum for busy endpoints: the sender may pause for a deployment. */
 const LEAST_UNUSUAL_MS = 15 * 60_000
 
 /** How long an endpoint has been silent. Durations are milliseconds. */
@@ -23,12 +23,12 @@ export interface DeliveryGap {
   readonly current: number
   /** Null until there are two arrivals. */
   readonly usualInterval: number | null
-  /** How long a silence is unusual; null while too little is known to tell. */
+  /** The length from which a silence is unusual; null while too little is known. */
   readonly unusualAfter: number | null
   readonly isUnusual: boolean
 }
 
-/** By the name of an endpoint, also of one that is not configured any more. */
+/** By endpoint name, including endpoints that are not configured any more. */
 export type DeliveryGaps = ReadonlyMap<string, DeliveryGap>
 
 export async function readGaps(db: Kysely<Database>, now: number): Promise<DeliveryGaps> {
@@ -54,14 +54,14 @@ export function describeGap(pace: DeliveryPace, now: number): DeliveryGap {
 
 export interface WarnOfGapsDeps {
   readonly readGaps: () => Promise<DeliveryGaps>
-  /** Asked each time, since a reload may change them. */
+  /** Called each time, since a reload may change them. */
   readonly endpointNames: () => readonly string[]
   readonly log: Logger
 }
 
-/** Logs once that an endpoint has fallen silent, and once that deliveries come again. */
+/** Logs once that an endpoint has fallen silent, and once that deliveries arrive again. */
 export function createWarnOfGaps({ readGaps, endpointNames, log }: WarnOfGapsDeps): () => Promise<void> {
-  /** When the last delivery before the silence came, by endpoint. */
+  /** The last delivery before the silence, by endpoint. */
   const silentSince = new Map<string, number>()
 
   return async () => {
@@ -83,7 +83,7 @@ export function createWarnOfGaps({ readGaps, endpointNames, log }: WarnOfGapsDep
         )
       } else {
         silentSince.delete(endpoint)
-        log.info({ endpoint, silentSeconds: seconds(gap.lastAt - since) }, 'deliveries come again')
+        log.info({ endpoint, silentSeconds: seconds(gap.lastAt - since) }, 'deliveries arrive again')
       }
     }
   }

@@ -1,4 +1,4 @@
-/* What `/metrics` tells: what is counted about requests, and what is read when it is scraped. */
+/* The metrics: request counters, and gauges that are read at each scrape. */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
@@ -11,15 +11,15 @@ import type { DeliveryGap } from './delivery-gaps.js'
 
 export type TimedRoute = 'webhooks' | 'entitlements' | 'entitlement'
 
-/** Seconds. Senders ask for an answer within 5 s, and a delivery is given up after 4. */
+/** Seconds. Senders expect an answer within 5 s, and a delivery is given up after 4. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 4, 5]
 
 export type RequestMetrics = ReturnType<typeof createMetrics>
 
 /**
- * Metrics in a registry of their own, which others may add to; the process's are in it. Every label has few values:
- * endpoints are configured ones, never names taken from a path.
- * @param bytesBeingRead what the bodies that are being received hold now
+ * Metrics in a separate registry, which other modules may add to; includes those of the process. Every label has few
+ * values: endpoints are configured ones, never names taken from a path.
+ * @param bytesBeingRead the memory held by bodies being received
  */
 export function createMetrics(bytesBeingRead: () => number) {
   const registry = new Registry()
@@ -30,7 +30,7 @@ export function createMetrics(bytesBeingRead: () => number) {
 
   const deliveries = counter(
     'latchkey_deliveries_total',
-    'Authentic deliveries, by what became of them.',
+    'Authentic deliveries, by result.',
     'endpoint',
     'disposition',
   )
@@ -42,12 +42,12 @@ export function createMetrics(bytesBeingRead: () => number) {
   )
   const refusals = counter(
     'latchkey_deliveries_refused_total',
-    'Deliveries refused before their signature was checked, by why: to no endpoint, too large, not whole, compressed, no memory for its body.',
+    'Deliveries refused before their signature was checked, by reason: to no endpoint, too large, not whole, compressed, no memory for its body.',
     'code',
   )
   const refusedKeys = counter(
     'latchkey_api_keys_refused_total',
-    'Requests to the API without a right key, by what was wrong with it: missing, wrong.',
+    'Requests to the API without a valid key, by problem: missing, wrong.',
     'key',
   )
   const droppedConnections = counter(
@@ -56,7 +56,7 @@ export function createMetrics(bytesBeingRead: () => number) {
   )
   new Gauge({
     name: 'latchkey_bodies_being_read_bytes',
-    help: 'What the bodies of requests that are being received hold in memory.',
+    help: 'Memory held by the request bodies that are being received.',
     registers,
     collect() {
       this.set(bytesBeingRead())
@@ -97,7 +97,7 @@ export function createMetrics(bytesBeingRead: () => number) {
     rejected: (endpoint: string, code: ErrorCode) => rejections.inc({ endpoint, code }),
     /** A delivery was refused before its signature was checked. */
     refused: (code: ErrorCode) => refusals.inc({ code }),
-    /** A request to the API had no key, or none that is right. */
+    /** A request to the API had no key, or no valid one. */
     keyRefused: (key: 'missing' | 'wrong') => refusedKeys.inc({ key }),
     /** A connection was closed at once, since there were too many. */
     connectionDropped: () => droppedConnections.inc(),
@@ -111,7 +111,7 @@ export function createMetrics(bytesBeingRead: () => number) {
   }
 }
 
-/** What the running daemon has refused since its start, and how far off the clocks of senders were. */
+/** What the running daemon has refused since its start, and the last clock difference of a sender. */
 export async function readRefusals(registry: Registry) {
   const metrics = await registry.getMetricsAsJSON()
   const valuesOf = (name: string) => metrics.find((metric) => metric.name === name)?.values ?? []
@@ -128,7 +128,7 @@ export async function readRefusals(registry: Registry) {
   }
 }
 
-/** Makes gauges that are filled from one reading a scrape. While it fails they are missing, and all others are told. */
+/** Gauges filled by one read per scrape. If the read fails, only they are missing from the answer. */
 function gaugesFilledBy<State>(registry: Registry, read: () => Promise<State>) {
   let reading: Promise<State | null> | null = null
   const readOnce = () => {
@@ -154,7 +154,7 @@ function gaugesFilledBy<State>(registry: Registry, read: () => Promise<State>) {
         this.reset()
         const state = await readOnce()
         if (state !== null) fill(this, state)
-        // A gauge without labels is told as 0 once it is reset.
+        // A gauge without labels shows 0 after a reset.
         else if (labelNames.length === 0) this.remove()
       },
     })
@@ -162,9 +162,9 @@ function gaugesFilledBy<State>(registry: Registry, read: () => Promise<State>) {
 
 export interface StoreMetricsDeps {
   readonly registry: Registry
-  /** The configured ones, asked at every scrape: no other name becomes a label. */
+  /** The configured ones, read at every scrape: no other name becomes a label. */
   readonly endpointNames: () => readonly string[]
-  /** By the name of the endpoint. */
+  /** By endpoint name. */
   readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
   readonly countWaiting: () => Promise<
     readonly {
@@ -177,7 +177,7 @@ export interface StoreMetricsDeps {
   readonly readFirstBodyAge: () => Promise<number | null>
 }
 
-/** Adds what only the store can tell. */
+/** Adds the metrics of the store. */
 export function addStoreMetrics(deps: StoreMetricsDeps): void {
   const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge } = deps
   const gaugeOfGaps = gaugesFilledBy(registry, readGaps)
@@ -206,10 +206,10 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
   )
   gaugesFilledBy(registry, countWaiting)(
     'latchkey_events_waiting',
-    'Stored events that count nowhere yet.',
+    'Stored events without effect so far.',
     ['environment', 'disposition'],
     (gauge, counted) => {
-      // Zero is told too: an alarm on a series that is not there never ends.
+      // Includes zeros: an alarm on a missing series never ends.
       for (const environment of ['live', 'sandbox']) {
         for (const disposition of ['held', 'quarantined']) gauge.set({ environment, disposition }, 0)
       }
@@ -219,26 +219,26 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
   )
   gaugesFilledBy(registry, readFirstBodyAge)(
     'latchkey_oldest_body_age_seconds',
-    'How long ago the event arrived that was stored first of those whose exact bytes are kept.',
+    'Age of the first stored event whose exact bytes are kept.',
     [],
     (gauge, age) => (age === null ? gauge.remove() : gauge.set(age / 1000)),
   )
 }
 
-/** All that follows access, as it is now. */
+/** The current state of sync. */
 export interface SyncState extends SyncStatus {
   /** Null: no outbound webhook is configured. */
   readonly webhook: OutboundStatus | null
-  /** Those that can't be reached now. */
+  /** The current outages. */
   readonly unreachable: readonly Outage[]
 }
 
-/** Adds what sync tells; targets are configured ones, or were. */
+/** Adds the metrics of sync; targets are those configured now or earlier. */
 export function addSyncMetrics(registry: Registry, status: () => Promise<SyncState>) {
   const gauge = gaugesFilledBy(registry, status)
   gauge(
     'latchkey_sync_memberships',
-    'Accounts that should be, or should not be, in a role or group, by how far that is.',
+    'Accounts that should or should not have a role or group, by progress.',
     ['environment', 'target', 'state'],
     (gauge, { targets }) => {
       for (const { environment, target, memberships } of targets)
@@ -248,7 +248,7 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
   )
   gauge(
     'latchkey_sync_stopped',
-    '1: no call is made to a platform or target until somebody has done something.',
+    '1: no call is made to a platform or target until somebody fixes a problem.',
     ['name'],
     (stopped, { platforms, targets }) => {
       for (const { platform: name, state } of platforms) stopped.set({ name }, Number(state === 'stopped'))
@@ -290,12 +290,12 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
   )
   const calls = new Counter({
     name: 'latchkey_sync_calls_total',
-    help: 'Memberships that were worked on, by what came of it.',
+    help: 'Attempts to change memberships, by result.',
     labelNames: ['platform', 'result'],
     registers: [registry],
   })
   return {
-    /** One membership was worked on. */
+    /** One attempt to change a membership. */
     driven: (platform: string, result: string) => calls.inc({ platform, result }),
   }
 }

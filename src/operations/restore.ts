@@ -21,31 +21,31 @@ import {
 import { type MadeReady, makeReady } from '../store/sqlite/restored.js'
 import { timeInName } from './backup-folder.js'
 
-/** SQLite takes these for a part of the database at the path, whichever that is. */
+/** SQLite takes these files for parts of any database at the path. */
 const LOGS = ['-wal', '-journal']
 
 export interface RestoreOptions {
-  /** Epoch milliseconds: names what is kept. */
+  /** Epoch milliseconds: part of the name of the replaced database. */
   readonly now: number
   readonly onProgress?: OnProgress
-  /** Erases from the copy, whose schema is up to date, whom the list beside `file` has; answers how many it had back. */
+  /** Erases everyone on the list beside `file` from the migrated copy; returns how many it still had. */
   readonly eraseAgain: (part: string, file: string) => Promise<number>
 }
 
 export interface Restored extends MadeReady {
   readonly file: string
-  /** How many people had been erased since the backup, and are so again. */
+  /** How many people were erased after the backup, and again now. */
   readonly erasedAgain: number
-  /** Where the replaced database is; null: there was none. */
+  /** The replaced database; null: there was none. */
   readonly keptAs: string | null
 }
 
 /**
- * Puts a copy of a backup in the place of the store, and keeps what was there beside it. The copy is made ready under
- * another name and takes the place in one step: until then the old store is unchanged.
+ * Replaces the store with a copy of a backup, and keeps the old one beside it. The copy is prepared under another name
+ * and moved into place in one step: until then the old store is unchanged.
  *
  * @throws {LatchkeyError} `backup_missing`, `backup_failed`, `backup_damaged`, `not_a_backup`, `schema_too_new`,
- * `store_in_use`; `usage` where the backup is the database
+ * `store_in_use`; `usage` if the backup is the database
  */
 export async function restore(
   path: string,
@@ -78,12 +78,12 @@ export async function restore(
 }
 
 function assertFilled(backup: string): void {
-  // Unlike `existsSync`, it tells a backup that may not be reached from none.
+  // Unlike `existsSync`, it distinguishes an unreachable backup from a missing one.
   const found = statSync(backup, { throwIfNoEntry: false })
   if (found === undefined) throw new LatchkeyError('backup_missing', `There is no backup at ${backup}.`)
   if (found.isDirectory())
     throw new LatchkeyError('not_a_backup', `${backup} is a folder: name a file in it.`)
-  if (!found.isFile()) throw new LatchkeyError('not_a_backup', `${backup} is no file.`)
+  if (!found.isFile()) throw new LatchkeyError('not_a_backup', `${backup} is not a file.`)
   if (found.size === 0) throw new LatchkeyError('not_a_backup', `${backup} is empty: take another backup.`)
 }
 
@@ -98,12 +98,12 @@ async function copyIntact(backup: string, part: string, onProgress?: OnProgress)
 }
 
 /**
- * Puts a whole database in the place of the one at `file`, which is kept under `keptAs`. At every moment there is a
- * database at `file`, and never beside another's log.
+ * Replaces the database at `file` with another whole one, and keeps the old one at `keptAs`. At every moment there is
+ * a database at `file`, and never beside another's log.
  *
- * Interrupted, it leaves the old database under two names, so that no daemon opens it: the next restore replaces it.
+ * If interrupted, the old database has two names, so that no daemon opens it: the next restore replaces it.
  *
- * @returns where the old one is; null where there was none
+ * @returns the path of the old one; null if there was none
  */
 function replaceStore(file: string, whole: string, keptAs: string): string | null {
   const existed = existsSync(file)
@@ -113,19 +113,19 @@ function replaceStore(file: string, whole: string, keptAs: string): string | nul
   }
   for (const log of LOGS) if (existsSync(`${file}${log}`)) renameSync(`${file}${log}`, `${keptAs}${log}`)
   rmSync(`${file}-shm`, { force: true })
-  // The log must be gone on the disk too before another database is there.
+  // The old log must be deleted on disk before another database takes its place.
   sync(dirname(file))
   renameSync(whole, file)
   sync(dirname(file))
   return existed ? keptAs : null
 }
 
-/** Into the old database, which is then one file. The log of one that can't be read is kept as it is. */
+/** Writes the log into the old database, which is then one file. If it is unreadable, its log is kept as it is. */
 function foldLog(file: string): void {
   if (hasStrayLog(file)) return
   try {
     makeOneFile(file)
   } catch {
-    // Whatever is wrong with the old database, it must not keep the backup from taking its place.
+    // Damage to the old database must not prevent the restore.
   }
 }

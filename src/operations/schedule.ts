@@ -8,14 +8,14 @@ export interface Schedule {
 }
 
 export interface Job {
-  /** @param stopping aborted where the job should end soon */
+  /** @param stopping aborted when the job should end soon */
   readonly run: (stopping: AbortSignal) => Promise<void>
-  /** What the log says of a failure. */
+  /** The log message for a failure. */
   readonly failed: string
 }
 
 /**
- * Runs each job at once, and then every minute; never twice at the same time. The next minute tries again what failed.
+ * Runs each job at once, and then every minute; never twice at the same time. A failed job is retried the next minute.
  */
 export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
   const stopping = new AbortController()
@@ -45,24 +45,27 @@ export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
 }
 
 export interface SweepsDeps {
-  /** Compares with the platforms' real members. */
+  /** Compares with the real members on the platforms. */
   readonly sweep: () => Promise<void>
   /** When the newest sweep began, in epoch milliseconds; null: there was none. */
   readonly sweptAt: () => Promise<number | null>
-  /** The age, in milliseconds, at which it is followed by another; asked each time, since a reload may change it. */
+  /**
+   * The age of a sweep, in milliseconds, after which the next one is due; called each time, since a reload may change
+   * it.
+   */
   readonly everyMs: () => number
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
 }
 
-/** Sweeps whenever the newest sweep is old enough: the store tells what is due, so that a restart changes nothing. */
+/** Sweeps when the newest sweep is old enough. The store knows when that was, so a restart changes nothing. */
 export function startSweeps({ sweep, sweptAt, everyMs, clock, log }: SweepsDeps): Schedule {
   return everyMinute(log, {
     async run() {
       const newest = await sweptAt()
       const now = clock()
-      // From the future: the clock was set back, and its age is not known.
+      // From the future: the clock was set back, and its age is unknown.
       if (newest === null || newest > now || now - newest >= everyMs()) await sweep()
     },
     failed: 'could not compare with the members on the platforms',

@@ -8,7 +8,7 @@ import { threadFile } from '../store/sqlite/thread-file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
 import { everyMinute, type Schedule } from './schedule.js'
 
-/** After a failure: soon, yet not so often that a full disk or a large database keeps the machine busy. */
+/** The wait after a failure: short, but not so short that a full disk or a large database keeps the machine busy. */
 const RETRY_AFTER_MS = 10 * 60_000
 
 export interface BackupRequest {
@@ -16,20 +16,20 @@ export interface BackupRequest {
   readonly target: string
 }
 
-/** The one message of the thread that makes a backup. */
+/** The one message of the backup thread. */
 export type BackupReply = { readonly backup: Backup } | { readonly reason: string }
 
 interface BackupUnderWay {
-  /** Rejects with `backup_failed` where the backup fails, or is stopped. */
+  /** Rejects with `backup_failed` if the backup fails, or is stopped. */
   readonly done: Promise<Backup>
   stop(): void
 }
 
 export interface ScheduledBackupsDeps {
   readonly folder: string
-  /** The age, in milliseconds, at which the newest backup is followed by another. */
+  /** The age of a backup, in milliseconds, after which the next one is due. */
   readonly everyMs: number
-  /** How many backups are left. */
+  /** How many backups are kept. */
   readonly keep: number
   /** Begins a backup to that file. */
   readonly startBackup: (target: string) => BackupUnderWay
@@ -40,8 +40,8 @@ export interface ScheduledBackupsDeps {
 }
 
 /**
- * Makes a backup whenever the newest is old enough, and keeps the newest few. The files themselves tell what is due, so
- * that a restart neither skips one nor makes one too many.
+ * Makes a backup when the newest is old enough, and keeps the newest few. The files themselves show what is due, so a
+ * restart neither skips a backup nor makes an extra one.
  */
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
   const { folder, everyMs, keep, startBackup, registry, clock, log } = deps
@@ -71,16 +71,16 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
 
   return everyMinute(log, {
     run: makeWhereDue,
-    failed: 'the backup failed: it is tried again in ten minutes',
+    failed: 'the backup failed; retrying in ten minutes',
   })
 }
 
-/** Makes a backup beside everything else, in a thread of its own. Never overwrites. */
+/** Makes a backup in a separate thread. Never overwrites. */
 export function startBackup(file: string, target: string): BackupUnderWay {
   const request: BackupRequest = { file, target }
   const thread = new Worker(threadFile(import.meta.url, 'backup-thread'), { workerData: request })
   const done = new Promise<Backup>((resolve, reject) => {
-    let reply: BackupReply = { reason: 'The thread that makes the backup ended before it was whole.' }
+    let reply: BackupReply = { reason: 'The backup thread ended before the backup was complete.' }
     thread.on('message', (message: BackupReply) => {
       reply = message
     })
@@ -100,7 +100,7 @@ export function startBackup(file: string, target: string): BackupUnderWay {
   return { done, stop }
 }
 
-/** The series begins with the first backup: before that it would say 1970. */
+/** The series begins with the first backup: before that it would show 1970. */
 function createGauge(registry: Registry): (at: number) => void {
   let gauge: Gauge | null = null
   return (at) => {

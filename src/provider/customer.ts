@@ -12,12 +12,12 @@ export const NO_DETAILS: CustomerDetails = {
   messengerUsername: null,
 }
 
-/** A `customer` field: the person, or nothing but their id. */
+/** A `customer` field: an object that describes the person, or just their id. */
 export function personOf(customer: unknown): JsonObject {
   return typeof customer === 'string' ? { id: customer } : fieldsOf(customer)
 }
 
-/** The customer's id as `data` shows it: in its `customer` field, else in a field of its own. */
+/** The customer's id in `data`: in its `customer` field, else in a field of its own. */
 export function customerIdOf(data: JsonObject): string | null {
   return id(personOf(data.customer).id) ?? flatCustomerIdOf(data)
 }
@@ -26,12 +26,12 @@ export function flatCustomerIdOf(data: JsonObject): string | null {
   return id(data.customerId, data.customer_id)
 }
 
-/** The customer's details as `data` shows them: in its `customer` field, else in fields of its own. */
+/** The customer's details in `data`: in its `customer` field, else in fields of its own. */
 export function customerOf(data: JsonObject): CustomerDetails {
   return detailsOf(personOf(data.customer), data)
 }
 
-/** Of each detail the one that the person's own object shows, else the one that `data` shows in a field of its own. */
+/** Takes each detail from the `customer` object, or else from a field of `data` itself. */
 export function detailsOf(person: JsonObject, data: JsonObject): CustomerDetails {
   return {
     email: text(person.email) ?? text(data.customerEmail, data.customer_email),
@@ -51,7 +51,7 @@ export function detailsOf(person: JsonObject, data: JsonObject): CustomerDetails
   }
 }
 
-/** Of each detail the first that is shown. */
+/** Takes each detail from the first source that has it. */
 export function firstDetails(one: CustomerDetails, other: CustomerDetails): CustomerDetails {
   return {
     email: one.email ?? other.email,

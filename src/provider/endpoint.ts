@@ -3,11 +3,11 @@ import type { Environment } from './event.js'
 /** A signing secret: the HMAC key is its literal text as UTF-8, `whsec_` included. */
 export interface SigningSecret {
   readonly secret: string
-  /** Epoch milliseconds from which it no longer counts; null: never. */
+  /** The secret expires at this instant, in epoch milliseconds; null: never. */
   readonly notAfter: number | null
 }
 
-/** A longer one would leave captured deliveries usable for more than a day. */
+/** A longer tolerance would leave captured deliveries usable for more than a day. */
 export const MAX_TOLERANCE_SECONDS = 86_400
 
 /** A configured webhook destination. Everything it receives belongs to its environment. */
@@ -15,6 +15,6 @@ export interface Endpoint {
   readonly name: string
   readonly environment: Environment
   readonly secrets: readonly SigningSecret[]
-  /** How far a delivery's timestamp may be from now, either way. */
+  /** How far a delivery's timestamp may be from now, in either direction. */
   readonly toleranceSeconds: number
 }

@@ -2,13 +2,13 @@ import type { Environment, NormalizedEvent, QuarantineReason } from './event.js'
 import { instant, text } from './fields.js'
 import type { JsonObject } from './json.js'
 
-/** How far ahead of receipt an event may be dated: clocks differ by seconds, time zones by less than a day. */
+/** How far in the future an event may be dated: clocks differ by seconds, time zones by less than a day. */
 export const MAX_AHEAD_MS = 24 * 60 * 60 * 1000
 
-/** What both generations wrap their events in; `data` is still as the wire shows it. */
+/** The envelope of an event of either generation; `data` is still unparsed. */
 export interface Envelope {
   readonly id: string
-  /** As on the wire, whatever it holds; empty where that is no text. */
+  /** As sent, whatever its content; empty if it is not text. */
   readonly type: string
   /** Epoch milliseconds. */
   readonly createdAt: number
@@ -16,7 +16,7 @@ export interface Envelope {
   readonly data: unknown
 }
 
-/** A type's name on the wire, and how its events are read. */
+/** The wire name of a type, and the function that reads its events. */
 export type TypeReader = readonly [wireType: string, (envelope: Envelope) => NormalizedEvent]
 
 export interface ReceiptContext {
@@ -36,7 +36,7 @@ export function readEnvelope(
   const createdAt = instant(typeof camel === 'string' ? camel : snake)
   if (createdAt === null) return 'created_at_invalid'
   if (createdAt > context.receivedAt + MAX_AHEAD_MS) return 'created_at_in_future'
-  // Only v3 says which environment it means; what does not say goes by its endpoint.
+  // Only v3 says which environment it means; other events belong to their endpoint's.
   if (typeof livemode === 'boolean' && livemode !== (context.environment === 'live')) {
     return 'livemode_mismatch'
   }

@@ -8,15 +8,15 @@ import {
 } from './event-types.js'
 import { isUsableId } from './ids.js'
 
-/** With what the ids of all that is done by hand begin. */
+/** The prefix of the ids of all changes by hand. */
 export const MANUAL_ID_PREFIX = 'man_'
 
-/** The parts of an event in the one vocabulary, for reading it where somebody else may have written it. */
+/** Schemas of normalised events, for events that another program may have written. */
 
 const usableId = z.string().refine(isUsableId)
 const detail = z.string().nullable()
 
-/** What every event tells, but for what each kind restricts further. */
+/** The fields that every event has; some kinds restrict them further. */
 const eventFacts = {
   createdAt: z.int(),
   apiVersion: detail,
@@ -76,16 +76,16 @@ const toldEvent = z.discriminatedUnion('subject', [
   otherEvent,
 ]) satisfies z.ZodType<NormalizedEvent>
 
-/** What a delivery was read as, as an export tells it; null where it is nothing that one could have been. */
+/** Parses the normalised event of an export line; null if it can't be one. */
 export function parseToldEvent(told: unknown): NormalizedEvent | null {
-  // Not what the schema makes of it, whose order is another: events are compared as text.
+  // Not the schema's output, which has another key order: events are compared as text.
   return toldEvent.safeParse(told).success ? (told as NormalizedEvent) : null
 }
 
-/** What was done by hand as it is stored, all of it: nobody else ever wrote one, so that nothing is left open. */
+/** The complete stored form of a change by hand: only Latchkey writes it, so nothing is left open. */
 const manualEvent = z.strictObject({
   ...eventFacts,
-  // Any other could take the place of a provider's event that is still to come.
+  // Any other id could take the place of a future event from the provider.
   id: usableId.startsWith(MANUAL_ID_PREFIX),
   generation: z.null(),
   apiVersion: z.null(),
@@ -97,11 +97,11 @@ const manualEvent = z.strictObject({
   reason: detail,
 }) satisfies z.ZodType<ManualEvent>
 
-/** The event by hand that these bytes hold, as an export has it; null where they hold none. */
+/** The change by hand in the bytes of an export line; null if there is none. */
 export function parseManualEvent(body: Uint8Array): ManualEvent | null {
   try {
     const told: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
-    // Not what the schema makes of it, whose order is another: events are compared as text.
+    // Not the schema's output, which has another key order: events are compared as text.
     return manualEvent.safeParse(told).success ? (told as ManualEvent) : null
   } catch {
     return null

@@ -1,6 +1,6 @@
 /**
  * The canonical event vocabulary: the v3 names, plus the legacy (v2) types that v3 has no word for.
- * After normalisation nothing knows which generation an event came from.
+ * After normalisation, no code knows which generation an event came from.
  */
 export const PAYMENT_EVENT_TYPES = [
   'payment.authorized',
@@ -29,7 +29,7 @@ export const SUBSCRIPTION_EVENT_TYPES = [
 
 export const CUSTOMER_EVENT_TYPES = ['customer.created', 'customer.updated', 'customer.deleted'] as const
 
-/** Documented types that say nothing about anybody's access. */
+/** Documented types that do not concern anybody's access. */
 export const INFORMATIVE_EVENT_TYPES = [
   'payment_method.attached',
   'payment_method.detached',
@@ -37,7 +37,7 @@ export const INFORMATIVE_EVENT_TYPES = [
   'payout.failed',
 ] as const
 
-/** What operators do by hand; no provider sends these. */
+/** Changes by hand; no provider sends these. */
 export const MANUAL_EVENT_TYPES = [
   'manual.granted',
   'manual.revoked',
@@ -52,7 +52,7 @@ export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number]
 export type CustomerEventType = (typeof CUSTOMER_EVENT_TYPES)[number]
 export type ManualEventType = (typeof MANUAL_EVENT_TYPES)[number]
 
-/** Legacy types and their canonical names. `PAYMENT_SETTLED` has none: it is about many payments and payouts. */
+/** Legacy types and their canonical names. `PAYMENT_SETTLED` has none: it covers many payments and payouts. */
 export const CANONICAL_TYPE_OF_V2 = {
   CHECKOUT_INITIATED: 'checkout.initiated',
   CHECKOUT_SUCCESS: 'checkout.succeeded',

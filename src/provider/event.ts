@@ -8,17 +8,17 @@ import type {
 export type Environment = 'live' | 'sandbox'
 export type Generation = 'v2' | 'v3'
 
-/** How a payment was made, as far as anything proves it. */
+/** How a payment was made, if anything proves it. */
 export type ProvenRail = 'card' | 'crypto'
 export type Rail = ProvenRail | 'unknown'
 
-/** What an event shows about its payment's rail; `strength` orders proofs: method field, type, rail-only field. */
+/** The evidence in an event for its payment's rail; `strength` ranks it: method field, type, rail-only field. */
 export interface RailProof {
   readonly rail: ProvenRail
   readonly strength: 3 | 2 | 1
 }
 
-/** What an event tells about the person; null where it tells nothing. Personal data: never logged. */
+/** Details of the person in an event; null where it has none. Personal data: never logged. */
 export interface CustomerDetails {
   readonly email: string | null
   readonly name: string | null
@@ -29,9 +29,9 @@ export interface CustomerDetails {
 }
 
 interface EventFacts {
-  /** The `evt_` id, or the `man_` id of what was done by hand; unique within an environment. */
+  /** The `evt_` id, or the `man_` id of a change by hand; unique within an environment. */
   readonly id: string
-  /** Null where `type` has the form of neither generation. */
+  /** Null if `type` has the form of neither generation. */
   readonly generation: Generation | null
   /** When it happened at the provider, in epoch milliseconds; not when it was delivered. */
   readonly createdAt: number
@@ -39,7 +39,7 @@ interface EventFacts {
   readonly customerId: string | null
   readonly productId: string | null
   readonly customer: CustomerDetails
-  /** The merchant's own reference and metadata; metadata keeps text and number values, as text. */
+  /** The merchant's own reference and metadata; text and number values of metadata are kept as text. */
   readonly externalRef: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
@@ -61,10 +61,10 @@ export interface SubscriptionEvent extends EventFacts {
   readonly paymentId: string | null
   /** The provider's own status word, lower case. */
   readonly status: string | null
-  /** Null unless the event carries both fields; a carried `null` counts as carried. */
+  /** Null unless the event has both fields; a field with the value `null` counts as present. */
   readonly cycles: { readonly current: number | null; readonly total: number | null } | null
   readonly cancelAtPeriodEnd: boolean | null
-  /** The paid period's end, in epoch milliseconds. */
+  /** The end of the paid period, in epoch milliseconds. */
   readonly expiresAt: number | null
 }
 
@@ -73,33 +73,33 @@ export interface CustomerEvent extends EventFacts {
   readonly type: CustomerEventType
 }
 
-/** Authentic, stored, and nothing to fold: payouts, payment methods, types never seen before. */
+/** Authentic and stored, but without effect on access: payouts, payment methods, unknown types. */
 export interface OtherEvent extends EventFacts {
   readonly subject: 'other'
   readonly type: string
 }
 
 /**
- * What an operator did by hand, to one customer. No provider knows of it: it has no generation, and what it
- * links an identity by is in `customer`.
+ * A change that an operator made by hand to one customer. The provider does not know it: it has no generation, and the
+ * identity that it links is in `customer`.
  */
 export interface ManualEvent extends EventFacts {
   readonly subject: 'manual'
   readonly type: ManualEventType
   readonly customerId: string
-  /** Null where a block is put on, or lifted from, every product, and where an identity is linked. */
+  /** Null for blocks that concern every product, and for links. */
   readonly productId: string | null
   /** The end of a grant, in epoch milliseconds; null: for good, and for every other type. */
   readonly until: number | null
-  /** Who did it: an API key's name, or the system user. */
+  /** Who made the change: an API key's name, or the system user. */
   readonly actor: string
   readonly reason: string | null
 }
 
-/** One event of either generation, or by hand, in the one vocabulary that everything after normalisation speaks. */
+/** One event of either generation, or by hand, in the vocabulary of all code after normalisation. */
 export type NormalizedEvent = PaymentEvent | SubscriptionEvent | CustomerEvent | OtherEvent | ManualEvent
 
-/** Why authentic bytes can't be used; they are kept, and read again when the program understands more. */
+/** Why authentic bytes can't be used. They are kept, and a later version of the program may read them. */
 export const QUARANTINE_REASONS = [
   'not_utf8',
   'not_json',
@@ -115,7 +115,7 @@ export const QUARANTINE_REASONS = [
 ] as const
 export type QuarantineReason = (typeof QUARANTINE_REASONS)[number]
 
-/** `id` is the event's own where a usable one could be read. */
+/** `id` is the event's own if it has a usable one. */
 export type Normalized =
   | { readonly ok: true; readonly event: NormalizedEvent }
   | { readonly ok: false; readonly reason: QuarantineReason; readonly id: string | null }

@@ -2,31 +2,31 @@ import { isPlainText, shownId } from './ids.js'
 import { parseInstant } from './instant.js'
 import { isJsonObject, type JsonObject } from './json.js'
 
-/** Far over any name, address or reference that is documented; longer text counts as not shown. */
+/** Far longer than any documented name, address or reference; longer text counts as missing. */
 const MAX_TEXT_LENGTH = 1000
 
 /*
- * Readers of fields. The wire names a field in camelCase or in snake_case: a reader takes the values under both names,
- * and the camelCase one counts unless it shows nothing. None ever fails: a value of the wrong type counts as not shown,
- * so that one odd field does not take away what the rest of an authentic event says.
+ * Readers of fields. The wire names a field in camelCase or in snake_case: a reader takes both values, and prefers the
+ * camelCase one unless it is empty. Readers never fail: a value of the wrong type counts as missing, so that one odd
+ * field does not spoil the rest of an authentic event.
  *
- * Both names are written out wherever a field is read. Every event has some fifty fields read, and a loop over a list of
- * names takes longer than parsing the JSON.
+ * Both names are written out at each use. About fifty fields are read of every event, and a loop over a list of names
+ * takes longer than parsing the JSON.
  */
 
-/** The fields of an object; anything else has none. */
+/** The fields of an object; any other value has none. */
 export function fieldsOf(value: unknown): JsonObject {
   return isJsonObject(value) ? value : NO_FIELDS
 }
 
 export const NO_FIELDS: JsonObject = {}
 
-/** Null where no id is shown; not checked for being usable. */
+/** Null if there is no id; does not check that the id is usable. */
 export function id(camel: unknown, snake?: unknown): string | null {
   return shownId(camel) ?? shownId(snake)
 }
 
-/** Null where no text is shown that could be kept. */
+/** Null if there is no text that can be stored. */
 export function text(camel: unknown, snake?: unknown): string | null {
   if (isText(camel)) return camel
   return isText(snake) ? snake : null
@@ -37,7 +37,7 @@ export function flag(camel: unknown, snake?: unknown): boolean | null {
   return typeof snake === 'boolean' ? snake : null
 }
 
-/** Null where null is shown, undefined where nothing is. */
+/** Null if the value is null, undefined if there is none. */
 export function integer(camel: unknown, snake?: unknown): number | null | undefined {
   const shown = integerOf(camel)
   return snake === undefined ? shown : (shown ?? integerOf(snake))
@@ -61,15 +61,15 @@ function instantOf(value: unknown): number | null {
   return typeof value === 'string' ? parseInstant(value) : null
 }
 
-/** Far more than merchants attach; each is looked up by, so that thousands of them would hold up all else. */
+/** Far more than merchants attach. Each one is indexed, so thousands of them would block everything else. */
 const MAX_KEYS = 64
 
 /**
- * The merchant's own metadata: text and numbers, as text, the first 64 of them. What can't be kept faithfully is left out,
- * which takes in integers beyond 2^53: JSON.parse has rounded them to somebody else's id.
+ * The merchant's own metadata: text and numbers, as text, the first 64 of them. Values that can't be kept exactly are
+ * left out, such as integers above 2^53: JSON.parse has rounded them to another id.
  */
 export function readMetadata(value: unknown): Readonly<Record<string, string>> {
-  // No prototype: to merchants' data, `__proto__` is a name like any other.
+  // No prototype: `__proto__` is an ordinary key in merchants' data.
   const metadata: Record<string, string> = Object.create(null)
   if (!isJsonObject(value)) return metadata
   let kept = 0

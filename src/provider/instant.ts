@@ -5,15 +5,15 @@ const ZERO = 0x30
 const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 /**
- * The instant that an ISO 8601 date and time names, in epoch milliseconds; null if it names none.
+ * Parses an ISO 8601 date and time into epoch milliseconds; null if it is not valid.
  *
- * Without an offset it is read as UTC, not as this machine's time. Second 60 is read as second 0 of the next minute;
+ * Without an offset it is UTC, not the machine's time zone. Second 60 is read as second 0 of the next minute;
  * digits beyond milliseconds are dropped.
  */
 export function parseInstant(text: string): number | null {
   const match = ISO_8601.exec(text)
   if (match === null) return null
-  // Up to the minutes everything has its place; as groups of the pattern it takes twice the time.
+  // Down to the minutes every position is fixed; capturing groups would take twice the time.
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
   const month = twoDigits(text, 5)
   const day = twoDigits(text, 8)
@@ -38,8 +38,8 @@ function twoDigits(text: string, at: number): number {
 }
 
 /**
- * Date.UTC reads 30 February as 2 March, and years 0 to 99 as the 1900s. Asking a Date for its day would show it, and
- * takes as long as all the rest.
+ * Date.UTC reads 30 February as 2 March, and years 0 to 99 as the 1900s. Checking the day of a Date would detect that,
+ * but takes as long as everything else together.
  */
 function isCalendarDay(year: number, month: number, day: number): boolean {
   const isLeapYear = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)

@@ -13,8 +13,8 @@ export type JsonBody =
     }
 
 /**
- * Objects and arrays within one another. Documented events nest five deep; JSON.parse takes any depth,
- * but whatever recurses over its result (JSON.stringify first of all) overflows the stack.
+ * Maximum nesting of objects and arrays. Documented events nest five deep. JSON.parse takes any depth, but recursion
+ * over its result (JSON.stringify included) overflows the stack.
  */
 export const MAX_NESTING = 100
 
@@ -26,10 +26,10 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-/** Keeps a byte order mark, which is not JSON. */
+/** Keeps a byte order mark, which is not valid JSON. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Reads a body that means the same to every reader: one JSON object in strict UTF-8, no key of it twice. */
+/** Parses a body that every parser reads the same way: one JSON object in strict UTF-8, without duplicate keys. */
 export function parseJsonBody(body: Uint8Array): JsonBody {
   let text: string
   try {
@@ -37,7 +37,7 @@ export function parseJsonBody(body: Uint8Array): JsonBody {
   } catch {
     return { ok: false, reason: 'not_utf8' }
   }
-  // Before it is parsed, JSON or not: a megabyte of brackets takes the parser longer than anything else.
+  // Before parsing, JSON or not: a megabyte of brackets takes the parser longer than anything else.
   const members = countWritten(body)
   if (members === null) return { ok: false, reason: 'nested_too_deep' }
   let value: unknown
@@ -47,14 +47,14 @@ export function parseJsonBody(body: Uint8Array): JsonBody {
     return { ok: false, reason: 'not_json' }
   }
   if (!isJsonObject(value)) return { ok: false, reason: 'not_an_object' }
-  // JSON.parse keeps one member of each name, so it yields fewer than were written where any came twice.
+  // JSON.parse keeps one member of each name, so duplicates show as fewer members than were written.
   if (countMembers(value) < members) return { ok: false, reason: 'duplicate_keys' }
   return { ok: true, object: value }
 }
 
 /**
- * As JSON.parse, which in Node 24 and 26 now and then takes one name that is written with an escape for another of the
- * same object (not in 20 and 22): such names are parsed by themselves, and put back in their places.
+ * JSON.parse, with a workaround: in Node 24 and 26 (not 20 and 22) it sometimes confuses a key written with an escape
+ * with another key of the same object. Such keys are parsed separately and put back in place.
  */
 function parse(text: string): unknown {
   const value: unknown = JSON.parse(text)
@@ -97,8 +97,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * How many members are written, for outside strings a colon follows each key; null: nested too deep. In UTF-8 no other
- * character has any of these bytes in it, and bytes are read four times as fast as text.
+ * Counts the members in the text, by the colons outside strings; null: nested too deep. In UTF-8 no other character
+ * contains any of these bytes, and bytes are read four times as fast as text.
  */
 function countWritten(body: Uint8Array): number | null {
   let depth = 0
@@ -114,14 +114,14 @@ function countWritten(body: Uint8Array): number | null {
   return members
 }
 
-/** Where the string that begins at `start` ends: at its quote, or with the body. */
+/** The end of the string that begins at `start`: its closing quote, or the end of the body. */
 function endOfString(body: Uint8Array, start: number): number {
   let index = start + 1
   while (index < body.length && body[index] !== QUOTE) index += body[index] === BACKSLASH ? 2 : 1
   return index
 }
 
-/** How many members `value` and the objects within it have. It calls itself no deeper than `MAX_NESTING`. */
+/** How many members `value` and the objects within it have. Recurses no deeper than `MAX_NESTING`. */
 function countMembers(value: object): number {
   let members = 0
   if (Array.isArray(value)) {

@@ -5,7 +5,7 @@ import { CANONICAL_TYPE_OF_V2, type PaymentEventType, type SubscriptionEventType
 import { fieldsOf, id, instant, NO_FIELDS, readMetadata, text } from './fields.js'
 import { fieldProof, methodProof, sourceProof, typeProof } from './rail.js'
 
-/** How the legacy generation's events are read. `PAYMENT_SETTLED`, about many payments at once, is none of them. */
+/** How events of the legacy generation are read. `PAYMENT_SETTLED`, about many payments at once, is left out. */
 export const V2_TYPES: readonly TypeReader[] = Object.entries(CANONICAL_TYPE_OF_V2).map(([wireType, type]) =>
   isSubscriptionType(type)
     ? [wireType, (envelope) => subscriptionEvent(envelope, type)]

@@ -13,7 +13,7 @@ import { fieldsOf, flag, id, instant, integer, NO_FIELDS, readMetadata, text } f
 import { isJsonObject, type JsonObject } from './json.js'
 import { fieldProof, methodProof, typeProof } from './rail.js'
 
-/** How the current generation's events are read; its types are the canonical ones. */
+/** How events of the current generation are read; its types are the canonical ones. */
 export const V3_TYPES: readonly TypeReader[] = [
   ...PAYMENT_EVENT_TYPES.map((type): TypeReader => [type, (envelope) => paymentEvent(envelope, type)]),
   ...SUBSCRIPTION_EVENT_TYPES.map(
@@ -23,8 +23,8 @@ export const V3_TYPES: readonly TypeReader[] = [
 ]
 
 /**
- * A payment or a hosted checkout. A checkout may hold its payment as an object with these same fields: what the data
- * does not show itself, the payment within may.
+ * A payment or a hosted checkout. A checkout may contain its payment as an object with these same fields, which fills
+ * in the fields missing from the data itself.
  */
 function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent {
   const data = fieldsOf(envelope.data)
@@ -49,7 +49,7 @@ function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent 
   }
 }
 
-/** A checkout's `id` may be its session's: only the prefix tells whether it is the payment's. */
+/** The `id` of a checkout may be its session's: only the prefix shows whether it is the payment's. */
 function ownPaymentId(type: PaymentEventType, data: JsonObject): string | null {
   const own = id(data.id)
   return type.startsWith('checkout.') && !own?.startsWith('pay_') ? null : own
@@ -82,7 +82,7 @@ function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): Sub
   }
 }
 
-/** `total_cycles: null` says that there is no last cycle, which its absence does not. */
+/** `total_cycles: null` means that there is no last cycle; a missing field means nothing. */
 function cyclesOf(data: JsonObject): SubscriptionEvent['cycles'] {
   const current = integer(data.currentCycle, data.current_cycle)
   const total = integer(data.totalCycles, data.total_cycles)

@@ -7,7 +7,7 @@ import { parseJsonBody } from './json.js'
 import { V2_TYPES } from './normalise-v2.js'
 import { V3_TYPES } from './normalise-v3.js'
 
-/** A type that is not here is about nothing known, even if its first word is. */
+/** Types not listed here are unknown, even if their first word is known. */
 const READERS = new Map([...V3_TYPES, ...V2_TYPES])
 
 const V3_TYPE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/
@@ -15,16 +15,16 @@ const V2_TYPE = /^[A-Z][A-Z0-9_]*$/
 
 /**
  * Turns the exact bytes of an authentic delivery into one event of the canonical vocabulary, or says why
- * they can't be used. Never throws: one bad body must not take the rest of its batch along.
+ * they can't be used. Never throws: one bad body must not fail the rest of its batch.
  *
- * Deterministic: the same bytes, environment and time of receipt give the same result. Every event of the daemon passes
- * here, which is why events are written out field by field: no spreads, no lists, no functions made for one event.
+ * Deterministic: the same bytes, environment and time of receipt give the same result. Every event passes here, so
+ * events are written out field by field: no spreads, no lists, no functions created per event.
  */
 export function normalise(body: Uint8Array, context: ReceiptContext): Normalized {
   let id: string | null = null
   try {
     const json = parseJsonBody(body)
-    // What such a body means is open, its id included.
+    // The meaning of such a body is unclear, its id included.
     if (!json.ok) return { ok: false, reason: json.reason, id }
 
     const shown = json.object.id
@@ -38,14 +38,14 @@ export function normalise(body: Uint8Array, context: ReceiptContext): Normalized
     const event = read(envelope)
     return namesOnlyUsableIds(event) ? { ok: true, event } : { ok: false, reason: 'reference_id_invalid', id }
   } catch {
-    // A bug of ours: the bytes are kept, and a mended program reads them again.
+    // A bug of ours: the bytes are kept, and a fixed version reads them again.
     return { ok: false, reason: 'normalizer_failed', id }
   }
 }
 
 /**
- * An event that nothing follows from. Only whom it is about is read, so that the person can be shown and
- * erased with all that is stored of them; an id that can't be kept is left out, since nothing hangs on it.
+ * An event without effect. Only its customer is read, so that it can be shown and erased with the customer's other
+ * data; an id that can't be stored is dropped, since nothing depends on it.
  */
 function otherEvent(envelope: Envelope): OtherEvent {
   const type = isUsableId(envelope.type) ? envelope.type : 'unknown'

@@ -8,20 +8,20 @@ const CARD_TYPE: RailProof = { rail: 'card', strength: 2 }
 const CRYPTO_FIELD: RailProof = { rail: 'crypto', strength: 1 }
 const CARD_FIELD: RailProof = { rail: 'card', strength: 1 }
 
-/** Words for a method of payment, in upper case; any other word says nothing. */
+/** Names of payment methods, in upper case; any other word proves nothing. */
 const METHODS: ReadonlyMap<string, RailProof> = new Map([
   ['CARD', CARD_METHOD],
   ['WALLET_A', CARD_METHOD],
   ['WALLET_B', CARD_METHOD],
   ['CRYPTO', CRYPTO_METHOD],
 ])
-/** The legacy generation's own words. */
+/** The names in the legacy generation. */
 const SOURCES: ReadonlyMap<string, RailProof> = new Map([
   ['FIAT', CARD_METHOD],
   ['CRYPTO', CRYPTO_METHOD],
 ])
 
-/** Types that the documents send for card payments only, by their name on the wire: the generations differ. */
+/** Wire names of types that are documented for card payments only: the generations differ. */
 const CARD_ONLY_TYPES: ReadonlySet<string> = new Set([
   'CHECKOUT_SUCCESS',
   'CHECKOUT_FAILED',
@@ -34,7 +34,7 @@ const CARD_ONLY_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /*
- * What one event shows of its payment's rail. The strongest proof is a method, then the type, then a field that only
+ * The evidence in one event for its payment's rail. The strongest is a method, then the type, then a field that only
  * one rail fills in.
  */
 
@@ -46,7 +46,7 @@ export function methodProof(payment: JsonObject): RailProof | null {
   )
 }
 
-/** The same of the legacy generation's own field. */
+/** The same for the legacy generation's own field. */
 export function sourceProof(payment: JsonObject): RailProof | null {
   return proofOf(SOURCES, text(payment.source))
 }
@@ -55,7 +55,7 @@ export function typeProof(wireType: string): RailProof | null {
   return CARD_ONLY_TYPES.has(wireType) ? CARD_TYPE : null
 }
 
-/** `inner` is the same payment, as the event shows it in another place. */
+/** `inner` is the same payment, from another place in the event. */
 export function fieldProof(payment: JsonObject, inner: JsonObject): RailProof | null {
   if (showsCrypto(payment) || showsCrypto(inner)) return CRYPTO_FIELD
   return showsDecline(payment) || showsDecline(inner) ? CARD_FIELD : null

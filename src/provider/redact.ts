@@ -3,7 +3,7 @@ import type { NormalizedEvent } from './event.js'
 import { shownId } from './ids.js'
 import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
 
-/** The documented fields that describe a person, and what the merchant or the buyer writes about them. */
+/** The documented fields that describe a person, and free text by the merchant or the buyer about them. */
 const PERSON_FIELDS = [
   ...['phone', 'phoneNumber', 'firstName', 'lastName', 'fullName', 'username'],
   ...Object.keys(NO_DETAILS),
@@ -22,29 +22,29 @@ function ofCustomer(name: string): string {
   return `customer${name.charAt(0).toUpperCase()}${name.slice(1)}`
 }
 
-/** What is stored of a delivery, as far as it may describe a person. */
+/** The stored parts of a delivery that may describe a person. */
 export interface Redactable {
   /** Null: the body could not be used. */
   readonly event: NormalizedEvent | null
-  /** Whose source the event belongs to; it counts where the event names no customer. Null: not known. */
+  /** The owner of the event's source, used if the event names no customer. Null: unknown. */
   readonly owner: string | null
-  /** Null: it is gone already. */
+  /** Null: already removed. */
   readonly body: Buffer | null
 }
 
-/** What is left of it. */
+/** The parts that remain. */
 export interface Redacted {
   readonly event: NormalizedEvent | null
   readonly body: Buffer | null
-  /** `erased`: nothing of the body is left. `redacted`: what describes others is. Null: there was no body. */
+  /** `erased`: nothing of the body remains. `redacted`: the parts about others remain. Null: there was no body. */
   readonly removed: 'erased' | 'redacted' | null
 }
 
 /**
- * Takes out of a delivery what it says about people who are erased. They are known by their ids, and their details by
- * the fields that hold them: nothing is searched for in texts.
+ * Removes the data of erased people from a delivery. It finds people by their ids, and details by the fields that hold
+ * them; it does not search texts.
  *
- * @returns null where nothing has to go
+ * @returns null if there is nothing to remove
  */
 export function redact({ event, owner, body }: Redactable, erased: ReadonlySet<string>): Redacted | null {
   if (event === null) {
@@ -52,7 +52,7 @@ export function redact({ event, owner, body }: Redactable, erased: ReadonlySet<s
   }
   const customerId = event.customerId ?? owner
   const isTheirs = customerId !== null && erased.has(customerId)
-  // An event of another customer is about that customer.
+  // An event that names another customer is about that customer.
   if (customerId !== null && !isTheirs) return null
   if (event.subject === 'manual') return redactAct(event)
   const left = body === null ? 'untouched' : redactBody(body, isTheirs, erased)
@@ -67,8 +67,8 @@ export function redact({ event, owner, body }: Redactable, erased: ReadonlySet<s
 }
 
 /**
- * The same event without anything that says who the customer is. The provider's own ids stay, since access follows
- * from them: the event goes on doing what it did.
+ * The same event without anything that identifies the customer. The provider's own ids stay, since access follows
+ * from them: the event keeps its effect.
  */
 export function withoutPerson(event: NormalizedEvent): NormalizedEvent {
   const left = { ...event, customer: NO_DETAILS, externalRef: null, metadata: {} }
@@ -76,7 +76,7 @@ export function withoutPerson(event: NormalizedEvent): NormalizedEvent {
   return left.subject === 'manual' && left.type !== 'manual.erased' ? { ...left, reason: null } : left
 }
 
-/** An act by hand is its event and nothing else: the body is written again from what is left of it. */
+/** The body of a change by hand is only its event: it is rewritten from the redacted event. */
 function redactAct(event: NormalizedEvent): Redacted | null {
   const left = withoutPerson(event)
   return ifChanged(event, { event: left, body: Buffer.from(JSON.stringify(left)), removed: 'redacted' })
@@ -87,8 +87,8 @@ function ifChanged(event: NormalizedEvent, left: Redacted): Redacted | null {
 }
 
 /**
- * What is left of a body; null: nothing.
- * @param isTheirs whether it belongs to somebody erased, whatever it names
+ * The rest of a body; null: nothing is left.
+ * @param isTheirs whether it belongs to an erased person, whatever it names
  */
 export function redactBody(
   body: Buffer,
@@ -96,7 +96,7 @@ export function redactBody(
   erased: ReadonlySet<string>,
 ): Buffer | null | 'untouched' {
   const json = parseJsonBody(body)
-  // It was sound when it came. What can't be read can't be redacted in part.
+  // It was valid when received. A body that can't be parsed can't be redacted in part.
   if (!json.ok) return isTheirs || holdsId(body, erased) ? null : 'untouched'
   const named = customersIn(json.object)
   if (!named.some((id) => erased.has(id))) return isTheirs ? null : 'untouched'
@@ -105,7 +105,7 @@ export function redactBody(
   return left === JSON.stringify(json.object) ? 'untouched' : Buffer.from(left)
 }
 
-/** Every customer whom the objects of a body name; ids in metadata are the merchant's own. */
+/** Every customer named in the objects of a body; ids in metadata are the merchant's own. */
 function customersIn(value: unknown): readonly string[] {
   if (Array.isArray(value)) return value.flatMap(customersIn)
   if (!isJsonObject(value)) return []
@@ -113,14 +113,14 @@ function customersIn(value: unknown): readonly string[] {
   return [...customersNamedBy(value), ...inner.flatMap(([, one]) => customersIn(one))]
 }
 
-/** Whom an object is about, by its own fields. */
+/** The customer that an object is about, by its own fields. */
 function customersNamedBy(object: JsonObject): readonly string[] {
   const { customer, customerId, customer_id: snakeCased } = object
   const own = object.object === 'customer' ? object : undefined
   return [customer, customerId, snakeCased, own].map(shownId).filter((id) => id !== null)
 }
 
-/** @param isTheirs whether the object around it is about somebody erased */
+/** @param isTheirs whether the enclosing object is about an erased person */
 function withoutFields(value: unknown, isTheirs: boolean, erased: ReadonlySet<string>): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutFields(one, isTheirs, erased))
   if (!isJsonObject(value)) return value
@@ -132,7 +132,7 @@ function withoutFields(value: unknown, isTheirs: boolean, erased: ReadonlySet<st
 
 const ID_CHARACTER = /[\p{L}\p{N}_-]/u
 
-/** Whether bytes that can't be used hold any of these ids as a whole word: `cus_1` is not in `cus_12`. */
+/** Whether unusable bytes contain any of these ids as a whole word: `cus_1` is not in `cus_12`. */
 function holdsId(body: Buffer, ids: ReadonlySet<string>): boolean {
   const text = body.toString('utf8')
   return [...ids].some((id) => {

@@ -12,20 +12,20 @@ import { sampleDataV2 } from './sample-v2.js'
 import { sampleDataV3 } from './sample-v3.js'
 
 export interface SampleSpec extends SampleSubject {
-  /** A name of either generation. */
+  /** A type name of either generation. */
   readonly type: string
-  /** The generation to speak, whichever one names the type; left out, that one. */
+  /** The generation to use; if omitted, the one that the type name belongs to. */
   readonly generation?: Generation
 }
 
 export interface SampleEvent {
   /** The exact text to sign and send. */
   readonly body: string
-  /** The type as the wire has it, for the event header. */
+  /** The wire name of the type, for the event header. */
   readonly event: string
 }
 
-/** Canonical names of what the legacy generation alone sends. */
+/** Canonical names of types that only the legacy generation sends. */
 const LEGACY_ONLY: readonly string[] = ['checkout.initiated', 'checkout.failed', 'checkout.canceled']
 
 /** Every documented type of each generation. */
@@ -40,9 +40,9 @@ export const SAMPLE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
 }
 
 /**
- * Builds an event as the provider's documents show it, yet to be signed.
+ * Builds an event as in the provider's documentation, not yet signed.
  *
- * Throws `usage` for a type that the generation asked for does not send.
+ * @throws LatchkeyError `usage` for a type that the requested generation does not send
  */
 export function buildSampleEvent({ type, generation, ...subject }: SampleSpec): SampleEvent {
   const event = findSampleType(type, generation)
@@ -59,18 +59,18 @@ export function buildSampleEvent({ type, generation, ...subject }: SampleSpec): 
   return { body: JSON.stringify(body), event }
 }
 
-/** The types that the generation sends; all of them if none is named. */
+/** The types that the generation sends; all types if it is omitted. */
 function sampleTypes(generation: Generation | undefined): readonly string[] {
   return generation ? SAMPLE_TYPES[generation] : [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]
 }
 
-/** What the generation calls a type that either generation names; undefined where it sends no such thing. */
+/** The generation's name for a type of either generation; undefined if it does not send the type. */
 export function findSampleType(type: string, generation: Generation | undefined): string | undefined {
   const offered = sampleTypes(generation)
   return [type, ...namesOf(type)].find((name) => offered.includes(name))
 }
 
-/** What both generations call the type, where both have it. */
+/** The names of the type in both generations, if both have it. */
 function namesOf(type: string): string[] {
   return Object.entries(CANONICAL_TYPE_OF_V2)
     .filter((names) => names.includes(type))

@@ -1,6 +1,6 @@
 import type { Environment, ProvenRail } from './event.js'
 
-/** What a sample is about. Null leaves the field empty, as the provider does where it does not know yet. */
+/** The subject of a sample. Null leaves a field empty, as the provider does while it does not know the value. */
 export interface SampleSubject {
   readonly eventId: string
   /** Epoch milliseconds. */
@@ -26,12 +26,12 @@ export function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString()
 }
 
-/** The end of the paid period: a month on while the subscription runs, else the event itself. */
+/** The end of the paid period: a month later while the subscription runs, else the time of the event. */
 export function samplePeriodEnd(createdAt: number, isRunning: boolean): string {
   return isoTime(isRunning ? createdAt + PERIOD_MS : createdAt)
 }
 
-/** What has been refunded of a payment of the sample price, by the type of either generation that tells. */
+/** How much of a payment of the sample price has been refunded, by event type. */
 export function sampleRefundedCents(type: string): number | null {
   if (type === 'payment.refunded' || type === 'PAYMENT_REFUNDED') return SAMPLE_PRICE_CENTS
   return type === 'payment.partially_refunded' || type === 'PARTIAL_REFUNDED' ? SAMPLE_PRICE_CENTS / 2 : null

@@ -89,7 +89,7 @@ function subscriptionData(type: string, subject: SampleSubject): object {
   }
 }
 
-/** One payout of one payment; the real ones hold many of both. */
+/** One payout of one payment; real events contain many of both. */
 function settledData(subject: SampleSubject): object {
   const payout = {
     id: 'pout_sample',

@@ -8,7 +8,7 @@ import {
   sampleRefundedCents,
 } from './sample-subject.js'
 
-/** What has become of the payment. The documents have no status for a chargeback. */
+/** The payment's status after an event. The documentation has none for a chargeback. */
 const PAYMENT_STATUS: Readonly<Record<string, string>> = {
   'checkout.succeeded': 'authorized',
   'payment.authorized': 'authorized',

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Endpoint, SigningSecret } from './endpoint.js'
 
-/** The delivery's headers, in lower case as Node shows them. No signature covers the event header. */
+/** The delivery's headers, in lower case as Node gives them. The signature does not cover the event header. */
 export const EVENT_HEADER = 'x-webhook-event'
 export const TIMESTAMP_HEADER = 'x-webhook-timestamp'
 export const SIGNATURE_HEADER = 'x-webhook-signature'
@@ -10,11 +10,11 @@ const SIGNATURE_FORM = /^v1=[0-9a-fA-F]{64}$/
 /** Ten digits of Unix seconds last until 2286; a timestamp in milliseconds has thirteen. */
 const TIMESTAMP_FORM = /^[0-9]{1,10}$/
 
-/** Each header with every value it was sent with: Node's `req.headersDistinct`. */
+/** Each header with every value sent: Node's `req.headersDistinct`. */
 export type DistinctHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
 export interface SignedDelivery {
-  /** The exact bytes received: nothing is parsed before they are proved. */
+  /** The exact bytes received: nothing is parsed before they are verified. */
   readonly body: Uint8Array
   readonly headers: DistinctHeaders
   readonly endpoint: Pick<Endpoint, 'secrets' | 'toleranceSeconds'>
@@ -29,13 +29,13 @@ export interface SignatureRefusal {
     | 'signature_invalid'
     | 'timestamp_invalid'
     | 'timestamp_out_of_tolerance'
-  /** How far the sender's clock seems ahead of ours (negative: behind); null while no timestamp could be read. */
+  /** How far the sender's clock is ahead of ours (negative: behind); null if the timestamp is unreadable. */
   readonly skewSeconds: number | null
-  /** Whether a secret that has been rotated out signed it. For operators alone. */
+  /** Whether an expired secret signed it. Shown only to operators. */
   readonly expiredSecret: boolean
 }
 
-/** What is wrong whenever it was signed. */
+/** Problems that do not depend on the time of signing. */
 export interface LastingRefusal extends SignatureRefusal {
   readonly code: Exclude<SignatureRefusal['code'], 'timestamp_out_of_tolerance'>
 }
@@ -54,10 +54,10 @@ export function signBody(secret: string, timestamp: string, body: Uint8Array): s
 }
 
 /**
- * Proves that a holder of one of the endpoint's secrets signed these bytes near `now`. Never throws.
+ * Verifies that a holder of one of the endpoint's secrets signed these bytes near `now`. Never throws.
  *
- * Both headers must have been sent exactly once: joined values could pass for one. The tolerance is
- * checked last, so that only who knows a secret learns that a clock is off; it is inclusive.
+ * Both headers must have been sent exactly once: joined values could pass for one. The tolerance is inclusive, and
+ * checked last, so that only senders who know a secret learn about a clock difference.
  */
 export function verifySignature({ body, headers, endpoint, now }: SignedDelivery): SignatureCheck {
   const claim = readClaim(headers)
@@ -72,8 +72,8 @@ export function verifySignature({ body, headers, endpoint, now }: SignedDelivery
 }
 
 /**
- * Proves the same of a delivery that came long ago: whenever it was signed, a secret must have counted then.
- * Only for deliveries that were proved as they came, since a secret that leaked later can sign for the past.
+ * Verifies an old delivery: a secret must have been valid when it was signed.
+ * Only for deliveries that were verified on receipt, since a secret that leaked later can sign for the past.
  */
 export function verifySignatureAsOf({
   body,
@@ -86,10 +86,10 @@ export function verifySignatureAsOf({
   return claim.ok ? checkClaim(claim, body, endpoint.secrets, Number(claim.timestamp) * 1000) : claim
 }
 
-/** Both headers in their forms; whether they say the truth is open. */
+/** Both headers, well-formed but not verified. */
 export type Claim = ProvedSignature
 
-/** Reads what a delivery claims, which needs no body: one without a claim in its form can be refused before it comes. */
+/** Parses the headers, which needs no body: a delivery with malformed ones can be refused before its body arrives. */
 export function readClaim(headers: DistinctHeaders): Claim | LastingRefusal {
   const [signature, ...moreSignatures] = headers[SIGNATURE_HEADER] ?? []
   if (!signature && moreSignatures.length === 0) return refuse('signature_missing')
@@ -104,7 +104,7 @@ export function readClaim(headers: DistinctHeaders): Claim | LastingRefusal {
   return { ok: true, timestamp, signature }
 }
 
-/** @param at the instant at which a secret must count, in epoch milliseconds */
+/** @param at the instant at which a secret must be valid, in epoch milliseconds */
 function checkClaim(
   claim: Claim,
   body: Uint8Array,
@@ -130,7 +130,7 @@ function counts({ notAfter }: SigningSecret, at: number): boolean {
   return notAfter === null || at < notAfter
 }
 
-/** Tries every secret even after a match: how long it takes must not tell which of them signed. */
+/** Tries every secret even after a match: the time must not reveal which of them signed. */
 function anySigned(
   secrets: readonly SigningSecret[],
   timestamp: string,

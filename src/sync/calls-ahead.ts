@@ -11,20 +11,20 @@ import type { SyncedProduct } from './target.js'
 
 type FollowingCall = Omit<PlannedCall, 'needsConfirmation'>
 
-/** How many calls would follow, and some of them. */
+/** How many calls would follow, with examples. */
 export interface FollowingCalls {
   readonly gives: number
   readonly takes: number
   readonly sample: readonly FollowingCall[]
 }
 
-/** Calls that are named; all are counted. */
+/** Maximum number of examples; all calls are counted. */
 const SAMPLE_SIZE = 20
 
-/** Customers who are looked at together: bounds the memory, and how long that keeps requests waiting. */
+/** Customers read at once: bounds memory, and how long other requests wait. */
 const CHUNK = 250
 
-/** The calls that would follow, beside those that are to be made in any case, if customers were as told. */
+/** The additional calls that would follow if the customers' access were as given. */
 export async function callsThatFollow(
   db: Kysely<Database>,
   products: readonly SyncedProduct[],

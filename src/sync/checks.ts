@@ -2,10 +2,10 @@ import type { SyncContext } from './context.js'
 import { type CheckFinding, failedCheck } from './platform.js'
 import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
 
-/** What is missing may be there by then, and a platform that did not answer may answer. */
+/** Time enough for somebody to fix a problem, or for a platform to recover. */
 const REPEAT_MS = 5 * 60_000
 
-/** What a check found that somebody has to see to. */
+/** A problem found by a check that somebody has to fix. */
 export interface CheckReport {
   /** Epoch milliseconds. */
   readonly at: number
@@ -14,22 +14,22 @@ export interface CheckReport {
 
 export type Checks = ReturnType<typeof createChecks>
 
-/** Finds what is missing on the platforms before it keeps anybody out. */
+/** Finds what is missing on the platforms before a customer fails to get access. */
 export function createChecks(context: SyncContext) {
   const { gate, mayCall, outages, clock, log } = context
-  /** Epoch milliseconds; null: not before it is asked for. */
+  /** Epoch milliseconds; null: only on request. */
   let dueAt: number | null = 0
   let report: CheckReport | null = null
   let known: readonly CheckFinding[] = []
 
-  /** What is found without asking a platform that is not to be asked now; null: it may be. */
+  /** The finding for a platform that must not be called now; null: it may be called. */
   function obstacleTo(name: AdapterName, isAskedFor: boolean): CheckFinding | null {
     const { state, until, reason } = gate.stateOf(name)
     if (state === 'stopped' && !isAskedFor) {
       return { about: name, isFine: false, message: reason?.message ?? '' }
     }
     if (until === null || until <= clock()) return null
-    const message = `No call is made before ${new Date(until).toISOString()}: ${reason?.message}`
+    const message = `Calls are paused until ${new Date(until).toISOString()}: ${reason?.message}`
     return { about: name, isFine: false, isUnknown: true, message }
   }
 
@@ -39,7 +39,7 @@ export function createChecks(context: SyncContext) {
     const targets = [...new Map(all.map((target) => [targetKey(target), target])).values()]
     const platform = context.platforms.get(name)
     if (platform === undefined) {
-      const message = `There is no bot for it: add sync.${name} to the config.`
+      const message = `No bot is configured for it: add sync.${name} to the config.`
       return targets.map((target) => ({ about: targetKey(target), isFine: false, message }))
     }
     const obstacle = obstacleTo(name, isAskedFor)
@@ -52,7 +52,7 @@ export function createChecks(context: SyncContext) {
     const notFine = findings.filter(({ isFine }) => !isFine)
     const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
     const found = notFine.filter(({ isUnknown }) => isUnknown !== true)
-    // What was found before about that of which nothing is known now: a platform as a whole, or a part of it.
+    // Earlier findings stay for a platform, or a part of it, that this check could not examine.
     const isUnknown = (about: string) =>
       unknown.some((one) => about === one.about || about.startsWith(`${one.about}:`))
     const problems = [...found, ...(report?.problems ?? []).filter(({ about }) => isUnknown(about))]
@@ -62,7 +62,7 @@ export function createChecks(context: SyncContext) {
     for (const { about, message } of found.filter(isNew)) {
       log.warn({ about, reason: message }, 'cannot manage this role or group: action needed')
     }
-    // However often the reason changes meanwhile.
+    // Logged once, even if the reason changes meanwhile.
     const isNewlyUnknown = ({ about }: CheckFinding) =>
       !known.some((one) => one.about === about && one.isUnknown === true)
     for (const { about, message } of unknown.filter(isNewlyUnknown)) {
@@ -74,28 +74,28 @@ export function createChecks(context: SyncContext) {
     return findings
   }
 
-  /** Checks in the background, where that is due and may be. Cheap, and never throws. */
+  /** Checks in the background if a check is due and allowed. Cheap, and never throws. */
   function look(): void {
-    // To learn that a platform is back, though nothing else may call it.
+    // Otherwise nothing would notice that a platform is back.
     if (outages.current().some(({ platform }) => platform !== 'webhook')) dueAt ??= clock() + REPEAT_MS
     const isLimited = [...context.platforms.keys()].some((name) => obstacleTo(name, true) !== null)
     if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
     dueAt = null
-    check(false).catch((error: unknown) => log.error({ err: error }, 'the platforms could not be checked'))
+    check(false).catch((error: unknown) => log.error({ err: error }, 'could not check the platforms'))
   }
 
   return {
-    /** As an operator asks for it: while sync is paused, and where a platform was stopped, too. */
+    /** The check that an operator asks for: it runs even while sync is paused or a platform is stopped. */
     check: () => check(true),
-    /** What the newest check found may have changed: checks again in the background, as soon as may be. */
+    /** Checks again in the background as soon as possible: the last findings may be outdated. */
     renew(): void {
       dueAt = 0
       look()
     },
     look,
     /**
-     * What somebody has to see to, by the newest check; null: there was none yet. Where a platform could not be asked,
-     * that is what was found before.
+     * The problems of the newest check that somebody has to fix; null: no check has run yet. For a platform that could
+     * not be asked, these are its earlier findings.
      */
     report: (): CheckReport | null => report,
   }

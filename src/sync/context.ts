@@ -8,9 +8,9 @@ import type { Outages } from './outages.js'
 import type { Platform } from './platform.js'
 import type { AdapterName, SyncedProduct, SyncTarget } from './target.js'
 
-/** What everything that follows access is given. */
+/** The dependencies of sync. */
 export interface Tools {
-  /** Reads. */
+  /** For reads. */
   readonly db: Kysely<Database>
   readonly writeSync: WriteSync
   /** Epoch milliseconds. */
@@ -21,19 +21,19 @@ export interface Tools {
 }
 
 export interface SyncTools extends Tools {
-  /** Asked each time, since a reload may change it. */
+  /** Called each time, since a reload may change it. */
   readonly removals: () => RemovalBound
   readonly outages: Outages
 }
 
-/** What the parts of sync share: the tools, the gate, and what a reload changes. */
+/** Shared by the parts of sync: its dependencies, the gate, and what a reload changes. */
 export interface SyncContext extends SyncTools {
   readonly gate: Gate
   products: readonly SyncedProduct[]
-  /** Those that are configured. */
+  /** The configured ones. */
   platforms: ReadonlyMap<AdapterName, Platform>
-  /** Configured, or with memberships of the time when they were. */
+  /** Configured targets, and targets removed from the config that still have memberships. */
   targets: readonly SyncTarget[]
-  /** Whether calls may be begun: not while sync is paused, nor at the end. */
+  /** Whether calls may start: not while sync is paused, nor at the end. */
   mayCall(): boolean
 }

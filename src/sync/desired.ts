@@ -34,22 +34,22 @@ import {
 } from './target.js'
 
 const ACCOUNT_FACTS = Object.values(ACCOUNT_FACT)
-/** Bounds memory, and how long one look keeps requests, or its write deliveries, waiting. */
+/** Bounds memory, and how long an update blocks requests, or its write blocks deliveries. */
 const CHUNK = 250
 
 /**
- * Takes in what has changed since the last time: access by the change log, links and configuration by marks. Whatever
- * changes while it reads has its change or mark after what was read, and so is looked at again.
- * @param onUpdated called after every chunk that has changed something
+ * Updates the desired memberships from all changes since the last time: access by the change log, links and config by
+ * marks. A change made meanwhile has a cursor or mark after the ones read, so the next update sees it.
+ * @param onUpdated called after every chunk that changed something
  */
 export function createUpdateDesired(context: SyncContext, onUpdated: () => void): () => Promise<void> {
   const { db, writeSync } = context
-  /** The mapping and change log for which everything was marked; null: to be compared with what is stored. */
+  /** The mapping and change log for which everyone was marked; null: compare with the stored ones first. */
   let settledFor: readonly SyncedProduct[] | null = null
-  /** Why customers are marked; after a restart in the middle of it, everybody's mark counts as a link. */
+  /** Why customers are marked. A restart during the update resets it to `link`. */
   let markedFor: 'link' | 'config' | 'restore' = 'link'
 
-  /** Has everybody looked at where the mapping is another one, or the change log since a restore. */
+  /** Marks everyone if the mapping changed, or the change log was replaced by a restore. */
   async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
     if (settledFor === mapped) return
     const stored = await loadSyncSettings(db)
@@ -57,7 +57,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
     const isSameLog = stored.cursor !== null && numberIn(epoch, stored.cursor) !== null
     if (stored.targets !== targets || !isSameLog) {
       markedFor = stored.cursor !== null && !isSameLog ? 'restore' : 'config'
-      // Before anybody is marked: what changes from here on is looked at once more.
+      // Read before marking, so that later changes are looked at again.
       const cursor = formatCursor(epoch, await latestCursor(db))
       let after: SyncMark | null = null
       do after = await writeSync('markLinkedCustomers', after)
@@ -84,7 +84,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       const opens = productsOfTargets(mapped, environment)
       const customerIds = [...new Set(customers.map(({ customerId }) => customerId))]
       const grounds = await groundsOf(db, environment, customerIds)
-      // What has changed since they were read is in the grounds already, and may be the reason.
+      // The inputs include later changes, which may be the reason.
       const since = await loadChanges(db, null, changed.at(-1)?.cursor ?? after, CHUNK)
       for (const desire of planDesires(grounds, opens)) {
         const reason = await reasonOf(desire, grounds, opens, [...changed, ...since])
@@ -126,7 +126,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
   return async () => {
     const mapped = context.products
     const isMapped = mapped.some(({ targets }) => targets.length > 0)
-    // A merchant without roles and groups is charged no write; the first target has everything looked at.
+    // Without roles and groups there is nothing to write; adding the first target marks everyone.
     if (!isMapped && (await findMemberships(db, {}, 1)).length === 0) return
     const epoch = await changeLogEpoch(db)
     await settle(mapped, epoch)
@@ -134,7 +134,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
   }
 }
 
-/** @param more accounts to look at as well, and whose they would be */
+/** @param more further accounts, and the customers they would belong to */
 export async function groundsOf(
   db: Kysely<Database>,
   environment: Environment,
@@ -170,7 +170,7 @@ export async function groundsOf(
   }
 }
 
-/** By customer, the products they have access to as last saved. */
+/** Products that each customer has access to, as last saved. */
 export async function loadActiveProducts(
   db: Kysely<Database>,
   environment: Environment,
@@ -189,18 +189,18 @@ function distinct(accounts: readonly Account[]): readonly Account[] {
 /** A platform account. */
 export type Account = Pick<LinkedAccount, 'fact' | 'accountId'>
 
-/** All that decides about some accounts, in one environment. */
+/** Everything that decides the memberships of some accounts, in one environment. */
 export interface Grounds {
   readonly environment: Environment
-  /** The accounts: of these, everything else here tells all. */
+  /** The accounts; the other fields are complete for these. */
   readonly accounts: readonly Account[]
   readonly links: readonly LinkedAccount[]
-  /** By customer, the products that they have access to. */
+  /** Products that each customer has access to. */
   readonly activeProducts: ReadonlyMap<string, readonly string[]>
   readonly stored: readonly Desire[]
 }
 
-/** By `targetKey`, the products that give membership in it; of one environment. */
+/** By `targetKey`, the products that give membership in it, in one environment. */
 export type ProductsOfTarget = ReadonlyMap<string, ReadonlySet<string>>
 
 export function productsOfTargets(
@@ -218,8 +218,8 @@ export function productsOfTargets(
 }
 
 /**
- * What is desired of these accounts now, where that is not what is stored: membership in each target that any customer
- * with the account has access to by any product. One that was never desired, and is not now, is not told of.
+ * The desired memberships of these accounts that differ from the stored ones. An account belongs in a target if any
+ * customer linked to it has access to any of its products. Pairs that were never desired are left out.
  */
 export function planDesires(grounds: Grounds, products: ProductsOfTarget): readonly Desire[] {
   const { environment, accounts } = grounds
@@ -250,25 +250,25 @@ export function planDesires(grounds: Grounds, products: ProductsOfTarget): reado
   })
 }
 
-/** The one it is known for already if it may be, so that nothing is written for nothing. */
+/** Prefers the known customer, to avoid a write that changes nothing. */
 function nearest(customers: readonly string[], known: string | undefined): string | undefined {
   const [first = known] = customers
   return known !== undefined && customers.includes(known) ? known : first
 }
 
-/** The fact that names the account which a target's memberships hang on. */
+/** The fact that holds the account for memberships in a target. */
 function factOf(target: string, environment: Environment): AccountFact | null {
   const adapter: AdapterName | undefined = parseTargetKey(target, environment)?.adapter
   return adapter === undefined ? null : ACCOUNT_FACT[adapter]
 }
 
-/** The account of a membership; null: of a target that no adapter has. */
+/** The account of a membership; null if no adapter knows the target. */
 export function accountOf({ environment, target, accountId }: MembershipKey): Account | null {
   const fact = factOf(target, environment)
   return fact === null ? null : { fact, accountId }
 }
 
-/** The same for the same mapping, whatever the order it is told in. */
+/** A canonical text of the mapping, independent of order. */
 function mappingText(products: readonly SyncedProduct[]): string {
   const pairs = products.flatMap(({ id, targets }) =>
     targets.map((target: Target) => JSON.stringify([id, target.environment, targetKey(target)])),

@@ -2,20 +2,20 @@ import type { Failure } from '../store/membership.js'
 import { type ActionRequiredError, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
 
-/** A platform that fails is asked again within a minute, and by one call only. */
+/** A failing platform is called again within a minute, and by one call only. */
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
 
-/** This many calls in a row that nobody answered say that the platform is down, whatever each of them concerned. */
+/** This many unanswered calls in a row mean that the platform is down, whatever their targets. */
 const MAX_UNANSWERED = 5
 
-/** Of whom calls are made: all of a platform, or one target of it. */
+/** The scope of a limit: a whole platform, or one target of it. */
 export type Scope = Pick<SyncTarget, 'adapter' | 'target'>
 
 /** Whether a platform, or one target of it, may be called. */
 export interface CallState {
-  /** `stopped`: no call until somebody has done what `reason` says, and `run` or `resume` tries again. */
+  /** `stopped`: no call until somebody fixes the `reason`, and `run` or `resume` tries again. */
   readonly state: 'ok' | 'limited' | 'stopped'
-  /** Where limited: no call before that, in epoch milliseconds. */
+  /** If limited: no call before this, in epoch milliseconds. */
   readonly until: number | null
   readonly reason: Failure | null
 }
@@ -31,11 +31,11 @@ interface Limit {
 export type Gate = ReturnType<typeof createGate>
 
 /**
- * Knows whether calls may be made, by what the platforms have said. No limit lasts longer for a clock that is set back.
+ * Decides whether calls may be made, from the platforms' answers. Setting the clock back does not lengthen a limit.
  * @param random from 0 up to 1
  */
 export function createGate(random: () => number) {
-  /** By the platform's name, or the target's key. */
+  /** By platform name or target key. */
   const limits = new Map<string, Limit>()
   const stops = new Map<string, Failure>()
   const unanswered = new Map<AdapterName, number>()
@@ -43,19 +43,19 @@ export function createGate(random: () => number) {
   function limitAt(name: string, now: number): Limit | undefined {
     const begun = limits.get(name)
     if (begun === undefined || now >= begun.since) return begun
-    // The clock was set back: the wait begins again, so that it is neither cut short nor lasts until the clock caught up.
+    // The clock was set back: restart the wait, so that it is neither cut short nor lasts until the clock catches up.
     const known = { ...begun, since: now, until: now + (begun.until - begun.since) }
     limits.set(name, known)
     return known
   }
 
   /**
-   * No call of a platform, or a target, before `notBefore`, nor before its back-off.
+   * Allows no call of a platform or target before `notBefore`, nor before its back-off ends.
    * @returns whether no limit was in force before
    */
   function limited(name: string, notBefore: number, failure: Failure, now: number): boolean {
     const known = limitAt(name, now)
-    // Calls that were under way together fail together: that is one failure.
+    // Calls in flight together fail together: that is one failure.
     const isNew = known === undefined || known.until <= now
     const failures = (known?.failures ?? 0) + (isNew ? 1 : 0)
     const backOff = isNew ? now + backOffMs(failures, BACK_OFF, random()) : 0
@@ -64,17 +64,17 @@ export function createGate(random: () => number) {
     return isNew
   }
 
-  /** The platform has answered, if only to refuse this one call. */
+  /** The platform has answered, even if only to refuse this call. */
   function answered({ adapter, target }: Scope, now: number): void {
     unanswered.set(adapter, 0)
-    // The answer to a call that was made before the limit says nothing about it.
+    // An answer to a call made before the limit says nothing about the limit.
     for (const name of [adapter, target]) if ((limits.get(name)?.until ?? 0) <= now) limits.delete(name)
   }
 
   const isStopped = ({ adapter, target }: Scope) => stops.has(adapter) || stops.has(target)
 
   return {
-    /** `probe`: a limit has passed, and one call is to find out whether it is over. */
+    /** `probe`: a limit has just ended, and one call may test whether the platform works again. */
     passage(scope: Scope, now: number): 'open' | 'probe' | 'closed' {
       const known = [limitAt(scope.adapter, now), limitAt(scope.target, now)].filter(
         (one) => one !== undefined,
@@ -82,7 +82,7 @@ export function createGate(random: () => number) {
       if (isStopped(scope) || known.some(({ until }) => until > now)) return 'closed'
       return known.length === 0 ? 'open' : 'probe'
     },
-    /** When the next call may be made; null: not before somebody has done something. */
+    /** When the next call may be made; null: not until somebody fixes the problem. */
     opensAt(scope: Scope): number | null {
       if (isStopped(scope)) return null
       return Math.max(limits.get(scope.adapter)?.until ?? 0, limits.get(scope.target)?.until ?? 0)
@@ -90,8 +90,8 @@ export function createGate(random: () => number) {
     limited,
     answered,
     /**
-     * A call has failed.
-     * @returns whether calls were allowed before, and are not now
+     * Records a failed call.
+     * @returns whether this failure blocks calls that were allowed before
      */
     failed({ adapter, target }: Scope, error: RetryableError | ActionRequiredError, now: number): boolean {
       const { code, message, scope } = error
@@ -108,7 +108,7 @@ export function createGate(random: () => number) {
       stops.set(name, failure)
       return true
     },
-    /** What was stopped is tried again; limits stay. */
+    /** Allows stopped scopes again; limits stay. */
     reopen: () => stops.clear(),
     stateOf(name: string): CallState {
       const stop = stops.get(name)
@@ -126,12 +126,12 @@ export interface BackOff {
   readonly most: number
 }
 
-/** No wait is shorter, however the dice fall: a failing call is never repeated at once. */
+/** The minimum wait, whatever the random part: a failed call is never repeated at once. */
 const LEAST_MS = 100
 
 /**
- * How long to wait after the nth failure in a row, in milliseconds: at random up to a bound that doubles each time,
- * so that what failed together is not tried together.
+ * The wait after the nth failure in a row, in milliseconds: random, up to a bound that doubles each time, so that
+ * calls that failed together are not retried together.
  * @param random from 0 up to 1
  */
 export function backOffMs(failures: number, { first, most }: BackOff, random: number): number {

@@ -1,27 +1,27 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** Changes come in bursts: one look takes in all of them, and ingest has the writer to itself meanwhile. */
+/** Changes come in bursts: one update takes them all, and ingest has the writer to itself meanwhile. */
 const WAKE_MS = 100
-/** A look now and then costs little, and finds what nobody told of. */
+/** A regular look costs little, and finds changes that no call announced. */
 const IDLE_MS = 60_000
 const AFTER_FAILURE_MS = 5_000
-/** However near the next thing to do is. */
+/** The minimum wait, however close the next work is. */
 const LEAST_MS = 20
 
 export interface LoopDeps {
-  /** Takes in what has changed. */
+  /** Updates the desired state. */
   readonly look: () => Promise<void>
-  /** Works off what is due. */
+  /** Does all work that is due. */
   readonly work: () => Promise<void>
-  /** When there is more to do, in epoch milliseconds; null: not by itself. */
+  /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
   readonly nextAt: () => Promise<number | null>
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
 }
 
-/** Makes work happen in the background: when somebody asks for it, when something comes due, and now and then. */
+/** Runs the work in the background: on request, when something is due, and at regular intervals. */
 export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
   let waking: NodeJS.Timeout | null = null
   let timer: NodeJS.Timeout | null = null
@@ -54,7 +54,7 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
   }
 
   return {
-    /** Looks and works soon; asked often, not more often than it must. Cheap, and never throws. */
+    /** Updates and works soon; frequent calls are combined. Cheap, and never throws. */
     wake(): void {
       if (isStopping) return
       waking ??= setTimeout(() => {
@@ -62,9 +62,9 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
         begin(lookAndWork)
       }, WAKE_MS)
     },
-    /** Works now, beside a look that may be under way. */
+    /** Works now, without waiting for an update in progress. */
     workNow: () => begin(workOnly),
-    /** Begins nothing any more, and waits so many milliseconds at most for what is under way. */
+    /** Starts nothing more, and waits at most this many milliseconds for work in progress. */
     async stop(withinMs: number): Promise<void> {
       isStopping = true
       for (const pending of [waking, timer]) if (pending !== null) clearTimeout(pending)
@@ -77,15 +77,15 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
 }
 
 /**
- * Runs work one at a time. Asked for while it runs, it runs once more: every answer is that of a run which began
- * after the question.
+ * Runs work one at a time. A call made during a run waits for that run, then starts its own; calls that wait share
+ * one run.
  */
 export function oneAtATime<Answer>(work: () => Promise<Answer>): () => Promise<Answer> {
   let next: Promise<Answer> | null = null
   let last: Promise<unknown> = Promise.resolve()
 
   async function runAfter(before: Promise<unknown>): Promise<Answer> {
-    // Its own callers learn how that one ended.
+    // The callers of that run handle its error.
     await before.catch(() => {})
     next = null
     return work()
@@ -101,8 +101,8 @@ export function oneAtATime<Answer>(work: () => Promise<Answer>): () => Promise<A
 }
 
 /**
- * Writes items in batches: what comes while a write is under way goes together into the next one.
- * @param write answers for each item, in their order
+ * Writes items in batches: items that arrive during a write go into the next one together.
+ * @param write returns an answer for each item, in order
  */
 export function inBatches<Item, Answer>(
   write: (items: readonly Item[]) => Promise<readonly Answer[]>,

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import type { AdapterName } from './target.js'
 
-/** What is called from here: a platform, or the receiver of the outbound webhook. */
+/** A destination of calls: a platform, or the receiver of the outbound webhook. */
 export type Called = AdapterName | 'webhook'
 
-/** Anything shorter passes by itself, such as a receiver that restarts. */
+/** Shorter failures pass by themselves, such as a receiver that restarts. */
 const NOTICED_AFTER_MS = 60_000
 
 const WORDS: Readonly<Record<Called, { readonly down: string; readonly back: string }>> = {
@@ -24,7 +24,7 @@ export interface Outage {
   readonly reason: string
 }
 
-/** Called with the end of each call that was really made. */
+/** Called at the end of every real call. */
 export interface Reach {
   answered(): void
   failed(reason: string): void
@@ -33,18 +33,18 @@ export interface Reach {
 export type Outages = ReturnType<typeof createOutages>
 
 /**
- * Knows who is unreachable: every call has failed for a minute, and more than one. Logs one line when that is noticed
- * and one when a call succeeds again. It is kept in memory: a restart notices an outage again, a minute later.
+ * Detects outages: every call has failed for a minute, and more than one. Logs one line when it detects an outage and
+ * one when a call succeeds again. Kept in memory: after a restart it detects the outage again, a minute later.
  * @param clock epoch milliseconds
  */
 export function createOutages(clock: () => number, log: Logger) {
   const failing = new Map<Called, { since: number; calls: number; reason: string; isNoticed: boolean }>()
 
-  /** Notices what has lasted long enough by now. */
+  /** Detects outages that have lasted long enough by now. */
   function look(): void {
     const now = clock()
     for (const [name, one] of failing) {
-      // A clock that was set back must not put off the notice.
+      // Setting the clock back must not delay the log line.
       one.since = Math.min(one.since, now)
       if (one.isNoticed || one.calls < 2 || now - one.since < NOTICED_AFTER_MS) continue
       one.isNoticed = true
@@ -70,13 +70,13 @@ export function createOutages(clock: () => number, log: Logger) {
         log.info({ platform: name, since, outForSeconds }, WORDS[name].back)
       },
     }),
-    /** Those noticed and not over. */
+    /** Outages that were logged and are not over. */
     current(): readonly Outage[] {
       look()
       const noticed = [...failing].filter(([, { isNoticed }]) => isNoticed)
       return noticed.map(([platform, { since, reason }]) => ({ platform, since, reason }))
     },
-    /** It is reached in another way from now on. */
+    /** Forgets a destination whose configuration changed. */
     forget: (name: Called) => void failing.delete(name),
   }
 }

@@ -29,7 +29,7 @@ import type { AdapterName } from './target.js'
 /** How many memberships are read at once. */
 const CHUNK = 1_000
 
-/** About which targets, and what decides which of their removals wait for an operator. */
+/** Which targets to plan for, and what decides which of their removals wait for an operator. */
 export interface SyncQuestion {
   readonly targets: readonly TargetRef[]
   readonly bound: RemovalBound
@@ -40,13 +40,13 @@ export interface SyncQuestion {
 export interface PlannedCall extends MembershipKey {
   readonly customerId: string
   readonly action: 'give' | 'take'
-  /** A removal beyond the bound: it waits for `confirm`. */
+  /** A removal above the bound: it waits for `confirm`. */
   readonly needsConfirmation: boolean
 }
 
 /**
- * Every call that is to be made, now or after a failure; what is parked is not among them. `hash` is what `confirm`
- * takes; null: nothing needs confirmation.
+ * Every call to make, now or after a failure; without parked ones. `hash` is the argument of `confirm`; null: nothing
+ * needs confirmation.
  */
 export async function readPlan(db: Kysely<Database>, { targets, bound, now }: SyncQuestion) {
   const calls: PlannedCall[] = []
@@ -64,7 +64,7 @@ export async function readPlan(db: Kysely<Database>, { targets, bound, now }: Sy
   return { paused: await isSyncPaused(db), hash: planHash(unconfirmed), calls }
 }
 
-/** Names exactly these removals, whatever their order; null: there are none. */
+/** Identifies these removals, in any order; null: there are none. */
 function planHash(removals: readonly MembershipKey[]): string | null {
   if (removals.length === 0) return null
   const lines = removals.map(membershipKey)
@@ -73,7 +73,7 @@ function planHash(removals: readonly MembershipKey[]): string | null {
 
 export type SyncStatus = Awaited<ReturnType<typeof readStatus>>
 
-/** @param stateOf by the name of the platform, or the key of the target */
+/** @param stateOf takes a platform's name or a target's key */
 export async function readStatus(
   db: Kysely<Database>,
   { targets, bound, now }: SyncQuestion,
@@ -92,11 +92,11 @@ export async function readStatus(
     paused: pausedAt !== null,
     platforms: platforms.map((platform) => ({ platform, ...stateOf(platform) })),
     targets: statuses,
-    /** Removals beyond the bound: how many wait for an operator, over all targets. */
+    /** Removals above the bound that wait for an operator, over all targets. */
     unconfirmed: statuses.reduce((sum, { memberships }) => sum + memberships.unconfirmed, 0),
     /** When the newest sweep began; null: none yet. */
     sweptAt,
-    /** Of the newest check; null: there was none since the start. */
+    /** From the newest check; null: none since the start. */
     checked,
   }
 }
@@ -107,16 +107,16 @@ export interface MembershipQuery extends Pick<MembershipFilter, 'environments' |
   readonly limit: number
 }
 
-/** One account and one target, as users see it. */
+/** One account and one target, as shown to users. */
 export interface MembershipView extends Omit<Membership, 'state' | 'confirmed' | 'error' | 'reason'> {
   readonly state: ShownState
-  /** Why it waits for somebody, and who must do what. */
+  /** Why it waits for somebody, and what they must do. */
   readonly parked: Failure | null
-  /** The newest failure; null since it last succeeded. */
+  /** The newest failure; null since the last success. */
   readonly lastError: Failure | null
 }
 
-/** In the order of environment, target and account; `next` is the `after` of the next page. */
+/** In order of environment, target and account; `next` is the `after` of the next page. */
 export async function readMemberships(
   db: Kysely<Database>,
   { targets, bound, now }: SyncQuestion,

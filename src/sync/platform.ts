@@ -1,55 +1,57 @@
 import { ADAPTER_NAMES, type AdapterName, type Target } from './target.js'
 
-/** What the platform says of one account and one target. */
+/** What the platform says about one account and one target. */
 export type Observation = 'member' | 'absent'
 
-/** What a check of the configuration found on the platform: in order, or what to do. */
+/** The result of one check on the platform: in order, or what to do. */
 export interface CheckFinding {
-  /** `targetKey`, or for what concerns all targets of an adapter its name; a part of that follows after a colon. */
+  /** A `targetKey`; or the adapter's name if it concerns all its targets, with a part of it after a colon. */
   readonly about: string
   readonly isFine: boolean
-  /** Nothing was learnt: the platform limits, is down, or did not answer in time. */
+  /** The check learnt nothing: the platform limits calls, is down, or did not answer in time. */
   readonly isUnknown?: true
-  /** For people: what stands, or what to do about it. */
+  /** For people: the state, or what to do about it. */
   readonly message: string
 }
 
 /**
- * One community or messenger, as the reconciler drives it. Every call is made at most once here: whether and when it
- * is repeated the reconciler decides. All calls may reject with `RetryableError` or `ActionRequiredError`, and with
- * nothing else; no error holds a token. `give` and `take` may be repeated after an unknown outcome.
+ * One platform, as the reconciler uses it. An adapter makes each call at most once: the reconciler decides whether and
+ * when to repeat it. All calls may reject with `RetryableError` or `ActionRequiredError`, and with nothing else; no
+ * error holds a token. `give` and `take` may be repeated after an unknown outcome.
  */
 export interface Platform<Of extends Target = Target> {
   readonly name: AdapterName
-  /** How many calls may be under way at once. */
+  /** How many calls may be in flight at once. */
   readonly concurrency: number
   observe(target: Of, accountId: string): Promise<Observation>
   /** Done already counts as done. */
   give(target: Of, accountId: string): Promise<void>
-  /** Done already counts as done. `gone`: the account is not there; should it come back, it may hold it still. */
+  /**
+   * Done already counts as done. `gone`: the account is not there; if it comes back, it may still have the membership.
+   */
   take(target: Of, accountId: string): Promise<'gone' | undefined>
   /**
-   * Every account that holds the membership now, whoever gave it; null where the platform doesn't list them. Rejects
-   * with the code `members_not_listable` where the bot may not: each row is then looked at by itself.
+   * Every account that has the membership now, whoever gave it; null if the platform can't list them. Rejects with the
+   * code `members_not_listable` if the bot may not list them: each row is then checked on its own.
    */
   readonly listMembers: ((target: Of) => AsyncIterable<string>) | null
-  /** Asks the platform whether all that these targets need is there. */
+  /** Asks the platform whether everything that these targets need is there. */
   check(targets: readonly Of[]): Promise<readonly CheckFinding[]>
 }
 
-/** What a failed call tells about other calls: nothing, that this target's must wait, or that all of the platform's must. */
+/** Which other calls a failed call blocks: none, all of this target, or all of the platform. */
 export type FailureScope = 'call' | 'target' | 'platform'
 
 /**
- * The call may succeed later, as it is: the platform limits, is down, or did not answer in time.
- * `message` is for people and holds no token.
+ * The same call may succeed later: the platform limits calls, is down, or did not answer in time. `message` is for
+ * people and holds no token.
  */
 export class RetryableError extends Error {
   readonly code: string
   readonly scope: FailureScope
-  /** No call in the scope before this instant, in epoch milliseconds; null: whenever the back-off says. */
+  /** No call in the scope before this instant, in epoch milliseconds; null: the back-off decides. */
   readonly notBefore: number | null
-  /** The platform has certainly not done it: it said so, or was not asked. */
+  /** The platform certainly did not do it: it said so, or was not called. */
   readonly isRefused: boolean
 
   constructor(
@@ -70,7 +72,7 @@ export class RetryableError extends Error {
   }
 }
 
-/** Of a platform that gave no answer of its own, or failed: any other call meets the same until it is up again. */
+/** The platform gave no answer of its own, or failed: other calls would fail too until it is up again. */
 const OUTAGE_CODES = ADAPTER_NAMES.flatMap((name) => [`${name}_unreachable`, `${name}_failed`])
 
 export function isOutage(error: unknown): error is RetryableError {
@@ -78,13 +80,13 @@ export function isOutage(error: unknown): error is RetryableError {
 }
 
 /**
- * The same call will fail until somebody does something: `message` says who and what. With the scope `platform` no
- * further call is made before that; `target`: none for this target.
+ * The same call fails until somebody acts: `message` says who must do what. With the scope `platform` no further call
+ * is made until then; with `target`, none for this target.
  */
 export class ActionRequiredError extends Error {
   readonly code: string
   readonly scope: FailureScope
-  /** Whether what is missing may come without an operator, such as the member joining: sweeps try again. */
+  /** Whether the cause may go away without an operator, such as when the member joins: sweeps try again. */
   readonly mayHeal: boolean
 
   constructor(
@@ -100,7 +102,7 @@ export class ActionRequiredError extends Error {
   }
 }
 
-/** What a check found that the platform did not let be made. A bug is none of a check's findings: it is thrown. */
+/** The finding for a check that the platform prevented. Bugs are not findings: they are thrown. */
 export function failedCheck(about: string, error: unknown): CheckFinding {
   if (error instanceof RetryableError) {
     return { about, isFine: false, isUnknown: true, message: error.message }

@@ -21,16 +21,16 @@ import { inBatches, oneAtATime } from './loop.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
 
-/** How much of a platform's work is looked up at once: a slow call keeps no more than this waiting. */
+/** How many due memberships are read at once: a slow call delays no more than these. */
 const ROUND = 64
-/** Removals that nobody has agreed to come last, after what waits for access. */
+/** Removals that nobody confirmed come last, after everyone who waits for access. */
 const ORDER: readonly DueKind[] = ['give', 'agreedTake', 'take', 'recheck']
-/** Of one membership that fails while others do not. */
+/** For one membership that fails while others succeed. */
 const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
-/** A shorter wait is all in a day's work. */
+/** Shorter waits are normal and not logged. */
 const LONG_WAIT_MS = 60_000
 
-/** `superseded`: what was desired has changed since, and no call was made. */
+/** `superseded`: the desired state changed meanwhile, and no call was made. */
 export type AttemptResult =
   | 'given'
   | 'taken'
@@ -46,11 +46,11 @@ interface Picked {
   readonly target: SyncTarget
 }
 
-/** A platform's call has failed; the cause is its error. */
+/** A call to the platform failed; the cause is its error. */
 class CallFailed extends Error {}
 
 /**
- * Brings one platform to what its memberships desire.
+ * Makes the memberships on one platform what they should be.
  * @param onAttempt called after every attempt
  */
 export function createReconciler(
@@ -60,11 +60,11 @@ export function createReconciler(
 ) {
   const { db, writeSync, gate, removals, mayCall, clock, random, log } = context
   const writeStep = inBatches((steps: readonly MembershipStep[]) => writeSync('stepMemberships', steps))
-  /** Those of the platform, configured or not. */
+  /** All targets of the platform, configured or not. */
   const targets = () => context.targets.filter(({ adapter }) => adapter === name)
-  /** Targets whose removals wait for an operator, as far as the log says so. */
+  /** Targets with a logged warning that their removals wait for an operator. */
   const warnedHeld = new Set<string>()
-  /** Sweeps try again, and meet the same: the code that the log has, by membership. */
+  /** Sweeps retry parked memberships: the last error code logged for each, to log it once. */
   const loggedParked = new Map<string, string>()
 
   async function pick(target: SyncTarget, most: number): Promise<readonly Picked[]> {
@@ -72,7 +72,7 @@ export function createReconciler(
     for (const kind of ORDER) {
       if (picked.length >= most) break
       const due = await loadDueMemberships(db, target, kind, clock(), most - picked.length)
-      // After they were read: what has come to wait since is counted, too.
+      // Counted after the memberships were read, to include those that have come to wait since.
       const isWaiting = kind === 'take' && due.length > 0 && (await isHeld(db, target, removals(), clock()))
       if (kind === 'take') warnAboutBound(target, isWaiting)
       const known = new Set(picked.map(({ accountId }) => accountId))
@@ -102,7 +102,7 @@ export function createReconciler(
     const open = passages.filter(({ passage }) => passage === 'open')
     const picked: Picked[] = []
     for (const { target } of open) picked.push(...(await pick(target, Math.ceil(ROUND / open.length))))
-    // A platform that has limited us is asked by one call, and by no other beside it.
+    // A platform that limited us gets one call at a time.
     for (const { target } of passages.filter(({ passage }) => passage === 'probe')) {
       const probe = await pick(target, 1)
       picked.push(...probe)
@@ -110,7 +110,7 @@ export function createReconciler(
     }
     const attempts = picked.map(({ membership, target }) =>
       limit(async () => {
-        // What was found out since it was picked may forbid the call.
+        // A failure since it was picked may forbid the call.
         if (!mayCall() || gate.passage(target, clock()) === 'closed') return false
         onAttempt(target, await attempt(platform, membership, target))
         return true
@@ -120,8 +120,8 @@ export function createReconciler(
   }
 
   /**
-   * Brings the platform to what one membership desires. Before a call that changes something, it is on disk that the
-   * call may have been made: a crash at any moment is followed by another call, never by a wrong belief.
+   * Makes one membership what it should be. The store records a changing call before it is made: a crash at any moment
+   * leads to another call, never to a wrong record.
    */
   async function attempt(
     platform: Platform,
@@ -148,7 +148,7 @@ export function createReconciler(
     }
     try {
       if (desired) {
-        // Begun, and no answer since: giving it once more does no harm, and then it is ours for certain.
+        // An earlier call may have been made: repeating it is harmless, and then the membership is certainly ours.
         if (!(applied === 'unknown' && given)) {
           if ((await call(() => platform.observe(target.of, accountId))) === 'member') {
             await step({ kind: 'found' })
@@ -182,7 +182,7 @@ export function createReconciler(
     return result
   }
 
-  /** One line for each role or group that is given or taken. @param isRepair it was given before, and got lost */
+  /** One line for each role or group given or taken. @param isRepair it was given before, and got lost */
   async function logDone(
     { environment, customerId, target, reason }: Membership,
     action: 'given' | 'taken',
@@ -213,7 +213,7 @@ export function createReconciler(
     return result
   }
 
-  /** What follows from a failed call; `isRefused`: it was certainly not made. */
+  /** Handles a failed call. `isRefused`: it was certainly not made. */
   function judge(
     thrown: unknown,
     { attempts }: Membership,
@@ -229,7 +229,7 @@ export function createReconciler(
     if (error instanceof ActionRequiredError) {
       if (width === 'call') return { ...failed, next: { kind: 'park', mayHeal: error.mayHeal } }
       if (isNew) {
-        log.error(fields, 'no more calls are made: somebody has to act, and then run `latchkey sync run`')
+        log.error(fields, 'calls are stopped: fix the problem, then run `latchkey sync run`')
       }
       return { ...failed, isStop: true, next: retry(now) }
     }
@@ -238,14 +238,14 @@ export function createReconciler(
       const until = new Date(notBefore).toISOString()
       log.warn({ ...fields, until }, 'rate limited by the platform; paused until the time given')
     }
-    // Where calls wait for all of them, it is not this one's failure.
+    // A wait for all calls is not a failure of this one.
     const opensAt = gate.opensAt(target) ?? now
     if (width !== 'call' || opensAt > now) return { ...failed, isRefused, next: retry(opensAt) }
     const at = Math.max(notBefore ?? 0, now + backOffMs(attempts + 1, BACK_OFF, random()))
     return { ...failed, isRefused, next: retry(at, true) }
   }
 
-  /** Anything else is an adapter's bug. Its message is shown to nobody, since nothing keeps a token out of it. */
+  /** Any other error is a bug in the adapter. Its message is not shown, since it might hold a token. */
   function expected(error: unknown): RetryableError | ActionRequiredError {
     if (error instanceof RetryableError || error instanceof ActionRequiredError) return error
     const kind = error instanceof Error ? error.name : typeof error
@@ -256,11 +256,11 @@ export function createReconciler(
   }
 
   return {
-    /** Resolves when nothing is due any more that may be done. */
+    /** Resolves when no more work is due and allowed. */
     work: oneAtATime(async () => {
       while (mayCall() && (await round())) await turn()
     }),
-    /** When something comes due, in epoch milliseconds; null: nothing does by itself. */
+    /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
     async nextAt(): Promise<number | null> {
       const times: number[] = []
       for (const target of targets()) {

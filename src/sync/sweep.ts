@@ -8,14 +8,16 @@ import type { SyncTarget } from './target.js'
 /** How many memberships are compared at once. */
 const CHUNK = 250
 
-/** What is over is kept this long: what was removed within the hour counts, and people come back within the day. */
+/**
+ * How long finished memberships are kept: the bound counts removals of the last hour, and people return within a day.
+ */
 const KEPT_MS = 86_400_000
-/** An account that left before it was taken from it may come back with it long after. */
+/** An account that left before its membership was removed may come back with it much later. */
 const GONE_KEPT_MS = 90 * KEPT_MS
 
 /**
- * Finds what the platforms have lost since, and who has come back with what could not be taken. Whom a platform fails
- * to list is only asked about again, and nothing is taken from whom it lists but what Latchkey gave.
+ * Finds memberships that the platforms have lost, and accounts that came back with one that could not be taken. An
+ * account missing from a list is only checked again, and only memberships that Latchkey gave are taken.
  */
 export function createSweep(context: SyncContext): () => Promise<void> {
   const { db, writeSync, gate, mayCall, clock, log } = context
@@ -26,21 +28,21 @@ export function createSweep(context: SyncContext): () => Promise<void> {
     for (const target of context.targets) {
       await forget(target)
       const platform = context.platforms.get(target.adapter)
-      // Where nothing else is due, the sweep itself finds out whether a limit is over.
+      // If nothing else is due, the sweep itself tests whether a limit is over.
       if (platform === undefined || !mayCall() || gate.passage(target, clock()) === 'closed') continue
-      // What waits for something that may come by itself, such as somebody joining.
+      // Memberships whose problem may go away by itself, such as when somebody joins.
       const { environment } = target
       await retryAll(writeSync, { environments: [environment], target: target.target, healing: true })
       try {
         await compare(target, platform)
       } catch (error) {
         if (!(error instanceof RetryableError || error instanceof ActionRequiredError)) throw error
-        // An outage has a warning of its own.
+        // Outages are logged separately.
         const level = isOutage(error) ? 'debug' : 'warn'
         const { adapter: platform, target: name } = target
         const fields = { platform, target: name, code: error.code, reason: error.message }
-        log[level](fields, 'the members could not be read')
-        // That one call is refused says nothing else: the members are asked about one by one.
+        log[level](fields, 'could not list the members')
+        // The refusal of this call says nothing about others: check the members one by one.
         gate.failed(target, error, clock())
       }
     }
@@ -50,7 +52,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
     const happening = { kind: 'recheck', before: clock() } as const
     const listed = await listOf(platform, target)
     for await (const page of membershipPages(db, target, CHUNK)) {
-      // A member who is not listed, or somebody who is back.
+      // A member who is not listed, or an account that is back.
       const differ = page.filter(({ state, desired, applied, accountId }) => {
         const isListed = listed?.has(accountId) ?? false
         return state === 'gone' ? isListed : desired && applied === 'member' && !isListed
@@ -65,7 +67,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
     }
   }
 
-  /** Null where the platform lists nobody: each is to be asked about. */
+  /** Null if the platform lists nobody: check each one. */
   async function listOf(platform: Platform, target: SyncTarget): Promise<ReadonlySet<string> | null> {
     if (platform.listMembers === null) return null
     const listed = new Set<string>()
@@ -81,7 +83,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
   }
 }
 
-/** Makes due now, a stretch at a time, all that a filter matches. */
+/** Makes all memberships that match a filter due now, in chunks. */
 export async function retryAll(writeSync: WriteSync, filter: SyncChange<'retryMemberships'>): Promise<void> {
   while (await writeSync('retryMemberships', filter)) await turn()
 }

@@ -22,13 +22,13 @@ import {
   targetsOf,
 } from './target.js'
 
-/** Calls that are under way at the end are waited for; those that hang are not: they are written down as begun. */
+/** How long a stop waits for calls in flight. The store has recorded the ones that hang as begun. */
 const STOP_WITHIN_MS = 3_000
 
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
+/** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 500
 
-/** What a run reports of its attempts. */
+/** The attempts that a run reports. */
 const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
 
 const NOT_CONFIGURED: CallState = {
@@ -36,7 +36,7 @@ const NOT_CONFIGURED: CallState = {
   until: null,
   reason: {
     code: 'not_configured',
-    message: 'There is no bot for this platform: add it under sync in the config.',
+    message: 'No bot is configured for this platform: add it under sync in the config.',
   },
 }
 
@@ -48,32 +48,32 @@ export interface SyncDeps extends SyncTools {
 }
 
 export interface RunOptions {
-  /** Whose removals may be confirmed, and whose failures are tried again; left out: of both. */
+  /** Limits `confirm` and `retry` to these; both if omitted. */
   readonly environments?: readonly Environment[]
-  /** The hash of a plan of these, or of one of them: its removals are made, bound or not. */
+  /** The hash of a plan for these environments, or for one of them: its removals are made despite the bound. */
   readonly confirm?: string
-  /** Makes what waits, is parked or retrying due now; an empty filter means all of it. */
+  /** Makes waiting, parked and retrying memberships due now; an empty filter means all of them. */
   readonly retry?: Omit<RetryFilter, 'environments'>
-  /** Compares with the platforms' real members first. */
+  /** First compares with the real members on the platforms. */
   readonly sweep?: boolean
 }
 
-/** What came of a run: how many memberships of each kind. */
+/** The result of a run: how many memberships of each kind. */
 export interface SyncRun extends Readonly<Record<(typeof COUNTED)[number], number>> {
   readonly paused: boolean
   /** Removals that wait for an operator. */
   readonly unconfirmed: number
-  /** Calls that are not made until somebody has acted, and then runs it again. */
+  /** Calls that need somebody to act first, and then another run. */
   readonly stopped: number
-  /** Calls that are still to be made, once a platform lets us or answers again; none while sync is paused. */
+  /** Calls still to make, once a platform accepts calls again; none while sync is paused. */
   readonly left: number
 }
 
 export type Sync = Awaited<ReturnType<typeof createSync>>
 
 /**
- * Keeps roles and groups in step with access: takes in what has changed, and drives the platforms until they agree.
- * Starts to work at once. Nothing that is asked here waits for a platform, unless it says so.
+ * Keeps roles and groups in step with access: updates the desired memberships, and calls the platforms until they
+ * agree. Starts at once. No method waits for a platform, unless it says so.
  */
 export async function createSync({ products, platforms, onAttempt, ...tools }: SyncDeps) {
   const { db, writeSync, removals, clock, random, outages, log } = tools
@@ -90,7 +90,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     mayCall: () => !paused && !isStopping,
   }
   await keepOpenWaits()
-  /** By environment and result, what came of every attempt. */
+  /** Counts attempts by environment and result. */
   const attempts = new Map<string, number>()
   const reconcilers = ADAPTER_NAMES.map((name) =>
     createReconciler(context, name, (target, result) => {
@@ -121,13 +121,13 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     log,
   })
 
-  /** Somebody may have done what was missing. */
+  /** Tries again: somebody may have fixed the problem. */
   function reopen(): void {
     gate.reopen()
     checks.renew()
   }
 
-  /** What a platform said to the process before this one; to which of its calls is not known any more. */
+  /** The previous process received this from a platform, for a call that is no longer known. */
   async function keepOpenWaits(): Promise<void> {
     for (const platform of ADAPTER_NAMES) {
       const { error, nextAttemptAt } = (await findLongestLimit(db, platform)) ?? {}
@@ -136,19 +136,19 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     }
   }
 
-  const { promise: stopped, resolve: tellStopped } = Promise.withResolvers<void>()
+  const { promise: stopped, resolve: resolveStopped } = Promise.withResolvers<void>()
   const question = (environments: readonly Environment[] = ENVIRONMENTS) => ({
     targets: context.targets.filter(({ environment }) => environments.includes(environment)),
     bound: removals(),
     now: clock(),
   })
-  /** The calls that would be made now in these environments; left out: in both. */
+  /** The calls that would be made now in these environments; both if omitted. */
   const plan = (environments?: readonly Environment[]) => readPlan(db, question(environments))
 
   /**
-   * Takes in what has changed, tries stopped platforms again, and works off all that is due now; resolves when that
-   * is done. While sync is paused it makes no call.
-   * @throws {LatchkeyError} `plan_changed`: `confirm` is not the hash of what waits now
+   * Updates the desired memberships, tries stopped platforms again, and does all work that is due; resolves when that
+   * is done. Makes no call while sync is paused.
+   * @throws {LatchkeyError} `plan_changed`: `confirm` is not the hash of the removals that wait now
    */
   async function run(options: RunOptions = {}): Promise<SyncRun> {
     const { environments = ENVIRONMENTS, confirm, retry, sweep: isSweep } = options
@@ -175,14 +175,14 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
 
   /** @throws {LatchkeyError} `plan_changed` */
   async function confirmPlan(confirm: string, environments: readonly Environment[]): Promise<void> {
-    // The operator may have looked at the plan of one environment alone.
+    // The operator may have read the plan of one environment alone.
     const plans = [await plan(environments)]
     for (const environment of environments) plans.push(await plan([environment]))
     const confirmed = plans.find(({ hash }) => hash === confirm)
     if (confirmed === undefined) {
       throw new LatchkeyError(
         'plan_changed',
-        'What waits for confirmation is not what was confirmed: look at the plan again.',
+        'The removals that wait are not the ones you confirmed: read the plan again.',
       )
     }
     const steps = confirmed.calls
@@ -200,7 +200,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
 
   return {
     wake: loop.wake,
-    /** @param environments whose targets it tells; left out: of both */
+    /** @param environments whose targets are shown; both if omitted */
     status: (environments?: readonly Environment[]) =>
       readStatus(
         db,
@@ -214,24 +214,26 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     memberships: (query: MembershipQuery) => readMemberships(db, question(), query),
     plan,
     run,
-    /** Compares with the platforms' real members, and makes what differs due. The schedule calls it. */
+    /** Compares with the real members on the platforms, and makes differences due. The schedule calls it. */
     async sweep(): Promise<void> {
       checks.renew()
-      // A platform that hangs keeps nobody waiting at the end.
+      // A platform that hangs must not delay the stop.
       await Promise.race([sweep(), stopped])
       loop.workNow()
     },
     /**
-     * Asks the platforms whether all that the configured targets need is there. That is done by itself, too, at the
-     * start and with every sweep, run and reload, and some minutes after a check that was not fine.
+     * Asks the platforms whether everything that the configured targets need is there. The same check runs by itself
+     * at the start, with every sweep, run and reload, and some minutes after a check with problems.
      */
     check: checks.check,
-    /** Checks in the background, where calls may be made, since something may have changed. */
+    /** Checks in the background where calls are allowed, since something may have changed. */
     recheck: checks.renew,
-    /** The names of the roles and groups that are configured, or were: what was given in them is still to be removed. */
+    /**
+     * The names of all roles and groups, including those removed from the config: memberships in them must still end.
+     */
     targets: (environments?: readonly Environment[]) =>
       question(environments).targets.map(({ target }) => target),
-    /** No call is begun from then on, after a restart either, until `resume`, but for a `check` that is asked for. */
+    /** Starts no call until `resume`, even after a restart, except a `check` on request. */
     async pause(): Promise<void> {
       paused = true
       await writeSync('setSyncPaused', true)
@@ -243,8 +245,8 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
       loop.workNow()
     },
     /**
-     * Whether an account that asks to become a member may. `approve` is written down as given before this resolves, so
-     * that it is taken back when access ends.
+     * Whether an account that asks to become a member may. Stores an approved membership as given before this
+     * resolves, so that it is removed when access ends.
      */
     async accountAsked(target: Target, accountId: string): Promise<'approve' | 'decline'> {
       const key = { environment: target.environment, target: targetKey(target), accountId }
@@ -252,14 +254,14 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
         (await writeSync('stepMemberships', [{ key, happening: { kind: 'letIn' } }]))[0]
       let isLetIn = await letIn()
       if (!isLetIn) {
-        // Their access may be so new that it is not taken in yet.
+        // New access may not have reached the desired memberships yet.
         await updateDesired()
         isLetIn = await letIn()
       }
       loop.workNow()
       return isLetIn ? 'approve' : 'decline'
     },
-    /** Takes over another configuration; what follows from it is worked out in the background. */
+    /** Takes over another configuration; its effects are computed in the background. */
     reload(products: readonly SyncedProduct[], platforms: readonly Platform[]): void {
       const before = context.platforms
       context.products = products
@@ -270,11 +272,11 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
       reopen()
       loop.wake()
     },
-    /** Begins no call any more, and waits a few seconds for those under way. */
+    /** Starts no more calls, and waits a few seconds for those in flight. */
     async stop(): Promise<void> {
       isStopping = true
       await loop.stop(STOP_WITHIN_MS)
-      tellStopped()
+      resolveStopped()
     },
   }
 }
@@ -283,7 +285,7 @@ function byName(platforms: readonly Platform[]): ReadonlyMap<AdapterName, Platfo
   return new Map(platforms.map((platform) => [platform.name, platform]))
 }
 
-/** @param name a platform's, or a target's key, which begins with it */
+/** @param name of a platform; or a target's key, which begins with it */
 function isConfigured(name: string, { platforms }: SyncContext): boolean {
   return [...platforms.keys()].some((adapter) => name === adapter || name.startsWith(`${adapter}:`))
 }

@@ -16,19 +16,19 @@ export interface TelegramTarget {
   readonly environment: Environment
 }
 
-/** Something on a platform that one is a member of or not. */
+/** Anything on a platform that an account can be a member of. */
 export type Target = DiscordTarget | TelegramTarget
 
 export type AdapterName = Target['adapter']
 
-/** The platform account that a customer's membership hangs on, as the customer's facts name it. */
+/** The fact of a customer that holds the platform account for memberships. */
 export const ACCOUNT_FACT = {
   discord: 'communityId',
   telegram: 'messengerId',
 } as const satisfies Record<AdapterName, string>
 export const ADAPTER_NAMES = Object.keys(ACCOUNT_FACT) as readonly AdapterName[]
 
-/** Names a target in the store, in answers and in metrics, whatever its environment. */
+/** Names a target in the store, in answers and in metrics, for every environment. */
 export function targetKey(target: Target): string {
   switch (target.adapter) {
     case 'discord':
@@ -40,7 +40,7 @@ export function targetKey(target: Target): string {
   }
 }
 
-/** The target that `targetKey` named so; null: none. */
+/** The target with this `targetKey`; null if the key is not valid. */
 export function parseTargetKey(key: string, environment: Environment): Target | null {
   const [adapter, first, second, ...rest] = key.split(':')
   if (first === undefined || rest.length > 0) return null
@@ -57,15 +57,15 @@ export interface SyncedProduct {
   readonly targets: readonly Target[]
 }
 
-/** A target that memberships are kept for. */
+/** A target with memberships. */
 export interface SyncTarget extends TargetRef {
   readonly adapter: AdapterName
   readonly of: Target
 }
 
 /**
- * Every target that is configured, or was: what was given in one that no product is mapped to any more is to be taken
- * back still.
+ * Every target that is configured, or was: memberships in a target that no product maps to any more must still be
+ * removed.
  */
 export function targetsOf(
   products: readonly SyncedProduct[],

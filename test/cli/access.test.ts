@@ -188,7 +188,7 @@ describe('latchkey explain', () => {
     const folder = await folderWith([...story.slice(0, 2), ...more.map(({ body }) => deliveryOf(body))])
     const { stdout } = await at(folder, 'explain cus_1 pro_1')
     expect(stdout).toContain(
-      '\nWaiting\n  evt_4  payment.authorized  Authorization of pay_9: waits until an event tells whose it is.\n',
+      '\nWaiting\n  evt_4  payment.authorized  Authorization of pay_9: waits until an event names its customer.\n',
     )
     expect(stdout).toContain(`\nComing ends\n  Access by subscription sub_1 ends at ${expires_at}`)
   })

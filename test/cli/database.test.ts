@@ -139,7 +139,7 @@ describe('a database that the system lets nobody get at', () => {
     await run(folder, 'import /dev/null')
     chmodSync(join(folder, 'data'), 0)
     onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
-    const message = `the database ${databaseIn(folder)} can't be read, permission denied (EACCES): run this as the user whom it belongs to`
+    const message = `the database ${databaseIn(folder)} can't be read, permission denied (EACCES): run this as the user that owns it`
     expect((await failureOf(folder, 'check cus_1')).error).toMatchObject({
       code: 'store_unavailable',
       message,

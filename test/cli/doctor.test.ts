@@ -150,7 +150,7 @@ describe('latchkey doctor', () => {
     )
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
     const replay = await run(folder, 'replay')
-    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 taken as they stand: .* altered /)
+    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 kept as stored: .* altered /)
   })
 
   it.each(['events', 'sqlite_schema'])(
@@ -163,7 +163,7 @@ describe('latchkey doctor', () => {
         code: 1,
         stderr: expect.stringMatching(/^error: \d+ checks? failed\n$/),
       })
-      const todo = 'stop the daemon, and put a backup in its place: `latchkey restore`'
+      const todo = 'stop the daemon, and restore a backup: `latchkey restore`'
       expect(stdout).toMatch(new RegExp(`^FAIL {2}integrity .*: ${todo}$`, 'm'))
       expect(stdout).toMatch(/\nok {4}sync +no targets configured\n$/)
     },
@@ -180,7 +180,7 @@ describe('a database', () => {
       writeFileSync(log, 'what it alone holds', { mode: 0o600 })
       const detail = `${databaseIn(folder)} is missing or empty, though its log is there`
       const todo = (how: string) =>
-        `put the database back, or a backup in its place (${how}); to start over, move the log away`
+        `put the database back, or replace it with a backup (${how}); to start over, move the log away`
       expect(await found(folder, 'database')).toEqual({
         code: 1,
         findings: [{ level: 'fail', what: 'database', detail, todo: todo('`latchkey restore`') }],
@@ -213,7 +213,7 @@ describe('a database', () => {
     onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
     const { code, stdout } = await doctor(folder)
     expect(code).toBe(1)
-    expect(stdout.match(/^FAIL .*: run this as the user whom it belongs to$/gm)).toHaveLength(3)
+    expect(stdout.match(/^FAIL .*: run this as the user that owns it$/gm)).toHaveLength(3)
     expect(stdout).toMatch(/\nok {4}sync /)
   })
 
@@ -226,7 +226,7 @@ describe('a database', () => {
   it('that another process works on is told from one that nobody has', async () => {
     const folder = await patient()
     const lock = lockStore(databaseIn(folder))
-    const held = expect.stringMatching(/^a process has the database/)
+    const held = expect.stringMatching(/^a process holds the database/)
     expect(await found(folder, 'daemon')).toMatchObject({ findings: [{ level: 'warn', detail: held }] })
     lock.release()
     const nobody = expect.stringMatching(/^not running/)
@@ -294,7 +294,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'database fail: its folder is a file': { config: { database: { url: 'sqlite:config.json/latchkey.db' } } },
   'integrity fail: the database is none': {
     prepare: (folder) => writeFileSync(databaseIn(folder), 'no database at all'.repeat(100)),
-    todo: 'stop the daemon, and put a backup in its place: `latchkey restore`',
+    todo: 'stop the daemon, and restore a backup: `latchkey restore`',
   },
   'schema fail: a newer program wrote it': {
     prepare: (folder) => stepsIn(folder, 'add'),
@@ -349,12 +349,12 @@ const CASES: Readonly<Record<string, Case>> = {
   'rebuild warn: one was interrupted': {
     prepare: saveRebuild(false),
     detail: INTERRUPTED,
-    todo: 'go on with it: `latchkey rebuild`',
+    todo: 'continue it with `latchkey rebuild`',
   },
   'rebuild warn: a policy was not applied to all': {
     prepare: saveRebuild(true),
     detail: MOVING,
-    todo: 'go on with it: `latchkey rebuild`; a daemon goes on when it starts',
+    todo: 'continue it with `latchkey rebuild`; the daemon continues it when it starts',
   },
   'backup ok: none are scheduled': { detail: 'none are scheduled; `latchkey backup` makes one', todo: null },
   'backup warn: none was made yet': { config: BACKUPS },

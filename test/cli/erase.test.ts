@@ -135,7 +135,9 @@ describe('what comes back after an erasure', () => {
     const next = await serveHere(folder)
     await expect.poll(() => wordsLeft(folder)).toEqual([])
     await answerOf(folder, ERASE)
-    expect(next.logged().map(({ msg }) => msg)).toContainEqual(expect.stringContaining('erased again'))
+    expect(next.logged().map(({ msg }) => msg)).toContainEqual(
+      expect.stringContaining('erased customers again'),
+    )
   })
 
   it('by an import of what was exported before is stored without what tells of them', async () => {

@@ -116,7 +116,7 @@ describe('latchkey events list', () => {
     const all = idsIn((await events(folder, 'list')).stdout)
     const { stdout, stderr } = await events(folder, 'list --limit 3')
     expect(idsIn(stdout)).toEqual(all.slice(0, 3))
-    const [, place = ''] = /^note: there are older ones: go on with --before (\d+)\n$/.exec(stderr) ?? []
+    const [, place = ''] = /^note: there are older events: continue with --before (\d+)\n$/.exec(stderr) ?? []
     expect(idsIn((await events(folder, `list --before ${place}`)).stdout)).toEqual(all.slice(3))
     expect(await answerOf(folder, 'events list --limit 3')).toMatchObject({
       hasMore: true,
@@ -149,7 +149,7 @@ describe('latchkey events show', () => {
     expect(stdout).toMatch(
       /\nOther bodies under this id, which changed nothing\n {2}[0-9a-f]{64} {2}\d+ bytes {2}v3 {2}2026-01-01T01:00:04\.000Z {2}once\n$/,
     )
-    const waits = 'waits until an event tells whose it is'
+    const waits = 'waits until an event names its customer'
     expect((await events(folder, 'show evt_3')).stdout).toContain(
       `payment.authorized evt_3: held, ${waits}\n`,
     )
@@ -269,7 +269,7 @@ describe('latchkey events export', () => {
       code: 0,
       bodies: BODIES.toSpliced(2, 1),
       stderr:
-        'left out: one body is not what came any more, but altered in the database: see latchkey doctor --thorough\n',
+        'left out: one body is altered in the database since it was received: see latchkey doctor --thorough\n',
     })
     const told = await answerOf(folder, 'events export --output events.jsonl')
     expect(told).toMatchObject({ lines: 4, readings: 0, leftOut: 1, altered: 1 })

@@ -73,7 +73,7 @@ describe('latchkey import', () => {
       code: 0,
       stdout:
         '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
-        'left out: unsigned lines (acts by hand, and events whose bytes were removed); --with-manual takes them\n',
+        'left out: unsigned lines (changes by hand, and events whose bytes were removed); --with-manual takes them\n',
       stderr: '',
     })
     const none = { ignored: 0, held: 0, quarantined: 0, leftOut: 0, checked: 0, refused: 0, refusals: [] }

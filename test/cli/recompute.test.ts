@@ -138,7 +138,7 @@ describe('latchkey rebuild', () => {
       code: 1,
       stdout: 'live  entitlement  cus_of_pay_a pro_1\n',
       stderr:
-        'error: one thing is stored differently from what the stored events say: latchkey rebuild corrects that\n',
+        'error: one thing is stored differently from what the stored events say: correct it with latchkey rebuild\n',
     })
     expect((await run(folder, 'rebuild')).stdout).toContain('refunded -> active\n')
     expect(await contents(folder)).toMatchObject({ entitlements: before.entitlements })
@@ -195,7 +195,7 @@ describe('latchkey replay', () => {
       '2 could not be used before',
       '1 would gain access, 0 would lose it, 0 would change in another way',
       'live  cus_0  pro_1  none -> active',
-      'no role or group would follow',
+      'no role or group would change',
       '',
     ]
     expect(await run(folder, 'replay --dry-run')).toEqual(fine(lines.join('\n')))

@@ -171,7 +171,7 @@ describe('latchkey sync', () => {
     await daemon.stop()
 
     const restored = await textOf(folder, 'restore early.db')
-    expect(restored).toContain('as the replaced database knew them: 2\n')
+    expect(restored).toContain('kept from the replaced database: 2\n')
     expect(restored).toContain('sync is paused: see `latchkey sync plan`')
     const next = await serveHere(folder)
     await act(next, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) })
@@ -236,8 +236,8 @@ describe('the text of sync status', () => {
       'who waits for the customer, and who for an operator',
       { targets: [{ ...SETTLED, memberships: { ...COUNTS, waiting: 3, parked: 1 } }] },
       [
-        'what is waiting comes by itself once the customer joins: see `latchkey sync status --state waiting`',
-        'what is parked waits for somebody: see `latchkey sync status --state parked`',
+        'waiting memberships complete by themselves once the customer joins: see `latchkey sync status --state waiting`',
+        'parked memberships need action: see `latchkey sync status --state parked`',
       ],
     ],
     [
@@ -259,7 +259,7 @@ describe('the text of sync status', () => {
       },
       [
         'webhook to https://app.example: 1 parked, the oldest 1h ago (answered 410)',
-        'send what is parked again: `latchkey sync run --retry --target webhook`',
+        'send parked messages again: `latchkey sync run --retry --target webhook`',
       ],
     ],
     [

@@ -128,9 +128,9 @@ describe('latchkey trigger', () => {
   )
 
   const noSandbox =
-    'error: no sandbox endpoint is configured: add one to the config, or say --live to change live access\n'
+    'error: no sandbox endpoint is configured: add one to the config, or add --live to change live access\n'
   it.each<[string, string, object?]>([
-    ['payment.authorized --endpoint live', 'say --live too'],
+    ['payment.authorized --endpoint live', 'add --live'],
     ['payment.authorized --endpoint sandbox --live', 'leave out --live'],
     ['payment.authorized --endpoint v9', 'configured: live, sandbox'],
     [

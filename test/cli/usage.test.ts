@@ -60,7 +60,7 @@ describe('help', () => {
   })
 })
 
-const NO_ID = 'It is not an id'
+const NO_ID = 'Expected an id'
 const NO_TIME = 'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.\n'
 const BACKWARDS = '--from 2026-02-01 --to 2026-01-31'
 const TRIGGER = 'trigger payment.authorized'
@@ -89,19 +89,19 @@ it.each([
   [`${TRIGGER} --payment ''`, NO_ID],
   [`${TRIGGER} --subscription ''`, NO_ID],
   [`${TRIGGER} --rail cash`, 'Allowed choices are card, crypto.\n'],
-  [`${TRIGGER} --count 0`, 'It must be 1 to 100000.\n'],
-  [`${TRIGGER} --url localhost`, 'It must be an http address.\n'],
+  [`${TRIGGER} --count 0`, 'Expected a whole number from 1 to 100000.\n'],
+  [`${TRIGGER} --url localhost`, 'Expected an http address.\n'],
   ['check cus_1 --at noon', NO_TIME],
   ['check cus_1 --at 2026-01-31T12:00', NO_TIME],
   ['check cus_1 --environment test', 'Allowed choices are live, sandbox.\n'],
   ['check cus_1 --url http://127.0.0.1:1', '--url needs an API key'],
   ['rebuild --verify --url http://127.0.0.1:1', '--url needs an API key'],
-  ['events list --limit 0', 'It must be 1 to 1000.'],
-  ['events list --limit 1001', 'It must be 1 to 1000.'],
-  ['events list --before x', 'It must be a place'],
+  ['events list --limit 0', 'Expected a whole number from 1 to 1000.'],
+  ['events list --limit 1001', 'Expected a whole number from 1 to 1000.'],
+  ['events list --before x', 'Expected a place'],
   ['events list --disposition duplicate', 'Allowed choices are applied, ignored, held, quarantined.'],
   ['events list --from yesterday', 'Expected an ISO 8601 time'],
-  ['events body evt_1 --sha256 XYZ', 'It is not a SHA-256'],
+  ['events body evt_1 --sha256 XYZ', 'Expected a SHA-256'],
   [`events list ${BACKWARDS}`, '--from is later than --to'],
   [`events export ${BACKWARDS}`, '--from is later than --to'],
   [`replay ${BACKWARDS}`, '--from is later than --to'],

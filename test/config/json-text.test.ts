@@ -80,7 +80,7 @@ describe('a key', () => {
     ['{"api": {"keys": [{"prototype": 1}]}}', 'api.keys[0].prototype'],
   ])('named like a part of JavaScript is a problem: %s', (text, path) => {
     expect(problems(text).filter((line) => line.startsWith(path))).toEqual([
-      `${path}: is a name that no key may have`,
+      `${path}: is not allowed as a key`,
     ])
   })
 })

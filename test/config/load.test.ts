@@ -65,7 +65,7 @@ describe('a config file', () => {
     expect(problems(config, { LATCHKEY_LOG_LEVEL: 'loud' }).sort()).toEqual([
       'LATCHKEY_LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent',
       "endpoints.legacy.secrets[0]: names the variable UNSET, which is not set in this process's environment",
-      'endpoints.sandbox.secrets[0]: is a secret of the live endpoint live too: a sandbox secret must open nothing live',
+      'endpoints.sandbox.secrets[0]: is also a secret of the live endpoint live: use separate secrets for sandbox and live',
       'endpoints.v3.secrets[0]: is empty',
       'endpoints.v3.secrets[1].notAfter: must be an ISO 8601 time, such as 2027-01-31T00:00:00Z',
       'endpoints.v3.tolerance: is not a known key',

@@ -78,7 +78,7 @@ describe('a reference', () => {
   it.each(['ENV:A}', 'env:}', 'A}', 'env:A', '}', ''])(
     'that is misspelt as ${%s is no literal secret',
     (rest) => {
-      const problem = 'has a "${" that is no reference: write env:NAME or file:/path between its braces'
+      const problem = 'has a "${" that is not a reference: write env:NAME or file:/path between its braces'
       expect(problemsOf(`\${${rest}`, { A: 'whsec_a' })).toEqual([`${AT}: ${problem}`])
     },
   )
@@ -115,7 +115,7 @@ describe('a reference to a secret that is not there, where secrets are read only
     expect(config.sync.webhook?.secrets[0]).toBe(`whsec_${'A'.repeat(32)}`)
     const unset = "names the variable ONE, which is not set in this process's environment"
     expect(whenRead(v3(fromEnv('ONE'))).warnings).toEqual([
-      { path: AT, message: `${unset}, and so is not checked` },
+      { path: AT, message: `${unset}, so it was not checked` },
     ])
   })
 

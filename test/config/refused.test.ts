@@ -48,7 +48,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   ),
   'endpoints.v3.toleranceSeconds: must be …': [0, -1, 1.5, 86_401, '300'].map(tolerant),
   'endpoints…: must be a name of 1 to 64 of a-z, 0-9 and "-"': ['V3', 'a b', '', LONG, 'ä', 'a.b'].map(named),
-  'endpoints.sandbox.secrets[1].secret: is a secret of the live endpoint live too: a sandbox secret must open nothing live':
+  'endpoints.sandbox.secrets[1].secret: is also a secret of the live endpoint live: use separate secrets for sandbox and live':
     [
       {
         endpoints: {
@@ -88,11 +88,11 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     { policy: { revokeOn: { card: ['customer.deleted'] } } },
   ],
   // In one row, or against a row that is left out.
-  'policy.grantOn.card[0]: payment.failed both grants (grantOn.card) and takes back (revokeOn.card)': [
+  'policy.grantOn.card[0]: payment.failed both grants (grantOn.card) and revokes (revokeOn.card)': [
     grantOnCard('payment.failed'),
     { policy: { grantOn: { card: ['payment.failed'] }, revokeOn: { card: ['payment.failed'] } } },
   ],
-  'policy.revokeOn.crypto: payment.succeeded both grants (grantOn.crypto) and takes back (revokeOn.crypto)': [
+  'policy.revokeOn.crypto: payment.succeeded both grants (grantOn.crypto) and revokes (revokeOn.crypto)': [
     { policy: { revokeOn: { crypto: ['payment.succeeded'] } } },
   ],
   'policy.failedRenewal: must be one of keep, revoke': [{ policy: { failedRenewal: 'drop' } }],
@@ -119,7 +119,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     { database: { url: 'postgres://user:pass@db/x' } },
     { database: { url: 'postgresql://db/x' } },
   ],
-  'database.url: must name a file, since acknowledged events have to last': [
+  'database.url: must name a file: acknowledged events must survive a restart': [
     { database: { url: 'sqlite:' } },
     { database: { url: 'sqlite::memory:' } },
   ],
@@ -130,10 +130,10 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   'products.pro_x.targets[0].groupId: is required': [target({ adapter: 'telegram' })],
   'products.pro_x.targets[0].groupId: is empty': [target({ adapter: 'telegram', groupId: '' })],
   'products.pro_x.targets[0].roleId: is not a known key': [target({ ...GROUP, roleId: '2' })],
-  'products.pro_x.communityRoleId: is required beside communityGuildId': [
+  'products.pro_x.communityRoleId: is required with communityGuildId': [
     { products: { pro_x: { communityGuildId: '1' } }, sync: BOTS },
   ],
-  'products.pro_x.communityGuildId: is required beside communityRoleId': [
+  'products.pro_x.communityGuildId: is required with communityRoleId': [
     { products: { pro_x: { communityRoleId: '2' } }, sync: BOTS },
   ],
   'products.pro_y.targets[1]: follows sandbox access, and live access in products.pro_x.targets[0]: a role or group follows one environment':

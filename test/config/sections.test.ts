@@ -48,7 +48,7 @@ describe('an endpoint', () => {
     const short = 'can be guessed: it has fewer than 16 characters'
     expect(warnings(v3(...secrets))).toEqual([
       `endpoints.v3.secrets[0]: ${short} after whsec_`,
-      'endpoints.v3.secrets[2]: begins or ends with white space, which counts',
+      'endpoints.v3.secrets[2]: begins or ends with white space, which is part of the secret',
       `endpoints.v3.secrets[2]: ${short} after whsec_`,
       "endpoints.v3.secrets[3]: does not begin with whsec_, as the provider's secrets do",
       `endpoints.v3.secrets[3]: ${short}`,
@@ -60,7 +60,7 @@ describe('an endpoint', () => {
       live: { ...endpoint('live', 'whsec_a', ''), toleranceSeconds: 0 },
       sandbox: { ...endpoint('sandbox', '', 'whsec_a'), tolerance: 1 },
     }
-    const shared = 'is a secret of the live endpoint live too: a sandbox secret must open nothing live'
+    const shared = 'is also a secret of the live endpoint live: use separate secrets for sandbox and live'
     expect(problems({ endpoints })).toContain(`endpoints.sandbox.secrets[1]: ${shared}`)
     expect(problems({ endpoints })).toHaveLength(5)
   })
@@ -70,9 +70,9 @@ it('what is right beside what is wrong is still compared with all else', () => {
   const endpoints = { live: endpoint('live', 'whsec_a'), sandbox: endpoint('sandbox', 5, 'whsec_a') }
   const products = { pro_x: { name: '', communityGuildId: '1' } }
   const found = problems({ endpoints, products, api: { keys: [{ name: 'app' }, 5] } })
-  const shared = 'is a secret of the live endpoint live too: a sandbox secret must open nothing live'
+  const shared = 'is also a secret of the live endpoint live: use separate secrets for sandbox and live'
   expect(found).toContain(`endpoints.sandbox.secrets[1]: ${shared}`)
-  expect(found).toContain('products.pro_x.communityRoleId: is required beside communityGuildId')
+  expect(found).toContain('products.pro_x.communityRoleId: is required with communityGuildId')
 })
 
 describe('an API key', () => {
@@ -84,8 +84,8 @@ describe('an API key', () => {
   it('is refused with the name or the hash of another, even beside a wrong one', () => {
     const other = { ...KEY, hash: `sha256:${'1'.repeat(64)}` }
     expect(problems({ api: { keys: [{}, KEY, other, { ...KEY, name: 'second' }] } }).slice(-2)).toEqual([
-      'api.keys[2].name: is the name of another key too',
-      'api.keys[3].hash: is the hash of another key too',
+      'api.keys[2].name: is also the name of another key',
+      'api.keys[3].hash: is also the hash of another key',
     ])
   })
 })
@@ -114,7 +114,7 @@ describe('the policy', () => {
   it('is refused for a type that both grants and takes back beside one that there is not', () => {
     expect(problems(grantOnCard('nonsense', 'payment.failed'))).toEqual([
       expect.stringMatching(/^policy\.grantOn\.card\[0\]: must be a payment or checkout event type/),
-      'policy.grantOn.card[1]: payment.failed both grants (grantOn.card) and takes back (revokeOn.card)',
+      'policy.grantOn.card[1]: payment.failed both grants (grantOn.card) and revokes (revokeOn.card)',
     ])
   })
 
@@ -145,7 +145,7 @@ describe('listeners', () => {
   const server = (main: object, webhooks?: object, metrics?: object) => ({
     server: { ...main, ...(webhooks && { webhooks }), ...(metrics && { metrics }) },
   })
-  const tooAt = (of: string, at: string) => `is the port of ${of} too (${at}): each listener needs its own`
+  const tooAt = (of: string, at: string) => `is also the port of ${of} (${at}): each listener needs its own`
 
   it('may be on any port, for webhooks and metrics alone too, and leave theirs to the system', () => {
     for (const port of [0, 65_535]) expect(load({ server: { port } }).config.server.port).toBe(port)
@@ -188,7 +188,7 @@ describe('listeners', () => {
     ...[':: 127.0.0.1', '::1 ::', ':: 0.0.0.0'],
     ...['localhost 127.0.0.1', 'Host.example host.example'],
   ])('may not have one port on %s', (hosts) => {
-    const problem = expect.stringMatching(/^server\.webhooks\.port: is the port of server /)
+    const problem = expect.stringMatching(/^server\.webhooks\.port: is also the port of server /)
     expect(problems(onOnePort(hosts))).toEqual([problem])
   })
 
@@ -265,7 +265,7 @@ describe('products', () => {
     const sandbox = endpoint('sandbox', 'whsec_fedcba9876543210')
     const warned = (endpoints: object) => warnings({ products, sync: BOTS, endpoints })
     expect(warned({ sandbox })).toEqual([
-      'products.pro_x.targets: follow live access, and no endpoint is live',
+      'products.pro_x.targets: follow live access, but no endpoint is live',
     ])
     expect(warned({ ...LIVE.endpoints, sandbox })).toEqual([])
   })
@@ -310,7 +310,7 @@ describe('what is outside', () => {
     expect(configured({ url: URL, secret: [OUT, next] })?.secrets).toEqual([OUT, next])
     const warned = (url: string) => warnings({ ...LIVE, sync: { webhook: { url, secret: OUT } } })
     expect(warned('http://app.example/hooks')).toEqual([
-      'sync.webhook.url: is not https: what is sent can be read on the way',
+      'sync.webhook.url: is not https: others can read messages on the way',
     ])
     for (const url of [URL, 'http://127.0.0.1:8080/hooks', 'http://localhost/hooks', 'http://[::1]/hooks']) {
       expect(warned(url)).toEqual([])

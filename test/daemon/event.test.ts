@@ -37,7 +37,7 @@ describe('GET /events/:id', () => {
     await send(daemon, BROKEN)
     expect(await (await ask(daemon, '/events/evt_2')).json()).toMatchObject({
       reason: 'customer_unknown',
-      reasonText: 'waits until an event tells whose it is',
+      reasonText: 'waits until an event names its customer',
     })
     expect(await (await ask(daemon, `/events/${BROKEN_ID}`)).json()).toMatchObject({
       normalized: null,

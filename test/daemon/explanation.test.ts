@@ -110,7 +110,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         receivedAt: at,
         source: { kind: 'payment', id: 'pay_9' },
         reason: 'customer_unknown',
-        sentence: 'Authorization of pay_9: waits until an event tells whose it is.',
+        sentence: 'Authorization of pay_9: waits until an event names its customer.',
       },
     ])
     expect(told.blocks).toEqual([

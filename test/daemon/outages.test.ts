@@ -208,7 +208,7 @@ describe('a receiver of the outbound webhook that is down', () => {
     expect(await notes(daemon)).toEqual([`Webhook delivery is failing since ${line?.since}; retrying.`])
     expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook' }] })
     expect(await doctor()).toMatchObject([
-      { level: 'warn', what: 'sync webhook', todo: 'look at the receiver' },
+      { level: 'warn', what: 'sync webhook', todo: 'check the receiver' },
     ])
     receiver.answerWith(204)
     await until(() => expect(lines(daemon, 'webhook delivery works again')).toHaveLength(1))

@@ -88,7 +88,10 @@ describe('the doctor, of what follows access,', () => {
     [
       'that somebody has to take out by hand whom no call can',
       [{ state: 'stuck', desired: 0, error_code: 'member_is_admin' }],
-      [{ level: 'ok' }, { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' }],
+      [
+        { level: 'ok' },
+        { level: 'warn', what: 'sync parked', detail: '1 membership parked until somebody acts' },
+      ],
     ],
     [
       'what is parked, and what waits beyond the bound',
@@ -98,8 +101,8 @@ describe('the doctor, of what follows access,', () => {
       ],
       [
         { level: 'ok', what: 'sync', detail: '1 target, 0 as they should be, 0 under way' },
-        { level: 'warn', what: 'sync parked', detail: '1 membership waiting for somebody' },
-        { level: 'warn', what: 'sync bound', detail: '1 removal beyond the bound, which are not made' },
+        { level: 'warn', what: 'sync parked', detail: '1 membership parked until somebody acts' },
+        { level: 'warn', what: 'sync bound', detail: '1 removal above the bound, which are not made' },
       ],
     ],
   ])('finds %s', async (_what, rows, findings) => {
@@ -126,9 +129,9 @@ describe('the doctor, of what follows access,', () => {
     expect(await webhook()).toMatchObject([{ level: 'ok', detail: '1 pending for 30m' }])
     await queue(db, 2 * HOUR, 'answered 500')
     const pending = '2 pending for 2h (answered 500)'
-    expect(await webhook()).toMatchObject([{ level: 'warn', detail: pending, todo: 'look at the receiver' }])
+    expect(await webhook()).toMatchObject([{ level: 'warn', detail: pending, todo: 'check the receiver' }])
     await queue(db, 3 * HOUR, 'answered 410', true)
-    const todo = 'mend the receiver, then `latchkey sync run --retry --target webhook`'
+    const todo = 'fix the receiver, then `latchkey sync run --retry --target webhook`'
     const detail = expect.stringContaining('1 parked for 3h (answered 410)')
     expect(await webhook()).toMatchObject([{ level: 'warn', detail, todo }])
     expect(JSON.stringify(await check())).not.toContain('hidden')

@@ -32,7 +32,7 @@ const UPGRADED = [...CHARGED, sub('evt_4', 'subscription.updated', 4001, TO_B)]
 /** What is said of the event `it`, and the events of its source. */
 type Case = readonly [sentence: string, Note, Events, Partial<Policy>?]
 
-const TELLS_STANDING = 'it tells how the subscription stands.'
+const SHOWS_STATE = 'it shows the state of the subscription.'
 const INFORMED = { code: 'informed' } as const
 
 const CASES = [
@@ -62,17 +62,17 @@ const CASES = [
     [once('evt_1', 'payment.succeeded', 0, CRYPTO), once('it', 'payment.refunded', 1, CRYPTO)],
   ],
   [
-    'Completed checkout of pay_1: waits until an event tells whose it is.',
+    'Completed checkout of pay_1: waits until an event names its customer.',
     { code: 'held', reason: 'customer_unknown' },
     [once('it', 'checkout.succeeded', 0, { customerId: null })],
   ],
   [
-    'Authorization of pay_1: waits until an event tells which product it is for.',
+    'Authorization of pay_1: waits until an event names its product.',
     { code: 'held', reason: 'product_unknown' },
     [once('it', 'payment.authorized', 0, { productId: null })],
   ],
   [
-    'Completed checkout of pay_1: waits until an event tells how it was paid, since a completed checkout alone proves no money.',
+    'Completed checkout of pay_1: waits until an event shows how it was paid, since a completed checkout alone proves no money.',
     { code: 'held', reason: 'rail_unknown' },
     [once('it', 'checkout.succeeded', 0, { railProof: null })],
   ],
@@ -193,7 +193,7 @@ const CASES = [
     [...BEGUN, sub('it', 'subscription.canceled', 100, AT_PERIOD_END)],
   ],
   [
-    'Cancellation of sub_1: evt_3 had set the end to 2026-01-01T01:40:00.000Z, which stands.',
+    'Cancellation of sub_1: evt_3 had already set the end to 2026-01-01T01:40:00.000Z.',
     { code: 'canceled_already', at: minute(100), by: 'evt_3' },
     [
       ...BEGUN,
@@ -211,7 +211,7 @@ const CASES = [
     ],
   ],
   [
-    `Update of sub_1: ${TELLS_STANDING} It now ends at ${PERIOD_END}: its fixed time is over.`,
+    `Update of sub_1: ${SHOWS_STATE} It now ends at ${PERIOD_END}: its fixed time is over.`,
     INFORMED,
     [
       ...BEGUN,
@@ -229,7 +229,7 @@ const CASES = [
     { lapseAfter: 60_000 },
   ],
   [
-    `Overdue notice of sub_1: ${TELLS_STANDING} A payment is overdue from here on.`,
+    `Overdue notice of sub_1: ${SHOWS_STATE} A payment is overdue from here on.`,
     INFORMED,
     [...CANCELED, sub('it', 'subscription.past_due', 200)],
   ],
@@ -245,12 +245,12 @@ const CASES = [
     [...OVERDUE, pay('evt_4', 'payment.authorized', 'pay_2', 200), sub('it', 'subscription.renewed', 200)],
   ],
   [
-    `Update of sub_1: ${TELLS_STANDING} It is to be canceled when the period ends, at ${PERIOD_END}.`,
+    `Update of sub_1: ${SHOWS_STATE} It is to be canceled when the period ends, at ${PERIOD_END}.`,
     INFORMED,
     [...BEGUN, sub('it', 'subscription.updated', 100, AT_PERIOD_END)],
   ],
   [
-    `Update of sub_1: ${TELLS_STANDING} It is to be canceled when the period ends.`,
+    `Update of sub_1: ${SHOWS_STATE} It is to be canceled when the period ends.`,
     INFORMED,
     [...BEGUN, sub('it', 'subscription.updated', 100, { cancelAtPeriodEnd: true })],
   ],
@@ -260,7 +260,7 @@ const CASES = [
     [...ANNOUNCED, sub('it', 'subscription.updated', 200, { cancelAtPeriodEnd: true })],
   ],
   [
-    `Update of sub_1: ${TELLS_STANDING} It is not to be canceled any more.`,
+    `Update of sub_1: ${SHOWS_STATE} It is not to be canceled any more.`,
     INFORMED,
     [...ANNOUNCED, sub('it', 'subscription.updated', 200, { cancelAtPeriodEnd: false })],
   ],
@@ -303,7 +303,7 @@ const CASES = [
     ],
   ],
   [
-    `Overdue notice of sub_1: ${TELLS_STANDING} A payment is overdue from here on.`,
+    `Overdue notice of sub_1: ${SHOWS_STATE} A payment is overdue from here on.`,
     INFORMED,
     [...UPGRADED, pay('evt_5', 'payment.refunded', 'pay_3', 5000), sub('it', 'subscription.past_due', 43200)],
   ],
@@ -347,10 +347,7 @@ describe('of an event is said', () => {
         { code: 'granted', until: minute(1000) },
         'Grant by hand: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: its fixed time is over.',
       ],
-      [
-        { code: 'revoked' },
-        'End of the grant by hand: what was granted by hand is taken back. Access to pro_a ends.',
-      ],
+      [{ code: 'revoked' }, 'End of the grant by hand: the grant by hand is revoked. Access to pro_a ends.'],
       [{ code: 'not_granted' }, 'End of the grant by hand: nothing was granted by hand at that time.'],
       [{ code: 'granted', until: minute(25) }, 'Grant by hand: until 2026-01-01T00:25:00.000Z.'],
       [{ code: 'granted', until: null }, 'Grant by hand: for good. Access to pro_a begins.'],

@@ -40,7 +40,7 @@ const FAILED = {
   code: 1,
   stderr:
     'error: The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
-    'where the database is damaged, put a backup in its place with `latchkey restore`.\n',
+    'if the database is damaged, replace it with a backup by `latchkey restore`.\n',
 }
 
 /** A daemon that has taken in what came before. */

@@ -80,9 +80,11 @@ describe('an address that sends wrong keys', () => {
       route: '/customers',
       address: '127.0.0.1',
     }
-    expect(logged[0]).toMatchObject({ ...refused, hint: expect.stringContaining('carries no key') })
-    expect(logged[1]).toMatchObject({ ...refused, hint: expect.stringContaining('no key in api.keys') })
-    expect(logged[30]).toMatchObject({ msg: 'more refused API keys of this address are not logged' })
+    expect(logged[0]).toMatchObject({ ...refused, hint: expect.stringContaining('has no key') })
+    expect(logged[1]).toMatchObject({ ...refused, hint: expect.stringContaining('not in api.keys') })
+    expect(logged[30]).toMatchObject({
+      msg: 'too many bad API keys from this address; no longer logging them',
+    })
     expect(JSON.stringify(logged)).not.toMatch(/lk_wrong|cus_gold/)
   })
 

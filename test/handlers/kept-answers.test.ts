@@ -58,12 +58,12 @@ it('finds nothing that was to be forgotten', () => {
 it('keeps nothing while the store is changed at large, well or not', async () => {
   const kept = createKeptAnswers()
   kept.keep(answer('cus_1'))
-  await kept.aside(async () => {
+  await kept.clearedDuring(async () => {
     expect(kept.find('live', 'cus_1', NOON)).toBeNull()
     kept.keep(answer('cus_1'))
     expect(kept.find('live', 'cus_1', NOON)).toBeNull()
   })
-  const failing = kept.aside(async () => {
+  const failing = kept.clearedDuring(async () => {
     throw new Error('the change failed')
   })
   await expect(failing).rejects.toThrow('the change failed')

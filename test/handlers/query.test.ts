@@ -75,7 +75,7 @@ async function openWithKeys() {
 describe('a parameter that a route does not take', () => {
   it.each(ROUTES)('is refused by %s %s, which says that it takes %s', async (method, path, known) => {
     const call = await openWithKeys()
-    const message = `is not known here, which takes ${known}`
+    const message = `is not known here: this route takes ${known}`
     expect(await call(method, `${path}?zzzzzz=1`)).toEqual({
       status: 400,
       told: {
@@ -109,7 +109,7 @@ describe('a parameter that a route does not take', () => {
     const call = await openWithKeys()
     const { status, told } = await call('GET', path)
     expect(status).toBe(400)
-    expect(told.errors).toMatchObject([{ message: `is not known here, but "${meant}" is` }])
+    expect(told.errors).toMatchObject([{ message: `is not known here; the closest one is "${meant}"` }])
   })
 
   it.each(['', '%00', '__proto__', 'constructor', '%E0%A4%A', 'x'.repeat(5_000)])(

@@ -215,7 +215,7 @@ describe('a delivery that is refused before its signature is looked at', () => {
       {
         ...refused,
         code: 'endpoint_not_found',
-        hint: "its path ends with no endpoint's name: send it to /webhooks/ and one of v3",
+        hint: 'its path does not end with the name of an endpoint: send it to /webhooks/ and one of v3',
       },
       { ...refused, endpoint: 'v3', code: 'body_too_large', hint: expect.any(String) },
       { ...refused, endpoint: 'v3', code: 'encoding_not_supported', hint: expect.any(String) },
@@ -246,7 +246,9 @@ describe('a delivery that is refused before its signature is looked at', () => {
       expect(await answer.json()).toMatchObject({ code: 'endpoint_not_found' })
     }
     expect(logged).toHaveLength(31)
-    expect(logged.at(-1)).toMatchObject({ msg: 'more refused deliveries of this address are not logged' })
+    expect(logged.at(-1)).toMatchObject({
+      msg: 'too many refused deliveries from this address; no longer logging them',
+    })
     expect(await counted(metricsUrl)).toEqual([
       'latchkey_deliveries_refused_total{code="endpoint_not_found"} 40',
     ])

@@ -206,7 +206,7 @@ describe('a line of an export', () => {
       return readImportLine(line, endpointNamed, NOW + 9 * DAY_MS)
     }
     expect(read(SIGNED_AT + later)).toMatchObject({ outcome: 'read' })
-    const detail = 'it is said to have been received over a day from its signed time'
+    const detail = 'its time of receipt is over a day from its signed time'
     const unlikely = refused('received_at_unlikely', detail)
     expect(read(SIGNED_AT + later + Math.sign(later))).toEqual(unlikely)
   })
@@ -217,7 +217,7 @@ describe('a line of an export', () => {
   ])('of %s was received a day from now at most, since nobody signed when', (_, lineReceived) => {
     const read = (receivedAt: string) => readImportLine(lineReceived(receivedAt), endpointNamed, SIGNED_AT)
     expect(read('2026-03-02T12:00:00.000Z')).toMatchObject({ outcome: 'read' })
-    const detail = 'it is said to have been received more than a day from now'
+    const detail = 'its time of receipt is more than a day in the future'
     expect(read('2026-03-02T12:00:00.001Z')).toEqual(refused('received_at_in_future', detail))
   })
 })

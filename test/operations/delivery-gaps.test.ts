@@ -128,7 +128,7 @@ describe('the job that looks for gaps', () => {
         usualIntervalSeconds: 60,
         msg: 'no delivery for an unusually long time: check the sender, and the proxies on the way',
       },
-      { level: 30, endpoint: 'live', silentSeconds: 1_800, msg: 'deliveries come again' },
+      { level: 30, endpoint: 'live', silentSeconds: 1_800, msg: 'deliveries arrive again' },
     ])
     gaps.set('live', SILENT)
     await look()

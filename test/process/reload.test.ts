@@ -107,7 +107,7 @@ describe('on SIGHUP a daemon', () => {
         { path: 'polices', message: expect.any(String) },
       ]),
     })
-    expect(await notesOf(daemon)).toEqual([expect.stringContaining('could not be read again')])
+    expect(await notesOf(daemon)).toEqual([expect.stringContaining('Could not read the config file again')])
     const broken = JSON.stringify(withSecrets(NEW_SECRET)).replace('["whsec', '[whsec')
     for (const [text, why] of [
       [broken, / is not valid JSON at line 1, column \d+: /],
@@ -158,7 +158,7 @@ describe('on SIGHUP a daemon', () => {
 
     const undone = { ...CONFIG, server }
     await reload(daemon, folder, undone, 'read the config again: took over products')
-    const nothing = 'read the config again: nothing has changed that a running daemon takes over'
+    const nothing = 'read the config again: no change that a running daemon can apply'
     await reload(daemon, folder, undone, nothing)
     expect(warningsOf(daemon)).toHaveLength(2)
     expect(await notesOf(daemon)).toEqual([])

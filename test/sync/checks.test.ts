@@ -15,7 +15,7 @@ const LIMITED: CheckFinding = {
   about: 'discord',
   isFine: false,
   isUnknown: true,
-  message: 'No call is made before 2026-03-01T12:00:30.000Z: Slower.',
+  message: 'Calls are paused until 2026-03-01T12:00:30.000Z: Slower.',
 }
 
 /** After which a check that found something is made again. */

@@ -13,11 +13,11 @@ import type { z } from 'zod'
 import type { Reach } from '../outages.js'
 import { ActionRequiredError, RetryableError } from '../platform.js'
 
-/** Discord understood a call and said no. Stays within the adapter, which knows what it means for each call. */
+/** Discord understood a call and refused it. Only the adapter sees it, and knows what it means for each call. */
 export class Refusal extends Error {
-  /** Of HTTP. */
+  /** The HTTP status. */
   readonly status: number
-  /** Discord's own, such as 50013. */
+  /** Discord's own code, such as 50013. */
   readonly code: number
 
   /** @param message Discord's own words, without the token */
@@ -36,12 +36,12 @@ export function isRefusal(error: unknown, ...codes: readonly RESTJSONErrorCodes[
 
 const LONGEST_WORDS = 300
 
-/** One short line: it goes to terminals and logs. */
+/** Shortens a text to one line, for terminals and logs. */
 function plainWords(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ').slice(0, LONGEST_WORDS)
 }
 
-/** Far above what Discord takes to answer, and short enough to find out that it doesn't. */
+/** Far longer than Discord normally needs, and short enough to notice an outage. */
 const TIMEOUT_MS = 15_000
 
 export interface CallsDeps {
@@ -57,8 +57,8 @@ export interface CallsDeps {
 type Route = `/${string}`
 
 /**
- * Makes one call, at most once; while a limit forbids it, none.
- * @throws {RetryableError} {ActionRequiredError} for what concerns the bot as a whole; `Refusal`. None holds the token.
+ * Makes one call, at most once; none during a rate limit.
+ * @throws {RetryableError} {ActionRequiredError} for a problem of the whole bot; `Refusal`. None holds the token.
  */
 export interface Calls {
   read<Shape>(route: Route, shape: z.ZodType<Shape>, query?: Readonly<Record<string, string>>): Promise<Shape>
@@ -66,14 +66,14 @@ export interface Calls {
   change(method: RequestMethod.Put | RequestMethod.Delete, route: Route, reason: string): Promise<void>
 }
 
-/** The library waits out a limit that is over this soon. Sync has to know of any longer wait, to go on with other targets. */
+/** The library waits out limits up to this long. Sync handles longer ones, to work on other targets meanwhile. */
 const SHORT_WAIT_MS = 2_000
-/** Where a 429 tells no wait: it comes from the network in front of Discord, which blocks the address. */
+/** The wait after a 429 without one: it comes from the network in front of Discord, which blocks our address. */
 const DEFAULT_WAIT_MS = 60_000
-/** No limit of these calls is longer. Of a longer wait this much is taken: then one call asks again. */
+/** No limit of these calls is longer. A longer wait is cut to this, and then one call tests the limit. */
 const LONGEST_WAIT_MS = 86_400_000
 
-/** All calls to Discord go through one of these, so that they share the library's queues. */
+/** All calls to Discord share one instance, and with it the library's queues. */
 export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOUT_MS }: CallsDeps): Calls {
   const rest = new REST({
     version: '10',
@@ -82,7 +82,7 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
     retries: 0,
     rejectOnRateLimit: ({ retryAfter }) => !(retryAfter > 0 && retryAfter <= SHORT_WAIT_MS),
     makeRequest: requestWhole,
-    // Nothing is left running when this is let go; there are few routes to remember.
+    // No timers: they would outlive this instance, and there are few routes to remember.
     hashSweepInterval: 0,
     handlerSweepInterval: 0,
   })
@@ -93,11 +93,11 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
   }
 
   function notDiscord(status: number): RetryableError {
-    const message = `What answered with status ${status} is not Discord's API: see the network, and sync.discord.apiUrl.`
+    const message = `${status} is not an answer of Discord's API: check the network and sync.discord.apiUrl.`
     return failed('discord_unreachable', message)
   }
 
-  /** What a failed call means. The library's own errors hold the request and the token, so none is passed on. */
+  /** Translates a failed call. The library's own errors hold the request and the token, so none is passed on. */
   function failureOf(error: unknown): Error {
     if (error instanceof RateLimitError) return limited(error, clock())
     if (error instanceof HTTPError) {
@@ -121,7 +121,7 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
   }
 
   async function call(request: Parameters<REST['queueRequest']>[0]): Promise<ResponseLike> {
-    // After a 401 the library forgets the token, and would refuse calls even if it is accepted again.
+    // After a 401 the library forgets the token, and would refuse all calls even if the token were valid again.
     rest.setToken(botToken)
     try {
       return await rest.queueRequest(request)
@@ -147,7 +147,7 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
   }
 }
 
-/** As the library does it, but with the body read within its time limit. It follows no redirect. */
+/** As the library does it, but the time limit also covers reading the body. Follows no redirects. */
 async function requestWhole(...[url, init]: Parameters<RESTOptions['makeRequest']>): Promise<ResponseLike> {
   const response = await DefaultRestOptions.makeRequest(url, init)
   const body = await response.text()
@@ -159,10 +159,10 @@ async function requestWhole(...[url, init]: Parameters<RESTOptions['makeRequest'
 
 /** The limit of a route in a guild, or of all calls. */
 function limited({ global, retryAfter }: RateLimitError, now: number): RetryableError {
-  const tellsWait = retryAfter > 0
+  const hasWait = retryAfter > 0
   return new RetryableError('rate_limited', 'Discord limits the rate of calls.', {
-    scope: global || !tellsWait ? 'platform' : 'target',
-    notBefore: now + Math.min(tellsWait ? Math.ceil(retryAfter) : DEFAULT_WAIT_MS, LONGEST_WAIT_MS),
+    scope: global || !hasWait ? 'platform' : 'target',
+    notBefore: now + Math.min(hasWait ? Math.ceil(retryAfter) : DEFAULT_WAIT_MS, LONGEST_WAIT_MS),
     isRefused: true,
   })
 }

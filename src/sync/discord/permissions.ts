@@ -4,20 +4,20 @@ import { ActionRequiredError, type CheckFinding, failedCheck } from '../platform
 import { type DiscordTarget, targetKey } from '../target.js'
 import { type Calls, Refusal } from './calls.js'
 
-/** Discord's ids are numbers of 64 bits that begin with an instant; the earliest have 17 digits. */
+/** Discord ids are 64-bit numbers that begin with a timestamp; the earliest have 17 digits. */
 const DISCORD_ID = /^\d{17,20}$/
 
 /**
- * Refuses what is no id before any call is made with it: ids become parts of paths.
+ * Refuses invalid ids before any call: ids become parts of URL paths.
  * @throws {ActionRequiredError} `account_invalid`, `target_invalid`
  */
 export function requireIds(target: DiscordTarget, accountId: string): void {
   requireTargetIds(target)
   if (DISCORD_ID.test(accountId)) return
-  // What is linked instead may be an email address or the like, so it is not repeated.
+  // Not repeated in the message: somebody may have linked an email address by mistake.
   throw new ActionRequiredError(
     'account_invalid',
-    'The linked account is no Discord user id, which is a number of 17 to 20 digits: link the right one.',
+    'The linked account is not a Discord user id, which is a number of 17 to 20 digits: link the right one.',
   )
 }
 
@@ -26,7 +26,7 @@ export function requireTargetIds({ guildId, roleId }: DiscordTarget): void {
   if (DISCORD_ID.test(guildId) && DISCORD_ID.test(roleId)) return
   throw new ActionRequiredError(
     'target_invalid',
-    'The guildId or the roleId of the target is no Discord id, which is a number of 17 to 20 digits: correct it.',
+    'The guildId or the roleId of the target is not a Discord id, which is a number of 17 to 20 digits: correct it.',
     { scope: 'target' },
   )
 }
@@ -45,7 +45,7 @@ const roleSchema = z.object({
   position: z.int(),
   /** A bit field of up to 64 bits. */
   permissions: z.string().regex(/^\d+$/).transform(BigInt),
-  /** Given and taken by an integration or by Discord alone. */
+  /** True for roles that only an integration or Discord itself can give. */
   managed: z.boolean(),
 })
 export type Role = z.infer<typeof roleSchema>
@@ -58,7 +58,7 @@ export const guildSchema = z.object({
 })
 export type Guild = z.infer<typeof guildSchema>
 
-/** Turns a refusal into what somebody has to do; any other error stays as it is. */
+/** Translates a refusal into what somebody has to do; other errors pass unchanged. */
 export function actionRequired(error: unknown, { guildId, roleId }: DiscordTarget): unknown {
   if (!(error instanceof Refusal)) return error
   switch (error.code) {
@@ -71,12 +71,12 @@ export function actionRequired(error: unknown, { guildId, roleId }: DiscordTarge
     case RESTJSONErrorCodes.UnknownUser:
       return new ActionRequiredError(
         'account_not_found',
-        'Discord knows no account by the linked id: link the right one.',
+        'Discord has no account with the linked id: link the right one.',
       )
     case RESTJSONErrorCodes.UnknownGuild:
       return problem(
         'guild_not_found',
-        `The bot knows no server ${guildId}: see that the guildId is right, and invite the bot.`,
+        `The bot can't find the server ${guildId}: check the guildId, and invite the bot.`,
       )
     case RESTJSONErrorCodes.UnknownRole:
       return problem('role_not_found', `The server ${guildId} has no role ${roleId}: correct the roleId.`)
@@ -92,8 +92,8 @@ export function actionRequired(error: unknown, { guildId, roleId }: DiscordTarge
           'Roles, and put its own role above that one in the list of roles.',
       )
     default:
-      // Discord blocks who is forbidden too often: a 403 that is not known may stand in the way of all the target's
-      // calls, and one of them is enough to find out.
+      // Discord blocks bots that are forbidden too often. An unknown 403 may concern all calls of the target, so one of
+      // them is enough to find out.
       return new ActionRequiredError('refused', `Discord refused: ${error.message} (${error.code})`, {
         scope: error.status === 403 ? 'target' : 'call',
       })
@@ -111,11 +111,11 @@ export async function explained<Answer>(target: DiscordTarget, answer: Promise<A
 
 export interface Bot {
   readonly id: string
-  /** Beside that of everyone. */
+  /** The roles besides @everyone. */
   readonly roleIds: readonly string[]
 }
 
-/** Why the bot can't give the target's role, and what to do about it; null: it can. */
+/** Why the bot can't give the target's role, and what to do; null: it can. */
 export function roleProblem(guild: Guild, bot: Bot, { roleId }: DiscordTarget): ActionRequiredError | null {
   const role = guild.roles.find(({ id }) => id === roleId)
   const server = JSON.stringify(guild.name)
@@ -129,7 +129,7 @@ export function roleProblem(guild: Guild, bot: Bot, { roleId }: DiscordTarget): 
   if (role.managed) {
     return problem('role_not_assignable', `The role ${name} belongs to an integration: choose another.`)
   }
-  // The owner needs no permission, and stands above every role.
+  // The owner needs no permission, and is above every role.
   if (guild.owner_id === bot.id) return null
   const own = guild.roles.filter(({ id }) => id === guild.id || bot.roleIds.includes(id))
   if (!own.some(mayManageRoles)) {
@@ -152,20 +152,20 @@ function mayManageRoles({ permissions }: Role): boolean {
   return (permissions & (PermissionFlagsBits.Administrator | PermissionFlagsBits.ManageRoles)) !== 0n
 }
 
-/** Of roles with one position the older stands higher. */
+/** Of two roles with the same position, the older one is higher. */
 function isAbove(one: Role, other: Role): boolean {
   if (one.position !== other.position) return one.position > other.position
   return BigInt(one.id) < BigInt(other.id)
 }
 
-/** Who the bot is. */
+/** The bot's account. */
 export function readBot(calls: Calls): Promise<z.infer<typeof userSchema>> {
   return calls.read(Routes.user('@me'), userSchema)
 }
 
 /**
- * Finds out whether the bot `botId` may give and take a target's role, from what Discord says of both. `problem` null:
- * it may. Of each guild Discord is asked once.
+ * Finds out whether the bot `botId` may give and take a target's role. `problem` null: it may. Asks Discord once per
+ * guild.
  */
 export function inspectionAs(calls: Calls, botId: string) {
   const known = new Map<string, ReturnType<typeof readGuild>>()
@@ -188,7 +188,7 @@ export function inspectionAs(calls: Calls, botId: string) {
   }
 }
 
-/** Asks Discord whether the bot is in each guild, with the permission and the place to give each role. */
+/** Checks that the bot is in each guild, with the permission and the role position to give each role. */
 export async function checkTargets(
   calls: Calls,
   targets: readonly DiscordTarget[],
@@ -218,7 +218,7 @@ export async function checkTargets(
 
 function notFine(about: string, error: unknown): CheckFinding {
   if (error instanceof Refusal) {
-    const message = `Discord refused: ${error.message} (${error.status}): see that sync.discord is right.`
+    const message = `Discord refused: ${error.message} (${error.status}): check sync.discord.`
     return { about, isFine: false, message }
   }
   return failedCheck(about, error)

@@ -16,25 +16,25 @@ import {
   requireTargetIds,
 } from './permissions.js'
 
-/** Calls of one kind to one guild are made one after another anyway: this many kinds and guilds go on side by side. */
+/** Calls of one kind to one guild run one after another anyway; this many kinds and guilds run in parallel. */
 const CONCURRENCY = 4
 
 /**
- * Roles of the community. Nobody outside a guild can be given one: `observe` and `give` reject with
- * `member_not_in_guild` until the account joins. A member who leaves loses the role, but other bots give roles back to
- * members who rejoin: for `take` such an account is gone.
+ * Roles of the community. Discord gives roles only to members of a guild: `observe` and `give` reject with
+ * `member_not_in_guild` until the account joins. A member who leaves loses the role, but other bots restore the roles
+ * of members who rejoin: so `take` reports such an account as gone.
  */
 export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> {
   const calls = createCalls(deps)
 
-  /** Discord doesn't tell which permission is missing: looks for what it is. */
+  /** Discord doesn't say which permission is missing: this finds out. */
   async function inspected(error: unknown, target: DiscordTarget): Promise<unknown> {
     if (!isRefusal(error, RESTJSONErrorCodes.MissingPermissions)) return error
     try {
       const { id } = await readBot(calls)
       return (await inspectionAs(calls, id)(target)).problem ?? error
     } catch (failure) {
-      // The refusal is known already; this only would have said more.
+      // The refusal is known already; the check would only have added detail.
       if (failure instanceof RetryableError || failure instanceof ActionRequiredError) return error
       throw failure
     }
@@ -79,7 +79,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
   }
 }
 
-/** A role that was deleted is held by nobody: it is taken. */
+/** Nobody has a deleted role: it counts as taken. */
 function unlessGone(error: unknown): 'gone' | undefined {
   const { UnknownMember, UnknownUser, UnknownRole } = RESTJSONErrorCodes
   if (isRefusal(error, UnknownMember, UnknownUser)) return 'gone'
@@ -87,12 +87,12 @@ function unlessGone(error: unknown): 'gone' | undefined {
   throw error
 }
 
-/** The most that Discord hands out at once. */
+/** Discord's maximum page size. */
 const PAGE_SIZE = 1_000
-/** Discord's windows for this call are shorter; who limits for longer is not waited for. */
+/** Longer than Discord's windows for this call; a longer limit ends the listing. */
 const LONGEST_WAIT_MS = 30_000
 
-/** Reads the whole guild, page by page, for the accounts that hold the target's role. */
+/** Reads the whole guild, page by page, for the accounts with the target's role. */
 function createRoleHolders(calls: Calls, clock: () => number) {
   async function readPage(target: DiscordTarget, after: bigint) {
     try {
@@ -106,7 +106,7 @@ function createRoleHolders(calls: Calls, clock: () => number) {
     }
   }
 
-  /** Waits out limits: a listing that starts again would meet the same ones, and a large guild's would never end. */
+  /** Waits out limits: a listing that starts again would meet the same ones, and never finish in a large guild. */
   async function readPatiently(target: DiscordTarget, after: bigint) {
     for (;;) {
       try {
@@ -129,20 +129,20 @@ function createRoleHolders(calls: Calls, clock: () => number) {
         (most, { user }) => (BigInt(user.id) > most ? BigInt(user.id) : most),
         after,
       )
-      // A page that leads no further ends the listing too, whatever its length: it would be read for ever.
+      // A page that makes no progress also ends the listing, whatever its length: the loop would never end.
       if (page.length < PAGE_SIZE || highest === after) return
       after = highest
     }
   }
 }
 
-/** How long a limit lasts from `now` on, in milliseconds; null: the error is none. */
+/** How long a limit lasts from `now`, in milliseconds; null: the error is not a limit. */
 function limitOf(error: unknown, now: number): number | null {
   if (!(error instanceof RetryableError) || error.code !== 'rate_limited') return null
   return error.notBefore === null ? null : Math.max(error.notBefore - now, 0)
 }
 
-/** It concerns this call alone: members are looked up and given roles without it. */
+/** Concerns only this call: looking up members and giving roles works without the intent. */
 function notListable({ guildId }: DiscordTarget): ActionRequiredError {
   return new ActionRequiredError(
     'members_not_listable',

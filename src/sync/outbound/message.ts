@@ -5,20 +5,20 @@ import { type AccessSnapshot, formatCursor } from '../../store/changes.js'
 import type { Message, MessageOutcome } from '../../store/messages.js'
 import { type BackOff, backOffMs } from '../limits.js'
 
-/** Where changes of access are posted. It holds secrets: the address itself may be one, but for its origin. */
+/** The receiver of access changes. Secret: everything in the URL except its origin may be confidential. */
 export interface WebhookAddress {
   readonly url: string
-  /** `whsec_` and base64; each signs, so that the receiver may change from one to the next. */
+  /** `whsec_` and base64; each one signs, so that the receiver can rotate them. */
   readonly secrets: readonly string[]
   readonly environments: readonly Environment[]
 }
 
-/** What may be told of an address: neither its credentials nor its path nor its query. */
+/** The part of a URL that may be shown: without credentials, path or query. */
 export function originOf({ url }: WebhookAddress): string {
   return new URL(url).origin
 }
 
-/** The same at every attempt: by it a receiver knows what it has had. It holds no full stop, as the scheme asks. */
+/** The same at every attempt: receivers use it to drop duplicates. The signature scheme allows no full stop in it. */
 export function messageId({ epoch, change }: Message): string {
   return `msg_${epoch}_${change.cursor}`
 }
@@ -51,19 +51,19 @@ function iso(instant: number | null): string | null {
 
 const TIMEOUT_MS = 15_000
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export interface Answer {
-  /** Null: there was no answer. */
+  /** Null if there was no answer. */
   readonly status: number | null
-  /** For people; it holds nothing of the address. */
+  /** For people; contains nothing of the URL. */
   readonly reason: string
-  /** Until when the receiver asks to be sent nothing, in epoch milliseconds; null: it does not. */
+  /** The receiver asks for no messages until then, in epoch milliseconds; null: it does not. */
   readonly closedUntil: number | null
 }
 
 /**
- * Posts a message once, signed by the Standard Webhooks scheme as of `now` (epoch milliseconds). Follows no redirect,
- * and reads nothing of what is answered but the status and `Retry-After`. Rejects only where `signal` gave it up.
+ * Posts a message once, signed by the Standard Webhooks scheme at `now` (epoch milliseconds). Follows no redirects,
+ * and reads only the status and `Retry-After` of the answer. Rejects only if `signal` aborts it.
  */
 export async function postMessage(
   { url, secrets }: WebhookAddress,
@@ -82,7 +82,7 @@ export async function postMessage(
     'webhook-timestamp': String(Math.floor(now / 1000)),
     'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, new Date(now), body)).join(' '),
   }
-  // By hand, since on Node 22 each `AbortSignal.any` keeps two kilobytes for as long as one of its signals lives.
+  // By hand: on Node 22, each `AbortSignal.any` keeps two kilobytes while one of its signals lives.
   const attempt = new AbortController()
   const giveUp = () => attempt.abort(signal.reason)
   const timer = setTimeout(() => attempt.abort(new DOMException('', 'TimeoutError')), TIMEOUT_MS)
@@ -91,7 +91,7 @@ export async function postMessage(
     signal.throwIfAborted()
     const options = { method: 'POST', redirect: 'manual', signal: attempt.signal, headers, body } as const
     const response = await fetch(address, options)
-    // Whatever it says, and however it ends, the status has said it.
+    // The body does not matter: the status has decided.
     await response.body?.cancel().catch(() => {})
     const { status } = response
     const closedUntil =
@@ -106,7 +106,7 @@ export async function postMessage(
   }
 }
 
-/** `fetch` takes none in the address; they are sent as a browser would send them. */
+/** Credentials in the URL, sent as a browser would: `fetch` refuses such URLs. */
 function withoutCredentials(url: string): { address: URL; authorization: { authorization?: string } } {
   const address = new URL(url)
   const { username, password } = address
@@ -120,7 +120,7 @@ function withoutCredentials(url: string): { address: URL; authorization: { autho
   }
 }
 
-/** By the system's own short name: messages may hold the address. */
+/** Only the system's short code: messages may contain the URL. */
 function reasonOf(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') {
     return `no answer within ${TIMEOUT_MS / 1000} s`
@@ -134,11 +134,11 @@ const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }
 /** Long enough for a receiver that breaks on a Friday evening. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
 
-/** The receiver's own word that it will never take anything again. */
+/** 410 Gone: the receiver will never accept messages again. */
 const GONE = 410
 
 /**
- * What follows from an answer, as of `now` (epoch milliseconds).
+ * Decides what to do after an answer, at `now` (epoch milliseconds).
  * @param random from 0 up to 1: spreads the waits of messages that failed together
  */
 export function judgeAnswer(
@@ -155,12 +155,12 @@ export function judgeAnswer(
   return { kind: 'retry', error, firstAttemptAt: begun, nextAttemptAt }
 }
 
-/** An answer that asks for more is taken for a mistake. */
+/** A longer `Retry-After` is treated as a mistake. */
 const MAX_WAIT_MS = 86_400_000
 
 /**
- * Until when a `Retry-After` asks to wait, in epoch milliseconds; null where it says nothing that can be read,
- * or that has passed. It is seconds, or a date (RFC 9110, 10.2.3).
+ * Reads a `Retry-After` as the end of the wait, in epoch milliseconds; null if it is unreadable or past. Its value is
+ * seconds or a date (RFC 9110, 10.2.3).
  */
 export function retryAfter(header: string | null, now: number): number | null {
   if (header === null) return null

@@ -15,33 +15,33 @@ import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
 import { judgeAnswer, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
 
-/** Stands among the targets of a retry for the outbound webhook. */
+/** The name of the outbound webhook among the targets of a retry. */
 const OUTBOUND_TARGET = 'webhook'
 
-/** How many are under way at once, each of another customer. */
+/** Maximum number of messages in flight, each for another customer. */
 const CONCURRENCY = 8
 const AFTER_FAILURE_MS = 5_000
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
+/** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 500
-/** What is under way at the end is waited for; a receiver that hangs is not. */
+/** A stop waits this long for attempts in flight. */
 const STOP_WITHIN_MS = 3_000
 
 export interface OutboundStatus {
-  /** Of the address no more than this is told. */
+  /** The only part of the URL that is shown. */
   readonly origin: string
   readonly messages: readonly MessageCount[]
 }
 
 export interface OutboundDeps extends Tools {
-  /** Asked each time, since a reload may change it; null: none is configured. */
+  /** Called each time, since a reload may change it; null: none is configured. */
   readonly address: () => WebhookAddress | null
   readonly isPaused: () => Promise<boolean>
   readonly reach: Reach
 }
 
 /**
- * Tells the merchant's own address of every change of access, in order for each customer, at least once. Resolves once
- * its place in the change log is kept: what changes from then on is told.
+ * Sends every change of access to the merchant's URL: in order per customer, at least once. Resolves once its position
+ * in the change log is stored: every later change is sent.
  */
 export async function createOutbound(deps: OutboundDeps) {
   const { db, writeSync, address, isPaused, clock, random, reach, log } = deps
@@ -53,11 +53,11 @@ export async function createOutbound(deps: OutboundDeps) {
   const underWay = new Map<number, Promise<void>>()
   const loop = createLoop({ look: queue, work: sendDue, nextAt, clock, log })
   let isStopping = false
-  /** Until when the receiver asked to be sent nothing. */
+  /** The receiver asked for no messages until then. */
   let closedUntil = 0
   let queuedUpTo: number | null = null
 
-  /** Queues what was appended to the change log since; costs one small read where there is nothing. */
+  /** Queues the changes appended to the log since; costs one small read if there are none. */
   async function queue(): Promise<void> {
     const to = address()
     if (to === null) return
@@ -69,7 +69,7 @@ export async function createOutbound(deps: OutboundDeps) {
     }
   }
 
-  /** Begins what may be begun now; the end of each looks for the next. */
+  /** Starts all attempts that are due; the end of each one looks for the next. */
   async function sendDue(): Promise<void> {
     const to = address()
     const now = clock()
@@ -87,7 +87,7 @@ export async function createOutbound(deps: OutboundDeps) {
       .catch((error: unknown) => {
         // It is sent again, under the same id.
         closedUntil = clock() + AFTER_FAILURE_MS
-        log.error({ err: error }, 'could not write down what became of the outbound webhook')
+        log.error({ err: error }, 'could not store the result of an outbound webhook message')
       })
       .finally(() => {
         underWay.delete(cursor)
@@ -96,16 +96,16 @@ export async function createOutbound(deps: OutboundDeps) {
     underWay.set(cursor, sent)
   }
 
-  /** Makes one attempt, and resolves once what became of it is written down. */
+  /** Makes one attempt, and resolves once its result is stored. */
   async function send(to: WebhookAddress, message: Message): Promise<void> {
     const { cursor, environment, customerId } = message.change
     const answer = await postMessage(to, message, clock(), stopping.signal).catch((error: unknown) => {
-      // Nothing is known of it, and so it stays as it was.
+      // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error
     })
     if (answer === null) return
-    // First, so that nothing else is sent while this is being written.
+    // First, so that nothing else is sent during the write.
     closedUntil = Math.max(closedUntil, answer.closedUntil ?? 0)
     const result = judgeAnswer(answer, message, clock(), random())
     await settle({ cursor, environment, customerId, result })
@@ -122,13 +122,13 @@ export async function createOutbound(deps: OutboundDeps) {
       const { reason, error: why } = result
       log.error({ ...fields, reason, why }, 'webhook parked, and not sent again: see `latchkey sync status`')
     }
-    // Gone is an answer to this message; anything else may meet every message.
+    // 410 concerns this message; any other failure may concern every message.
     const isAnswered = result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')
     if (isAnswered) reach.answered()
     else reach.failed(result.error)
   }
 
-  /** What is due and not under way waits for the end of something that is. */
+  /** Due messages beyond the maximum start when an attempt in flight ends. */
   async function nextAt(): Promise<number | null> {
     if (address() === null) return null
     const now = clock()
@@ -136,21 +136,21 @@ export async function createOutbound(deps: OutboundDeps) {
   }
 
   await queue().catch((error: unknown) => {
-    log.error({ err: error }, 'could not read what the outbound webhook has to send: trying again')
+    log.error({ err: error }, 'could not read the messages of the outbound webhook; retrying')
   })
   loop.wake()
   return {
     wake: loop.wake,
     /**
-     * Null: no address is configured.
-     * @param environments whose messages it counts; left out: of both
+     * Null: no URL is configured.
+     * @param environments whose messages are counted; both if omitted
      */
     async status(environments?: readonly Environment[]): Promise<OutboundStatus | null> {
       const to = address()
       if (to === null) return null
       return { origin: originOf(to), messages: await countMessages(db, environments) }
     },
-    /** Makes due what is parked, and what waits for its time; answers how many that is. */
+    /** Makes parked and delayed messages due now, and returns their number. */
     async retry({ target, ...which }: RetryFilter): Promise<number> {
       if (target !== undefined && target !== OUTBOUND_TARGET) return 0
       const count = await writeSync('retryMessages', which)
@@ -158,7 +158,7 @@ export async function createOutbound(deps: OutboundDeps) {
       loop.workNow()
       return count
     },
-    /** Begins nothing any more, and waits a few seconds for what is under way. */
+    /** Starts nothing more, and waits a few seconds for attempts in flight. */
     async stop(): Promise<void> {
       isStopping = true
       const giveUp = setTimeout(() => stopping.abort(), STOP_WITHIN_MS)
@@ -170,7 +170,7 @@ export async function createOutbound(deps: OutboundDeps) {
 }
 
 const BEGUN: Readonly<Record<Exclude<QueuedMessages['from'], 'kept'>, string>> = {
-  begun: 'the outbound webhook tells what changes from now on',
+  begun: 'the outbound webhook sends every change from now on',
   restored:
-    'the change log is another one since a restore: the outbound webhook tells what changes from now on',
+    'the store was restored with a new change log: the outbound webhook sends every change from now on',
 }

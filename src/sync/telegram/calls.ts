@@ -2,14 +2,14 @@ import { Api, GrammyError } from 'grammy'
 import type { Reach } from '../outages.js'
 import { ActionRequiredError, type FailureScope, isOutage, RetryableError } from '../platform.js'
 
-/** Telegram understood a call and said no. */
+/** Telegram understood a call and refused it. */
 export class Refusal extends ActionRequiredError {
   /** Telegram's own words, such as `Bad Request: chat not found`. */
   readonly description: string
-  /** The id that the group has now, where the call named the one it had before. */
+  /** The new id of the group, if the call used its old one. */
   readonly movedTo: string | null
 
-  /** @param remedy what to do about it, where that is known */
+  /** @param remedy what to do about it, if known */
   constructor(description: string, movedTo: string | null, remedy?: Remedy, groupId = '') {
     const message = remedy?.message(groupId) ?? `Telegram refused: ${description}`
     super(remedy?.code ?? 'refused', message, remedy)
@@ -17,7 +17,7 @@ export class Refusal extends ActionRequiredError {
     this.movedTo = movedTo
   }
 
-  /** The same, with what somebody has to do in this group. */
+  /** The same refusal, with what somebody has to do in this group. */
   in(groupId: string): Refusal {
     const remedy = REMEDIES.find(({ words }) => words.test(this.description))
     return new Refusal(this.description, this.movedTo, remedy, groupId)
@@ -27,23 +27,23 @@ export class Refusal extends ActionRequiredError {
 const WORDS = {
   not_in_group: /member not found|USER_NOT_PARTICIPANT/i,
   /**
-   * Of whomever the bot has never met, and now and then of a member too: it does not prove that nobody by this id is in
-   * the group.
+   * Telegram says this of accounts that the bot has never met, and sometimes of members too: it does not prove that
+   * the account is not in the group.
    */
   not_recognised: /user not found|PARTICIPANT_ID_INVALID|USER_ID_INVALID|invalid user_id/i,
   no_request: /HIDE_REQUESTER_MISSING/i,
   in_group_already: /USER_ALREADY_PARTICIPANT/i,
-  /** Banning removes from a basic group, and keeps nobody out of it: there is nothing to lift. */
+  /** A ban removes a member from a basic group but does not keep them out: there is nothing to lift. */
   no_bans_here: /method is available for supergroup and channel chats only/i,
 } satisfies Record<string, RegExp>
 type Meaning = keyof typeof WORDS
 
-/** Whether the messenger refused for one of these reasons. The Bot API has no codes for them, only words. */
+/** Whether Telegram refused for one of these reasons. The Bot API has no codes for them, only texts. */
 export function isRefusal(error: unknown, ...meanings: readonly Meaning[]): boolean {
   return error instanceof Refusal && meanings.some((meaning) => WORDS[meaning].test(error.description))
 }
 
-/** Catches what the messenger refused for one of these reasons. */
+/** Catches a refusal for one of these reasons. */
 export function unlessRefused(...meanings: readonly Meaning[]): (error: unknown) => void {
   return (error) => {
     if (!isRefusal(error, ...meanings)) throw error
@@ -58,14 +58,15 @@ interface Remedy {
   readonly message: (groupId: string) => string
 }
 
-/** What to do about each refusal that is known. The first that matches counts: administrators before rights. */
+/** What to do about each known refusal. The first match counts: administrators before rights. */
 const REMEDIES: readonly Remedy[] = [
   {
     words: /administrator of the chat|can't remove chat owner|USER_ADMIN_INVALID|kick group administrators/i,
     code: 'member_is_admin',
     scope: 'call',
     mayHeal: true,
-    message: (group) => `An administrator of the group ${group} can't be removed: take their rights first.`,
+    message: (group) =>
+      `An administrator of the group ${group} can't be removed: remove their admin rights first.`,
   },
   {
     words:
@@ -78,7 +79,8 @@ const REMEDIES: readonly Remedy[] = [
     words: /chat not found|PEER_ID_INVALID|CHAT_ID_INVALID/i,
     code: 'group_not_found',
     scope: 'target',
-    message: (group) => `The bot knows no group ${group}: see that the groupId is right, and the bot in it.`,
+    message: (group) =>
+      `The bot can't find the group ${group}: check the groupId, and add the bot to the group.`,
   },
   {
     words:
@@ -94,7 +96,7 @@ const REMEDIES: readonly Remedy[] = [
     scope: 'call',
     mayHeal: true,
     message: (group) =>
-      `Telegram does not recognise the account: where it is in the group ${group} still, remove it by hand.`,
+      `Telegram does not recognise the account: if it is still in the group ${group}, remove it by hand.`,
   },
   {
     words: /upgraded to a supergroup/i,
@@ -111,22 +113,22 @@ const REMEDIES: readonly Remedy[] = [
   },
 ]
 
-/** Where no wait is told with a 429, or nothing that is one. */
+/** The wait after a 429 that has no valid one. */
 const DEFAULT_WAIT_SECONDS = 5
-/** Telegram does tell bots to wait for hours. Of a longer wait no more is taken at once: then one call asks again. */
+/** Telegram sometimes asks bots to wait for hours. A longer wait is cut to this, and then one call tests the limit. */
 const LONGEST_WAIT_SECONDS = 86_400
 
 /**
- * What a failed call means, as an error of its own: the library's may hold the address, and with it the token.
+ * Translates a failed call into our own error: the library's may contain the URL, and with it the token.
  * @param now epoch milliseconds
- * @param withoutToken leaves the token out of a text
+ * @param withoutToken removes the token from a text
  */
 export function failureOf(
   error: unknown,
   now: number,
   withoutToken: (text: string) => string,
 ): RetryableError | ActionRequiredError {
-  // Whatever stands before Telegram may answer with JSON of its own, which has no such code.
+  // A proxy before Telegram may answer with JSON of its own, without Telegram's error code.
   if (!(error instanceof GrammyError) || error.error_code === undefined) {
     return new RetryableError(
       'telegram_unreachable',
@@ -140,7 +142,7 @@ export function failureOf(
   }
   if (status === 409) return new RetryableError('telegram_conflict', `Telegram says: ${description}`)
   if (status >= 500) return new RetryableError('telegram_failed', `Telegram failed with status ${status}.`)
-  // An id that is no bot's is not found; one whose token was revoked is not authorized.
+  // 404: the id is not a bot's. 401: its token was revoked.
   if (status === 401 || description === 'Not Found') {
     return new ActionRequiredError(
       'token_rejected',
@@ -151,12 +153,12 @@ export function failureOf(
   return new Refusal(description, parameters.migrate_to_chat_id?.toString() ?? null)
 }
 
-function waitSeconds(told: unknown): number {
-  if (typeof told !== 'number' || !(told >= 0)) return DEFAULT_WAIT_SECONDS
-  return Math.min(Math.ceil(told), LONGEST_WAIT_SECONDS)
+function waitSeconds(seconds: unknown): number {
+  if (typeof seconds !== 'number' || !(seconds >= 0)) return DEFAULT_WAIT_SECONDS
+  return Math.min(Math.ceil(seconds), LONGEST_WAIT_SECONDS)
 }
 
-/** Telegram limits a bot as a whole and in each chat, and does not tell which it was. */
+/** Telegram limits a bot as a whole and in each chat, and does not say which it was. */
 function rateLimited(notBefore: number): RetryableError {
   return new RetryableError('rate_limited', 'Telegram limits the rate of calls.', {
     scope: 'platform',
@@ -164,7 +166,7 @@ function rateLimited(notBefore: number): RetryableError {
   })
 }
 
-/** Far above what Telegram takes to answer, and short enough to find out that it doesn't. */
+/** Far longer than Telegram normally needs, and short enough to notice an outage. */
 const TIMEOUT_SECONDS = 15
 
 export interface CallsDeps {
@@ -178,19 +180,19 @@ export interface CallsDeps {
 }
 
 /**
- * Makes one call, at most once. Within a wait that Telegram asked for none is made: it fails at once.
- * @throws {RetryableError} {ActionRequiredError} a `Refusal`, where it does not concern the bot as a whole. None holds
- * the token.
+ * Makes one call, at most once. Fails at once during a wait that Telegram asked for.
+ * @throws {RetryableError} {ActionRequiredError} a `Refusal` if it does not concern the whole bot. None holds the
+ * token.
  */
 export type Call = <Answer>(
   run: (api: Api) => Promise<Answer>,
   options?: { readonly isLongPoll?: boolean },
 ) => Promise<Answer>
 
-/** How long a long poll may be held open, and then the call that holds it. */
+/** How long a long poll stays open; the call that makes it may take a little longer. */
 export const LONG_POLL_SECONDS = 30
 
-/** All calls to Telegram go through one of these, so that they share its limit. */
+/** All calls to Telegram share one instance, and with it the limit. */
 export function createCalls({
   botToken,
   apiUrl,

@@ -10,20 +10,20 @@ export interface Customer {
   readonly customerId: string
 }
 
-/** What the parts of the messenger share. */
+/** Shared by the parts of the messenger. */
 export interface TelegramContext extends Tools {
   readonly call: Call
   readonly groups: Groups
-  /** Where updates are delivered; null: they are fetched. */
+  /** The URL for updates; null: they are polled. */
   readonly updates: { readonly url: string; readonly secret: string } | null
-  /** Asked each time, since a reload may change them. */
+  /** Called each time, since a reload may change them. */
   readonly products: () => readonly SyncedProduct[]
   readonly readAccess: (question: Customer & { readonly at: null }) => Promise<AccessAnswer>
-  /** Links a messenger account to a customer. Under one key this is done once. */
+  /** Links a messenger account to a customer, once per key. */
   readonly linkAccount: (
     link: Customer & { readonly accountId: string; readonly key: string; readonly reason: string },
   ) => Promise<unknown>
   readonly accountAsked: (target: TelegramTarget, accountId: string) => Promise<'approve' | 'decline'>
-  /** Called when something begins to keep updates out that somebody has to mend, and when it ends. */
+  /** Called when a problem that somebody must fix stops updates, and when it ends. */
   readonly receptionChanged: () => void
 }

@@ -10,11 +10,11 @@ const GROUP_ID = /^-\d{1,16}$/
 export type Groups = ReturnType<typeof createGroups>
 
 /**
- * Follows groups that become supergroups, and thereby get another id.
- * @param products asked each time, since a reload may change them
+ * Follows groups whose id changes because they become supergroups.
+ * @param products called each time, since a reload may change them
  */
 export function createGroups(call: Call, { db, writeSync }: Tools, products: () => readonly SyncedProduct[]) {
-  /** The targets that are this chat: one in each environment, if any. */
+  /** The targets in this chat: at most one per environment. */
   async function targetsOf(chatId: number): Promise<readonly TelegramTarget[]> {
     const known = await loadMovedGroups(db)
     const targets = products().flatMap((one) => one.targets.filter(({ adapter }) => adapter === 'telegram'))
@@ -26,8 +26,8 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
   return {
     targetsOf,
     /**
-     * Makes a call about a group, under the id that it has now.
-     * @throws what `Call` does; a refusal says what somebody has to do
+     * Makes a call about a group, under its current id.
+     * @throws as `Call` does; a refusal says what somebody has to do
      */
     async within<Answer>(
       groupId: string,
@@ -48,7 +48,7 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
         return await callAs(movedTo)
       }
     },
-    /** Takes note that the group goes on under another id. */
+    /** Stores the new id of the group. */
     async follow(chatId: number, movedTo: number): Promise<void> {
       for (const { groupId } of await targetsOf(chatId)) {
         await writeSync('keepMovedGroup', { groupId, movedTo: String(movedTo) })
@@ -60,12 +60,12 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
 function badGroupId(groupId: string): ActionRequiredError {
   return new ActionRequiredError(
     'group_id_invalid',
-    `${JSON.stringify(groupId)} is no group's id: groupId is a negative number, such as -1001234567890.`,
+    `${JSON.stringify(groupId)} is not a group id: groupId is a negative number, such as -1001234567890.`,
     { scope: 'target' },
   )
 }
 
-/** Whether somebody with this status is in the group. */
+/** Whether a member with this status is in the group. */
 export function isIn({
   status,
   ...more
@@ -77,10 +77,10 @@ export function isIn({
   return isMember || (status === 'restricted' && more.is_member === true)
 }
 
-/** What administrators of the group see beside the link. It names nobody: it stays there when a person is erased. */
+/** The name that administrators see beside the link. Names nobody, because it survives an erasure. */
 const LINK_NAME = 'Latchkey'
 
-/** Makes a link by which one asks to join, until then. Telegram can't limit how often such a link is used. */
+/** Creates a link to ask to join, valid until then. Telegram can't limit how often such a link is used. */
 export async function createInviteLink(groups: Groups, groupId: string, expiresAt: number): Promise<string> {
   const link = await groups.within(groupId, (api, chatId) =>
     api.createChatInviteLink(chatId, {

@@ -8,7 +8,7 @@ import type { TelegramContext } from './context.js'
 import { isIn } from './groups.js'
 import type { JoinLinks } from './join-links.js'
 
-/** A poll or a webhook asks for these, and gets no others. */
+/** The only updates that a poll or webhook receives. */
 export const HANDLED_UPDATES = ['message', 'chat_join_request', 'chat_member', 'my_chat_member'] as const
 
 const userSchema = z.object({ id: z.int(), is_bot: z.boolean().default(false) })
@@ -40,7 +40,7 @@ const memberChangeSchema = z.object({
 })
 type MemberChange = z.infer<typeof memberChangeSchema>
 
-/** What is read of an update; at most one of the optional fields is there. */
+/** The fields that are read; an update has at most one of the optional ones. */
 const updateSchema = z.object({
   update_id: z.int(),
   message: messageSchema.optional(),
@@ -52,16 +52,16 @@ type Update = z.infer<typeof updateSchema>
 
 const START = /^\/start ([\w-]{1,64})$/
 
-/** What one account may try in a minute; more is neither looked up nor answered. */
+/** Attempts per account and minute; more are neither looked up nor answered. */
 const TRIES_PER_MINUTE = 5
 
 export const LINKED = 'Your account is linked.'
-/** The same whatever is wrong with a token: a guess teaches nothing. */
+/** The same text for every problem with a token, so that guessing reveals nothing. */
 export const NOT_LINKED = 'This link has been used or has expired: please ask for a new one.'
 
 /**
- * Takes one update as it came. May be called again with the same one. Rejects where that may help; what will never
- * succeed is logged, and done.
+ * Handles one raw update, and may be called again with the same one. Rejects if a retry may help; logs and drops an
+ * update that can never succeed.
  */
 export type HandleUpdate = (update: unknown) => Promise<void>
 
@@ -70,9 +70,9 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
   const tries = new RateLimiterMemory({ points: TRIES_PER_MINUTE, duration: 60 })
 
   /**
-   * Somebody asks to join. The reconciler lets in those who may, like every membership that is given; others are
-   * declined here, unless sync is paused: what is known may be old then, and the request waits. A group that is in no
-   * target is left to its administrators.
+   * Handles a request to join. The reconciler admits those with access, as for any membership; others are declined
+   * here, unless sync is paused: access may be outdated then, so the request waits. Groups in no target are left to
+   * their administrators.
    */
   async function joinRequest({ chat, from, date, invite_link: link }: JoinRequest): Promise<void> {
     const asked = await groups.targetsOf(chat.id)
@@ -91,7 +91,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
       .catch(unlessRefused('no_request', 'not_in_group', 'not_recognised', 'in_group_already'))
   }
 
-  /** Somebody joined by an invite link of Latchkey's own: it has done its work, and is revoked. */
+  /** Revokes an invite link of Latchkey's after somebody has joined by it. */
   async function memberChange({ chat, new_chat_member: member, invite_link: link }: MemberChange) {
     if (link === undefined || !isIn(member)) return
     const url = link.invite_link
@@ -100,16 +100,16 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     await groups.within(joined.groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url))
   }
 
-  /** The bot's own rights in a group have changed: without them nothing works there. */
+  /** The bot's rights in a group have changed: it needs them to manage members. */
   async function ownChange({ chat, new_chat_member: { status } }: MemberChange): Promise<void> {
     for (const target of await groups.targetsOf(chat.id)) {
       const about = { target: targetKey(target), status }
       if (status === 'administrator') log.info(about, 'the bot is an administrator of the Telegram group')
-      else log.warn(about, 'the bot is no administrator of the Telegram group: make it one')
+      else log.warn(about, 'the bot is not an administrator of the Telegram group: make it one')
     }
   }
 
-  /** Somebody followed a one-time link to the bot: `/start <token>`, in a chat with the bot alone. */
+  /** Handles `/start <token>` in a private chat: somebody followed a one-time link to the bot. */
   async function startMessage({ chat, from, text }: Message): Promise<void> {
     const [, token] = START.exec(text ?? '') ?? []
     if (token === undefined || from === undefined || chat.type !== 'private') return
@@ -122,9 +122,9 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     try {
       await call((api) => api.sendMessage(chat.id, answer))
     } catch (error) {
-      // What was asked for is done; they may have blocked the bot.
+      // The account is linked; the user may have blocked the bot.
       const reason = error instanceof Error ? error.message : ''
-      log.info({ reason }, 'a Telegram user could not be answered')
+      log.info({ reason }, 'could not answer a Telegram user')
     }
   }
 
@@ -143,7 +143,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     const parsed = updateSchema.safeParse(raw)
     if (!parsed.success) {
       const issues = parsed.error.issues.map(({ path }) => path.join('.'))
-      log.warn({ issues }, 'a Telegram update is not usable')
+      log.warn({ issues }, 'ignored an unusable Telegram update')
       return
     }
     try {
@@ -151,7 +151,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     } catch (error) {
       if (!(error instanceof ActionRequiredError)) throw error
       const { update_id: updateId } = parsed.data
-      log.warn({ updateId, reason: error.message }, 'a Telegram update could not be followed')
+      log.warn({ updateId, reason: error.message }, 'could not handle a Telegram update')
     }
   }
 }

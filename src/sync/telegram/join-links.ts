@@ -6,11 +6,11 @@ import type { SyncedProduct } from '../target.js'
 import type { Customer, TelegramContext } from './context.js'
 import { createInviteLink } from './groups.js'
 
-/** Long enough to open a messenger, short enough that a link found later is of no use. */
+/** Long enough to open a messenger, short enough that a link found later is useless. */
 const LINK_TOKEN_MS = 3_600_000
-/** 192 bits: 32 of the 64 characters that Telegram lets a deep link carry. */
+/** 192 bits: 32 of the 64 characters that Telegram allows in a deep link. */
 const TOKEN_BYTES = 24
-/** A customer asks for another one at any time. */
+/** Customers can ask for a new one at any time. */
 const INVITE_MS = 86_400_000
 
 export interface LinkToken {
@@ -34,13 +34,13 @@ export interface InviteRequest extends Customer {
 
 export type JoinLinks = ReturnType<typeof createJoinLinks>
 
-/** Links by which customers show which account is theirs: a stolen one could be used in their name, so it is kept as a hash. */
+/** Links that prove which account is a customer's. Only the hash is stored, because a stolen token could be used. */
 export function createJoinLinks(context: TelegramContext) {
   const { db, writeSync, linkAccount, clock } = context
   return {
     /**
-     * Makes a token by which one account, once, within an hour, is linked to the customer: also to one who was never
-     * seen, and then their first access finds the account.
+     * Creates a token that links one account to the customer, once, within an hour. The customer may still be unknown:
+     * then their first access finds the account.
      */
     async newLinkToken(customer: Customer): Promise<LinkToken> {
       const token = randomBytes(TOKEN_BYTES).toString('base64url')
@@ -48,7 +48,7 @@ export function createJoinLinks(context: TelegramContext) {
       await writeSync('keepJoinLink', { kind: 'token', ...customer, sha256: hashOf(token), expiresAt })
       return { token, expiresAt }
     },
-    /** False: the token is of no use, or not any more. */
+    /** False: the token is unknown, used or expired. */
     async linkByToken(token: string, accountId: string): Promise<boolean> {
       const sha256 = hashOf(token)
       const customer = await writeSync('takeJoinLink', { kind: 'token', sha256, accountId, at: clock() })
@@ -57,8 +57,8 @@ export function createJoinLinks(context: TelegramContext) {
       return true
     },
     /**
-     * Makes a link for each group that the customer's access opens. One without access would only be declined by it.
-     * @throws {LatchkeyError} `group_not_found`: no such group follows access; `not_entitled`; what the platform says
+     * Creates a link for each group that the customer's access opens. Without access the group would decline them.
+     * @throws {LatchkeyError} `group_not_found`: no such group follows access; `not_entitled`; the platform's errors
      */
     async invite(request: InviteRequest): Promise<readonly Invite[]> {
       const { environment, customerId } = request
@@ -83,7 +83,7 @@ export function createJoinLinks(context: TelegramContext) {
       return invites
     },
     /**
-     * Links the first account that asks by an invite to its customer, unless they have another one.
+     * Links the first account that asks by an invite to its customer, unless the customer has another one.
      * @param askedAt epoch milliseconds
      */
     async inviteUsed(url: string, accountId: string, askedAt: number): Promise<void> {

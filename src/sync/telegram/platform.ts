@@ -13,14 +13,14 @@ import type { TelegramContext } from './context.js'
 import { type Groups, isIn } from './groups.js'
 import { type Receiver, UPDATES } from './receive.js'
 
-/** Telegram allows a bot some thirty calls a second, and takes about a tenth of one to answer. */
+/** Telegram allows a bot some thirty calls a second, and answers in about a tenth of a second. */
 const CONCURRENCY = 3
 
 const USER_ID = /^[1-9]\d{0,15}$/
 
 /**
- * Groups of the messenger. A bot can't add anybody: to give is to approve that somebody joins who has asked to. To
- * take is to ban, which removes, and to lift the ban at once, so that they may come back.
+ * Groups of the messenger. A bot can't add members: `give` approves a request to join. `take` bans, which removes the
+ * member, and lifts the ban at once, so that they may come back.
  */
 export function createTelegramPlatform(
   context: TelegramContext,
@@ -47,15 +47,15 @@ export function createTelegramPlatform(
 
   async function ban(groupId: string, userId: number): Promise<void> {
     const owed = { groupId, accountId: String(userId) }
-    // A ban of an earlier attempt may stand, whatever is said to this one.
+    // An earlier attempt may have left a ban, whatever the answer to this one.
     const wasOwed = await isUnbanOwed(db, owed)
-    // Written first: whatever happens after the ban, they must not stay banned. It tells our ban from one of staff's.
+    // Stored first: whatever happens after the ban, it must be lifted. The record tells our ban from one by staff.
     await writeSync('setUnbanOwed', { ...owed, isOwed: true })
     try {
       await groups.within(groupId, (api, chatId) => api.banChatMember(chatId, userId))
     } catch (error) {
       if (isRefusal(error, 'not_in_group')) return
-      // Access is never thought to be taken back by a guess.
+      // Without proof the membership does not count as taken.
       if (isRefusal(error, 'not_recognised') && (await memberStatus(groups, groupId, userId)) === 'absent')
         return
       if (error instanceof ActionRequiredError && !wasOwed) {
@@ -71,7 +71,7 @@ export function createTelegramPlatform(
     async observe({ groupId }, accountId) {
       const userId = userIdOf(accountId)
       const seen = await memberStatus(groups, groupId, userId)
-      // An account that the bot has never met is not recognised, and can't be in a group that it was not let into.
+      // Telegram does not recognise an account that the bot has never met, which can't be in a group by our approval.
       return seen === 'not_recognised' ? 'absent' : seen
     },
     async give({ groupId }, accountId) {
@@ -110,7 +110,7 @@ function userIdOf(accountId: string): number {
   if (USER_ID.test(accountId) && Number.isSafeInteger(userId)) return userId
   throw new ActionRequiredError(
     'account_invalid',
-    'The linked account is no Telegram user id, which is a number: link the right one.',
+    'The linked account is not a Telegram user id, which is a number: link the right one.',
   )
 }
 
@@ -122,7 +122,7 @@ function awaitingJoin(): ActionRequiredError {
   )
 }
 
-/** Asks Telegram whether the bot is in each group, with the rights to let in and to remove, and tells it what happens. */
+/** Checks that the bot is in each group, may admit and remove members, and receives updates from it. */
 function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['check']) {
   async function checkTarget(target: TelegramTarget, botId: number): Promise<CheckFinding> {
     const about = targetKey(target)
@@ -156,11 +156,11 @@ function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['
 
 function problemWith({ type }: Pick<Chat, 'type'>): string | null {
   if (type === 'supergroup' || type === 'group') return null
-  return `This is no group but a ${type}: set a group's id as groupId.`
+  return `This is a ${type}, not a group: set a group's id as groupId.`
 }
 
 function problemOf(bot: ChatMember): string | null {
-  if (bot.status !== 'administrator') return 'The bot is no administrator of the group: make it one.'
+  if (bot.status !== 'administrator') return 'The bot is not an administrator of the group: make it one.'
   const missing = [
     ...(bot.can_invite_users ? [] : ['invite users']),
     ...(bot.can_restrict_members ? [] : ['ban users']),

@@ -8,32 +8,34 @@ import type { TelegramContext } from './context.js'
 import { HANDLED_UPDATES, type HandleUpdate } from './handle-update.js'
 
 const BACK_OFF: BackOff = { first: 1_000, most: 60_000 }
-/** A call that hangs is not waited for to its end. */
+/** A stop waits this long for a call in flight. */
 const STOP_WITHIN_MS = 3_000
-/** Between tries of what somebody has to do something about first. */
+/** The wait between attempts while somebody has to fix a problem. */
 const AFTER_REFUSAL_MS = 15 * 60_000
-/** Two programs that fetch end each other's polls by turns, and each is served now and then: one good poll proves little. */
+/**
+ * Two programs that poll end each other's polls in turn, and both succeed now and then: one good poll proves little.
+ */
 const CONFLICT_LASTS_MS = 2 * 60_000
-/** An update that fails this often is left, so that it keeps nobody else's waiting. */
+/** An update that fails this often is skipped, so that it does not block the others. */
 const MAX_TRIES = 3
 const MAX_UPDATES_AT_ONCE = 100
-/** Telegram reports the last failed delivery for ever; it tries again far sooner than this. */
+/** Telegram reports the last failed delivery for ever, but retries far sooner than this. */
 const FAILURE_LASTS_SECONDS = 3_600
 
-/** What a finding about updates is about. */
+/** The `about` of a finding about updates. */
 export const UPDATES = 'telegram:updates'
 
 export type Receiver = ReturnType<typeof createReceiver>
 
-/** Receives the bot's updates, on which every join and every deep link depends. */
+/** Receives the bot's updates, which all joins and deep links need. */
 export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
   const { call, updates, receptionChanged, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> = Promise.resolve()
-  /** Since when updates come as asked for; null: Telegram has not taken note yet. */
+  /** Since when updates arrive as configured; null: Telegram has not confirmed it yet. */
   let agreedAt: number | null = null
-  /** What keeps them out now; null: nothing does. */
+  /** The problem that stops updates; null: none. */
   let failure: unknown = null
   let failedAt = 0
   /** The number of the next update to fetch. */
@@ -45,7 +47,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
     if (isForSomebody(before) !== isForSomebody(now)) receptionChanged()
   }
 
-  /** Never before what the error says; apart from that as the back-off has it. */
+  /** Not before the time in the error; apart from that, by back-off. */
   function waitAfter(error: unknown, failures: number): Promise<void> {
     if (error instanceof ActionRequiredError) return pause(AFTER_REFUSAL_MS, signal)
     const asked = error instanceof RetryableError ? (error.notBefore ?? 0) - clock() : 0
@@ -54,7 +56,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
 
   async function run(): Promise<void> {
     let failures = 0
-    /** How the log has it that none are received. */
+    /** The level at which the current failure was logged; null: updates arrive. */
     let logged: 'error' | 'warn' | 'debug' | null = null
     while (!signal.aborted) {
       try {
@@ -69,11 +71,11 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
         failures += 1
         failedAt = clock()
         become(error)
-        // An outage has a warning of its own once it has lasted.
+        // A lasting outage is logged separately.
         const usual = isOutage(error) ? 'debug' : 'warn'
         const level = error instanceof ActionRequiredError ? 'error' : usual
         if (level === 'error' || logged === null || (level === 'warn' && logged === 'debug')) {
-          log[level](reasonOf(error), 'Telegram updates are not received now')
+          log[level](reasonOf(error), 'Telegram updates do not arrive at the moment')
           logged = level
         }
         await waitAfter(error, failures)
@@ -87,12 +89,12 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
   }
 
   /**
-   * Telegram keeps an update until one with a higher number is asked for, which happens only once it is handled: one
-   * that was under way at a crash comes again.
+   * Telegram keeps an update until a poll asks for a higher number, which happens only after it was handled: an update
+   * in progress at a crash comes again.
    */
   async function poll(): Promise<void> {
     if (agreedAt === null) {
-      // Where a webhook is set, Telegram refuses every poll.
+      // Telegram refuses every poll while a webhook is set.
       await call((api) => api.deleteWebhook())
       agreedAt = clock()
     }
@@ -102,11 +104,11 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
       timeout: LONG_POLL_SECONDS,
       allowed_updates: HANDLED_UPDATES,
     }
-    // The library's type of a signal is another package's, which Node's own satisfies.
+    // The library takes its signal type from another package; Node's own satisfies it.
     const aborted = signal as Parameters<Api['getUpdates']>[1]
     for (const update of await call((api) => api.getUpdates(asked, aborted), { isLongPoll: true })) {
       await handle(update)
-      // Stopped meanwhile, it may not be handled: then no poll follows that would say so.
+      // After a stop the update may be unhandled: no later poll may confirm it.
       next = update.update_id + 1
     }
   }
@@ -117,7 +119,10 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
         return await handleUpdate(update)
       } catch (error) {
         if (tries === MAX_TRIES) {
-          log.error({ err: error, updateId: update.update_id }, 'a Telegram update was left')
+          log.error(
+            { err: error, updateId: update.update_id },
+            'skipped a Telegram update that failed repeatedly',
+          )
           return
         }
         await waitAfter(error, tries)
@@ -126,11 +131,11 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
   }
 
   return {
-    /** In the background. After a failure it waits, longer each time, and logs it once. */
+    /** Runs in the background. Waits longer after each failure, and logs a series of failures once. */
     start(): void {
       running = run()
     },
-    /** Begins nothing any more, and resolves once what is under way has ended, or hangs. */
+    /** Starts nothing more, and resolves once the work in progress has ended, or hangs too long. */
     async stop(): Promise<void> {
       stopping.abort()
       const ended = new AbortController()
@@ -138,13 +143,13 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
       ended.abort()
     },
     /**
-     * Asks Telegram how the updates come.
-     * @throws what `Call` does
+     * Asks Telegram how updates are delivered.
+     * @throws as `Call` does
      */
     async check(): Promise<CheckFinding> {
       const info = await call((api) => api.getWebhookInfo())
       const finding = (message: string, isFine = false) => ({ about: UPDATES, isFine, message })
-      // Until it is agreed on how they are to come, what an earlier process or program agreed on is no finding.
+      // Until our own setting is confirmed, Telegram's may be that of an earlier process: not a finding.
       const problem =
         agreedAt === null
           ? null
@@ -154,7 +159,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
       if (problem !== null) return finding(problem)
       if (failure instanceof Refusal && updates !== null) {
         return finding(
-          `Telegram refuses what sync.telegram.updates asks for (${failure.description}): mend it.`,
+          `Telegram refuses the settings in sync.telegram.updates (${failure.description}): correct them.`,
         )
       }
       if (failure !== null) return failedCheck(UPDATES, failure)
@@ -172,12 +177,12 @@ function isForSomebody(failure: unknown): boolean {
   return failure instanceof ActionRequiredError || isConflict(failure)
 }
 
-/** Ends early, and all the same, once the signal says so. */
+/** Resolves early, without an error, when the signal aborts. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(() => {})
 }
 
-/** Of a bug all there is. */
+/** Everything about a bug. */
 function reasonOf(error: unknown): Record<string, unknown> {
   const isExpected = error instanceof ActionRequiredError || error instanceof RetryableError
   return isExpected ? { reason: error.message } : { err: error }
@@ -185,24 +190,24 @@ function reasonOf(error: unknown): Record<string, unknown> {
 
 function problemOfFetching({ url = '' }: WebhookInfo, failure: unknown): string | null {
   if (url !== '') {
-    return 'Another program has the updates of this bot delivered: stop it and restart the daemon, or give this one a bot of its own.'
+    return 'Another program receives the updates of this bot by webhook: stop it and restart the daemon, or use a separate bot here.'
   }
   if (!isConflict(failure)) return null
-  return 'Another program fetches the updates of this bot: stop it, or give this one a bot of its own.'
+  return 'Another program polls the updates of this bot: stop it, or use a separate bot here.'
 }
 
 function problemOfDelivery(info: WebhookInfo, ownUrl: string, agreedAt: number, now: number): string | null {
   if (!isSameUrl(info.url ?? '', ownUrl)) {
-    return 'Another program has changed where the updates of this bot are delivered: stop it and restart the daemon, or give this one a bot of its own.'
+    return 'Another program has changed the webhook of this bot: stop it and restart the daemon, or use a separate bot here.'
   }
   const { last_error_date: failedAt, last_error_message: reason, pending_update_count: waiting } = info
   const since = Math.max(agreedAt / 1_000, now / 1_000 - FAILURE_LASTS_SECONDS)
-  // What has been delivered since is no problem any more.
+  // A success since then has solved the problem.
   if (failedAt === undefined || failedAt < Math.floor(since) || waiting === 0) return null
-  return `Telegram can't deliver updates (${reason}): see that your proxy publishes POST /platforms/telegram/updates under sync.telegram.updates.url, and leaves the header X-Telegram-Bot-Api-Secret-Token as it is.`
+  return `Telegram can't deliver updates (${reason}): check that your proxy publishes POST /platforms/telegram/updates under sync.telegram.updates.url, and passes the header X-Telegram-Bot-Api-Secret-Token on unchanged.`
 }
 
-/** Telegram has its own spelling of an address. */
+/** Compares parsed URLs: Telegram may spell the same one in another way. */
 function isSameUrl(one: string, own: string): boolean {
   return URL.canParse(one) && new URL(one).href === new URL(own).href
 }

@@ -46,7 +46,7 @@ describe('a check of updates that are fetched', () => {
     server.fail({ method: 'getUpdates', answer: TERMINATED })
     telegram.start()
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
-    const conflict = notFine('Another program fetches the updates of this bot: stop it')
+    const conflict = notFine('Another program polls the updates of this bot: stop it')
     expect(await updates()).toEqual(conflict)
     expect(telegram.receptionChanges()).toBe(1)
 
@@ -68,7 +68,7 @@ describe('a check of updates that are fetched', () => {
     telegram.start()
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
     server.updates.setWebhook(FOREIGN, undefined)
-    expect(await updates()).toEqual(notFine('Another program has the updates of this bot delivered'))
+    expect(await updates()).toEqual(notFine('Another program receives the updates of this bot by webhook'))
   })
 
   it('tells of what may pass by itself, and has nobody look for that', async () => {
@@ -117,7 +117,7 @@ describe('a check of updates that are delivered', () => {
     expect(await updates()).toEqual(
       found(
         false,
-        'Telegram refuses what sync.telegram.updates asks for (Bad Request: bad webhook: An HTTPS URL must be provided for webhook): mend it.',
+        'Telegram refuses the settings in sync.telegram.updates (Bad Request: bad webhook: An HTTPS URL must be provided for webhook): correct them.',
       ),
     )
   })
@@ -125,7 +125,7 @@ describe('a check of updates that are delivered', () => {
   it.each([null, FOREIGN])('tells of another program that set another address: %j', async (webhook) => {
     const { server, updates } = await agreed()
     server.updates.setWebhook(webhook, undefined)
-    const taken = notFine('Another program has changed where the updates of this bot')
+    const taken = notFine('Another program has changed the webhook of this bot')
     await eventually(async () => expect(await updates()).toEqual(taken))
   })
 

@@ -218,7 +218,7 @@ describe('updates that do not come', () => {
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
     const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
     await server.updates.poll(asOther)
-    const fetched = problem('Another program fetches the updates of this bot')
+    const fetched = problem('Another program polls the updates of this bot')
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
   })
 })
@@ -240,7 +240,7 @@ describe('an invite that cannot be had', () => {
     await happen(world)
     const answered = await act(world.daemon, 'POST', '/customers/cus_1/invites')
     expect(answered).toMatchObject({ status, json: { code } })
-    const lines = world.daemon.logged().filter(({ msg }) => msg === 'a request could not be served')
+    const lines = world.daemon.logged().filter(({ msg }) => msg === 'could not serve a request')
     expect(lines).toMatchObject([{ url: '/customers/cus_1/invites', code, reason: expect.any(String) }])
     expect(JSON.stringify(lines)).not.toContain('stack')
   })

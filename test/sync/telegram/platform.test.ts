@@ -399,7 +399,7 @@ describe('a check', () => {
   })
 
   it.each([
-    ['member', 'The bot is no administrator of the group: make it one.'],
+    ['member', 'The bot is not an administrator of the group: make it one.'],
     ['kicked', 'The bot is not in the group -1001234567890: add it, as an administrator.'],
   ] as const)('tells that the bot is %s', async (status, message) => {
     const { group, platform } = await inGroup()

@@ -342,8 +342,8 @@ describe('long polling', () => {
     group.askToJoin(OTHER)
     await caughtUp(server)
     expect(telegram.asked).toEqual([String(USER), String(USER), String(USER), String(OTHER)])
-    expect(telegram.logged()).toContain('a Telegram update was left')
-    expect(telegram.logged()).toContain('a Telegram update is not usable')
+    expect(telegram.logged()).toContain('skipped a Telegram update that failed repeatedly')
+    expect(telegram.logged()).toContain('ignored an unusable Telegram update')
   })
 
   it('waits where another one polls, says so once, and goes on after it', async () => {
@@ -402,7 +402,7 @@ describe('the bot', () => {
     const { server, group, telegram } = await polling()
     group.setStatus(BOT_ID, 'member')
     await caughtUp(server)
-    expect(telegram.logged()).toContain('the bot is no administrator of the Telegram group')
+    expect(telegram.logged()).toContain('the bot is not an administrator of the Telegram group')
     group.setStatus(BOT_ID, 'administrator')
     await caughtUp(server)
     expect(telegram.logged()).toContain('the bot is an administrator of the Telegram group')
