@@ -23,9 +23,15 @@ const checkCommand = apiCommand('check <customer> [product]', {
     }
     const answer = await api.get<AccessJson>(path, { environment: api.environment, at })
     const other = await readOther<AccessJson>(api, path, otherThan(answer.environment), at)
-    show(answer, (paint) =>
-      productId === undefined ? allText(answer, other, paint) : oneText(answer, other, productId, paint),
-    )
+    // A product that the customer was never granted may be blocked all the same.
+    const one =
+      productId === undefined
+        ? null
+        : await api.get<EntitlementJson>(`${path}${pathOf(productId)}`, {
+            environment: answer.environment,
+            at,
+          })
+    show(answer, (paint) => (one === null ? allText(answer, other, paint) : oneText(one, other, paint)))
     const isConfigured = api.config?.endpoints.some(({ environment }) => environment === answer.environment)
     if (isConfigured === false)
       context.err(`note: no endpoint of the environment ${answer.environment} is configured\n`)
@@ -53,13 +59,12 @@ function allText(
   return `${customerId} has no access in ${environment}${hint}\n`
 }
 
-function oneText(answer: AccessJson, other: AccessJson | null, productId: string, paint: Paint): string {
-  const isAsked = (one: EntitlementJson) => one.productId === productId
-  const entitlement = answer.entitlements.find(isAsked)
-  if (entitlement !== undefined) return table([entitlementCells(entitlement)], paint)
-  const elsewhere = other?.entitlements.find(isAsked)
+function oneText(entitlement: EntitlementJson, other: AccessJson | null, paint: Paint): string {
+  const { productId, status } = entitlement
+  if (status !== 'none') return table([entitlementCells(entitlement)], paint)
+  const elsewhere = other?.entitlements.find((one) => one.productId === productId)
   const hint = elsewhere === undefined ? '' : `(in ${other?.environment}: ${elsewhere.status})`
-  return table([[productId, 'none', hint]], paint)
+  return table([[productId, status, hint]], paint)
 }
 
 /** `pro_1  active  past due  since 2026-01-31T00:00:00.000Z  (payment pay_2; ended: payment pay_1)`. */

@@ -10,4 +10,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
-process.exitCode = await runCli(process.argv.slice(2), context, commands)
+const args = process.argv.slice(2)
+process.exitCode = await runCli(args, context, commands)
+
+/** A call to a platform that hangs may last 15 s; a stopped daemon must be gone within 10. */
+const LINGER_MS = 1_000
+if (args[0] === 'serve') setTimeout(() => process.exit(), LINGER_MS).unref()

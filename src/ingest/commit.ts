@@ -5,7 +5,13 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
 import { loadForms, saveCustomerFacts, type Telling } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
-import { type ErasedIds, type ErasureAct, loadErasedIds, saveErasures } from '../store/erasures.js'
+import {
+  type ErasedIds,
+  type ErasureAct,
+  loadErasedIds,
+  reopenErasures,
+  saveErasures,
+} from '../store/erasures.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq, recordDuplicates } from '../store/events.js'
 import type { Database } from '../store/schema.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
@@ -90,6 +96,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const now = clock()
     const ownerOf = ownersIn(folded)
     const kept = redactOwned(fresh, ownerOf, known, now)
+    await reopenErasures(trx, environment, erasedWithMore(folded, known.get(environment) ?? NOBODY))
     const events = eventsOf(kept)
     const rows = kept.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
@@ -219,6 +226,14 @@ function redactOwned(
 }
 
 const NOBODY: ReadonlySet<string> = new Set()
+
+/** Erased customers to whom stored events now turn out to belong: those still hold personal data. */
+function erasedWithMore({ changes }: FoldedBatch, erased: ReadonlySet<string>): readonly string[] {
+  return changes.flatMap(({ after, hasGained }) => {
+    const customerId = after?.customerId ?? null
+    return hasGained && customerId !== null && erased.has(customerId) ? [customerId] : []
+  })
+}
 
 function withoutErased(
   delivery: PreparedDelivery,

@@ -28,6 +28,8 @@ export interface SourceChange {
   readonly causedBy: string
   /** Stored events of it that name another customer than it has now, where that may be news. */
   readonly strangers: readonly number[]
+  /** Whether stored events came to it, or to its customer. */
+  readonly hasGained: boolean
 }
 
 /** By event id, of the new events, their sources and outcomes; and what changed of each source. */
@@ -98,6 +100,9 @@ export async function foldBatch(
       after: after?.state ?? null,
       causedBy: source.causedBy,
       strangers: strangersIn(source, after?.state ?? null),
+      hasGained:
+        source.isMoved ||
+        (source.saved !== undefined && source.saved.state.customerId !== after?.state.customerId),
     }),
   )
   const isHeld = holdsOf(changes.map(({ after }) => after))

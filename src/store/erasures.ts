@@ -105,6 +105,21 @@ export async function finishErasure(
     .execute()
 }
 
+/** Has the next `finishErasures` remove what is stored of these people once more. */
+export async function reopenErasures(
+  trx: Transaction<Database>,
+  environment: Environment,
+  customerIds: readonly string[],
+): Promise<void> {
+  if (customerIds.length === 0) return
+  await trx
+    .updateTable('erasures')
+    .set({ finished_at: null })
+    .where('environment', '=', environment)
+    .where('customer_id', 'in', customerIds)
+    .execute()
+}
+
 export async function forgetPerson(
   trx: Transaction<Database>,
   environment: Environment,

@@ -67,7 +67,7 @@ export async function readEvent(db: Kysely<Database>, { environment, eventId }: 
     ...(await toStoredEvent(db, row)),
     reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
     normalized: row.normalized === null ? null : eventInForm(row.normalized, eventId),
-    headers: JSON.parse(row.headers) as SignedHeaders | null,
+    headers: headersIn(row) ?? null,
     otherBodies: others.rows.map(({ body_removed, body_removed_at, ...other }) => ({
       ...other,
       removed: removalIn({ body_removed, body_removed_at }),
@@ -229,9 +229,19 @@ export async function* loadDeliveries(
   }
 }
 
+/** Null for what was done by hand; undefined where they were altered in the database, so that nobody can read them. */
+function headersIn(row: Pick<BodyColumns, 'headers'>): SignedHeaders | null | undefined {
+  try {
+    const headers: unknown = JSON.parse(row.headers)
+    return typeof headers === 'object' ? (headers as SignedHeaders | null) : undefined
+  } catch {
+    return undefined
+  }
+}
+
 function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery | MissingDelivery {
-  if (isAltered(row)) return 'altered'
-  const headers = JSON.parse(row.headers) as SignedHeaders | null
+  const headers = headersIn(row)
+  if (isAltered(row) || headers === undefined) return 'altered'
   const { environment, endpoint, received_at: receivedAt, body } = row
   const delivered = { environment, endpoint, headers, receivedAt }
   const removal = removalIn(row)

@@ -84,12 +84,20 @@ export function eventInFormIfReadable(text: string): NormalizedEvent | null {
   try {
     const form = JSON.parse(text) as Form
     const blank = BLANK[form.subject]
-    if (blank === undefined) return null
+    if (blank === undefined || !hasTypes(form)) return null
     const customer = form.customer === undefined ? NO_DETAILS : { ...NO_DETAILS, ...form.customer }
     return { ...blank, ...form, customer, metadata: form.metadata ?? {} } as NormalizedEvent
   } catch {
     return null
   }
+}
+
+const TEXTS = ['id', 'type', 'customerId', 'productId', 'paymentId', 'subscriptionId', 'externalRef'] as const
+
+/** Whether what others look up, bind or show has its type: a form that was altered may be JSON of any shape. */
+function hasTypes(form: Readonly<Record<string, unknown>>): boolean {
+  for (const name of TEXTS) if (form[name] !== undefined && typeof form[name] !== 'string') return false
+  return Number.isSafeInteger(form.createdAt)
 }
 
 type Form = Omit<NormalizedEvent, 'customer' | 'metadata'> &

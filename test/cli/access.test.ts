@@ -212,3 +212,9 @@ it.each([
     })
   }
 })
+
+it('check says that a product is blocked which the customer was never granted', async () => {
+  const folder = await folderWith([])
+  await at(folder, 'block cus_9 --reason test')
+  expect(await at(folder, 'check cus_9 pro_1')).toMatchObject({ code: 0, stdout: 'pro_1  blocked\n' })
+})

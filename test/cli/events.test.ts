@@ -275,6 +275,17 @@ describe('latchkey events export', () => {
     expect(told).toMatchObject({ lines: 4, readings: 0, leftOut: 1, altered: 1 })
   })
 
+  it('leaves out an event whose headers were altered in the database, which can be shown all the same', async () => {
+    const folder = await stored()
+    const headers = 'not json'
+    await onStore(folder, (db) =>
+      db.updateTable('events').set({ headers }).where('event_id', '=', 'evt_2').execute(),
+    )
+    const told = await answerOf(folder, 'events export --output events.jsonl')
+    expect(told).toMatchObject({ lines: 4, leftOut: 1, altered: 1 })
+    expect(await answerOf(folder, 'events show evt_2')).toMatchObject({ id: 'evt_2', headers: null })
+  })
+
   it('shows a person how far it is, and nothing of that in a pipe', async () => {
     const folder = await stored()
     const progress = async (isTerminal: boolean) =>

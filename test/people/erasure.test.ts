@@ -106,6 +106,37 @@ async function access(daemon: RunningDaemon, customerId: string): Promise<Record
 const sha256Of = (bytes: unknown) => createHash('sha256').update(String(bytes)).digest('hex')
 
 describe('an erasure', () => {
+  it.each(['before', 'after'])(
+    'reaches what named nobody and came %s it, once a later event says that it was theirs',
+    async (when) => {
+      const daemon = await runDaemon()
+      const [known, unknown] = [{ id: 'cus_ada' }, { email: ADA.email, name: ADA.name }]
+      const held = [
+        event('evt_paid', 'payment.succeeded', { customer: unknown, payment: 'pay_1' }),
+        event('evt_begun', 'subscription.created', {
+          customer: unknown,
+          subscription: 'sub_2',
+          payment: 'pay_2',
+        }),
+      ]
+      await sendAll(daemon, event('evt_first', 'payment.authorized', { customer: known, payment: 'pay_0' }))
+      if (when === 'before') await sendAll(daemon, ...held)
+      await erase(daemon, 'cus_ada')
+      if (when === 'after') await sendAll(daemon, ...held)
+      await sendAll(
+        daemon,
+        event('evt_named', 'payment.authorized', { customer: known, payment: 'pay_1', at: 1 }),
+        event('evt_renewed', 'subscription.renewed', { customer: known, subscription: 'sub_2', at: 1 }),
+      )
+      // What a minute's job does, too.
+      await erase(daemon, 'cus_ada')
+      for (const id of ['evt_paid', 'evt_begun']) {
+        expect(await storedUnder(daemon, id)).toMatchObject([{ body: null, body_removed: 'erased' }])
+      }
+      expect(foundIn(daemon.databaseFile, WORDS)).toEqual([])
+    },
+  )
+
   it('leaves no byte that tells who the person is, in the database nor in its log', async () => {
     const daemon = await runToldDaemon()
     expect(foundIn(daemon.databaseFile, WORDS)).toEqual(WORDS)

@@ -132,3 +132,19 @@ it('a member whom a kill leaves banned while they are removed is not banned in t
   expect(written).toContain('Telegram updates are received again')
   expect(written).not.toContain(BOT_TOKEN.split(':')[1])
 })
+
+it('a daemon that is stopped while a platform hangs is gone within 10 s', async () => {
+  const account = accountId(7)
+  const discord = await startDiscord()
+  discord.guild.join(account)
+  await discord.setState('hang')
+  const daemon = await serveFollowed(followedFolder(discord, await startReceiver()))
+  const customer = { id: 'cus_ada', communityId: account }
+  const data = { id: 'pay_1', method: 'CARD', customer, product: PRODUCT }
+  await deliver(daemon.url, [sentEvent('evt_ada', 'payment.authorized', Date.UTC(2026, 0, 31, 12), data)])
+  await eventually(() => expect(discord.calls.some(({ status }) => status === null)).toBe(true))
+  const stoppedAt = performance.now()
+  daemon.signal('SIGTERM')
+  expect((await daemon.exit).code).toBe(0)
+  expect(performance.now() - stoppedAt).toBeLessThan(10_000)
+})
