@@ -247,9 +247,12 @@ async function startWithin(
 ): Promise<Within> {
   const { file } = config.database
   if (typeof whereNone === 'object') {
-    const isTooLong = Buffer.byteLength(socketFileOf(file)) > MAX_SOCKET_PATH_BYTES
-    const unknown = `the path of ${socketFileOf(file)} is too long for a socket: name the daemon with --url`
-    throw new LatchkeyError('daemon_unreachable', isTooLong ? unknown : whereNone.needsDaemon)
+    const socket = socketFileOf(file)
+    const isTooLong = Buffer.byteLength(socket) > MAX_SOCKET_PATH_BYTES
+    const message = isTooLong
+      ? `the path of ${socket} is too long for a socket: name the daemon with --url`
+      : `${whereNone.needsDaemon}; it was looked for at ${socket}, and --url names one elsewhere`
+    throw new LatchkeyError('daemon_unreachable', message)
   }
   const isThere = isDatabaseThere(file, 'write')
   if (!isThere && whereNone === 'database') throw missingDatabase(file)

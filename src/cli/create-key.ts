@@ -81,7 +81,7 @@ function printedText({ key, entry }: NewApiKey): string {
 function addedText({ key, entry }: NewApiKey, path: string): string {
   return [
     `API key ${JSON.stringify(entry.name)} (shown only now): ${key}`,
-    `Added to ${path}. A running daemon takes it up on \`latchkey reload\``,
+    `Added to ${path}. A running daemon uses it after \`latchkey reload\``,
     '',
   ].join('\n')
 }

@@ -63,10 +63,10 @@ function firstStartText(path: string, url: string, keyLine: string, token: strin
     keyLine,
     '',
     'Try next, in a second terminal while this runs:',
-    `  export LATCHKEY_KEY=${token}`,
+    `  export LATCHKEY_API_KEY=${token}`,
     '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
     '  npx latchkey check cus_1',
-    `  curl -H "Authorization: Bearer $LATCHKEY_KEY" ${url}/entitlements/cus_1`,
+    `  curl -H "Authorization: Bearer $LATCHKEY_API_KEY" ${url}/entitlements/cus_1`,
     '',
   ].join('\n')
 }

@@ -47,7 +47,7 @@ const NOTES = {
     `${paymentId} pays the cycle of ${cycle}`,
   cycle_taken_back: ({ paymentId, by }: TakenBack) =>
     `${paymentId} should have paid this cycle, and was taken back by ${by}`,
-  cycle_without_payment: () => 'the cycle was paid by no payment that is known, so that no refund can end it',
+  cycle_without_payment: () => 'no known payment paid the cycle, so no refund can end it',
   /** By `paidCycle: "informs"`. */
   cycle_ignored: () => 'no payment of this cycle is known, and the policy asks for one',
   subscription_ended: () => 'the subscription is over',
@@ -152,7 +152,7 @@ export const END_REASON_TEXT: Readonly<Record<EndReason, string>> = {
   voided: 'the payment was called off',
   expired: 'the subscription expired',
   canceled: 'the subscription was canceled',
-  completed: 'its fixed time is over',
+  completed: 'its fixed term ends',
   lapsed: 'no renewal came in time',
   moved: 'the plan was changed to another product',
   revoked: 'it was revoked by hand',

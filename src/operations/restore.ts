@@ -93,7 +93,7 @@ async function copyIntact(backup: string, part: string, onProgress?: OnProgress)
     assertIntact(part, backup)
   } catch (error) {
     if (!isLatchkeyError(error, 'backup_damaged')) throw error
-    throw new LatchkeyError('backup_damaged', `${error.message} Take another backup.`, { cause: error.cause })
+    throw new LatchkeyError('backup_damaged', `${error.message} Name another backup.`, { cause: error.cause })
   }
 }
 

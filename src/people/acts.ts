@@ -65,7 +65,7 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
     if (done === null) return false
     const { createdAt: _, ...known } = done
     if (isDeepStrictEqual(known, undated)) return true
-    throw new LatchkeyError('idempotency_key_conflict', 'This Idempotency-Key was used for something else.')
+    throw new LatchkeyError('idempotency_key_conflict', 'This Idempotency-Key was used for another act: use a new one.')
   }
 
   return async (request) => {

@@ -76,7 +76,7 @@ describe('latchkey keys', () => {
     const key = keyIn(stdout)
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: `API key "app" (shown only now): ${key}\nAdded to ${path}. A running daemon takes it up on \`latchkey reload\`\n`,
+      stdout: `API key "app" (shown only now): ${key}\nAdded to ${path}. A running daemon uses it after \`latchkey reload\`\n`,
     })
     expect(readFileSync(path, 'utf8')).not.toContain(key)
     const added = { name: 'app', sha256: sha256(key), scopes: ['read'], environments: ['live'] }

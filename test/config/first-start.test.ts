@@ -48,8 +48,8 @@ describe('the config of a first start', () => {
       `API key (shown only now): ${key}`,
       '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
       '  npx latchkey check cus_1',
-      `  export LATCHKEY_KEY=${key}`,
-      '  curl -H "Authorization: Bearer $LATCHKEY_KEY" http://127.0.0.1:4680/entitlements/cus_1',
+      `  export LATCHKEY_API_KEY=${key}`,
+      '  curl -H "Authorization: Bearer $LATCHKEY_API_KEY" http://127.0.0.1:4680/entitlements/cus_1',
     ]) {
       expect(text).toContain(`${line}\n`)
     }

@@ -152,7 +152,7 @@ const CASES = [
     ],
   ],
   [
-    'Start of sub_1: the cycle was paid by no payment that is known, so that no refund can end it. Access to pro_a begins.',
+    'Start of sub_1: no known payment paid the cycle, so no refund can end it. Access to pro_a begins.',
     { code: 'cycle_without_payment' },
     [sub('it', 'subscription.created', 0)],
   ],
@@ -211,7 +211,7 @@ const CASES = [
     ],
   ],
   [
-    `Update of sub_1: ${SHOWS_STATE} It now ends at ${PERIOD_END}: its fixed time is over.`,
+    `Update of sub_1: ${SHOWS_STATE} It now ends at ${PERIOD_END}: its fixed term ends.`,
     INFORMED,
     [
       ...BEGUN,
@@ -345,7 +345,7 @@ describe('of an event is said', () => {
     expect(source.events.map(({ note, sentence }) => [note, sentence])).toEqual([
       [
         { code: 'granted', until: minute(1000) },
-        'Grant by hand: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: its fixed time is over.',
+        'Grant by hand: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: its fixed term ends.',
       ],
       [{ code: 'revoked' }, 'End of the grant by hand: the grant by hand is revoked. Access to pro_a ends.'],
       [{ code: 'not_granted' }, 'End of the grant by hand: nothing was granted by hand at that time.'],

@@ -136,7 +136,7 @@ describe('the summary says', () => {
   it.each<[summary: string, at: number, Sources, Partial<StoredAccount>?]>([
     [`${GIVEN} subscription sub_1. No end is known.`, 10, [[SUBSCRIPTION, BEGUN]]],
     [
-      `${GIVEN} a grant by hand. It ends at 2026-01-01T16:40:00.000Z: its fixed time is over.`,
+      `${GIVEN} a grant by hand. It ends at 2026-01-01T16:40:00.000Z: its fixed term ends.`,
       10,
       [[MANUAL, UNTIL_1000]],
     ],

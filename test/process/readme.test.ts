@@ -37,7 +37,7 @@ import {
 
 const DEFAULT_PORT = '4680'
 const FIRST_KEY = 'data/first-key.txt'
-const KEY_FROM_FILE = `export LATCHKEY_KEY=$(cat ${FIRST_KEY})`
+const KEY_FROM_FILE = `export LATCHKEY_API_KEY=$(cat ${FIRST_KEY})`
 const ROLES = 'docs/roles-and-groups.md'
 const GROUP_ID = -1001234567890
 const BOTH = ['live', 'sandbox'] as const
@@ -252,7 +252,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     })
     reader.daemon = await serve(folder, reader.env)
     await reader.shell.run(
-      `export URL=${reader.daemon.url} AUTH='Authorization: Bearer ${READERS_KEY}' LATCHKEY_KEY=${READERS_KEY}`,
+      `export URL=${reader.daemon.url} AUTH='Authorization: Bearer ${READERS_KEY}' LATCHKEY_API_KEY=${READERS_KEY}`,
     )
     const holders = () => discord.guild.holders(GOLD_ROLE_ID)
     reader.known['<hash>'] = async () => {
@@ -284,7 +284,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
       const daemon = await serve(folder, env, ['script', '-qec', 'npm start', '/dev/null'])
       // It has a session of its own there, out of reach of what ends the rest of a test.
       onTestFinished(() => void process.kill(daemon.pid, 'SIGKILL'))
-      const [, line = ''] = await daemon.until(/^ *(export LATCHKEY_KEY=lk_\S+)\r?$/m)
+      const [, line = ''] = await daemon.until(/^ *(export LATCHKEY_API_KEY=lk_\S+)\r?$/m)
       const port = String(await known[DEFAULT_PORT]?.())
       const script = [line, first?.text, query?.text].join('\n').replaceAll(DEFAULT_PORT, port)
       const printed = await shell.run(script)

@@ -42,7 +42,7 @@ describe('a first start in an empty folder', () => {
     const { stdout, stderr } = await first.exit
     for (const line of [
       'API key: in data/first-key.txt',
-      '  export LATCHKEY_KEY=$(cat data/first-key.txt)',
+      '  export LATCHKEY_API_KEY=$(cat data/first-key.txt)',
       '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
       '  npx latchkey check cus_1',
     ]) {
@@ -65,7 +65,7 @@ describe('a first start in an empty folder', () => {
     // It has a session of its own there, out of reach of what ends the rest of a test.
     onTestFinished(() => endIfRunning(daemon.pid))
     const [, key = ''] = await daemon.until(/API key \(shown only now\): (lk_[\w-]{43})\r?\n/)
-    expect(daemon.stdout()).toContain(`  export LATCHKEY_KEY=${key}\r\n`)
+    expect(daemon.stdout()).toContain(`  export LATCHKEY_API_KEY=${key}\r\n`)
     expect((await ask(daemon, '/entitlements/cus_1', key)).status).toBe(200)
     expect(existsSync(join(folder, 'data', 'first-key.txt'))).toBe(false)
     process.kill(daemon.pid, 'SIGTERM')
