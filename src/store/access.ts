@@ -131,7 +131,7 @@ type InputRow =
       readonly state: string | null
     }
 
-// One statement, since each one takes and releases the reader's locks (saves 14 of 116 µs per answer).
+/** One statement, since each one takes and releases the reader's locks (saves 14 of 116 µs per answer). */
 const selectInputs = bulkStatement(
   (keys) => sql<InputRow>`
     with asked (environment, customer_id) as (${keys})

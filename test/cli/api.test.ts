@@ -164,7 +164,7 @@ describe('acts by hand', () => {
     })
     expect(await as('admin', 'erase cus_2 --yes')).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^erased cus_2 in live at .* \(man_\w+\)\nNo purchase and no detail /),
+      stdout: expect.stringMatching(/^erased cus_2 in live at .* \(man_\w+\)\nNo purchase or detail /),
     })
     expect(await acts(folder)).toMatchObject([
       { type: 'manual.granted', actor: 'write' },
@@ -186,7 +186,7 @@ describe('a command whose daemon ends', () => {
       },
     ],
   ]
-  const message = /^the daemon did not answer: .+ may have been done all the same; run it again/
+  const message = /^the daemon did not answer: .+ may have done the work all the same; run the command again/
   const MAY_BE_DONE = { code: 1, error: { code: 'daemon_failed', message: expect.stringMatching(message) } }
 
   async function listening(end: RequestListener, where: ListenOptions): Promise<number> {

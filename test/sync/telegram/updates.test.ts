@@ -353,7 +353,7 @@ describe('long polling', () => {
     group.askToJoin(USER)
     await caughtUp(server)
     expect(telegram.asked).toEqual([String(USER)])
-    expect(telegram.logged().match(/not received now/g)).toHaveLength(1)
+    expect(telegram.logged().match(/do not arrive at the moment/g)).toHaveLength(1)
     expect(telegram.logged()).toContain('received again')
   })
 
