@@ -1,11 +1,11 @@
 import type { Environment } from '../provider/event.js'
 
-/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+/** One text for one event of one environment; environments contain no space, so no two events share it. */
 export function eventKey(environment: Environment, eventId: string): string {
   return `${environment} ${eventId}`
 }
 
-/** A stretch of a list that is ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
+/** A page of a list ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
 export interface IdPage {
   readonly after: string
   readonly limit: number
@@ -13,5 +13,5 @@ export interface IdPage {
 
 export const EVERY_ID: IdPage = { after: '', limit: Number.MAX_SAFE_INTEGER }
 
-/** In the order in which keys sort. */
+/** In the sort order of keys. */
 export const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']

@@ -6,14 +6,14 @@ import { lookupIn } from './bulk.js'
 import type { Database } from './schema.js'
 import { eventInForm } from './stored-form.js'
 
-/** The condition on the type is that of a partial index, word for word. */
+/** The condition on the type is exactly that of a partial index. */
 const selectManualEvents = lookupIn(
   'customer_id',
   (isTold) => sql<{ event_id: string; normalized: string }>`
     select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
 )
 
-/** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */
+/** All changes by hand to these customers, by customer id, unordered: folding sorts them. */
 export async function loadManualEvents(
   db: Kysely<Database>,
   environment: Environment,
@@ -23,13 +23,13 @@ export async function loadManualEvents(
   const rows = await selectManualEvents(db, environment, [...found.keys()])
   for (const { event_id: eventId, normalized } of rows) {
     const event = eventInForm(normalized, eventId)
-    // A provider's event may bear any type; what was done by hand is known by its subject.
+    // A provider's event may have any type; changes by hand are recognised by their subject.
     if (event.subject === 'manual') found.get(event.customerId)?.push(event)
   }
   return found
 }
 
-/** What was done by hand to a customer, beside what was granted. */
+/** Changes by hand to a customer, except grants. */
 export interface ActsOnCustomer {
   readonly blocks: readonly Block[]
   readonly erasures: readonly Erasure[]
@@ -38,8 +38,8 @@ export interface ActsOnCustomer {
 export const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
 
 /**
- * Every block and erasure of these customers, by customer id. Few customers have any, and those few events: they are
- * folded for each question, so that nothing stored can disagree with the events.
+ * Every block and erasure of these customers, by customer id. Few customers have any, and only a few events each: they
+ * are folded for each question, so that no stored state can disagree with the events.
  */
 export async function loadActsOn(
   db: Kysely<Database>,
@@ -52,7 +52,7 @@ export async function loadActsOn(
   )
 }
 
-/** One thing that was done by hand; null where no event of this id is stored. */
+/** One change by hand; null if no event with this id is stored. */
 export async function loadManualEvent(
   db: Kysely<Database>,
   environment: Environment,

@@ -6,68 +6,68 @@ import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 const JOB = 'recompute'
-/** With a number after it: a part for each time that the job was saved, so that none is written twice. */
+/** Followed by a number: a part for each time that the job was saved, so that no part is written twice. */
 const PART = 'recompute.'
 
 export const NOTHING_READ = {
   read: 0,
   /** Rows that the replay changed. */
   changed: 0,
-  /** Of these, the ones that could not be used before. */
+  /** Those among them that could not be used before. */
   recovered: 0,
   /** Read again, and still not usable. */
   quarantined: 0,
-  /** Left as they are: another event has the id that they have by today's reading. */
+  /** Left as they are: by the current reading, another event has their id. */
   duplicates: 0,
-  /** Left as they are: their endpoint receives for another environment by now. */
+  /** Left as they are: their endpoint now receives for another environment. */
   skipped: 0,
-  /** Folded as they are stored: their body was removed, so that they can't be read again. */
+  /** Folded as stored: their body was removed, so they can't be read again. */
   notReplayable: 0,
-  /** Folded as they are stored: their body is not the one that came, since something has altered it in the database. */
+  /** Folded as stored: their body was altered in the database. */
   altered: 0,
 }
 
-/** What became of the stored events that a replay has read again. */
+/** The results of a replay's reading. */
 export type ReplayCounts = Readonly<typeof NOTHING_READ>
 
-/** What a job works out again. */
+/** The scope of a job. */
 export interface JobScope {
   /** Which events; of a list of environments, all. */
   readonly scope: EventFilter | readonly Environment[]
-  /** The environment of every configured endpoint, by its name, where events are read again; null: they are not. */
+  /** The environment of every configured endpoint, by name, if events are read again; null: they are not. */
   readonly endpoints: Readonly<Record<string, Environment>> | null
 }
 
-/** A job that writes, under way or interrupted. */
+/** A job that writes, running or interrupted. */
 export interface StoredJob extends JobScope {
-  /** Whether it moves all sources to a policy that was put in force as it began: it has to end before any other. */
+  /** Whether it moves all sources to a policy that it put in force: it has to end before any other job. */
   readonly isMoving: boolean
   readonly policy: Policy
   readonly normalizerVersion: number
-  /** The number of the newest event that was stored as it began: what comes later is read and folded as of today. */
+  /** The newest stored event when it began: later ones are read and folded by the current program anyway. */
   readonly newest: number
-  /** The number up to which all events are done. */
+  /** All events up to this number are done. */
   readonly reached: number
   readonly counts: ReplayCounts
-  /** The newest change of access as it began. */
+  /** The newest change of access when it began. */
   readonly changesAfter: number
 }
 
-/** What else has to be known again after a crash. */
+/** Further state that must survive a crash. */
 export interface JobPart {
-  /** Numbers of events beyond its place that are done. */
+  /** Events beyond its place that are done. */
   readonly ahead: readonly number[]
   readonly concerned: readonly Concern[]
 }
 
-/** A customer or a payment of which some event says something else since: all events have to be searched for it. */
+/** A customer or payment that some event now says something else about: all events must be searched for it. */
 export interface Concern {
   readonly environment: Environment
   readonly kind: 'customer' | 'payment'
   readonly id: string
 }
 
-/** Null where none is under way. */
+/** Null if there is no unfinished job. */
 export async function loadJob(db: Kysely<Database>): Promise<StoredJob | null> {
   const stored = await getSetting(db, JOB)
   return stored === null ? null : (JSON.parse(stored) as StoredJob)
@@ -82,12 +82,12 @@ export async function loadJobParts(db: Kysely<Database>): Promise<readonly JobPa
   return rows.map(({ value }) => JSON.parse(value) as JobPart)
 }
 
-/** @param number one that no part of this job has */
+/** @param number not yet used by a part of this job */
 export function saveJobPart(trx: Transaction<Database>, number: number, part: JobPart): Promise<void> {
   return setSetting(trx, `${PART}${number}`, JSON.stringify(part))
 }
 
-/** Forgets the job, ended or not, and all of its parts. */
+/** Deletes the job, finished or not, with all its parts. */
 export async function clearJob(trx: Transaction<Database>): Promise<void> {
   await trx
     .deleteFrom('settings')

@@ -1,4 +1,4 @@
-/* The rows that a recompute reads whole and compares: events as they were read and placed, and sources. */
+/* The rows that a recompute reads whole and compares: events with their disposition and source, and sources. */
 
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
@@ -22,7 +22,7 @@ const GROUP_COLUMNS = [
   'normalized',
 ] as const
 
-/** A stored event: what it was read as, what became of it, and what a filter asks. */
+/** A stored event: its normalised form, its disposition, and the columns that filters need. */
 export type GroupRow = Pick<Selectable<EventsTable>, (typeof GROUP_COLUMNS)[number]>
 
 const columns = sql.join(GROUP_COLUMNS.map((column) => sql.ref(column)))
@@ -55,11 +55,11 @@ export async function loadGroupRowsBeyond(
 
 const selectByHand = lookupIn(
   'customer_id',
-  // In these very words: SQLite finds the index of these few events by them.
+  // SQLite uses the index of these few events only for exactly this text.
   (isTold) => sql<{ seq: number }>`select seq from events where ${isTold} and type like 'manual.%'`,
 )
 
-/** The numbers of what was done by hand to these customers. */
+/** The numbers of the changes by hand to these customers. */
 export async function loadSeqsByHand(
   db: Kysely<Database>,
   environment: Environment,
@@ -68,15 +68,15 @@ export async function loadSeqsByHand(
   return (await selectByHand(db, environment, customerIds)).map(({ seq }) => seq)
 }
 
-/** The source that an event is stored as being of. */
+/** The stored source of an event. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
   return kind === null || id === null ? null : { kind, id }
 }
 
-/** A source's key, and what its events are found by. */
+/** A source's key, and the columns to find its events by. */
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>
 
-/** The next sources, in the order of their numbers; a damaged row may have any. */
+/** The next sources, by number; a damaged row may have any number. */
 export async function loadHistories(
   db: Kysely<Database>,
   after: number | undefined,
@@ -88,7 +88,7 @@ export async function loadHistories(
   return rows
 }
 
-/** A body has up to a mebibyte, and only so many are in memory at a time. */
+/** A body has up to a mebibyte, and only this many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
 /** A stored event, without its bytes. */
@@ -106,16 +106,16 @@ export async function* loadBodies(
 }
 
 const PLACE_COLUMNS = ['source_kind', 'source_id', 'disposition', 'reason'] as const
-/** What the body alone says. */
+/** The columns that follow from the body alone. */
 const FORM_COLUMNS = READ_COLUMNS.filter((name) => !PLACE_COLUMNS.some((place) => place === name))
 
-/** Whether the row says of its body what this reading does, by the program of today. */
+/** Whether the stored row matches this reading by the current program. */
 export function hasSameForm(row: ReadColumns, reading: EventReading): boolean {
   const read = columnsOf(reading)
   return FORM_COLUMNS.every((name) => row[name] === read[name])
 }
 
-/** An event and what is to be stored of it. */
+/** An event and its new columns. */
 export interface EventToSave {
   readonly row: Pick<GroupRow, 'seq' | 'event_id'>
   readonly reading: EventReading
@@ -123,7 +123,7 @@ export interface EventToSave {
 
 const updateForms = updateOf(FORM_COLUMNS)
 
-/** Writes where events belong, and what became of them. Each row at most once. */
+/** Writes the sources and dispositions of events. Each row at most once. */
 export const savePlaces = updateOf(PLACE_COLUMNS)
 
 function updateOf(names: readonly (keyof ReadColumns)[]) {
@@ -146,8 +146,8 @@ const renameConflicts = rowStatement(
 )
 
 /**
- * Writes what the bodies say. Each row at most once; no id may be another event's. Other bodies that came under an id go
- * along with it.
+ * Writes the columns that follow from the bodies. Each row at most once; no id may be another event's. Other bodies
+ * under an id move with it.
  */
 export async function saveForms(
   trx: Transaction<Database>,
