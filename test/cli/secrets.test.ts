@@ -77,7 +77,7 @@ describe('in a shell without the secrets of the config', () => {
         stderr: expect.not.stringMatching(/config file|secret/),
       })
     const { stdout } = await run(folder, 'doctor')
-    const unchecked = 'and so is not checked'
+    const unchecked = 'so it was not checked'
     expect(stdout).toContain(`endpoints.live.secrets[0]: names the variable LIVE, ${UNSET}, ${unchecked}\n`)
     expect(stdout).toContain(
       `endpoints.beside.secrets[0]: names the file beside.txt, which can't be read (ENOENT), ${unchecked}\n`,
