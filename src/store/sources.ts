@@ -249,7 +249,7 @@ function packedIn(state: string): PackedState {
     const packed = JSON.parse(state)
     if (Array.isArray(packed.intervals)) return packed
   } catch {
-    // Equal for identical damage in different sources.
+    // Not JSON: the same error as for JSON of another shape.
   }
   throw unreadable('state')
 }
