@@ -19,17 +19,17 @@ import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
-/** One delivery, committed: what it was, and what became of it. */
+/** A committed delivery and its result. */
 export interface WrittenDelivery {
   readonly prepared: PreparedDelivery
   readonly receipt: Receipt
-  /** Whether an event with the same id and another body stood already. */
+  /** Whether an event with the same id and another body was already stored. */
   readonly isConflict: boolean
 }
 
-/** A batch, committed. */
+/** A committed batch. */
 export interface CommittedBatch {
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly deliveries: readonly WrittenDelivery[]
   readonly touched: readonly TouchedCustomers[]
 }
@@ -39,10 +39,10 @@ export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<CommittedB
 
 export interface BatchWriterDeps {
   readonly db: Kysely<Database>
-  /** Asked in the transaction of each batch: a rebuild may have changed it with the one before. */
+  /** Read in the transaction of each batch: a rebuild may have changed it since the last one. */
   readonly policy: (trx: Transaction<Database>) => Policy | Promise<Policy>
   readonly clock: () => number
-  /** Told of erasures before they are committed, once their dates are known. Left out: nobody writes them down. */
+  /** Called with erasures before they are committed, once their dates are known. If omitted, they are not listed. */
   readonly recordErasures?: (acts: readonly ErasureAct[]) => void
 }
 
@@ -51,7 +51,7 @@ export interface BatchWriterDeps {
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWriterDeps): WriteBatch {
-  /** Nobody else erases; null: not known yet, or not any more. */
+  /** Cached, since nobody else erases; null: not loaded, or outdated. */
   let erased: ErasedIds | null = null
 
   return async (deliveries) => {
@@ -101,7 +101,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const rows = kept.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
     await recordArrivals(trx, fresh)
-    // Done by hand twice under one id is one act, told once: its body differs by the instant alone.
+    // The same change by hand, sent twice under one id, is one event: only the instants in the bodies differ.
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
 
@@ -116,7 +116,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
   }
 }
 
-/** By event id, whose source it belongs to; null where that is nobody's, undefined where it belongs to none. */
+/** The owner of each event's source, by event id; null if unknown, undefined if the event belongs to no source. */
 function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => string | null | undefined {
   const owners = new Map(changes.map(({ key, after }) => [sourceKey(key), after?.customerId ?? null]))
   return (eventId) => {
@@ -125,7 +125,7 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
   }
 }
 
-/** What the new events tell of customers, and stored ones whose source has come to be another customer's. */
+/** Facts about customers in the new events, and in stored ones whose source now belongs to another customer. */
 async function tellingsIn(
   trx: Transaction<Database>,
   events: readonly NormalizedEvent[],
@@ -143,7 +143,7 @@ async function tellingsIn(
   return [...tellings, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
 }
 
-/** Tells what is new from what is stored already, or comes twice in this batch: the first one stands. */
+/** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */
 async function separate(
   trx: Transaction<Database>,
   environment: Environment,
@@ -182,7 +182,7 @@ function toWritten(
   return { prepared, receipt: { id: ownIdOf(prepared.normalized), disposition }, isConflict }
 }
 
-/** The erasures in a batch. A provider's event may bear any type: what was done by hand is known by its subject. */
+/** The erasures in a batch. A provider's event may have any type: changes by hand are recognised by their subject. */
 function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly ErasureAct[] {
   return deliveries.flatMap(({ environment, normalized }) =>
     normalized.ok && normalized.event.subject === 'manual' && normalized.event.type === 'manual.erased'
@@ -192,8 +192,8 @@ function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly Erasur
 }
 
 /**
- * Takes out of deliveries what they say about people who are erased, before anything of it is stored. The hash stays
- * that of what came, by which it is known when it comes again.
+ * Removes the data of erased people from deliveries, before anything is stored. The hash stays that of the original,
+ * so that a repeated delivery is recognised.
  * @param acts erasures in the same batch
  */
 function redactErased(
@@ -210,7 +210,7 @@ function redactErased(
   return deliveries.map((one) => withoutErased(one, ids.get(one.environment) ?? NOBODY, now))
 }
 
-/** The same of new deliveries that name nobody, once it is known to whose sources they belong. */
+/** The same for new deliveries that name nobody, once the owners of their sources are known. */
 function redactOwned(
   deliveries: readonly PreparedDelivery[],
   ownerOf: (eventId: string) => string | null | undefined,

@@ -19,48 +19,48 @@ import {
   saveSources,
 } from '../store/sources.js'
 
-/** A source before and after: null where it did not exist, or has no events any more. */
+/** A source before and after: null if it did not exist, or has no events any more. */
 export interface SourceChange {
   readonly key: SourceKey
   readonly before: SourceState | null
   readonly after: SourceState | null
-  /** The last to arrive of the new events that touched it. */
+  /** The last to arrive of the new events in it. */
   readonly causedBy: string
-  /** Stored events of it that name another customer than it has now, where that may be news. */
+  /** Its stored events that name another customer than its new one, whose facts may be new. */
   readonly strangers: readonly number[]
   /** Whether stored events came to it, or to its customer. */
   readonly hasGained: boolean
 }
 
-/** By event id, of the new events, their sources and outcomes; and what changed of each source. */
+/** Sources and dispositions of the new events, by event id; and the changes of each source. */
 export type FoldedBatch = Awaited<ReturnType<typeof foldBatch>>
 
-/** A payment that a new event links to another source than the stored ones did. */
+/** A payment that a new event links to another source than before. */
 interface LinkedMove {
   readonly paymentId: string
   readonly from: SourceKey
   readonly to: SourceKey
-  /** The id of the event that says so. */
+  /** The id of that event. */
   readonly linkedBy: string
 }
 
-/** A source that new events touch. */
+/** A source with new events. */
 interface TouchedSource {
   readonly key: SourceKey
   readonly saved: StoredSource | undefined
-  /** Its stored events, those that come to it with their payment among them. */
+  /** Its stored events, including those that move to it with their payment. */
   stored: readonly HistoryEvent[]
-  /** Whether stored events came to it, or left it. */
+  /** Whether stored events moved to it, or left it. */
   isMoved: boolean
   readonly fresh: HistoryEvent[]
   causedBy: string
 }
 
 /**
- * Folds new events into the sources they touch, each from its whole history, and saves these and the payments' links.
- * The events themselves are the caller's to store, in the same transaction; stored ones move along with their payment,
- * and stop waiting where they can.
- * @param fresh events that are not stored yet, each once, in order of arrival, with the numbers they will have
+ * Folds new events into their sources, each from its whole history, and saves the sources and the payments' links. The
+ * caller stores the events themselves, in the same transaction; stored ones move with their payment, and stop waiting
+ * if they can.
+ * @param fresh events that are not stored yet, each once, in order of arrival, with their future numbers
  */
 export async function foldBatch(
   trx: Transaction<Database>,
@@ -117,7 +117,7 @@ export async function foldBatch(
   return { sources, outcomes, changes }
 }
 
-/** Learns which subscription each payment belongs to: of events that disagree, the newest says. */
+/** Updates the subscription of each payment: if events disagree, the newest counts. */
 async function learnLinks(
   trx: Transaction<Database>,
   environment: Environment,
@@ -143,7 +143,7 @@ async function learnLinks(
   return { subscriptionOf: (id) => (news.get(id) ?? stored.get(id))?.subscriptionId, moves }
 }
 
-/** Every source that may be touched, each once. */
+/** Every source that may change, each once. */
 function keysIn(
   sources: ReadonlyMap<string, SourceKey | null>,
   moves: readonly LinkedMove[],
@@ -154,7 +154,7 @@ function keysIn(
   return [...keys.values()]
 }
 
-/** What each source is to be folded from, by `sourceKey`. */
+/** The events to fold each source from, by `sourceKey`. */
 function touchSources(
   fresh: readonly ArrivedEvent[],
   sources: ReadonlyMap<string, SourceKey | null>,
@@ -204,12 +204,12 @@ function touchSources(
   return touched
 }
 
-/** Subscription events stay with the subscription they are about, whatever payment they name. */
+/** Subscription events stay with their subscription, even if they name a payment. */
 function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
   return event.subject === 'payment' && event.paymentId === paymentId
 }
 
-/** Null where no event is left of it. */
+/** Null if it has no events left. */
 function foldTouched(
   { key, saved, stored, isMoved, fresh }: TouchedSource,
   policy: Policy,
@@ -222,7 +222,7 @@ function foldTouched(
   return { state: foldSource(key, events, policy), history }
 }
 
-/** The stored events that came to a source. */
+/** The stored events that moved to a source. */
 function movedTo({
   key,
   saved,
@@ -256,7 +256,7 @@ function holdsOf(states: readonly (SourceState | null)[]): ReadonlyMap<string, H
   return holds
 }
 
-/** What changes for stored events: some need not wait any more, or wait for something else. */
+/** Changes of stored events: some no longer wait, or wait for something else. */
 function movedHolds(
   before: ReadonlyMap<string, HoldReason>,
   after: ReadonlyMap<string, HoldReason>,

@@ -8,18 +8,18 @@ import { loadSourcesOfCustomers } from '../store/sources.js'
 import { sha256Of } from '../store/stored-form.js'
 import type { ManualAct, RecordedDelivery } from './delivery.js'
 
-/** A delivery, read: everything that can be known of it without the store. */
+/** A parsed delivery: everything that can be known without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
 }
 
-/** The endpoint that is written down for what was done by hand: it came through none. */
+/** The endpoint stored for changes by hand, which come through none. */
 export const MANUAL_ENDPOINT = 'manual'
 
 export function prepare(delivery: RecordedDelivery): PreparedDelivery {
   const { body, reading } = delivery
   if (reading !== undefined) {
-    // Its bytes can't be read again: they are kept as they are told.
+    // Its bytes can't be read again: the given reading is stored.
     const { event, ...came } = reading
     const left = body.byteLength === 0 ? null : body
     const { reading: _, ...rest } = delivery
@@ -35,7 +35,7 @@ function readRecord(body: Buffer): Normalized {
   return event === null ? { ok: false, reason: 'normalizer_failed', id: null } : { ok: true, event }
 }
 
-/** What was done by hand, at the instant at which it is written. Its event is its body: nobody else wrote one. */
+/** A change by hand, at the instant of writing. Its body is its event: only Latchkey writes it. */
 function prepareAct({ environment, undated }: ManualAct, createdAt: number, now: number): PreparedDelivery {
   const event: ManualEvent = { ...undated, createdAt }
   const body = Buffer.from(JSON.stringify(event))
@@ -51,15 +51,15 @@ function prepareAct({ environment, undated }: ManualAct, createdAt: number, now:
   }
 }
 
-/** Null where the body holds no usable id. */
+/** Null if the body has no usable id. */
 export function ownIdOf(normalized: Normalized): string | null {
   return normalized.ok ? normalized.event.id : normalized.id
 }
 
 /**
- * Tells when each act by hand happens: now, and after all that was done to the same customer before, even where
- * the clock stood still or was set back. So the order of acts is the order in which they were written. An erasure
- * comes after all that is stored of the customer: the provider's clock may run ahead of ours.
+ * Sets the time of each change by hand: now, but after all earlier changes to the same customer, even if the clock
+ * stood still or was set back. So their order is the order of writing. An erasure comes after everything stored about
+ * the customer: the provider's clock may be ahead of ours.
  */
 export async function dateActs(
   trx: Transaction<Database>,

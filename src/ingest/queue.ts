@@ -5,42 +5,42 @@ import { isStoreBroken, isStoreBusy } from '../store/engine.js'
 import type { Incoming, Receipt } from './delivery.js'
 import type { Remark, WrittenBatch } from './remarks.js'
 
-/** The sender expects an answer within 5 s; what is not stored by then is refused, so that it comes again. */
+/** The sender expects an answer within 5 s; deliveries not stored by then are refused, so that they come again. */
 const ANSWER_WITHIN_MS = 4_000
 
-/** How long to leave a store alone that could not be written just now. */
+/** The wait before retrying a store that could not be written. */
 const RETRY_AFTER_MS = 50
 
-/** Bounds how long one transaction holds the writer, and how much a crash of it makes others wait. */
+/** Bounds how long one transaction occupies the writer, and how many requests a crash delays. */
 const MAX_BATCH = 256
 
-/** Of bodies, since reading them takes several times their size in memory: one at least goes with every batch. */
+/** Of bodies, since reading them takes several times their size in memory; every batch has at least one. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024
 
-/** While one batch is being committed the next one is under way already: the writer never waits for it. */
+/** The next batch is already sent while one is being committed: the writer never waits for it. */
 const MAX_UNDER_WAY = 2
 
 /**
- * Fewer than these wait until nothing is under way: a commit costs much the same for one as for many. (Of 16,
- * 24 and 32 under load, 16 cost the most processor time for each delivery.)
+ * Fewer than these wait until nothing is being written: a commit costs about the same for one as for many. (Of 16, 24
+ * and 32 under load, 16 cost the most CPU time per delivery.)
  */
 const WORTH_SENDING_AHEAD = 24
 
-/** More than come in the seconds until they would be refused for being late. */
+/** More than can arrive in the seconds before they would be refused as late. */
 const MAX_WAITING = 4_096
 
-/** Of bodies: what waits must fit into a small server's memory. */
+/** Of bodies: the queue must fit into a small server's memory. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
-/** How often to look for those that have waited too long: well within the second that is left for the answer. */
+/** How often to look for deliveries that have waited too long: well within the last second for the answer. */
 const LOOK_FOR_OVERDUE_MS = 100
 
 export interface IngestQueueDeps {
   readonly writeBatch: (deliveries: readonly Incoming[]) => Promise<WrittenBatch>
   readonly log: Logger
-  /** Told of every committed batch. */
+  /** Called with every committed batch. */
   readonly onWritten: (remarks: readonly Remark[]) => void
-  /** Told when the file or its disk can't be trusted any more. */
+  /** Called when the file or its disk can't be trusted any more. */
   readonly onBroken: (error: unknown) => void
 }
 
@@ -53,7 +53,7 @@ interface Waiting {
   readonly reject: (error: LatchkeyError) => void
 }
 
-/** Group commit: while batches are being committed, arriving deliveries gather into the next. */
+/** Group commit: while batches are being committed, arriving deliveries collect in the next. */
 export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: IngestQueueDeps) {
   const waiting: Waiting[] = []
   let waitingBytes = 0
@@ -92,7 +92,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     return waiting.splice(0, count)
   }
 
-  /** In a later turn, so that all that arrives in this one shares the batch. */
+  /** In a later turn, so that all deliveries of this one share the batch. */
   function sendSoon(): void {
     if (isSendingSoon) return
     isSendingSoon = true
@@ -115,7 +115,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
     if (broken) return refuse(due, 'The store has failed.')
     for (const [i, one] of due.entries()) {
       const receipt = written.receipts[i]
-      // What was refused meanwhile for being late is stored now all the same: sent again, it is a duplicate.
+      // Deliveries refused as late are stored now all the same: sent again, they are duplicates.
       if (unanswered.delete(one) && receipt !== undefined) one.resolve(receipt)
     }
     tell(written.remarks)
@@ -131,7 +131,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       await wait(RETRY_AFTER_MS)
       await write(batch, true)
     } else if (batch.length > 1) {
-      // One delivery that can't be written must not keep the others of its batch from being stored.
+      // One delivery that can't be written must not block the others of its batch.
       for (const one of batch) await write([one])
     } else {
       for (const one of batch) refuseUnwritable(one, error)
@@ -140,14 +140,14 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
 
   function refuseUnwritable(one: Waiting, error: unknown): void {
     const { delivery } = one
-    const what = isByHand(delivery) ? 'what was done by hand' : 'a delivery'
+    const what = isByHand(delivery) ? 'a change by hand' : 'a delivery'
     log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
     if (!isByHand(delivery)) refuse([one], 'The delivery could not be written.')
     else if (!isLatchkeyError(error, 'store_unavailable')) refuse([one], 'It could not be stored.')
     else if (unanswered.delete(one)) one.reject(error)
   }
 
-  /** What goes wrong in telling changes nothing of what is committed and answered. */
+  /** A failure to report changes nothing that is committed and answered. */
   function tell(remarks: readonly Remark[]): void {
     try {
       onWritten(remarks)
@@ -180,8 +180,8 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   return {
     /**
      * Resolves once the delivery is committed and visible to every query.
-     * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again; of what was done by hand also
-     * `store_unavailable`, where something that is stored keeps it from being written: again would not help
+     * @throws {LatchkeyError} `not_stored`: nothing is lost if the sender sends again; for changes by hand also
+     * `store_unavailable`, if damaged data prevents it: retrying would not help
      */
     ingest(delivery: Incoming): Promise<Receipt> {
       return new Promise((resolve, reject) => {
@@ -198,18 +198,18 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
         sendSoon()
       })
     },
-    /** What waits to be committed. */
+    /** Deliveries that wait to be committed. */
     waiting: () => ({ deliveries: unanswered.size, bytes: waitingBytes }),
     /** Resolves when nothing waits any more. */
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
       await new Promise<void>((resolve) => onDrained.push(resolve))
     },
-    /** Nothing is acknowledged from then on: the store can't be trusted any more. */
+    /** Acknowledges nothing from now on: the store can't be trusted any more. */
     fail: () => {
       broken = true
     },
-    /** False once that is so. */
+    /** False after `fail`. */
     isAlive: () => !broken,
   }
 }
@@ -218,7 +218,7 @@ function notStored(why: string, delivery: Incoming): LatchkeyError {
   return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Give' : 'Send'} it again.`)
 }
 
-/** Whether a person gave it, as an act or in an import of what nobody signed: there is no sender that sends it again. */
+/** Whether a person sent it, as a change or in an import of unsigned lines: no sender repeats it. */
 function isByHand(delivery: Incoming): boolean {
   return 'undated' in delivery || delivery.headers === null || delivery.reading !== undefined
 }

@@ -5,7 +5,7 @@ import type { CommittedBatch, WrittenDelivery } from './commit.js'
 import type { Receipt } from './delivery.js'
 import type { TouchedCustomers } from './settle.js'
 
-/** What an operator should know of one committed delivery: ids and types, never a body or a person. */
+/** A note for the operator on a committed delivery: ids and types, never a body or personal data. */
 export type Remark = { readonly endpoint: string; readonly eventId: string } & (
   | { readonly kind: 'conflict' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
@@ -14,7 +14,7 @@ export type Remark = { readonly endpoint: string; readonly eventId: string } & (
   | { readonly kind: 'manual'; readonly type: ManualEventType; readonly actor: string }
 )
 
-/** A committed batch, as whoever sent it needs to know of it. */
+/** The parts of a committed batch that notes are made from. */
 export interface WrittenBatch {
   /** In the order of the deliveries. */
   readonly receipts: readonly Receipt[]
@@ -22,7 +22,7 @@ export interface WrittenBatch {
   readonly touched: readonly TouchedCustomers[]
 }
 
-/** Remembers which versions of the provider's API it has seen: a new one is remarked once. */
+/** Remembers the versions of the provider's API that it has seen: each new one is noted once. */
 export function createWrittenBatch(): (committed: CommittedBatch) => WrittenBatch {
   const seenVersions = new Set<string>()
 
@@ -59,16 +59,16 @@ function isTypeOf({ type }: NormalizedEvent, name: string): boolean {
   return name === type || (Object.hasOwn(canonical, name) && canonical[name] === type)
 }
 
-/** The actor of an erasure that nobody gave: it follows the provider's event of that type, if the config says so. */
+/** The actor of an erasure that follows the provider's event of that type, if the config says so. */
 export const ERASED_AFTER_DELETION = 'customer.deleted'
 
-/** What is counted of committed deliveries, beside their dispositions. */
+/** Counters of committed deliveries, beside their dispositions. */
 interface RemarkCounts {
   conflict(endpoint: string): void
   headerMismatch(endpoint: string): void
 }
 
-/** Tells the operator, in the log and in the metrics. */
+/** Reports to the operator, in the log and in the metrics. */
 export function reportRemarks(remarks: readonly Remark[], log: Logger, count: RemarkCounts): void {
   for (const remark of remarks) {
     const { kind, endpoint, eventId } = remark
@@ -77,11 +77,11 @@ export function reportRemarks(remarks: readonly Remark[], log: Logger, count: Re
         count.conflict(endpoint)
         log.error(
           { endpoint, eventId },
-          'another body came under the id of a stored event: kept apart, not applied',
+          'another body came under the id of a stored event: stored separately, not applied',
         )
         break
       case 'quarantined':
-        log.warn({ endpoint, eventId, reason: remark.reason }, 'quarantined: authentic, and not usable')
+        log.warn({ endpoint, eventId, reason: remark.reason }, 'quarantined: authentic, but not usable')
         break
       case 'header_mismatch':
         count.headerMismatch(endpoint)
@@ -107,5 +107,5 @@ export function reportRemarks(remarks: readonly Remark[], log: Logger, count: Re
 
 function doneBy({ type, actor }: Pick<Remark & { kind: 'manual' }, 'type' | 'actor'>): string {
   const isOfItself = type === 'manual.erased' && actor === ERASED_AFTER_DELETION
-  return isOfItself ? 'erased by itself: the provider has deleted the customer' : 'done by hand'
+  return isOfItself ? 'erased automatically: the provider has deleted the customer' : 'changed by hand'
 }

@@ -17,12 +17,12 @@ import type { Database } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'
 
-/** What made an entitlement change, asked only if it did. */
+/** The cause of a change, computed only if an entitlement changed. */
 export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
 
 export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
 
-/** Saves what follows for these customers from their stored sources and what was done by hand, and appends what changed to the change log. */
+/** Saves these customers' entitlements from their stored sources and changes by hand, and logs what changed. */
 export async function saveAccess(
   trx: Transaction<Database>,
   environment: Environment,
@@ -41,7 +41,7 @@ export async function saveAccess(
   await writeAccess(trx, environment, differences, now, causeOf)
 }
 
-/** One entitlement that is not what is written down of it; null: nothing is, or nothing is to be. */
+/** An entitlement that differs from the stored one; null: none is stored, or none should be. */
 export interface EntitlementDifference {
   readonly customerId: string
   readonly productId: string
@@ -49,7 +49,7 @@ export interface EntitlementDifference {
   readonly after: EntitlementRecord | null
 }
 
-/** Of one customer, those that there are to be first. */
+/** The entitlements of one customer that should be stored first. */
 export function differencesOf(
   before: readonly EntitlementRecord[],
   after: readonly EntitlementRecord[],
@@ -62,7 +62,7 @@ export function differencesOf(
   })
 }
 
-/** Writes down what differs, and appends what of it is a change to the change log. */
+/** Stores what differs, and appends the changes among it to the change log. */
 export async function writeAccess(
   trx: Transaction<Database>,
   environment: Environment,
@@ -90,7 +90,7 @@ export async function writeAccess(
   await appendChanges(trx, changes)
 }
 
-/** What is to be written down of a customer who has these sources, and to whom this was done by hand. */
+/** The entitlements of a customer with these sources and changes by hand. */
 export function accessFrom(
   sources: readonly SourceState[],
   { blocks, erasures }: ActsOnCustomer,
@@ -117,18 +117,18 @@ export function snapshot({ active, status, since, until }: AccessSnapshot): Acce
   return { active, status, since, until }
 }
 
-/** What the change log is for: a beginning of access that moves alone is not told. */
+/** A change of `since` alone is not logged. */
 export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
   return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 
-/** Whether one is to be written down in the place of the other; null: nothing is. */
+/** Whether the second record should replace the first; null: no record. */
 function differs(a: EntitlementRecord | null, b: EntitlementRecord | null): boolean {
   if (a === null || b === null) return a !== b
   return isChange(a, b) || a.since !== b.since || a.nextChangeAt !== b.nextChangeAt
 }
 
-/** What may have changed a customer's access, and for which products it would have. */
+/** The customers whose access may have changed, with the affected products. */
 interface Touch {
   readonly isOf: (productId: string) => boolean
   readonly causedBy: string
@@ -140,10 +140,10 @@ export interface TouchedCustomers {
   readonly customerIds: readonly string[]
 }
 
-/** What is done by hand to a customer, and belongs to no source of theirs. */
+/** Changes by hand to a customer that belong to no source. */
 const TOUCHES_ACCESS: readonly ManualEventType[] = ['manual.blocked', 'manual.unblocked', 'manual.erased']
 
-/** Who is touched by changes of these sources, or by these events alone. */
+/** The customers affected by changes of these sources, or by these events alone. */
 export function whoIsTouched(
   changes: readonly SourceChange[],
   events: readonly NormalizedEvent[],
@@ -169,11 +169,11 @@ export function whoIsTouched(
     touch(event.customerId, { isOf: (productId) => blocked === null || blocked === productId, causedBy })
   }
   return {
-    /** Whose access may be another: few events make it so, not a payment's second, nor a renewal's. */
+    /** Customers whose access may change: few events do that; a payment's second or a renewal's do not. */
     accessOf: [...byCustomer.keys()],
-    /** Whose answers may say anything else than before, of their access or of what it rests on. */
+    /** Customers with possibly different answers, about their access or its reasons. */
     answersOf: [...answersOf],
-    /** Which event made an entitlement change. */
+    /** The event that changed an entitlement. */
     causeOf: (({ customerId, productId }) => {
       const touched = byCustomer.get(customerId) ?? []
       const ofProduct = touched.findLast(({ isOf }) => isOf(productId))
@@ -186,12 +186,12 @@ function gives({ intervals }: SourceState, productId: string): boolean {
   return intervals.some((interval) => interval.productId === productId)
 }
 
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
+/** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 500
 
 /**
- * Writes down what the clock alone has changed since: access that ran out, without any event.
- * Queries need none of this, since they ask the clock themselves; the change log does.
+ * Stores changes that time alone has caused: access that ended without an event.
+ * Queries don't need this, since they use the clock; the change log does.
  * @returns how many entitlements were due
  */
 export async function refreshDue(db: Kysely<Database>, clock: () => number): Promise<number> {

@@ -7,7 +7,7 @@ import { NO_DETAILS } from '../provider/customer.js'
 import type { CustomerDetails, Environment, ManualEvent } from '../provider/event.js'
 import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
 
-/** What can be done by hand. Block and unblock: `productId` null means every product. */
+/** The possible changes by hand. Block and unblock: `productId` null means every product. */
 export type Act =
   | { readonly type: 'manual.granted'; readonly productId: string; readonly until: number | null }
   | { readonly type: 'manual.revoked'; readonly productId: string }
@@ -22,24 +22,24 @@ export interface ActRequest {
   readonly environment: Environment
   readonly customerId: string
   readonly act: Act
-  /** Who does it: an API key's name, or the system user. */
+  /** The actor: an API key's name, or the system user. */
   readonly actor: string
   readonly reason: string | null
-  /** Acts under one key are one act; null: an act of its own. */
+  /** Requests with the same key are one change; null: always a new one. */
   readonly idempotencyKey: string | null
 }
 
-/** What was done, and what the customer may use since. */
+/** The change, and what the customer may use afterwards. */
 export interface ActResult {
   readonly eventId: string
   readonly access: AccessAnswer
 }
 
 /**
- * Resolves once the act is committed, and visible in every answer.
- * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found` where nothing granted by hand
- * stands to be revoked; `customer_erased` where an account is linked to somebody of whom nothing is to be known any
- * more; `idempotency_key_conflict` where the key was used for something else; `not_stored`, `store_unavailable`
+ * Resolves once the change is committed, and visible in every answer.
+ * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found` if there is no grant to revoke;
+ * `customer_erased` for linking an account to an erased customer; `idempotency_key_conflict` if the key was used for
+ * another change; `not_stored`, `store_unavailable`
  */
 export type PerformAct = (request: ActRequest) => Promise<ActResult>
 
@@ -51,7 +51,7 @@ export interface PerformActDeps {
     readonly customerId: string
     readonly at: null
   }) => Promise<AccessAnswer>
-  /** Left out: nobody is. */
+  /** If omitted, nobody is erased. */
   readonly isErased?: (environment: Environment, customerId: string) => Promise<boolean>
   readonly clock: () => number
 }
@@ -65,7 +65,10 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
     if (done === null) return false
     const { createdAt: _, ...known } = done
     if (isDeepStrictEqual(known, undated)) return true
-    throw new LatchkeyError('idempotency_key_conflict', 'This Idempotency-Key was used for another act: use a new one.')
+    throw new LatchkeyError(
+      'idempotency_key_conflict',
+      'This Idempotency-Key was used for another act: use a new one.',
+    )
   }
 
   return async (request) => {
@@ -77,12 +80,12 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
       if (request.act.type === 'manual.identity_linked' && (await isErased?.(environment, customerId))) {
         throw new LatchkeyError(
           'customer_erased',
-          'The customer is erased: nothing is kept of them any more.',
+          'The customer is erased: nothing is stored about them any more.',
         )
       }
       if (request.act.type === 'manual.revoked') refuseUngranted(request.act.productId, await read())
       const { disposition } = await write(act)
-      // Another request under the same key came first.
+      // Another request with the same key came first.
       if (disposition === 'duplicate') await isDone(act)
     }
     return { eventId: act.undated.id, access: await read() }
@@ -126,7 +129,7 @@ type ToldByAct = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'rea
     readonly identities?: Partial<Pick<CustomerDetails, 'communityId' | 'messengerId'>>
   }
 
-/** The event of an act by hand, but for its time: what nobody tells is null. */
+/** The event of a change by hand, without its time; omitted fields are null. */
 export function undatedAct(told: ToldByAct): ManualAct['undated'] {
   const { id, type, customerId, actor, reason, productId = null, until = null, identities = {} } = told
   return {

@@ -8,23 +8,23 @@ import type { Database } from '../store/schema.js'
 import { undatedAct } from './acts.js'
 
 export interface EraseRequest extends PersonKey {
-  /** Who does it: an API key's name, or the system user. */
+  /** The actor: an API key's name, or the system user. */
   readonly actor: string
   readonly reason: string | null
 }
 
 /**
- * Erases a person: the access that began before ends, and what is stored no longer says who they are. The customer need
- * not be known: deliveries that name them may be still to come. Once for each person: for somebody who is erased already
- * it answers with that erasure.
- * @throws {LatchkeyError} `not_stored`; `store_unavailable` where what is stored can't be read or written
+ * Erases a person: access that began before ends, and stored data no longer identifies them. The customer may be
+ * unknown: deliveries that name them may come later. Each person is erased once: a repeated call returns the same
+ * erasure.
+ * @throws {LatchkeyError} `not_stored`; `store_unavailable` if stored data can't be read or written
  */
 export type Erase = (request: EraseRequest) => Promise<ErasureRecord>
 
 export interface EraseDeps {
   readonly db: Kysely<Database>
   readonly write: (act: ManualAct) => Promise<Receipt>
-  /** Removes what is stored of everybody who is erased. */
+  /** Removes the remaining data of everyone who is erased. */
   readonly finish: () => Promise<void>
 }
 
@@ -36,15 +36,15 @@ export function createErase({ db, write, finish }: EraseDeps): Erase {
     if (known === null) await write(erasureOf(request))
     await finish()
     const erased = await loadErasure(db, environment, customerId)
-    if (erased === null) throw new Error('an erasure was committed, and is not there')
+    if (erased === null) throw new Error('an erasure was committed, but is not stored')
     return erased
   }
 }
 
-/** Looked for every minute: bounds how many acts wait in the queue at once. */
+/** Runs every minute: bounds how many erasures wait in the queue at once. */
 const DELETED_AT_ONCE = 100
 
-/** Erases some of those whom the provider says it deleted; answers how many: 0 once all are. */
+/** Erases some customers whom the provider deleted; returns their number: 0 once all are. */
 export async function eraseDeleted({ db, write, finish }: EraseDeps): Promise<number> {
   const deleted = await loadDeletedUnerased(db, DELETED_AT_ONCE)
   const acts = deleted.map((who) => erasureOf({ ...who, actor: ERASED_AFTER_DELETION, reason: null }))
@@ -53,7 +53,7 @@ export async function eraseDeleted({ db, write, finish }: EraseDeps): Promise<nu
   return deleted.length
 }
 
-/** Two who ask at once ask for one thing: the id is the same for the same person. */
+/** Two requests at once are the same change: one person always gets the same id. */
 function erasureOf({ environment, customerId, actor, reason }: EraseRequest): ManualAct {
   const hash = createHash('sha256').update(`${environment} erased ${customerId}`).digest('hex')
   const id = `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`

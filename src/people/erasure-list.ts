@@ -11,12 +11,12 @@ import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
 import { undatedAct } from './acts.js'
 
 /*
- * The list of erasures, a file beside the database with a line of JSON for each. It stays when a backup takes the
- * database's place, and says who was erased since. A line is on the disk before its erasure is committed: after a crash
- * between the two, the next start erases.
+ * The list of erasures: a file beside the database with a line of JSON for each. It survives a restore, and says who
+ * was erased since the backup. A line is on the disk before its erasure is committed: after a crash between the two,
+ * the next start erases.
  */
 
-/** Enough to make the erasure again, as it was. */
+/** Enough to repeat the erasure with the same result. */
 export interface ListedErasure {
   readonly environment: Environment
   readonly customerId: string
@@ -58,7 +58,7 @@ function erasureIn(line: string): ListedErasure | null {
   }
 }
 
-/** Adds whom the list lacks; on the disk when it returns. */
+/** Adds the missing erasures; they are on the disk when it returns. */
 export function listErasures(file: string, acts: readonly ErasureAct[]): void {
   const listed = new Set(readErasureList(file)?.erasures.map(keyOf))
   const lines = acts
@@ -70,7 +70,7 @@ export function listErasures(file: string, acts: readonly ErasureAct[]): void {
   ensurePrivateFile(file)
   const opened = openSync(file, 'a')
   try {
-    // The line break first ends what a crash may have cut off.
+    // The line break comes first, to end a line cut off by a crash.
     writeSync(opened, `${endsWithinLine(file) ? '\n' : ''}${lines.join('\n')}\n`)
     fsyncSync(opened)
   } finally {
@@ -85,9 +85,9 @@ function endsWithinLine(file: string): boolean {
 }
 
 /**
- * Erases again, as it was, whoever is on the list and not erased in the database; and writes down whom the list lacks,
- * as where it was lost. What is stored of them is still to be removed then.
- * @returns how many were erased again
+ * Repeats erasures that are on the list but not in the database, and adds missing ones to the list, such as after its
+ * loss. The data of these people is removed later.
+ * @returns how many were repeated
  */
 export async function applyErasureList(
   db: Kysely<Database>,
@@ -104,8 +104,8 @@ export async function applyErasureList(
 }
 
 /**
- * Writes down whom a database has erased that is about to be replaced: its list may be missing, or damaged. One that
- * can't be read must not keep a backup from taking its place.
+ * Lists the erasures in a database that is about to be replaced: its own list may be missing or damaged. An unreadable
+ * database must not prevent the restore.
  */
 export async function listErasuresOf(database: string, file: string): Promise<void> {
   if (!existsSync(database)) return
@@ -117,7 +117,7 @@ export async function listErasuresOf(database: string, file: string): Promise<vo
       await db.destroy()
     }
   } catch (error) {
-    // Of the list, the system says what failed.
+    // An error of the list itself is the system's.
     if (error instanceof Error && 'syscall' in error) throw error
   }
 }

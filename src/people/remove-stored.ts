@@ -20,18 +20,18 @@ import type { Database } from '../store/schema.js'
 const EVENTS_PER_TRANSACTION = 200
 
 /**
- * Removes what is stored of everybody whose erasure is not finished, and empties the write-ahead log of it. Deliveries
- * have their turn between two transactions; interrupted, the next call does it again.
- * @throws {LatchkeyError} `store_unavailable` where an event of somebody can't be read: everybody else is finished then
+ * Removes the data of everyone whose erasure is not finished, and empties the write-ahead log of it. Deliveries have
+ * their turn between two transactions; if interrupted, the next call starts again.
+ * @throws {LatchkeyError} `store_unavailable` if an event of somebody can't be read: all others are finished by then
  */
 export async function finishErasures(db: Kysely<Database>, clock: () => number): Promise<void> {
   const unfinished = await loadUnfinishedErasures(db)
   const failures: unknown[] = []
   for (const erasure of unfinished) {
-    // One event that can't be read must not keep other people from being erased.
+    // One unreadable event must not keep other people from being erased.
     await removeStored(db, erasure, clock).catch((error: unknown) => failures.push(error))
   }
-  // Best effort: who reads from the log, such as a backup, keeps it until the daemon stops.
+  // Best effort: a reader of the log, such as a backup, keeps it until the daemon stops.
   if (unfinished.length > 0) await engineOf(db).emptyLog(db)
   if (failures.length > 0) throw failures[0]
 }

@@ -12,7 +12,7 @@ import { damagedForm, eventInFormIfReadable } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
 import { isDone, isWhole, nodeName, type Run } from './run.js'
 
-/** An event of a group, as it is stored and as it is read now. */
+/** An event of a group: its stored reading and its new one. */
 export interface GroupEvent {
   readonly row: GroupRow
   /** Null: it could not be used. */
@@ -22,11 +22,11 @@ export interface GroupEvent {
   readonly again: ReadAgain | null
 }
 
-/** Where groups begin. */
+/** The starting points of groups. */
 export interface Seeds {
   readonly rows?: readonly GroupRow[]
   readonly sources?: readonly (SourceKey & { readonly environment: Environment })[]
-  /** With what all events of the environment say of each; null: none links it. */
+  /** Payments with their newest link in all events of the environment; null: none links it. */
   readonly payments?: readonly {
     readonly environment: Environment
     readonly id: string
@@ -35,32 +35,31 @@ export interface Seeds {
 }
 
 /**
- * Sources that belong together, whole: no event, link or customer of them leads to a source that is not among them, as
- * they are stored or as they are to be.
+ * A closed set of sources: no event, link or customer in it leads to another source, as stored or as it should be.
  */
 export interface Group {
   readonly environment: Environment
   /** In the order of arrival. */
   readonly events: readonly GroupEvent[]
-  /** As they are stored, by `sourceKey`. */
+  /** As stored, by `sourceKey`. */
   readonly sources: ReadonlyMap<string, SourceRow>
   readonly customerIds: ReadonlySet<string>
-  /** As they are stored, by payment. */
+  /** As stored, by payment. */
   readonly links: ReadonlyMap<string, PaymentLink>
   readonly derived: Derived
-  /** Payments of which the stored link counts, though none of these events says so: one elsewhere may. */
+  /** Payments whose stored link counts although none of these events has it: another event may. */
   readonly doubted: readonly string[]
 }
 
 const EMPTY: Derived = { links: new Map(), places: new Map(), outcomes: new Map(), sources: new Map() }
 
-/** A source, or a customer, or a payment of which it is asked what links it. */
+/** A source, a customer, or a payment whose link is wanted. */
 interface Node {
   readonly kind: SourceKey['kind'] | 'customer' | 'link'
   readonly id: string
 }
 
-/** Reads the groups of an environment that these seeds are of, together. */
+/** Reads the groups of an environment that contain these seeds, together. */
 export async function readGroup(
   trx: Transaction<Database>,
   run: Run,
@@ -84,7 +83,7 @@ export async function readGroup(
     nodes.add(name)
   }
   const addReading = (event: NormalizedEvent | null): void => {
-    // What was done by hand belongs to its customer, be it to a source of theirs or to none.
+    // A change by hand belongs to its customer, with or without a source.
     if (event?.subject === 'manual') add('customer', event.customerId)
     if (event?.subject !== 'payment' && event?.subject !== 'subscription') return
     add('customer', event.customerId)
@@ -172,8 +171,8 @@ function leadingTo(run: Run, environment: Environment, { kind, id }: Node): read
 }
 
 /**
- * Reads those again that the job is to, and of a run that writes, those whose stored form is damaged.
- * @throws {LatchkeyError} `store_unavailable` where neither form nor body of an event can be read
+ * Reads the events again that the job covers; a run that writes also those with a damaged stored form.
+ * @throws {LatchkeyError} `store_unavailable` if neither form nor body of an event can be read
  */
 export async function readEvents(
   trx: Transaction<Database>,
@@ -182,7 +181,7 @@ export async function readEvents(
 ): Promise<readonly GroupEvent[]> {
   const { scope, endpoints, newest } = run.job
   const isApplied = run.mode === 'apply'
-  // Once it is written, it is stored as it is read.
+  // Once written, it is stored as read.
   const isToRead = (row: GroupRow) =>
     !isWhole(scope) && row.seq <= newest && !(isApplied && isDone(run, row.seq)) && matchesFilter(row, scope)
   const stored = rows.map((row) => ({

@@ -12,18 +12,18 @@ import type { FollowingCalls } from '../sync/calls-ahead.js'
 import type { Endpoints } from './read-again.js'
 import type { RecomputePlan, RecomputeReport } from './run.js'
 
-/** Those before are forgotten: what a replay changed is in the change log. */
+/** Earlier ones are forgotten: the change log has their changes. */
 const MAX_REPLAYS = 20
 
-/** Enough to look through; the counts are of all. */
+/** Enough examples to look through; the counts cover all. */
 const REPLAY_SAMPLE = 1_000
 
-/** `verification`: whether all is stored as its events say. `policy diff`: whose access another policy would change. */
+/** `verification`: whether the state matches its events. `policy diff`: whose access another policy would change. */
 export type ComparisonName = 'verification' | 'policy diff'
 
 /** One recompute of this process. Instants are epoch milliseconds. */
 export interface Job {
-  /** Of a replay; the others are found by their kind. */
+  /** Only for replays; the others are identified by their kind. */
   readonly id: string
   readonly kind: 'rebuild' | ComparisonName | 'replay'
   readonly plan: RecomputePlan
@@ -39,29 +39,31 @@ export interface Job {
 export interface Progress {
   readonly reached: number
   readonly total: number
-  /** Null until something was done, as the next. */
+  /** Null until some work is done, like the next. */
   readonly perSecond: number | null
-  /** Whole ones. */
+  /** Whole seconds. */
   readonly remainingSeconds: number | null
 }
 
 export interface JobReport extends Omit<RecomputeReport, 'customers'> {
-  /** What roles and groups would have to follow a replay; null where it was written, since they follow by themselves. */
+  /**
+   * Changes that a dry run would cause in roles and groups; null for a real replay, whose changes follow by themselves.
+   */
   readonly calls: FollowingCalls | null
 }
 
-/** A replay, whose plan has a filter. */
+/** A replay: its plan has a filter. */
 export interface Replay extends Job {
   readonly plan: RecomputePlan & { readonly scope: EventFilter }
 }
 
-/** Runs one rebuild, comparison or replay at a time, beside everything else. */
+/** Runs one rebuild, comparison or replay at a time, in the background. */
 export type RecomputeJobs = ReturnType<typeof createRecomputeJobs>
 
 export interface RecomputeJobsDeps {
   readonly recompute: (plan: RecomputePlan, options: WorkOptions) => Promise<RecomputeReport>
   readonly loadJob: () => Promise<StoredJob | null>
-  /** Asked at every start, since a reload may change them. */
+  /** Called at every start, since a reload may change them. */
   readonly endpoints: () => Endpoints
   readonly callsThatFollow: (customers: RecomputeReport['customers']) => Promise<FollowingCalls>
   readonly clock: () => number
@@ -70,13 +72,13 @@ export interface RecomputeJobsDeps {
 
 export function createRecomputeJobs(deps: RecomputeJobsDeps) {
   const { recompute, loadJob, endpoints, callsThatFollow, clock, log } = deps
-  /** The last one of each kind, but the last replays; in the order in which they were started. */
+  /** The last one of each kind, but several replays; in the order of their starts. */
   const jobs = new Map<string, Job>()
   let running: { readonly id: string; readonly ended: Promise<void>; isStopping: boolean } | null = null
 
   /**
-   * Starts one, or joins the one that is running if it is the same.
-   * @throws {LatchkeyError} `rebuild_running`, `replay_running`: another one is
+   * Starts one, or joins an identical one that is running.
+   * @throws {LatchkeyError} `rebuild_running`, `replay_running`: another one is running
    */
   function start(kind: Job['kind'], plan: RecomputePlan): Job {
     const current = jobs.get(running?.id ?? '')
@@ -109,7 +111,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       const { customers, ...report } = await recompute(plan, {
         isStopping: () => running?.isStopping ?? false,
         onProgress(reached, total) {
-          // What an earlier run has done took none of this one's time.
+          // Work done by an earlier run took none of this one's time.
           first ??= { at: clock(), reached }
           const seconds = (clock() - first.at) / 1000
           const done = reached - first.reached
@@ -136,8 +138,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       const isComparison = kind === 'verification' || kind === 'policy diff'
       if (!isStopped && !(isComparison && isLatchkeyError(error)))
         log.error({ err: error }, `the ${kind} failed`)
-      if (isStopped && kind === 'rebuild')
-        log.info('the rebuild was stopped: it goes on when it is run again')
+      if (isStopped && kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')
     }
   }
 
@@ -154,7 +155,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
 
   return {
     startRebuild,
-    /** The one that runs. */
+    /** The running one. */
     current: (): Job | null => jobs.get(running?.id ?? '') ?? null,
     /** The last one of a kind. */
     last: (kind: Exclude<Job['kind'], 'replay'>): Job | null => jobs.get(kind) ?? null,
@@ -168,11 +169,11 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       const mode = name === 'verification' ? 'verify' : 'compare'
       return start(name, { scope: environments, endpoints: null, policy, mode, sampleSize })
     },
-    /** Goes on moving all sources to the policy in force, if that was interrupted. */
+    /** Continues to move all sources to the policy in force, if that was interrupted. */
     async resume(): Promise<void> {
       const stored = await loadJob()
       if (stored?.isMoving !== true) return
-      log.warn('not every source has been moved to the policy in force: going on with that')
+      log.warn('not every source has been moved to the policy in force: continuing')
       startRebuild(stored.policy)
     },
     startReplay({ filter, dryRun }: { readonly filter: EventFilter; readonly dryRun: boolean }): Replay {
@@ -189,12 +190,12 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     /** The newest first. */
     replays: (): readonly Replay[] => [...jobs.keys()].flatMap((id) => replay(id) ?? []).reverse(),
     findReplay: replay,
-    /** Resolves once it runs no more; what it has done stays. */
+    /** Resolves once it has stopped; finished work stays. */
     async stopReplay(id: string): Promise<Replay | null> {
       if (running?.id === id) await stop()
       return replay(id)
     },
-    /** Resolves once none runs; what one has done stays, for the next to go on from. */
+    /** Resolves once none runs; finished work stays, for the next to continue from. */
     close: stop,
   }
 }

@@ -16,35 +16,35 @@ export function endpointsOf(
   return Object.fromEntries(configured.map(({ name, environment }) => [name, environment]))
 }
 
-/** What became of reading a stored event again. */
+/** The result of reading a stored event again. */
 export type ReadAgain = EventReadAgain | { readonly kind: NotRead }
 
-/** A stored event, and what its bytes say today. */
+/** A stored event, and its current reading. */
 export interface EventReadAgain {
   readonly kind: 'read'
   readonly row: ReplayedEvent
-  /** The id that it has by this reading: no other event has it. */
+  /** Its id in this reading: no other event has it. */
   readonly eventId: string
-  /** Null where it can't be used, and then `quarantined` says why. */
+  /** Null if it can't be used; then `quarantined` says why. */
   readonly event: NormalizedEvent | null
   readonly quarantined: { readonly disposition: 'quarantined'; readonly reason: QuarantineReason } | null
 }
 
 /**
- * Why an event was not read: it was done by hand, so that nothing but its event was ever there; its endpoint receives
- * for another environment now; its body was removed, or is not the one that came; another event has its id.
+ * Why an event was not read: it is a change by hand, whose event is all there is; its endpoint now receives for
+ * another environment; its body was removed or altered; another event has its id.
  */
 type NotRead = 'byHand' | 'skipped' | 'notReplayable' | 'altered' | 'duplicates'
 
-/** By `eventKey`, the number of the event that took the id by this reading. */
+/** By `eventKey`, the number of the event that took the id in this reading. */
 export type TakenIds = Map<string, number>
 
-/** What was done by hand came without headers. */
+/** Changes by hand have no headers. */
 const NO_HEADERS = 'null'
 
 /**
- * Reads stored events from their bytes, as if they came today through the endpoint that they came through. Of two that
- * say the same id, the one that has it or came first is read.
+ * Reads stored events from their bytes, as if they arrived now through their endpoint. If two have the same id, the
+ * one that has it already, or came first, is read.
  */
 export async function readAgain(
   db: Kysely<Database>,

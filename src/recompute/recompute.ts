@@ -40,15 +40,15 @@ import {
 } from './run.js'
 import { noteAhead, settleGroups } from './settle.js'
 
-/** How much is done between two opportunities to go on later. */
+/** How much is done between two points where the job can be interrupted. */
 const PACE = {
-  /** Some milliseconds at a time, as a batch of deliveries takes; but a group is never cut. */
+  /** A few milliseconds of work, like a batch of deliveries; but a group is never split. */
   eventsPerTurn: 400,
-  /** Done before its place is saved, where nothing had to be written: a save costs a sync of the disk. */
+  /** Events done without a write before the position is saved: saving costs a sync of the disk. */
   eventsPerSave: 20_000,
 }
 
-/** As long as it is not known how many events the groups of so many have. */
+/** Used until the size of the groups is known. */
 const FIRST_READ = 50
 const ROWS_AT_ONCE = 500
 const SAMPLE_SIZE = 10
@@ -60,10 +60,10 @@ export interface RecomputeDeps {
 }
 
 /**
- * Works out again what follows from the stored events, group by group, and reports or writes what differs. Each turn is
- * one transaction that leaves the store whole, so deliveries go on being taken in between.
- * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable` where an event
- * can't be read
+ * Computes all state again from the stored events, group by group, and reports or writes what differs. Each turn is
+ * one transaction that leaves the store consistent, so deliveries continue in between.
+ * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running`; `store_unavailable` if an
+ * event can't be read
  */
 export async function recompute(
   { db, clock, pace = PACE }: RecomputeDeps,
@@ -81,7 +81,7 @@ export async function recompute(
     if (await isStopping()) {
       await db.transaction().execute((trx) => saveRun(trx, run))
       const code = plan.endpoints === null ? 'rebuild_interrupted' : 'replay_interrupted'
-      throw new LatchkeyError(code, 'Stopped: run it again, and it goes on.')
+      throw new LatchkeyError(code, 'Stopped: run it again to continue.')
     }
     return result
   }
@@ -102,7 +102,7 @@ export async function recompute(
   }
 }
 
-/** What a run that only compares writes, such as the ends of access that have come, is taken back. */
+/** A comparison rolls back everything it writes, such as access that has ended. */
 async function inTransaction<T>(
   db: Kysely<Database>,
   isKept: boolean,
@@ -117,9 +117,9 @@ async function inTransaction<T>(
   }
 }
 
-/** Goes through the events of the job, in the order of arrival, up to the newest one as the job began. */
+/** Goes through the events of the job, in the order of arrival, up to the newest one when it began. */
 async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<void> {
-  // As many as have groups of about as many events as a turn, by those before.
+  // Sized by the previous groups, so that its groups have about as many events as a turn.
   let limit = Math.min(FIRST_READ, eventsPerTurn)
   while (run.job.reached < run.job.newest) {
     await inTurn(async (trx) => {
@@ -131,7 +131,7 @@ async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<vo
   }
 }
 
-/** The next events that are not done, and the job's place beyond them. */
+/** The next events that are not done, and the job's position after them. */
 async function nextEvents(
   trx: Transaction<Database>,
   run: Run,
@@ -154,7 +154,7 @@ async function nextEvents(
     reached += 1
     if (!isDone(run, reached)) seqs.push(reached)
   }
-  // A stretch costs half as much as the same rows by their numbers.
+  // Reading a range costs half as much as the same rows by number.
   const isStretch = reached - from < 2 * seqs.length
   const rows = isStretch
     ? await loadGroupRowsBeyond(trx, from, reached, reached - from)
@@ -163,8 +163,8 @@ async function nextEvents(
 }
 
 /**
- * Notes the events that no source's history names, though they belong to one: a source is folded from all of its events,
- * or from none. Only damage makes any.
+ * Finds events that belong to a source but are missing from its history: a source is folded from all of its events, or
+ * from none. Only damage causes this.
  */
 async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   const { newest } = run.job
@@ -188,7 +188,7 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-/** Settles what no event has led to: sources without events. Only damage makes any. */
+/** Settles sources without events. Only damage causes them. */
 async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
     const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
@@ -198,7 +198,7 @@ async function sweep(run: Run, environments: readonly Environment[], inTurn: InT
   })
 }
 
-/** @param load the next `ROWS_AT_ONCE` rows after the last one, with which it does something */
+/** @param load processes the next `ROWS_AT_ONCE` rows after the last one */
 async function eachPage<Row>(
   inTurn: InTurn,
   load: (trx: Transaction<Database>, last: Row | undefined) => Promise<readonly Row[]>,
@@ -214,18 +214,18 @@ async function eachPage<Row>(
 const SOUGHT_AT_ONCE = 10_000
 const SETTLED_AT_ONCE = 200
 
-/** Does something in a transaction of its own, between deliveries. */
+/** Runs in a transaction of its own, between deliveries. */
 type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>
 
 /**
- * Works out again what all events together say of the customers and payments that are concerned. No source leads to all
- * of a customer's events, nor to all that link a payment, so every stored event is searched for their ids.
+ * Computes again the facts and links of the affected customers and payments from all events. No source leads to all of
+ * a customer's events, or to all events that link a payment, so all stored events are searched for their ids.
  */
 async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
   while (run.concerned.size > 0) {
     const some = [...run.concerned].slice(0, SOUGHT_AT_ONCE)
     const naming = new Map(some.map(([name]) => [name, new Set<number>()]))
-    // Which payment an event names, no column says of all events; and of a dry run, the columns are not as it reads.
+    // Not all events have their payment in a column; and in a dry run, the columns differ from the new readings.
     const isAnyAsked = isDryReplay(run) || some.some(([, { kind }]) => kind === 'payment')
     let reached = 0
     const seekNext = async (trx: Transaction<Database>): Promise<boolean> => {
@@ -264,7 +264,7 @@ async function settleThese(
 ): Promise<void> {
   const payments: NonNullable<Seeds['payments']>[number][] = []
   for (const [name, { environment, kind, id }] of concerns) {
-    // Read once more: an erasure may have removed something meanwhile.
+    // Read again: an erasure may have removed something meanwhile.
     const rows = await loadGroupRows(trx, [...(naming.get(name) ?? [])])
     const events = (await readable(trx, run, rows)).map(({ after }) => after)
     if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })

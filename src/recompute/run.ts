@@ -22,49 +22,49 @@ import type { Database } from '../store/schema.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 
-/** What is worked out again, how, and whether it is written. */
+/** What is computed again, how, and whether it is written. */
 export interface RecomputePlan extends JobScope {
   /** Null: the policy in force. `apply` puts another one in force as it begins. */
   readonly policy: Policy | null
-  /** `apply` writes what differs, `compare` reports whose access would change, `verify` names all that differs. */
+  /** `apply` writes what differs, `compare` reports whose access would change, `verify` lists all differences. */
   readonly mode: 'compare' | 'verify' | 'apply'
-  /** How many differences are named; all are counted. */
+  /** The number of examples; all differences are counted. */
   readonly sampleSize?: number
 }
 
-/** A job under way. */
+/** A running job. */
 export interface Run {
   readonly mode: RecomputePlan['mode']
   readonly clock: () => number
   job: StoredJob & { readonly counts: typeof NOTHING_READ }
-  /** By an event's number, up to the newest one as the run began; 1: done. */
+  /** By event number, up to the newest one when the run began; 1: done. */
   readonly done: Uint8Array
-  /** By a source's number, of those that there were as the run began; 1: an event has led to it. */
+  /** By source number, up to the newest one when the run began; 1: an event has led to it. */
   settled: Uint8Array
   /** By `nodeName`: customers and payments for which all events have to be searched. */
   readonly concerned: Map<string, Concern>
   /** How many parts of the job are saved, and what is not saved yet. */
   parts: number
   unsaved: { readonly ahead: number[]; readonly concerned: Concern[] }
-  /** Where it was when it was saved, and whether anything was written since. */
+  /** The position when last saved, and whether anything was written since. */
   savedAt: number
   hasWritten: boolean
   readonly taken: TakenIds
-  /** By `nodeName`, numbers of events that lead to a source, payment or customer, and that nothing stored leads to. */
+  /** By `nodeName`: events that lead to a source, payment or customer, although nothing stored does. */
   readonly leading: Map<string, Set<number>>
   readonly found: {
-    /** Of a verification. */
+    /** For a verification. */
     readonly differences: Map<string, StateDifference>
     /** By customer's `nodeName`: what would change for them. */
     readonly access: Map<string, readonly AccessDifference[]>
-    /** Of a replay that writes nothing. */
+    /** For a dry run of a replay. */
     readonly customers: Map<string, CustomerAhead>
   }
 }
 
 /**
- * Begins what a plan says, or goes on with what was interrupted of the same.
- * @throws {LatchkeyError} `rebuild_running`: a policy has been put in force to which not all sources were moved
+ * Begins a job, or continues an interrupted one of the same kind.
+ * @throws {LatchkeyError} `rebuild_running`: a policy is in force, but not all sources were moved to it yet
  */
 export async function beginRun(
   trx: Transaction<Database>,
@@ -89,7 +89,7 @@ export async function beginRun(
   const goesOn = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
   if (interrupted?.isMoving && given === null && !goesOn) {
     const message =
-      'Not every source has been moved to the policy in force yet: `latchkey policy apply` goes on with that.'
+      'Not every source has been moved to the policy in force yet: `latchkey policy apply` continues that.'
     throw new LatchkeyError('rebuild_running', message)
   }
   const job = goesOn ? interrupted : fresh
@@ -127,7 +127,7 @@ function isSameJob(a: StoredJob, b: StoredJob): boolean {
   return names.every((name) => isDeepStrictEqual(a[name], b[name]))
 }
 
-/** Saves how far a run is, in the transaction that takes it there. */
+/** Saves the position of a run, in the transaction that reaches it. */
 export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
   if (run.mode !== 'apply') return
   const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
@@ -156,11 +156,11 @@ export function isDone({ done }: Run, seq: number): boolean {
   return done[seq] === 1
 }
 
-/** Those that came after it began are done again and again. */
+/** Events that came after the start may be done repeatedly. */
 export function noteDone(run: Run, seq: number): void {
   if (isDone(run, seq) || seq > run.job.newest) return
   run.done[seq] = 1
-  // Only what a replay counts must not be done twice.
+  // Only the counts of a replay must not include an event twice.
   if (run.mode === 'apply' && run.job.endpoints !== null) run.unsaved.ahead.push(seq)
 }
 
@@ -176,25 +176,25 @@ export function noteConcerned(run: Run, concern: Concern): void {
   run.unsaved.concerned.push(concern)
 }
 
-/** Notes that an event leads to a source, a payment or a customer. */
+/** Records that an event leads to a source, a payment or a customer. */
 export function noteLeading(run: Run, name: string, seq: number): void {
   run.leading.set(name, (run.leading.get(name) ?? new Set()).add(seq))
 }
 
 export interface RecomputeReport {
-  /** Of a replay. */
+  /** For a replay. */
   readonly counts: ReplayCounts
   readonly access: Readonly<Record<Environment | 'all', DifferenceSummary>>
-  /** Of a replay that writes nothing: everybody whose access or accounts would change. */
+  /** For a dry run of a replay: all customers whose access or accounts would change. */
   readonly customers: readonly CustomerAhead[]
-  /** Of a verification. */
+  /** For a verification. */
   readonly differences: {
     readonly count: number
     readonly named: readonly StateDifference[]
   }
 }
 
-/** Something that is not stored as the events say. */
+/** Stored data that differs from what the events say. */
 export interface StateDifference {
   readonly environment: Environment
   readonly kind: 'source' | 'link' | 'place' | 'disposition' | 'entitlement'
@@ -202,11 +202,11 @@ export interface StateDifference {
   readonly id: string
 }
 
-/** How many entitlements differ, and some of them. */
+/** How many entitlements differ, with examples. */
 export interface DifferenceSummary {
   readonly gains: number
   readonly losses: number
-  /** Active, or not, as before; but for another reason or until another time. */
+  /** As active or inactive as before, but with another reason or end. */
   readonly otherwise: number
   readonly sample: readonly AccessDifference[]
 }
@@ -214,7 +214,7 @@ export interface DifferenceSummary {
 /** One entitlement that would change, or has changed. */
 export type AccessDifference = Omit<NewChange, 'at' | 'cause'>
 
-/** A customer as they would be; null: as they are stored. */
+/** A customer after the changes; null: as stored. */
 export interface CustomerAhead {
   readonly environment: Environment
   readonly customerId: string
@@ -239,8 +239,7 @@ export function summarise(
 const CHANGES_AT_ONCE = 1_000
 
 /**
- * What a job has changed since it began, however often it was interrupted: each entitlement as it was before, and as it
- * is now.
+ * The changes of a job since it began, however often it was interrupted: each entitlement before it and now.
  */
 export async function changesOf(
   { changesAfter }: StoredJob,

@@ -34,23 +34,23 @@ import {
   type StateDifference,
 } from './run.js'
 
-/** Where what is stored of a group is not what its events say. */
+/** The differences between the stored state of a group and its events. */
 interface Differences {
   readonly events: readonly EventDifference[]
   readonly links: readonly PaymentLink[]
   /** Payments that nothing links. */
   readonly unlinked: readonly string[]
-  /** `saved`: undefined where nothing is stored of it. `folded`: null where it has no events. */
+  /** `saved`: undefined if it is not stored. `folded`: null if it has no events. */
   readonly sources: readonly {
     readonly key: SourceKey
     readonly saved: { readonly seq: number; readonly customerId: string | null } | undefined
     readonly folded: DerivedSource | null
   }[]
-  /** By customer, of all whose sources and acts can be read. */
+  /** By customer, for all with readable sources and changes by hand. */
   readonly access: ReadonlyMap<string, CustomerAccess>
 }
 
-/** An event, and what is to be stored of it. */
+/** An event and its new columns. */
 type EventDifference = ReturnType<typeof eventDifferences>[number]
 
 interface CustomerAccess {
@@ -59,7 +59,7 @@ interface CustomerAccess {
 }
 
 /**
- * Brings the groups of these seeds in order, or notes what would be changed.
+ * Corrects the groups of these seeds, or records what would change.
  * @returns how many events they have
  */
 export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: Seeds): Promise<number> {
@@ -92,18 +92,18 @@ function eventDifferences({ events, derived }: Group) {
     const outcome = read?.quarantined ?? derived.outcomes.get(row.seq)
     if (outcome === undefined) return []
     const reading: EventReading = { eventId: read?.eventId ?? row.event_id, event: after, source, ...outcome }
-    // Its body says something else than is stored of it.
+    // Its stored form differs from its body.
     const hasOtherForm = read !== null && !hasSameForm(read.row, reading)
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
     const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
     if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
-    // Beside what became of it with the others of its source.
+    // Its disposition among the events of its source differs.
     const isOwnChange = hasOtherForm || isElsewhere || source === null || row.disposition === 'quarantined'
     return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, isOwnChange }]
   })
 }
 
-/** State and history as text, since text is what is stored: the same events and policy always give the same. */
+/** State and history as the stored text: the same events and policy always give the same text. */
 function sourceDifferences({ derived, sources }: Group): Differences['sources'] {
   const changed = [...derived.sources].flatMap(([name, folded]) => {
     const row = sources.get(name)
@@ -143,17 +143,17 @@ async function compareAccess(
   return access
 }
 
-/** Whether the clock alone has changed it since. */
+/** Whether time alone has changed it since. */
 function isDueBy(record: EntitlementRecord | null, now: number): boolean {
   return record !== null && record.nextChangeAt !== null && record.nextChangeAt <= now
 }
 
-/** Whether it is access that has run out, which nobody has written down yet, and no difference. */
+/** Whether it is only access that has ended and was not stored as ended yet: no difference. */
 function hasRunOut({ before, after }: EntitlementDifference, now: number): boolean {
   return isDueBy(before, now) && after?.active !== true
 }
 
-/** Writes what differs, and appends what changes for anybody to the change log. */
+/** Writes what differs, and appends changes of access to the change log. */
 async function write(
   trx: Transaction<Database>,
   run: Run,
@@ -199,7 +199,7 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
     const active = access.after.filter((one) => one.active)
     noteAhead(run, environment, customerId, { activeProducts: active.map(({ productId }) => productId) })
   }
-  // Nothing stored leads there as long as it is not written.
+  // While it is not written, nothing stored leads there.
   for (const { row, before, after, reading, isElsewhere } of differences.events) {
     const { source } = reading
     if (isElsewhere && source !== null)
@@ -221,7 +221,7 @@ function paymentIn(event: NormalizedEvent | null): string | null {
   return event?.subject === 'payment' || event?.subject === 'subscription' ? event.paymentId : null
 }
 
-/** Notes how a customer would be, for what roles and groups would follow. */
+/** Records a customer's new access and accounts, to compute changes of roles and groups. */
 export function noteAhead(
   run: Run,
   environment: Environment,
@@ -235,7 +235,7 @@ export function noteAhead(
   customers.set(name, { ...known, ...next })
 }
 
-/** Each thing that differs by its name. */
+/** Lists each difference by name. */
 function namesOf(
   { environment }: Group,
   { events, links, unlinked, sources, access }: Differences,
@@ -255,7 +255,7 @@ function namesOf(
   return names.flatMap(([kind, ids]) => ids.map((id) => ({ environment, kind, id })))
 }
 
-/** Notes customers of whom events say something else now, and payments whose linking event may be gone. */
+/** Records customers with changed facts, and payments whose linking event may be gone. */
 function noteConcerns(run: Run, { environment, doubted }: Group, { events, sources }: Differences): void {
   const customers = events
     .filter(({ before, after }) => before !== after && detailsIn(before) !== detailsIn(after))
@@ -269,7 +269,7 @@ function noteConcerns(run: Run, { environment, doubted }: Group, { events, sourc
   for (const id of doubted) noteConcerned(run, { environment, kind: 'payment', id })
 }
 
-/** What an event says of a person, as text: the same events always give the same. */
+/** The facts about a person in an event, as text: the same events always give the same text. */
 function detailsIn(event: NormalizedEvent | null): string | null {
   if (event === null || event.customerId === null) return null
   const { id, type, createdAt, customerId, customer, externalRef, metadata } = event
@@ -277,7 +277,7 @@ function detailsIn(event: NormalizedEvent | null): string | null {
   return JSON.stringify([id, createdAt, customerId, customer, externalRef, metadata, isDeletion])
 }
 
-/** Notes that they are done, and what became of those that were read again. */
+/** Records that they are done, and the results of those read again. */
 function noteEvents(run: Run, group: Group, { events }: Differences): void {
   const changed = new Set(events.filter((one) => one.isOwnChange).map(({ row }) => row.seq))
   for (const { row, again } of group.events) {

@@ -1,4 +1,4 @@
-/* All that is stored of one customer: what explains their access, and what is known of the person. */
+/* Everything stored about one customer: the explanation of their access, and what is known of the person. */
 
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { afterErasures } from '../entitlements/by-hand.js'
@@ -46,7 +46,7 @@ export function readExplanation(
   configured: Policy,
   { environment, customerId, productId, at }: ExplanationQuery,
 ): Promise<Explanation> {
-  // One transaction, so that sources, events and policy are of one moment.
+  // One transaction, so that sources, events and policy match.
   return db.transaction().execute(async (trx) => {
     const policy = (await loadPolicy(trx)) ?? configured
     const account = await loadAccount(trx, environment, customerId, productId)
@@ -54,7 +54,7 @@ export function readExplanation(
   })
 }
 
-/** Everything that is stored about what one customer may use; of held events, what may be about the product. */
+/** Everything stored about one customer's access, including held events that may be about the product. */
 export async function loadAccount(
   db: Kysely<Database>,
   environment: Environment,
@@ -104,7 +104,7 @@ async function loadEvents(
   return rows.flatMap((row) => storedEvent(row) ?? [])
 }
 
-/** How many of the newest held events are looked through for those that may be the customer's. */
+/** Maximum number of held events searched for the customer's, newest first. */
 const HOLDS_SEEN = 1000
 
 /** Held events, newest first, that name the customer, or nobody. */
@@ -118,7 +118,7 @@ async function loadHolds(
     .select(['seq', 'event_id', 'normalized', 'received_at', 'disposition'])
     .select(['source_kind', 'source_id', 'reason'])
     .where('environment', '=', environment)
-    // Both values in literals: only so does SQLite read the index of the few events that wait.
+    // Both values as literals: only then does SQLite use the index of waiting events.
     .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
     .where((eb) => eb.or([eb('customer_id', 'is', null), eb('customer_id', '=', customerId)]))
     .orderBy('seq', 'desc')
@@ -128,7 +128,7 @@ async function loadHolds(
     const stored = storedEvent(row)
     const { source_kind: kind, source_id: id } = row
     const source = kind === null || id === null ? null : { kind, id }
-    // Of a held event the reason is why it waits.
+    // The reason of a held event says what it waits for.
     return stored === null ? [] : [{ ...stored, source, reason: row.reason as HoldReason }]
   })
 }
@@ -144,27 +144,27 @@ export interface CustomerQuery {
   readonly customerId: string
 }
 
-/** All that is known of one person in one environment. Personal data: never logged. */
+/** Everything known about one person in one environment. Personal data: never logged. */
 export interface KnownCustomer extends CustomerRecord {
   readonly environment: Environment
   /** The newest value of each key. */
   readonly metadata: Readonly<Record<string, Fact>>
-  /** Everything that leads to them, not only the newest: `externalRef` or `metadata.<key>`. */
+  /** Every reference of the customer, not only the newest: `externalRef` or `metadata.<key>`. */
   readonly references: readonly Reference[]
   readonly blocks: readonly Block[]
-  /** When they were erased first, in epoch milliseconds: nothing personal is kept of them since. */
+  /** When they were first erased, in epoch milliseconds: no personal data is kept since. */
   readonly erasedAt: number | null
   readonly sources: readonly KnownSource[]
 }
 
-/** What one source says of one product; `view` is null for a source that never gave access to any. */
+/** The state of one product in one source; `view` is null for a source that never gave access to any. */
 export interface KnownSource {
   readonly source: SourceState
   readonly productId: string | null
   readonly view: SourceView | null
 }
 
-/** Everything that is known of one person; null where that is nothing. */
+/** Everything known about one person; null if that is nothing. */
 export async function readKnownCustomer(
   db: Kysely<Database>,
   clock: () => number,
@@ -199,7 +199,7 @@ function metadataIn(facts: CustomerRecord['facts']): Readonly<Record<string, Fac
   return Object.fromEntries(own)
 }
 
-/** A source once for each product that it ever gave, in order; once where it gave none. */
+/** A source once per product that it ever gave, in order; once if it gave none. */
 function viewsOf(source: SourceState, now: number): KnownSource[] {
   const products = [...new Set(source.intervals.map(({ productId }) => productId))].sort(compareText)
   if (products.length === 0) return [{ source, productId: null, view: null }]

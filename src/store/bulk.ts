@@ -3,22 +3,22 @@ import type { Environment } from '../provider/event.js'
 import { engineOf, type Row } from './engine.js'
 import type { Database } from './schema.js'
 
-/** Runs once for each row, in their order, and answers what it returns for all of them. */
+/** Runs once per row, in order, and returns the results of all. */
 type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
 
-/** A statement about a row whose values it takes in the order in which they are. */
+/** A statement for one row, with its values as parameters in order. */
 export function rowStatement<Answer = never>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
   return statementAbout(write)
 }
 
-/** A statement about a row, told as `values (…)`; it holds no other parameter. */
+/** A statement for one row as `values (…)`; it has no other parameters. */
 export function bulkStatement<Answer = never>(
   write: (row: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
   return statementAbout((row) => write(sql`values (${sql.join(row)})`))
 }
 
-/** A statement about the rows of a table in which these columns are as told. */
+/** A statement for the table rows in which these columns have the given values. */
 export function bulkLookup<Answer = never>(
   columns: readonly string[],
   write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
@@ -33,7 +33,7 @@ export function bulkLookup<Answer = never>(
   )
 }
 
-/** The same of one environment, where this column has one of these values. */
+/** The same within one environment, for each value of this column. */
 export function lookupIn<Answer = never>(
   column: string,
   write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
@@ -58,7 +58,7 @@ function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkSt
   }
 }
 
-/** Inserts rows of a table, all of these columns each; `otherwise` tells what to do with one that is there already. */
+/** Inserts rows with all of these columns; `otherwise` is the conflict clause. */
 export function bulkInsert<Table extends keyof Database, Column extends ColumnOf<Table>>(
   table: Table,
   columns: readonly Column[],
@@ -75,8 +75,8 @@ export function bulkInsert<Table extends keyof Database, Column extends ColumnOf
 }
 
 /**
- * The same; a row whose key is there already takes its place, at least in the columns `updating`. Each key at most
- * once. What is set is written to every index that holds it, even where it stays the same.
+ * The same, but an existing row with the same key gets the new values of the columns `updating`. Each key at most
+ * once. Every column that is set is written to all its indexes, even if its value stays the same.
  */
 export function bulkUpsert<
   Table extends keyof Database,

@@ -1,4 +1,4 @@
-/* The change log: every change of an entitlement, in the order in which they were written, and its cursors. */
+/* The change log: every change of an entitlement, in the order of writing, and its cursors. */
 
 import { randomBytes } from 'node:crypto'
 import type { Kysely, Selectable, Transaction } from 'kysely'
@@ -8,7 +8,7 @@ import { bulkInsert } from './bulk.js'
 import type { ChangesTable, Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
-/** What an entitlement says at one instant; never granted: inactive, `none`. */
+/** An entitlement at one instant; never granted: inactive, `none`. */
 export interface AccessSnapshot {
   readonly active: boolean
   readonly status: EntitlementStatus
@@ -16,7 +16,7 @@ export interface AccessSnapshot {
   readonly until: number | null
 }
 
-/** One change of one entitlement, by an event, by the clock alone, or by a recompute. */
+/** One change of one entitlement, by an event, by time alone, or by a recompute. */
 export interface NewChange {
   /** When it was written, in epoch milliseconds. */
   readonly at: number
@@ -29,7 +29,7 @@ export interface NewChange {
 }
 
 export interface Change extends NewChange {
-  /** Rises with every change, and is never given twice. */
+  /** Increases with every change, and is never reused. */
   readonly cursor: number
 }
 
@@ -100,23 +100,23 @@ export function changeOf(row: Selectable<ChangesTable>): Change {
 
 export const EPOCH_SETTING = 'change_log_epoch'
 
-/** Of a store that no daemon has opened yet. */
+/** For a store that no daemon has opened yet. */
 export const NO_EPOCH = '0'
 
 /**
- * Which change log the numbers count in. A restored store gives numbers again that were given before the restore, to
- * other changes: the epoch tells the two apart.
+ * Names the change log that the numbers belong to. A restored store reuses numbers from before the restore for other
+ * changes: the epoch tells the two apart.
  */
 export async function changeLogEpoch(db: Kysely<Database>): Promise<string> {
   return (await getSetting(db, EPOCH_SETTING)) ?? NO_EPOCH
 }
 
-/** Makes every cursor that was given out before an unknown one. */
+/** Invalidates all earlier cursors. */
 export async function startChangeLogEpoch(trx: Transaction<Database>): Promise<void> {
   await setSetting(trx, EPOCH_SETTING, randomBytes(6).toString('hex'))
 }
 
-/** Gives the store an epoch if it has none: a database that was made again counts from the beginning, too. */
+/** Gives the store an epoch if it has none: a newly created database also counts from the beginning. */
 export function settleChangeLogEpoch(db: Kysely<Database>): Promise<void> {
   return db.transaction().execute(async (trx) => {
     if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
@@ -128,7 +128,7 @@ export function formatCursor(epoch: string, number: number): string {
   return `${epoch}.${number}`
 }
 
-/** The number in a cursor; null: it was not given out in this epoch. */
+/** The number in a cursor; null: it is not of this epoch. */
 export function numberIn(epoch: string, cursor: string): number | null {
   const [, given, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
   return given === epoch && digits !== undefined ? Number(digits) : null
@@ -146,7 +146,7 @@ export interface ListedChange extends Omit<Change, 'cursor'> {
   readonly cursor: string
 }
 
-/** The changes after a cursor, oldest first, at most `limit`; null for a cursor that this log never gave out. */
+/** The changes after a cursor, oldest first, at most `limit`; null for a cursor that is not of this log. */
 export async function readChangePage(
   db: Kysely<Database>,
   { environment, after, limit }: ChangePageQuery,

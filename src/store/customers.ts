@@ -15,13 +15,13 @@ import {
 import { eventInFormIfReadable } from './stored-form.js'
 import { markAccountHolders } from './sync-state.js'
 
-/** A detail to find customers by; an email counts in any letter case. */
+/** A detail to find customers by; the case of an email does not matter. */
 export type CustomerLookup =
   | { readonly email: string }
   | { readonly communityId: string }
   | { readonly messengerId: string }
 
-/** The facts that memberships hang on. */
+/** The facts that hold platform accounts. */
 const ACCOUNTS = ['communityId', 'messengerId'] as const
 /** The facts that customers are found by. */
 const LOOKUPS = ['email', ...ACCOUNTS] as const
@@ -31,7 +31,7 @@ const selectCustomers = lookupIn(
   (isTold) => sql<CustomersTable>`select * from customers where ${isTold}`,
 )
 
-/** By customer id; a customer of whom nothing is known is not in the map. */
+/** By customer id; unknown customers are not in the map. */
 export async function loadCustomers(
   db: Kysely<Database>,
   environment: Environment,
@@ -67,17 +67,17 @@ export async function findCustomers(
 /** An event that names a customer. */
 export interface Telling {
   readonly event: CustomerTelling & Pick<NormalizedEvent, 'type'>
-  /** Whether it belongs to a source of the customer whom it names: then `loadTellings` finds it. */
+  /** Whether it belongs to a source of the customer it names: then `loadTellings` finds it. */
   readonly isOfOwnSource: boolean
 }
 
 /**
- * Learns what events tell about their customers, once these events and their sources are stored; an event that names
- * no customer tells nothing.
+ * Learns facts about customers from new events, once these events and their sources are stored; events without a
+ * customer are skipped.
  *
- * Nearly every event repeats what is known. Of an event in a source of the customer's own that is not written down: the
- * values are right, and `at` and `by` may be those of an earlier event that told the same. Where another value comes,
- * the events themselves say which is the newest.
+ * Nearly every event repeats known facts. A repetition in a source of the customer's own is not stored: the values are
+ * right, but `at` and `by` may be those of an earlier event with the same fact. If the value differs, the events
+ * themselves decide which is the newest.
  */
 export async function saveCustomerFacts(
   trx: Transaction<Database>,
@@ -117,12 +117,12 @@ export async function saveCustomerFacts(
   await saveReferences(trx, references)
 }
 
-/** Whether a fact has taken the place of another value. */
+/** Whether a fact has replaced another value. */
 function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
   return (Object.keys(before) as FactName[]).some((name) => before[name]?.value !== after[name]?.value)
 }
 
-/** A customer with the newest event that told each fact; undefined where nothing is known of them. */
+/** A customer with the newest event for each fact; undefined if nothing is known. */
 export async function loadCustomer(
   db: Kysely<Database>,
   environment: Environment,
@@ -137,11 +137,11 @@ export async function loadCustomer(
 const KEY = ['environment', 'customer_id'] as const
 const COLUMNS = ['facts', 'email', 'community_id', 'messenger_id', 'deleted_at'] as const
 
-/** Most events tell again what is known: setting that anew would write the indexes as well, a page for each. */
+/** Most events repeat known facts: writing them again would also write the indexes, a page for each. */
 const upsertFacts = bulkUpsert('customers', KEY, COLUMNS, { updating: ['facts', 'deleted_at'] })
 const upsertAll = bulkUpsert('customers', KEY, COLUMNS)
 
-/** @param stored what is known of them, by customer id */
+/** @param stored the known facts, by customer id */
 export async function saveCustomers(
   trx: Transaction<Database>,
   environment: Environment,
@@ -176,7 +176,7 @@ function toRow(environment: Environment, { customerId, facts, deletedAt }: Custo
   }
 }
 
-/** The same facts are the same text, in whatever order they came. */
+/** The same facts give the same text, in any order of arrival. */
 function textOf(facts: CustomerFacts): string {
   const inOrder = Object.entries(facts).sort(([a], [b]) => compareText(a, b))
   return JSON.stringify(Object.fromEntries(inOrder))
@@ -202,8 +202,8 @@ const selectForms = bulkLookup(
 )
 
 /**
- * The events that name a customer, of the sources that are theirs, in no order.
- * @param since leaves out what happened before (epoch milliseconds)
+ * The events that name a customer, from the customer's own sources, unordered.
+ * @param since leaves out earlier events (epoch milliseconds)
  */
 export async function loadTellings(
   db: Kysely<Database>,
@@ -220,7 +220,7 @@ export async function loadTellings(
   return (await loadForms(db, seqs)).filter((event) => event.customerId === customerId)
 }
 
-/** Events by their numbers; one that can't be read, or was removed, is not among them. */
+/** Events by number; unreadable and removed ones are left out. */
 export async function loadForms(
   db: Kysely<Database>,
   seqs: readonly number[],
@@ -235,7 +235,7 @@ export async function loadForms(
   })
 }
 
-/** What all events together say of a customer; `record` is null where none names them. */
+/** The facts about a customer from all events together; `record` is null if no event names them. */
 export interface ToldPerson {
   readonly record: CustomerRecord | null
   readonly references: readonly Reference[]
@@ -243,7 +243,7 @@ export interface ToldPerson {
 
 const deleteCustomers = lookupIn('customer_id', (isTold) => sql`delete from customers where ${isTold}`)
 
-/** Writes down of these customers what is told of them, and no more. By customer id. */
+/** Stores exactly these facts about these customers. By customer id. */
 export async function replacePeople(
   trx: Transaction<Database>,
   environment: Environment,
@@ -253,7 +253,7 @@ export async function replacePeople(
   const records = [...people].map(
     ([customerId, { record }]) => record ?? { customerId, facts: {}, deletedAt: null },
   )
-  // Saved first where nobody names them, too: that marks who holds their accounts.
+  // Saved even if no event names them: saving marks the other customers of their accounts.
   await saveCustomers(trx, environment, stored, records)
   const unnamed = [...people].filter(([, { record }]) => record === null)
   await deleteCustomers(
@@ -268,7 +268,7 @@ export async function replacePeople(
   await saveReferences(trx, references)
 }
 
-/** What an event tells about the person; personal data, so never logged. */
+/** The facts about the person in an event; personal data, so never logged. */
 export type CustomerTelling = Pick<
   NormalizedEvent,
   'id' | 'createdAt' | 'customerId' | 'customer' | 'externalRef' | 'metadata'
@@ -277,7 +277,7 @@ export type CustomerTelling = Pick<
 /** Details by name, the merchant's reference as `externalRef`, each metadata value as `metadata.<key>`. */
 export type FactName = keyof CustomerDetails | 'externalRef' | `metadata.${string}`
 
-/** One thing that is known, the event that told it, and when that happened (epoch milliseconds). */
+/** One fact, the event it comes from, and when that happened (epoch milliseconds). */
 export interface Fact {
   readonly value: string
   readonly at: number
@@ -290,11 +290,11 @@ export type CustomerFacts = Readonly<Partial<Record<FactName, Fact>>>
 export interface CustomerRecord {
   readonly customerId: string
   readonly facts: CustomerFacts
-  /** When the provider says it deleted them, in epoch milliseconds; changes no access. */
+  /** When the provider reported their deletion, in epoch milliseconds; changes no access. */
   readonly deletedAt: number | null
 }
 
-/** What one event tells, by name; what it leaves out or blank it does not tell. */
+/** The facts in one event, by name; missing and blank ones are left out. */
 export function toldFacts(telling: CustomerTelling): readonly (readonly [FactName, string])[] {
   const details = Object.entries(telling.customer) as [keyof CustomerDetails, string | null][]
   const metadata = Object.entries(telling.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
@@ -306,7 +306,7 @@ export function toldFacts(telling: CustomerTelling): readonly (readonly [FactNam
   return told.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
 }
 
-/** Whether an event says nothing of its customer but what is known, as nearly all do. */
+/** Whether an event only repeats known facts about its customer, as nearly all do. */
 export function isKnown({ customer, externalRef, metadata }: CustomerTelling, facts: CustomerFacts): boolean {
   const repeats = (name: FactName, value: string | null | undefined): boolean =>
     value === null || value === undefined || value === '' || facts[name]?.value === value
@@ -319,11 +319,9 @@ export function isKnown({ customer, externalRef, metadata }: CustomerTelling, fa
 }
 
 /**
- * Adds what an event tells. The newest event that tells a fact wins for that fact alone, so the order in which
- * events are added does not matter, and an event that is silent about something takes nothing away. Answers the
- * very same facts where it adds nothing.
- * @param mayRepeat false: a value that is known already does not become newer, as where the event is found again by
- * `loadTellings`
+ * Adds the facts of an event. For each fact the newest event wins, so the order of adding does not matter, and an
+ * event without a fact does not remove it. Returns the same object if nothing changes.
+ * @param mayRepeat false: a repeated value does not become newer, as for events that `loadTellings` finds again
  */
 export function addFacts(facts: CustomerFacts, telling: CustomerTelling, mayRepeat = true): CustomerFacts {
   const news = toldFacts(telling).filter(([name, value]) => {
@@ -337,7 +335,7 @@ export function addFacts(facts: CustomerFacts, telling: CustomerTelling, mayRepe
   return { ...facts, ...Object.fromEntries(news.map(([name, value]) => [name, fact(value)])) }
 }
 
-/** What leads from the merchant's own ids to a customer: the reference, or one metadata value. */
+/** A link from the merchant's own ids to a customer: the reference, or one metadata value. */
 export type ReferenceName = 'externalRef' | `metadata.${string}`
 
 /** One of them. */
@@ -346,10 +344,10 @@ export interface Reference {
   readonly value: string
 }
 
-/** The provider's own limit for a reference; a longer metadata value is text and no id. */
+/** The provider's own limit for a reference; a longer metadata value is text, not an id. */
 const MAX_REFERENCE_LENGTH = 255
 
-/** Keeps every reference that any event of a customer carries: each of their payments may have its own. */
+/** Keeps every reference in any event of a customer: each of their payments may have its own. */
 export const saveReferences = bulkInsert(
   'customer_references',
   ['environment', 'name', 'value', 'customer_id'],
@@ -366,7 +364,7 @@ const selectReferences = lookupIn(
   (isTheirs) => sql<Reference>`select name, value from customer_references where ${isTheirs}`,
 )
 
-/** The ids of the customers whose events carry this reference, in order; none where no event has one of that name. */
+/** The ids of the customers whose events have this reference, in order; none if no event has one of that name. */
 export async function findCustomersByReference(
   db: Kysely<Database>,
   environment: Environment,
@@ -393,7 +391,7 @@ const selectReferred = bulkLookup(
     select value, customer_id from customer_references where ${isTold} order by customer_id`,
 )
 
-/** The same for many references of one name, by value; a value that nobody has is not in the map. */
+/** The same for many references of one name, by value; values without a customer are not in the map. */
 export async function findCustomersByReferences(
   db: Kysely<Database>,
   environment: Environment,
@@ -405,18 +403,18 @@ export async function findCustomersByReferences(
   return new Map([...byValue].map(([value, rows]) => [value, rows.map((row) => row.customer_id)]))
 }
 
-/** Every reference that leads to a customer, by name, then value. */
+/** Every reference of a customer, by name, then value. */
 export async function loadReferences(
   db: Kysely<Database>,
   environment: Environment,
   customerId: string,
 ): Promise<readonly Reference[]> {
-  // Sorted here: asked for them in order, SQLite reads every reference there is, from the key.
+  // Sorted here: for `order by`, SQLite would read all references of the store through the key.
   const rows = await selectReferences(db, environment, [customerId])
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
 }
 
-/** The references that an event carries. */
+/** The references in an event. */
 export function referencesIn(telling: CustomerTelling): readonly Reference[] {
   return toldFacts(telling).flatMap(([name, value]) =>
     isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],

@@ -3,13 +3,13 @@ import { bulkUpsert } from './bulk.js'
 import type { DeliveredEvent } from './events.js'
 import type { Database, DeliveryPaceTable } from './schema.js'
 
-/** Nights and weekends are quiet in most shops: of the longest silences, those of a whole week and more are known. */
+/** Nights and weekends are quiet in most shops: the longest silences of a whole week and more are known. */
 export const WEEK_MS = 7 * 86_400_000
 
-/** Events that come closer together are one arrival: a busy endpoint's row is not written with every batch. */
+/** Events closer together than this are one arrival, so that a busy endpoint's row is not written with every batch. */
 const ARRIVALS_APART_MS = 1_000
 
-/** The weight of the newest interval in the mean is one in this many, once there have been as many. */
+/** The newest interval has a weight of one in this many in the mean, once there have been as many. */
 const MEAN_OVER = 20
 
 /** How often new events come to one endpoint. Instants are epoch milliseconds, intervals milliseconds. */
@@ -19,18 +19,18 @@ export interface DeliveryPace {
   readonly lastAt: number
   /** An exponential mean; null until there are two arrivals. */
   readonly meanInterval: number | null
-  /** When the current week began: the longest silence is kept of that week and of the one before. */
+  /** When the current week began: the longest silences of that week and the one before are kept. */
   readonly weekAt: number
   readonly longest: number
   readonly longestBefore: number
 }
 
-/** Takes new events into the pace of their endpoints: repeats of stored ones are no arrivals. */
+/** Adds new events to the pace of their endpoints: repeated deliveries are not arrivals. */
 export async function recordArrivals(
   trx: Transaction<Database>,
   deliveries: readonly DeliveredEvent[],
 ): Promise<void> {
-  // What was done by hand came through no endpoint.
+  // Changes by hand came through no endpoint.
   const arrived = deliveries.filter(({ headers }) => headers !== null)
   if (arrived.length === 0) return
   const before = await loadPaces(trx)
@@ -67,18 +67,18 @@ export function withArrival(pace: DeliveryPace | undefined, at: number): Deliver
   }
 }
 
-/** Composed once: it is asked with every batch. */
+/** Compiled once: every batch runs it. */
 const SELECT_ALL = CompiledQuery.raw('select endpoint, pace from delivery_pace')
 
 const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'], ['pace'])
 
-/** By the name of the endpoint, also of one that is not configured any more. */
+/** By endpoint name, including endpoints that are not configured any more. */
 export async function loadPaces(db: Kysely<Database>): Promise<ReadonlyMap<string, DeliveryPace>> {
   const { rows } = await db.executeQuery<DeliveryPaceTable>(SELECT_ALL)
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 
-/** When the newest event arrived, and when it happened by its sender's clock; null where nothing is stored. */
+/** When the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
 export async function loadNewestTimes(
   db: Kysely<Database>,
 ): Promise<{ readonly receivedAt: number; readonly createdAt: number | null } | null> {

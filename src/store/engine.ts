@@ -5,22 +5,22 @@ import type { Database } from './schema.js'
 export type Row = readonly (string | number | Buffer | null)[]
 
 /**
- * What a database does in its own way. It is the adapter of every connection, so that a query has it wherever it runs, in
- * a transaction too. SQLite is the only one so far.
+ * What differs between databases. It is the adapter of every connection, so queries have it wherever they run, also in
+ * a transaction. SQLite is the only one so far.
  */
 export interface Engine extends DialectAdapter {
-  /** What migrations make tables of. */
+  /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
-  /** Runs one statement for each of the rows, in their order, and returns what it returns for all of them. */
+  /** Runs one statement for each row, in order, and returns the results of all. */
   forEach(db: Kysely<Database>, statement: string, rows: readonly Row[]): Promise<unknown[]>
-  /** Whether a column holds a text, or bytes, somewhere. */
+  /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
   /**
-   * What is wrong with the database as a whole, a line each; none where it is sound. Reads all of it.
-   * `thorough` compares every index with its table too, which takes several times as long.
+   * The defects of the database as a whole, one line each; none if it is intact. Reads all of it.
+   * `thorough` also compares every index with its table, which takes several times as long.
    */
   findDamage(db: Kysely<Database>, options: { readonly thorough: boolean }): Promise<readonly string[]>
-  /** Leaves nothing of what was overwritten in the database's log. Best effort: a reader of the log keeps it. */
+  /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. */
   emptyLog(db: Kysely<Database>): Promise<void>
 }
 
@@ -38,7 +38,7 @@ export function isStoreBroken(error: unknown): boolean {
   return hasCode(error, /^(store_replaced|SQLITE_(IOERR|CORRUPT|NOTADB)(_.*)?)$/)
 }
 
-/** By its code, or its cause's, alone: an error that comes from another thread is of no class any more. */
+/** Compares only codes, its own or its cause's: an error from another thread has lost its class. */
 export function hasCode(error: unknown, pattern: RegExp): boolean {
   if (!(error instanceof Error)) return false
   return ('code' in error && pattern.test(String(error.code))) || hasCode(error.cause, pattern)

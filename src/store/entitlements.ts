@@ -5,11 +5,11 @@ import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import type { AccessSnapshot } from './changes.js'
 import type { Database, EntitlementsTable } from './schema.js'
 
-/** What is stored of one entitlement: its answer as of the last write. */
+/** A stored entitlement: its answer as of the last write. */
 export interface EntitlementRecord extends AccessSnapshot {
   readonly customerId: string
   readonly productId: string
-  /** The instant at which this answer changes by the clock alone; null: never. */
+  /** The instant at which time alone changes this answer; null: never. */
   readonly nextChangeAt: number | null
 }
 
@@ -23,7 +23,7 @@ const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementRow>`
     next_change_at as "nextChangeAt" from entitlements where ${which}`
 const selectEntitlements = lookupIn('customer_id', selectWhere)
 
-/** By customer id, in the order of products; a customer who never had access to anything has an empty list. */
+/** By customer id, in the order of products; customers who never had access have an empty list. */
 export async function loadEntitlements(
   db: Kysely<Database>,
   environment: Environment,
@@ -69,7 +69,7 @@ export async function deleteEntitlements(
   await remove(trx, rows)
 }
 
-/** Entitlements whose answer has changed by the clock alone by `now`, the longest overdue first. */
+/** Entitlements whose answer has changed by time alone by `now`, the longest overdue first. */
 export async function loadDue(
   db: Kysely<Database>,
   now: number,

@@ -15,23 +15,23 @@ export interface PersonKey {
   readonly customerId: string
 }
 
-/** The act by hand that erases somebody. */
+/** The change by hand that erases somebody. */
 export interface ErasureAct extends ManualEvent {
   readonly environment: Environment
 }
 
-/** Somebody who was erased. Instants are epoch milliseconds. */
+/** An erased customer. Instants are epoch milliseconds. */
 export interface ErasureRecord extends PersonKey {
-  /** The act by which they were. */
+  /** The event of the erasure. */
   readonly eventId: string
   readonly erasedAt: number
-  /** Whether a purchase, an act or a detail of theirs was stored: if not, the id may be a wrong one. */
+  /** Whether any of their purchases, changes or details was stored: if not, the id may be wrong. */
   readonly wasKnown: boolean
-  /** When what is stored of them was gone; null: the next start, or minute, goes on. */
+  /** When all their data was removed; null: the next start or minute continues. */
   readonly finishedAt: number | null
 }
 
-/** The ids of everybody who is erased, by environment. */
+/** The ids of all erased customers, by environment. */
 export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
 
 export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
@@ -50,7 +50,7 @@ async function erasuresWhere(
   return rows.map(({ was_known: known, ...row }) => ({ ...row, wasKnown: known === 1 }))
 }
 
-/** Null for somebody who is not erased. */
+/** Null if the customer is not erased. */
 export async function loadErasure(
   db: Kysely<Database>,
   environment: Environment,
@@ -60,12 +60,14 @@ export async function loadErasure(
   return found ?? null
 }
 
-/** What is stored of these people is still to be removed. */
+/** Erasures whose data is still to be removed. */
 export function loadUnfinishedErasures(db: Kysely<Database>): Promise<readonly ErasureRecord[]> {
   return erasuresWhere(db, sql`finished_at is null`)
 }
 
-/** In the transaction that stores the act: from here on, deliveries that name them are redacted. Once for each person. */
+/**
+ * Runs in the transaction that stores the event: from then on, deliveries that name them are redacted. Once per person.
+ */
 export async function saveErasures(trx: Transaction<Database>, acts: readonly ErasureAct[]): Promise<void> {
   if (acts.length === 0) return
   await trx
@@ -85,7 +87,7 @@ export async function saveErasures(trx: Transaction<Database>, acts: readonly Er
 }
 
 /**
- * Leaves nothing of a customer but the id, and that the provider deleted them, if it did. What is stored of their
+ * Removes everything about a customer except the id, and the provider's deletion if there was one. The data of their
  * events is gone by then.
  */
 export async function finishErasure(
@@ -125,7 +127,7 @@ export async function forgetPerson(
   environment: Environment,
   customerId: string,
 ): Promise<void> {
-  // What was given to their platform accounts is to be taken back, or stays another customer's.
+  // Memberships of their platform accounts must end, or stay as another customer's.
   await markAccountHolders(trx, environment, [customerId])
   await trx
     .updateTable('customers')
@@ -137,7 +139,7 @@ export async function forgetPerson(
   await forgetJoinLinks(trx, environment, customerId)
 }
 
-/** Those whom the provider says it deleted, and who are not erased. */
+/** Customers whom the provider reported as deleted, and who are not erased. */
 export async function loadDeletedUnerased(
   db: Kysely<Database>,
   limit: number,
@@ -151,7 +153,7 @@ export async function loadDeletedUnerased(
   return rows
 }
 
-/** Every act that erased somebody, oldest first. */
+/** Every event that erased somebody, oldest first. */
 export async function loadErasureActs(db: Kysely<Database>): Promise<readonly ErasureAct[]> {
   const rows = await db
     .selectFrom('erasures')
@@ -169,12 +171,12 @@ export async function loadErasureActs(db: Kysely<Database>): Promise<readonly Er
   })
 }
 
-/** Some 20 ms, after which others have their turn. */
+/** Takes some 20 ms, after which other work has its turn. */
 const SOURCES_PER_STEP = 10_000
 
 /**
- * The numbers of all events that may be about a customer: those that name them, those of nobody in a source of theirs,
- * and those of nobody in no source that hold the id somewhere.
+ * The numbers of all events that may be about a customer: events that name them, events without a customer in one of
+ * their sources, and events without customer or source that contain the id.
  */
 export async function loadSeqsOfPerson(
   db: Kysely<Database>,
@@ -190,7 +192,7 @@ export async function loadSeqsOfPerson(
   const found = [...withoutSource.rows]
   const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
   for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
-    // A history has the ids of its events between tabs: a source of somebody else may have events of theirs.
+    // A history has its event ids between tabs: another customer's source may contain events that name this one.
     const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
       select environment, customer_id, history from sources
       where seq > ${from} and seq <= ${from + SOURCES_PER_STEP}
@@ -209,7 +211,7 @@ export interface StoredBody extends Redactable {
   readonly eventId: string
 }
 
-/** Those of one environment, in the order of arrival. */
+/** Numbers of events in one environment, in the order of arrival. */
 export async function loadStoredBodies(
   db: Kysely<Database>,
   seqs: readonly number[],
@@ -239,7 +241,7 @@ export async function saveRedacted(
 }
 
 function redactedColumns(body: Buffer | null, removed: BodyRemovalReason, now: number) {
-  // How long the body was is kept from the first time that it is rewritten.
+  // The original length is stored at the first rewrite.
   const bytes = sql<number>`coalesce(body_bytes, length(body))`
   return { body, body_removed: removed, body_removed_at: now, body_bytes: bytes }
 }
@@ -251,7 +253,7 @@ interface StoredConflict {
   readonly body: Buffer
 }
 
-/** Those under any of these ids, and those that hold the customer's id. */
+/** Bodies under any of these ids, and bodies that contain the customer's id. */
 export async function loadConflictsOfPerson(
   db: Kysely<Database>,
   { environment, customerId }: PersonKey,
@@ -265,7 +267,7 @@ export async function loadConflictsOfPerson(
   return rows
 }
 
-/** @param left what is left of the body; null: nothing */
+/** @param left the rest of the body; null: nothing */
 export async function saveRedactedConflict(
   trx: Transaction<Database>,
   { environment }: PersonKey,

@@ -7,23 +7,23 @@ import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
 import type { BodyColumns, Database, EventsTable } from './schema.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
-/** A fraction of a second of work, taking turns with everything else in the process. */
+/** A fraction of a second of work, which alternates with everything else in the process. */
 const MAX_LOOKED_AT = 20_000
 
-/** Bounds the answer for a sender that signs another body at each attempt. */
+/** Bounds the answer if a sender signs another body at each attempt. */
 const OTHER_BODIES_SHOWN = 100
 
 export interface EventPageQuery {
   readonly filter: EventFilter
-  /** The page holds what arrived before, by `seq`; null: up to the newest. */
+  /** The page starts before this `seq`; null: at the newest. */
   readonly before: number | null
   readonly limit: number
 }
 
 /**
- * A page of stored events, newest first. It may hold fewer than asked for, or none, and still have a next one: looking
- * further would have taken too long.
- * @param maxLookedAt how many rows one page may look at, matching or not; it always takes one full step
+ * A page of stored events, newest first. It may be short or empty and still have a next one: looking further would
+ * have taken too long.
+ * @param maxLookedAt how many rows one page may read, matching or not; it always takes one full step
  */
 export async function readEventPage(
   db: Kysely<Database>,
@@ -43,7 +43,7 @@ export async function readEventPage(
   if (found.length === 0) return { items: [], next }
   const rows = await loadSummaries(db, sql`seq in (${sql.join(found.slice(0, limit))})`)
   const items: StoredEvent[] = []
-  // Compared with the filter again: an event may have stopped waiting since it was found.
+  // Checked against the filter again: an event may have stopped waiting since it was found.
   for (const row of rows) if (matchesFilter(row, filter)) items.push(await toStoredEvent(db, row))
   return { items, next }
 }
@@ -53,7 +53,7 @@ export interface EventQuery {
   readonly eventId: string
 }
 
-/** Everything about one event but its bytes; null if it is not stored. Personal data: never logged. */
+/** Everything about one event except its bytes; null if it is not stored. Personal data: never logged. */
 export async function readEvent(db: Kysely<Database>, { environment, eventId }: EventQuery) {
   const isUnderId = sql`environment = ${environment} and event_id = ${eventId}`
   const [row] = await loadSummaries(db, isUnderId)
@@ -75,7 +75,9 @@ export async function readEvent(db: Kysely<Database>, { environment, eventId }: 
   }
 }
 
-/** Another body that came under the id of a stored event, and changed nothing; hash and length are of what came. */
+/**
+ * Another body that came under the id of a stored event, and changed nothing; hash and length are the original ones.
+ */
 interface OtherBodyRow extends RemovalColumns {
   readonly sha256: string
   readonly bytes: number
@@ -85,19 +87,19 @@ interface OtherBodyRow extends RemovalColumns {
 }
 
 export interface EventBodyQuery extends EventQuery {
-  /** Which of the bodies that came under this id, by its hash in lower-case hex; null: the event's own. */
+  /** One of the bodies under this id, by its hash in lower-case hex; null: the event's own. */
   readonly sha256: string | null
 }
 
 export interface EventBody {
-  /** Of `bytes`, in lower-case hex; if they are gone, of what came. */
+  /** Of `bytes`, in lower-case hex; if they are gone, of the original. */
   readonly sha256: string
-  /** Exactly as they came, unless `removed` says otherwise; null: they are gone. */
+  /** The original bytes, unless `removed` is set; null: they are gone. */
   readonly bytes: Buffer | null
   readonly removed: BodyRemoval | null
 }
 
-/** Null if no such event is stored, or no such body came under its id. */
+/** Null if there is no such event, or no such body under its id. */
 export async function readEventBody(
   db: Kysely<Database>,
   { environment, eventId, sha256 }: EventBodyQuery,
@@ -111,7 +113,7 @@ export async function readEventBody(
   const row = await bodiesIn('events').executeTakeFirst()
   if (row !== undefined) {
     const body = toBody(row)
-    // What is left of a rewritten body is found by its own hash too, since that is the one shown.
+    // A rewritten body is also found by its new hash, since users see that one.
     if (sha256 === null || sha256 === row.body_sha256 || sha256 === body.sha256) return body
   }
   if (sha256 === null) return null
@@ -125,13 +127,13 @@ function toBody(row: RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>)
   return { sha256, bytes: row.body, removed }
 }
 
-/** `body_bytes` is the length of the body as it came. */
+/** `body_bytes` is the original length of the body. */
 type SummaryRow = Omit<Selectable<EventsTable>, 'body' | 'payment_id' | 'body_bytes'> & {
   readonly body_bytes: number
   readonly conflicts: number | string
 }
 
-/** All about events but their bytes, of which only the length is read; newest first. */
+/** All columns of events except their bytes, of which only the length is read; newest first. */
 async function loadSummaries(
   db: Kysely<Database>,
   which: RawBuilder<unknown>,
@@ -146,7 +148,7 @@ async function loadSummaries(
   return rows
 }
 
-/** An event as it is shown; instants are epoch milliseconds. Hash and length of its body are of the bytes that are there. */
+/** An event as shown; instants are epoch milliseconds. Hash and length are those of the stored bytes. */
 export type StoredEvent = Awaited<ReturnType<typeof toStoredEvent>>
 
 async function toStoredEvent(db: Kysely<Database>, row: SummaryRow) {
@@ -177,7 +179,7 @@ async function toStoredEvent(db: Kysely<Database>, row: SummaryRow) {
   }
 }
 
-/** Hash and length of what is left of a rewritten body; one body is in memory at a time. */
+/** Hash and length of a rewritten body; one body is in memory at a time. */
 async function readLeft(db: Kysely<Database>, seq: number) {
   const row = await db.selectFrom('events').select('body').where('seq', '=', seq).executeTakeFirst()
   return row?.body ? { sha256: sha256Of(row.body), bytes: row.body.length } : null
@@ -186,29 +188,29 @@ async function readLeft(db: Kysely<Database>, seq: number) {
 type RemovalColumns = Pick<BodyColumns, 'body_removed' | 'body_removed_at'>
 type BodyRemoval = Pick<RemovedBody, 'why' | 'at'>
 
-/** Null: the body is there as it came. */
+/** Null: the original body is stored. */
 function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
   return why === null || at === null ? null : { why, at }
 }
 
-/** One delivery or one act by hand, with all that it takes to store the same event elsewhere. */
+/** One delivery or change by hand, with everything needed to store the same event elsewhere. */
 export interface StoredDelivery
   extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
-  /** The exact bytes; with a `reading`, what is left of them, or empty. */
+  /** The exact bytes; with a `reading`, the rest of them, or empty. */
   readonly body: Buffer
-  /** What the event was read as, if its bytes were removed or rewritten. */
+  /** The normalised event, if its bytes were removed or rewritten. */
   readonly reading?: {
     readonly event: NormalizedEvent
-    /** Of what came, in lower-case hex. */
+    /** Of the original, in lower-case hex. */
     readonly bodySha256: string
     readonly removed: RemovedBody
   }
 }
 
-/** Why nothing can be shown of a delivery: its bytes were removed, or are not those that came. */
+/** Why a delivery can't be exported: its bytes were removed, or altered. */
 export type MissingDelivery = 'removed' | 'altered'
 
-/** These events in the order of arrival, each followed by the other bodies that came under its id. */
+/** These events in the order of arrival, each followed by other bodies that came under its id. */
 export async function* loadDeliveries(
   db: Kysely<Database>,
   seqs: readonly number[],
@@ -245,7 +247,7 @@ function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery
   const { environment, endpoint, received_at: receivedAt, body } = row
   const delivered = { environment, endpoint, headers, receivedAt }
   const removal = removalIn(row)
-  // Nobody signed what was done by hand: rewritten, it is as good as before.
+  // Changes by hand are not signed: a rewritten one is as good as the original.
   if (body !== null && (removal === null || headers === null)) return { ...delivered, body }
   if (removal === null || headers === null || normalized === null) return 'removed'
   const event = eventInForm(normalized, row.event_id)
@@ -257,7 +259,7 @@ function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery
   }
 }
 
-/** Stored events that count nowhere: until a later event says more, or an operator acts. */
+/** Stored events without effect so far: until a later event says more, or an operator acts. */
 interface WaitingCount {
   readonly environment: Environment
   readonly disposition: 'held' | 'quarantined'
@@ -270,10 +272,10 @@ export interface WaitingReason extends WaitingCount {
   readonly oldestAt: number
 }
 
-/** In literals, or SQLite would not use the index that holds the few events that wait. */
+/** As literals: otherwise SQLite would not use the index of waiting events. */
 const IS_WAITING = sql`disposition in ('held', 'quarantined')`
 
-/** Reads only an index that holds these events alone. */
+/** Reads only an index of these events. */
 export async function countWaiting(db: Kysely<Database>): Promise<readonly WaitingCount[]> {
   const { rows } = await sql<WaitingCount>`
     select environment, disposition, count(*) as count from events
@@ -281,7 +283,7 @@ export async function countWaiting(db: Kysely<Database>): Promise<readonly Waiti
   return rows.map((row) => ({ ...row, count: Number(row.count) }))
 }
 
-/** Reads each event that waits. */
+/** Reads each waiting event. */
 export async function countWaitingByReason(db: Kysely<Database>): Promise<readonly WaitingReason[]> {
   const { rows } = await sql<WaitingReason>`
     select environment, disposition, reason, count(*) as count, min(received_at) as "oldestAt" from events
@@ -319,16 +321,16 @@ export const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>
 /** A body has up to a mebibyte. */
 const BODIES_AT_ONCE = 16
 
-/** How many bodies were read, and how many of them are not those that came. */
+/** How many bodies were read, and how many were altered. */
 export interface BodyCheck {
   readonly read: number
   readonly altered: number
-  /** The first of those: `evt_1 in live`. */
+  /** The first altered one: `evt_1 in live`. */
   readonly first: string | null
 }
 
 /**
- * Compares every stored body with its hash, but for those that retention or an erasure removed or rewrote. Few in each
+ * Compares every stored body with its hash, except bodies that retention or an erasure removed or rewrote. Few per
  * query, so that a daemon beside it is not held up.
  */
 export async function compareBodies(db: Kysely<Database>): Promise<BodyCheck> {
@@ -353,6 +355,6 @@ export async function compareBodies(db: Kysely<Database>): Promise<BodyCheck> {
   return { read, altered, first }
 }
 
-/** What each table is walked by. */
+/** The key column to walk each table by. */
 const KEYS = { events: ['seq'], event_conflicts: ['environment', 'event_id', 'body_sha256'] } as const
 type BodyRow = Selectable<EventsTable>

@@ -3,7 +3,7 @@ import { CompiledQuery, type Kysely, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import type { Database, EventsTable, StoredDisposition } from './schema.js'
 
-/** Which stored events of one environment are meant; null: all. Instants are epoch milliseconds. */
+/** Selects stored events of one environment; null: all. Instants are epoch milliseconds. */
 export interface EventFilter {
   readonly environment: Environment
   readonly disposition: StoredDisposition | null
@@ -18,24 +18,24 @@ export interface EventFilter {
   readonly to: number | null
 }
 
-/** Looked at by one statement: some milliseconds, in which the thread does nothing else. */
+/** Rows per statement: some milliseconds, during which the thread does nothing else. */
 const ROWS_PER_STEP = 500
 
 /** By `seq`, the order of arrival. */
 export type WalkOrder = 'newest first' | 'oldest first'
 
-/** One stretch of the walk: which of the rows looked at match, in order. */
+/** One step of the walk: the matching rows among those read, in order. */
 export interface WalkStep {
   readonly matching: readonly number[]
   readonly lookedAt: number
-  /** Where it ended, and the next one begins beyond. */
+  /** The last row read; the next step begins after it. */
   readonly last: number
   readonly isLast: boolean
 }
 
 /**
- * Walks through the stored events in bounded steps, beginning beyond a `seq` (null: at the end of all). Most filters
- * have no index: the caller decides how many steps to take. No step keeps a transaction open for the next.
+ * Walks through the stored events in bounded steps, beginning after a `seq` (null: at the end). Most filters have no
+ * index: the caller decides how many steps to take. Steps don't share a transaction.
  */
 export async function* walkEvents(
   db: Kysely<Database>,
@@ -66,10 +66,10 @@ const GLANCE_COLUMNS = [
   'customer_id',
 ] as const
 
-/** What a filter can ask of an event, and no more. */
+/** The columns that a filter needs. */
 export type EventGlance = Pick<Selectable<EventsTable>, (typeof GLANCE_COLUMNS)[number]>
 
-/** The next rows beyond a `seq`: of the few events that wait where the filter is for those, else of all there are. */
+/** The next rows after a `seq`: among waiting events if the filter is for those, else among all. */
 export function glanceAtEvents(
   db: Kysely<Database>,
   { environment, disposition }: Pick<EventFilter, 'environment' | 'disposition'>,
@@ -87,13 +87,13 @@ export function glanceAtEvents(
     query = query
       .where('environment', '=', environment)
       .where('disposition', '=', disposition)
-      // In these very words: SQLite finds the index of these few events by them.
+      // SQLite uses the index of waiting events only for exactly this text.
       .where(sql<boolean>`disposition in ('held', 'quarantined')`)
   }
   return query.execute()
 }
 
-/** Composed once: every batch asks. */
+/** Compiled once: every batch runs it. */
 const SELECT_NEWEST = CompiledQuery.raw('select seq from events order by seq desc limit 1')
 
 /** The `seq` of the newest stored event; 0 before the first. */
@@ -102,7 +102,7 @@ export async function newestSeq(db: Kysely<Database>): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Whether a filter means the event. */
+/** Whether an event matches a filter. */
 export function matchesFilter(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {
   return (
     event.environment === filter.environment &&

@@ -13,51 +13,51 @@ import { newestSeq } from './event-walk.js'
 import type { BodyRemovalReason, Database, EventsTable, StoredDisposition } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
-/** The headers that a signature is checked by, and the one that names a type. */
+/** The headers needed to check a signature, and the one that names a type. */
 export interface SignedHeaders {
   readonly event: string | null
   readonly timestamp: string
   readonly signature: string
 }
 
-/** One delivery as it came, under the id that makes it one event. */
+/** An original delivery, under the id that makes it one event. */
 export interface DeliveredEvent {
   readonly environment: Environment
-  /** The `evt_` id, or `sha256:<hex>` of the body where it has no usable id. */
+  /** The `evt_` id, or `sha256:<hex>` of the body if it has no usable id. */
   readonly eventId: string
   readonly endpoint: string
   /** Epoch milliseconds. */
   readonly receivedAt: number
-  /** As received, so that the signature can be checked again; null: done by hand, and signed by nobody. */
+  /** As received, so that the signature can be checked again; null: changed by hand, and unsigned. */
   readonly headers: SignedHeaders | null
-  /** The exact bytes that were signed, unless `removed` says what is stored in their place; null: nothing. */
+  /** The exact signed bytes, or what `removed` says is stored instead; null: nothing. */
   readonly body: Buffer | null
   /** Of these exact bytes, in lower-case hex. */
   readonly bodySha256: string
   readonly removed?: RemovedBody
 }
 
-/** Why bytes are not stored as they came, since when (epoch milliseconds), and how many there were. */
+/** Why the original bytes are not stored, since when (epoch milliseconds), and their original length. */
 export interface RemovedBody {
   readonly why: BodyRemovalReason
   readonly at: number
   readonly bytes: number
 }
 
-/** What a body was read as, and what became of it. */
+/** The normalised form of a body, and its disposition. */
 export interface EventReading {
-  /** The `evt_` id, or `sha256:<hex>` of the body where it has no usable id. */
+  /** The `evt_` id, or `sha256:<hex>` of the body if it has no usable id. */
   readonly eventId: string
   readonly disposition: StoredDisposition
   /** Why it is held or quarantined; null otherwise. */
   readonly reason: QuarantineReason | HoldReason | null
-  /** Null exactly where quarantined. */
+  /** Null exactly if quarantined. */
   readonly event: NormalizedEvent | null
-  /** The source that it belongs to, if it is known. */
+  /** The source that it belongs to, if known. */
   readonly source: SourceKey | null
 }
 
-/** All that reading a body makes of its row; how and when it came is told by the others. */
+/** The columns that follow from the body; the others say how and when it came. */
 export const READ_COLUMNS = [
   'event_id',
   'disposition',
@@ -75,7 +75,7 @@ export const READ_COLUMNS = [
 
 export type ReadColumns = Pick<Selectable<EventsTable>, (typeof READ_COLUMNS)[number]>
 
-/** By the program of today. */
+/** By the current program. */
 export function columnsOf({ eventId, disposition, reason, event, source }: EventReading): ReadColumns {
   return {
     event_id: eventId,
@@ -95,7 +95,7 @@ export function columnsOf({ eventId, disposition, reason, event, source }: Event
 
 export interface NewEvent extends DeliveredEvent, EventReading {}
 
-/** What tells of a body that is not stored as it came. */
+/** The columns about a body that is not the original. */
 const REMOVAL_COLUMNS = ['body_removed', 'body_removed_at', 'body_bytes'] as const
 
 export function removalColumns(removed: RemovedBody | undefined) {
@@ -106,7 +106,7 @@ export function removalColumns(removed: RemovedBody | undefined) {
   }
 }
 
-/** What became of a stored event, told anew once it is folded with others. */
+/** The new disposition of a stored event after it is folded with others. */
 export interface EventOutcome {
   readonly eventId: string
   readonly disposition: StoredDisposition
@@ -127,14 +127,14 @@ const COLUMNS = [
 const insert = bulkInsert('events', COLUMNS)
 const insertSomeRemoved = bulkInsert('events', [...COLUMNS, ...REMOVAL_COLUMNS])
 
-/** The number that the next event is stored under: a source's history names it before the event is there. */
+/** The number of the next stored event: a source's history contains it before the event is stored. */
 export async function nextSeq(trx: Transaction<Database>): Promise<number> {
   return (await newestSeq(trx)) + 1
 }
 
 /**
- * Stores what is new, numbered as they come: no event that is stored already, and none twice.
- * @param first as `nextSeq` tells, in the same transaction
+ * Stores new events, numbered in order: none may be stored already, or come twice.
+ * @param first from `nextSeq`, in the same transaction
  */
 export async function insertEvents(
   trx: Transaction<Database>,
@@ -241,8 +241,8 @@ const upsertConflicts = bulkInsert(
 )
 
 /**
- * Counts each delivery on the stored event whose id it has, and returns those that came with another body.
- * Such a body is kept once, however often it comes; it never changes the stored event.
+ * Counts each delivery on the stored event with its id, and returns those with another body. Such a body is stored
+ * once, however often it comes; it never changes the stored event.
  */
 export async function recordDuplicates<Delivered extends DeliveredEvent>(
   trx: Transaction<Database>,
@@ -278,7 +278,7 @@ export async function recordDuplicates<Delivered extends DeliveredEvent>(
   return conflicts
 }
 
-/** Deliveries with the same key as one, since a statement may change each row only once. */
+/** Combines deliveries with the same key, since a statement may change each row only once. */
 function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: DeliveredEvent) => string) {
   return [...Map.groupBy(deliveries, keyOf).values()].flatMap((group) => {
     const [first] = group
@@ -287,14 +287,14 @@ function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: Delivere
   })
 }
 
-/** The condition on the type is that of a partial index, word for word. */
+/** The condition on the type is exactly that of a partial index. */
 const selectManualEvents = lookupIn(
   'customer_id',
   (isTold) => sql<{ event_id: string; normalized: string }>`
     select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
 )
 
-/** All that was done by hand to these customers, by customer id, in no order: folding sorts them. */
+/** All changes by hand to these customers, by customer id, unordered: folding sorts them. */
 export async function loadManualEvents(
   db: Kysely<Database>,
   environment: Environment,
@@ -304,13 +304,13 @@ export async function loadManualEvents(
   const rows = await selectManualEvents(db, environment, [...found.keys()])
   for (const { event_id: eventId, normalized } of rows) {
     const event = eventInForm(normalized, eventId)
-    // A provider's event may bear any type; what was done by hand is known by its subject.
+    // A provider's event may have any type; changes by hand are recognised by their subject.
     if (event.subject === 'manual') found.get(event.customerId)?.push(event)
   }
   return found
 }
 
-/** What was done by hand to a customer, beside what was granted. */
+/** Changes by hand to a customer, except grants. */
 export interface ActsOnCustomer {
   readonly blocks: readonly Block[]
   readonly erasures: readonly Erasure[]
@@ -319,8 +319,8 @@ export interface ActsOnCustomer {
 export const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
 
 /**
- * Every block and erasure of these customers, by customer id. Few customers have any, and those few events: they are
- * folded for each question, so that nothing stored can disagree with the events.
+ * Every block and erasure of these customers, by customer id. Few customers have any, and only a few events each: they
+ * are folded for each question, so that no stored state can disagree with the events.
  */
 export async function loadActsOn(
   db: Kysely<Database>,
@@ -333,7 +333,7 @@ export async function loadActsOn(
   )
 }
 
-/** One thing that was done by hand; null where no event of this id is stored. */
+/** One change by hand; null if no event with this id is stored. */
 export async function loadManualEvent(
   db: Kysely<Database>,
   environment: Environment,

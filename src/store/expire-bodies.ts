@@ -2,16 +2,16 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
-/** The `seq` up to which all bodies were removed for their age, except those of events that wait. */
+/** All bodies up to this `seq` were removed for their age, except those of waiting events. */
 const SETTING = 'bodies_expired_to'
 
-/** Bounds how long arriving deliveries wait for one transaction. */
+/** Bounds how long one transaction blocks deliveries. */
 const AT_ONCE = 100
 
-/** In literals, since a partial index has the same condition. */
+/** As literals, since a partial index has the same condition. */
 const WAITS = sql<boolean>`events.disposition in ('held', 'quarantined')`
 
-/** Those that were passed over, and wait no more. */
+/** Bodies that were skipped, and whose events no longer wait. */
 const SETTLED = sql`select seq from events where seq in (select seq from waiting_bodies) and not ${WAITS}
   order by seq limit ${sql.lit(AT_ONCE)}`
 
@@ -20,10 +20,10 @@ const expiredAt = (now: number) =>
     body_bytes = coalesce(body_bytes, length(body))`
 
 /**
- * Removes some bodies of events received before an instant (epoch milliseconds), in the order of arrival. What was read
- * from them stays, and so do their hashes, by which they are recognised if they come again. Events that are held or
- * quarantined keep their bodies until they no longer are.
- * @returns how many events it dealt with; 0: there is nothing to do now
+ * Removes some bodies of events received before an instant (epoch milliseconds), in the order of arrival. The
+ * normalised events stay, and so do the hashes, which recognise repeated deliveries. Held and quarantined events keep
+ * their bodies until they are settled.
+ * @returns how many events it processed; 0: there is nothing to do now
  */
 export async function expireBodies(trx: Transaction<Database>, before: number, now: number): Promise<number> {
   const from = await expiredTo(trx)
@@ -38,7 +38,7 @@ export async function expireBodies(trx: Transaction<Database>, before: number, n
   const old = firstYoung === -1 ? next : next.slice(0, firstYoung)
   const last = old.at(-1)
   if (last === undefined) return (await expireSettled(trx, now)) + (await expireConflicts(trx, before, now))
-  // What was done by hand has no headers, and its body is nobody else's.
+  // Changes by hand have no headers, and their bodies come from nobody else.
   const due = sql`seq > ${from} and seq <= ${last.seq} and body is not null and headers <> 'null'`
   await sql`insert into waiting_bodies select seq from events where ${due} and ${WAITS}
     on conflict do nothing`.execute(trx)
@@ -57,7 +57,7 @@ async function expireSettled(trx: Transaction<Database>, now: number): Promise<n
   return Number(done.numAffectedRows ?? 0)
 }
 
-/** Other bodies that came under the ids of events that don't wait. So few ever come that it looks at all of them. */
+/** Other bodies that came under the ids of settled events. They are so few that it reads all of them. */
 async function expireConflicts(trx: Transaction<Database>, before: number, now: number): Promise<number> {
   const { numAffectedRows } = await sql`
     update event_conflicts set ${expiredAt(now)}
@@ -72,8 +72,8 @@ async function expireConflicts(trx: Transaction<Database>, before: number, now: 
 }
 
 /**
- * When the event was received whose body is the next to grow too old: the first stored, which after an import need not
- * be the oldest. Null: there is none. Events that wait don't count.
+ * When the event with the next body to expire was received: the first stored one, which after an import may not be the
+ * oldest. Null: there is none. Waiting events don't count.
  */
 export async function nextAgingBodyAt(db: Kysely<Database>): Promise<number | null> {
   const row = await db
@@ -86,7 +86,7 @@ export async function nextAgingBodyAt(db: Kysely<Database>): Promise<number | nu
   return row?.received_at ?? null
 }
 
-/** Bodies that are kept beyond their age because their events still wait: how many, and since when the first. */
+/** Old bodies kept because their events still wait: how many, and since when the first. */
 export interface WaitingBodies {
   readonly count: number
   /** Epoch milliseconds; null: there is none. */
@@ -101,15 +101,15 @@ export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBo
 }
 
 /**
- * The earlier of two arrivals: of the oldest body kept because its event waits, and of the next to grow too old. Null:
- * there is neither. Cheap however large the store, and so blind to older bodies that were imported later.
+ * The earlier of two arrivals: of the oldest body kept because its event waits, and of the next to expire. Null: there
+ * is neither. Cheap even in a large store, but does not see older bodies that were imported later.
  */
 export async function firstKeptBodyAt(db: Kysely<Database>): Promise<number | null> {
   const kept = [await nextAgingBodyAt(db), (await readWaitingBodies(db)).oldestAt].filter((at) => at !== null)
   return kept.length === 0 ? null : Math.min(...kept)
 }
 
-/** When the oldest body came that somebody else sent and that is still here; null: there is none. Reads every event. */
+/** When the oldest stored body of a delivery came; null: there is none. Reads every event. */
 export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null> {
   const row = await db
     .selectFrom('events')

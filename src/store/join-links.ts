@@ -2,10 +2,10 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import type { Database, JoinLinksTable } from './schema.js'
 
-/** Names a link: its kind, and the hash of its text in hex, since only that is stored. */
+/** Identifies a link: its kind, and the hash of its text in hex, since only that is stored. */
 export type JoinLinkKey = Pick<JoinLinksTable, 'kind' | 'sha256'>
 
-/** A link that was made for one customer. */
+/** A link for one customer. */
 export interface NewJoinLink extends JoinLinkKey {
   readonly environment: Environment
   readonly customerId: string
@@ -21,7 +21,7 @@ export interface JoinLinkUse extends JoinLinkKey {
   readonly at: number
 }
 
-/** Expired links are kept this long: news of how they were used in time may come late. */
+/** Expired links are kept this long: news of their use may come late. */
 const KEPT_AFTER_END_MS = 7 * 86_400_000
 
 /** Saves a link, and deletes those that expired long ago. */
@@ -36,8 +36,8 @@ export async function keepJoinLink(
 }
 
 /**
- * The customer of a link that is used for the first time and in time; null for any other. The same account may come
- * again and gets the same answer, since what follows from it may not have been done.
+ * The customer of an unexpired link at its first use; null for any other. The same account may come again and gets the
+ * same answer, since the work that follows may have been interrupted.
  */
 export async function takeJoinLink(
   trx: Transaction<Database>,
@@ -57,7 +57,7 @@ export async function isJoinLinkUsed(db: Kysely<Database>, { kind, sha256 }: Joi
   return rows.length > 0
 }
 
-/** Deletes every link that was made for a customer. */
+/** Deletes every link of a customer. */
 export async function forgetJoinLinks(
   trx: Transaction<Database>,
   environment: Environment,

@@ -4,7 +4,7 @@ import type { MembershipsTable } from './schema.js'
 
 export interface MembershipKey {
   readonly environment: Environment
-  /** `discord:<guild>:<role>` or `telegram:<group>`, whatever its environment. */
+  /** `discord:<guild>:<role>` or `telegram:<group>`, the same in every environment. */
   readonly target: string
   readonly accountId: string
 }
@@ -13,23 +13,23 @@ export function membershipKey({ environment, target, accountId }: MembershipKey)
   return JSON.stringify([environment, target, accountId])
 }
 
-/** A failure as it is stored: a name that scripts may rely on, and a message for people. */
+/** A stored failure: a code that scripts may rely on, and a message for people. */
 export interface Failure {
   readonly code: string
   readonly message: string
 }
 
 /**
- * A state as users see it. `settled`: it is as it should be. `due`: to be done now. `retrying`: it failed, and is tried
- * again by itself. `waiting`: for the customer, such as to join. `parked`: for somebody to mend it. `unconfirmed` is not
- * stored: a removal beyond the bound, which waits for an operator.
+ * A state as users see it. `settled`: as it should be. `due`: to be done now. `retrying`: failed, and retried
+ * automatically. `waiting`: for the customer, such as to join. `parked`: until somebody fixes a problem. `unconfirmed`
+ * is not stored: a removal above the bound, which waits for an operator.
  */
 export type ShownState = 'settled' | 'due' | 'retrying' | 'waiting' | 'parked' | 'unconfirmed'
 
 export type StoredState = MembershipsTable['state']
 
 /**
- * Every stored state, and what users see it as. The first three have a time at which they come due.
+ * Every stored state, and the state that users see. The first three have a time at which they are due.
  *
  * - `due`: call the platform.
  * - `retrying`: the same, after a failure.
@@ -53,23 +53,23 @@ export const SHOWN_AS: Readonly<Record<StoredState, Exclude<ShownState, 'unconfi
 
 /** Whether one platform account should be, and is, a member of one target. Instants are epoch milliseconds. */
 export interface Membership extends MembershipKey {
-  /** The customer with this account for whom it was last worked out; there may be others. */
+  /** The customer with this account for whom it was last computed; there may be others. */
   readonly customerId: string
   readonly state: StoredState
   readonly desired: boolean
   readonly desiredSince: number
-  /** Why that changed last; null: it never did. */
+  /** Why `desired` last changed; null: it never did. */
   readonly reason: MembershipReason | null
-  /** What the platform last said; `unknown` while a call is under way, too, and of an account that is gone. */
+  /** The platform's last answer; `unknown` also during a call, and for an account that is gone. */
   readonly applied: MembershipsTable['applied']
   /** When it said so; null while unknown, unless the account was let in when it asked. */
   readonly appliedAt: number | null
-  /** Latchkey made it a member, or was about to. Nobody else's members are ever removed. */
+  /** Latchkey made it a member, or was about to. Members added by others are never removed. */
   readonly given: boolean
-  /** An operator agreed to this removal, beyond the bound. */
+  /** An operator confirmed this removal above the bound. */
   readonly confirmed: boolean
   readonly attempts: number
-  /** Null unless the state comes due. */
+  /** Null unless the state has a due time. */
   readonly nextAttemptAt: number | null
   /** The newest failure; null since the last success. */
   readonly error: Failure | null
@@ -77,18 +77,18 @@ export interface Membership extends MembershipKey {
 
 /**
  * Why a membership is given or removed: access changed, as the change log says; an account was linked (`link`);
- * products got other targets (`config`); or a restore had everybody looked at (`restore`).
+ * products got other targets (`config`); or a restore marked everyone (`restore`).
  */
 export interface MembershipReason {
   readonly productIds: readonly string[]
-  /** `eventId`: null where no event caused it, or none is known. */
+  /** `eventId`: null if no event caused it, or none is known. */
   readonly cause: {
     readonly kind: Change['cause']['kind'] | 'link' | 'config' | 'restore'
     readonly eventId: string | null
   }
 }
 
-/** What access and links say of one account. */
+/** The desired state of one account, from access and links. */
 export interface Desire extends MembershipKey {
   readonly customerId: string
   readonly desired: boolean
@@ -120,46 +120,46 @@ export function neverDesired(
   }
 }
 
-/** A call to the platform failed, or the question before it. */
+/** A call to the platform failed, or the check before it. */
 export interface Failed {
   readonly kind: 'failed'
-  /** What was desired when the call was made. */
+  /** The desired state at the time of the call. */
   readonly desired: boolean
-  /** Whether `begin` was written. */
+  /** Whether `begin` was stored. */
   readonly wasBegun: boolean
   readonly failure: Failure
-  /** What was known before, if the platform certainly did not do it; null: it may have. */
+  /** The earlier state, if the platform certainly did not do it; null: it may have. */
   readonly undo: Pick<Membership, 'applied' | 'given'> | null
   readonly next:
     | { readonly kind: 'retry'; readonly at: number; readonly countsAsAttempt: boolean }
-    /** `mayHeal`: what is missing may come by itself, so sweeps try again. */
+    /** `mayHeal`: the cause may go away by itself, so sweeps try again. */
     | { readonly kind: 'park'; readonly mayHeal: boolean }
 }
 
 export type Happening =
-  /** Access and links were looked at. */
+  /** The desired state from access and links. */
   | ({ readonly kind: 'desired' } & Pick<Membership, 'desired' | 'customerId' | 'reason'>)
-  /** A call is about to be made. Written first: without an answer, the call may or may not have been done. */
+  /** A call is about to be made. Stored first: without an answer, the call may or may not have been made. */
   | { readonly kind: 'begin'; readonly action: 'give' | 'take' }
-  /** The platform says it is a member already (`found`), or did what it was asked. */
+  /** The platform says it is a member already (`found`), or has made the change. */
   | { readonly kind: 'found' | 'gave' | 'took' }
   /** The account to remove is not there. */
   | { readonly kind: 'gone' }
   | Failed
-  /** The account asked to join, and Latchkey lets it in. */
+  /** The account asked to join, and Latchkey approves. */
   | { readonly kind: 'letIn' }
-  /** Somebody wants it tried now. */
+  /** Somebody asked for a retry now. */
   | { readonly kind: 'retry' }
-  /** A sweep began at `before` and missed this member, or saw one again who was gone. */
+  /** A sweep began at `before` and did not find this member, or found a gone one again. */
   | { readonly kind: 'recheck'; readonly before: number }
-  /** An operator agreed to the removal. */
+  /** An operator confirmed the removal. */
   | { readonly kind: 'confirm' }
 
 /**
- * The membership after something happened; null: nothing changes, and a call must not begin.
+ * The membership after a step; null: nothing changes, and a call must not begin.
  *
- * What is desired may change while a call is under way, so each step starts from the membership as stored in the
- * transaction that writes the step.
+ * The desired state may change during a call, so each step starts from the membership as stored in the transaction
+ * that writes the step.
  */
 export function next(membership: Membership, happening: Happening, now: number): Membership | null {
   const { desired, state } = membership
@@ -176,12 +176,12 @@ export function next(membership: Membership, happening: Happening, now: number):
     case 'gave':
       return restarted({ ...membership, applied: 'member', appliedAt: now }, now)
     case 'took': {
-      // `given` stays, so that the removal counts for the bound; if it is desired again, nothing given is left.
+      // `given` stays, so that the removal counts for the bound; if it is desired again, it is cleared.
       const given = membership.given && !desired
       return restarted({ ...membership, applied: 'absent', appliedAt: now, given }, now)
     }
     case 'gone': {
-      // `given` stays: if the account comes back with what Latchkey gave it, that is still to be removed.
+      // `given` stays: if the account comes back with the membership that Latchkey gave, it must still be removed.
       const later = restarted({ ...membership, applied: 'unknown', appliedAt: null }, now)
       return desired || later.state === 'settled' ? later : { ...later, state: 'gone', nextAttemptAt: null }
     }
@@ -193,7 +193,7 @@ export function next(membership: Membership, happening: Happening, now: number):
         : null
     case 'retry': {
       const later = restarted(membership, now)
-      // Nothing is known to be left to do, so what failed was the question whether it is still a member.
+      // No change is pending, so the failed call was the check whether it is still a member.
       return later.state === 'settled' && desired ? { ...later, state: 'recheck', nextAttemptAt: now } : later
     }
     case 'recheck': {
@@ -214,7 +214,7 @@ function isOpen({ desired, applied, given }: Membership): boolean {
   return desired ? applied !== 'member' : given && applied !== 'absent'
 }
 
-/** As if nothing had ever failed. */
+/** Clears the traces of failures. */
 function restarted(membership: Membership, now: number): Membership {
   const isDue = isOpen(membership)
   return {
@@ -232,7 +232,7 @@ function withDesire(
   now: number,
 ): Membership {
   if (membership.desired === desired) return { ...membership, customerId }
-  // What Latchkey gave is gone: if somebody else makes it a member next, that is theirs.
+  // The membership that Latchkey gave is gone: if somebody else gives it next, it is theirs.
   const given = membership.given && !(desired && membership.applied === 'absent')
   const changed = { ...membership, customerId, desired, desiredSince: now, reason, given, confirmed: false }
   const later = restarted(changed, now)
@@ -242,7 +242,7 @@ function withDesire(
 }
 
 function failed(membership: Membership, step: Failed, now: number): Membership {
-  // Let in since the call began: it may be a member, whatever became of the call.
+  // Let in since the call began: it may be a member, whatever the result of the call.
   const wasLetIn = step.wasBegun && membership.appliedAt !== null
   const base = step.undo === null || wasLetIn ? membership : { ...membership, ...step.undo }
   if (wasLetIn || membership.desired !== step.desired) return restarted(base, now)

@@ -25,12 +25,12 @@ export interface TargetRef {
   readonly target: string
 }
 
-/** A call is to be made, now or after a failure. */
+/** A call has to be made, now or after a failure. */
 export const OPEN_STATES = ['due', 'retrying'] as const satisfies readonly StoredState[]
 
 const isOf = ({ environment, target }: TargetRef) => sql`environment = ${environment} and target = ${target}`
 const isOpen = sql`state in ('due', 'retrying')`
-/** Where the bound on removals holds these, an operator has to agree first. */
+/** If the bound on removals holds these, an operator has to confirm first. */
 const isUnconfirmed = sql`${isOpen} and desired = 0 and confirmed = 0`
 
 /** Every target that has memberships, configured or not. */
@@ -43,7 +43,7 @@ const selectByKey = bulkLookup(
   (isTold) => sql<Row>`select * from memberships where ${isTold}`,
 )
 
-/** By `membershipKey`, those that exist. */
+/** Existing ones by `membershipKey`. */
 export async function loadMemberships(
   db: Kysely<Database>,
   keys: readonly MembershipKey[],
@@ -52,21 +52,21 @@ export async function loadMemberships(
   return new Map(rows.map(fromRow).map((one) => [membershipKey(one), one]))
 }
 
-/** Which memberships to find; a field left out allows every value. */
+/** Selects memberships; an omitted field allows every value. */
 export interface MembershipFilter {
   readonly environments?: readonly Environment[]
   readonly target?: string
-  /** The customers for whom they were last worked out. */
+  /** The customers for whom they were last computed. */
   readonly customerIds?: readonly string[]
   readonly accountIds?: readonly string[]
   readonly states?: readonly StoredState[]
   readonly hasFailed?: true
-  /** Whether it is a removal that nobody has agreed to, from one of these targets. */
+  /** Whether it is an unconfirmed removal from one of these targets. */
   readonly unconfirmed?: { readonly from: readonly TargetRef[]; readonly is: boolean }
   readonly after?: MembershipKey
 }
 
-/** @param limit the first of them, in the order of their keys; left out: all, in any order */
+/** @param limit the maximum number, in key order; if omitted, all, unordered */
 export async function findMemberships(
   db: Kysely<Database>,
   filter: MembershipFilter,
@@ -92,7 +92,7 @@ export async function findMemberships(
   return (await query.execute()).map(fromRow)
 }
 
-/** All memberships of a target, or those in some states, so many at a time. */
+/** All memberships of a target, or those in some states, in pages. */
 export async function* membershipPages(
   db: Kysely<Database>,
   { environment, target }: TargetRef,
@@ -107,7 +107,7 @@ export async function* membershipPages(
   }
 }
 
-/** Which memberships of a target are due, in the column order of their index. */
+/** The kinds of due memberships of a target, in the column order of their index. */
 const IS_DUE = {
   give: sql`${isOpen} and desired = 1 and confirmed = 0`,
   take: isUnconfirmed,
@@ -130,8 +130,8 @@ export async function loadDueMemberships(
 }
 
 /**
- * When the next membership of a target comes due, in epoch milliseconds; null: none does.
- * @param held leaves out the removals that wait for an operator
+ * When the next membership of a target is due, in epoch milliseconds; null: none is.
+ * @param held leaves out removals that wait for an operator
  */
 export async function nextDueAt(
   db: Kysely<Database>,
@@ -145,7 +145,7 @@ export async function nextDueAt(
   return rows[0]?.at ?? null
 }
 
-/** Of a platform's memberships that met its limit, the one that waits longest to be tried again. */
+/** Of a platform's memberships that met its limit, the one with the latest retry. */
 export async function findLongestLimit(db: Kysely<Database>, platform: string): Promise<Membership | null> {
   const { rows } = await sql<Row>`
     select * from memberships where next_attempt_at is not null and error_code = 'rate_limited'
@@ -153,19 +153,19 @@ export async function findLongestLimit(db: Kysely<Database>, platform: string): 
   return rows.map(fromRow)[0] ?? null
 }
 
-/** More removals from a target than both of these wait for an operator. */
+/** If more removals from a target than both of these are pending, they wait for an operator. */
 export interface RemovalBound {
   readonly atMost: number
-  /** Of the target's members. */
+  /** Percentage of the target's members. */
   readonly percent: number
 }
 
-/** Removals of this long count as well: a community may be emptied slowly, too. */
+/** Removals of the last hour count too, since a community may also be emptied slowly. */
 const BOUND_WINDOW_MS = 3_600_000
 
 /**
- * Whether the removals from a target that nobody has agreed to have to wait. All that are pending count, so either all
- * of them may be made or none.
+ * Whether the unconfirmed removals from a target have to wait. All pending ones count, so either all of them may be
+ * made or none.
  */
 export async function isHeld(
   db: Kysely<Database>,
@@ -212,7 +212,7 @@ export function statesShownAs(shown: ShownState): readonly StoredState[] {
   return (Object.keys(SHOWN_AS) as StoredState[]).filter((state) => SHOWN_AS[state] === shown)
 }
 
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
+/** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 500
 
 export interface Desired {
@@ -224,7 +224,7 @@ export interface Desired {
   readonly marksUpTo: number
 }
 
-/** Saves what is desired now, and that the changes and marks which caused it are dealt with. */
+/** Saves the desired state, and marks the changes and marks that caused it as done. */
 export async function saveDesires(
   trx: Transaction<Database>,
   { desires, cursor, marksUpTo }: Desired,
@@ -242,7 +242,7 @@ export interface MembershipStep {
 }
 
 /**
- * Saves what happened to memberships; each is in `steps` at most once.
+ * Saves steps of memberships; each membership occurs at most once.
  * @returns for each step whether it changed anything; if not, its call must not begin
  */
 export async function stepMemberships(
@@ -261,13 +261,13 @@ export async function stepMemberships(
   return after.map((one) => one !== null)
 }
 
-/** What to try again; a field left out allows every value. */
+/** Selects what to retry; an omitted field allows every value. */
 export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'target'> {
   readonly customerId?: string
 }
 
 /**
- * Makes memberships that failed due now; `healing`: only those that sweeps try again.
+ * Makes failed memberships due now; `healing`: only those that sweeps retry.
  * @returns whether there may be more
  */
 export async function retryMemberships(
@@ -305,7 +305,7 @@ export async function forgetMemberships(
   return Number(numAffectedRows) === MAX_PER_TRANSACTION
 }
 
-/** Of an erased customer nothing stays once there is nothing left to do. */
+/** Rows of an erased customer are deleted once there is nothing left to do. */
 const deleteErased = bulkStatement(
   (key) => sql`
     delete from memberships where (environment, target, account_id) in (${key})

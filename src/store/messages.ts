@@ -8,7 +8,9 @@ import { getSetting, setSetting } from './settings.js'
 
 /** A change of access for the outbound webhook. Instants are epoch milliseconds. */
 export interface Message {
-  /** Of the change log when it was queued: together with the change's cursor it names the message for good. */
+  /**
+   * Of the change log at the time of queueing: together with the change's cursor it identifies the message for good.
+   */
   readonly epoch: string
   readonly change: Change
   readonly attempts: number
@@ -16,7 +18,7 @@ export interface Message {
   readonly firstAttemptAt: number | null
 }
 
-/** The messages due by `now`, earliest first: of each customer at most one, and only after those before it. */
+/** The messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
 export async function loadDueMessages(
   db: Kysely<Database>,
   now: number,
@@ -40,14 +42,14 @@ export async function nextMessageAfter(db: Kysely<Database>, now: number): Promi
 
 /** The messages of one kind. */
 export interface MessageCount {
-  /** `pending`: they are on their way. */
+  /** `pending`: not delivered yet. */
   readonly state: 'pending' | 'parked'
   /** Why they are parked. */
   readonly reason: MessagesTable['parked']
   readonly count: number
   /** When the oldest was queued, in epoch milliseconds. */
   readonly oldestAt: number
-  /** Of the newest that was tried; null: none was. */
+  /** From the newest attempt that failed; null: there was none. */
   readonly lastError: string | null
 }
 
@@ -66,23 +68,23 @@ export async function countMessages(
   return rows
 }
 
-/** The setting for how far the change log has been queued. */
+/** The setting for the last queued position in the change log. */
 const QUEUED_UP_TO = 'outbound_cursor'
 
 export interface QueueMessages {
   readonly environments: readonly Environment[]
-  /** How many changes to look at, at most. */
+  /** How many changes to read, at most. */
   readonly limit: number
 }
 
 export interface QueuedMessages {
-  /** `begun`: no place was stored. `restored`: it was in another change log. Both go on at the end of the log. */
+  /** `begun`: no position was stored. `restored`: it was in another change log. Both continue at the end of the log. */
   readonly from: 'kept' | 'begun' | 'restored'
-  /** The number of the last change that was looked at. */
+  /** The number of the last change read. */
   readonly upTo: number
 }
 
-/** Queues what was appended to the change log since the last time. */
+/** Queues the changes appended to the log since the last time. */
 export async function queueMessages(
   trx: Transaction<Database>,
   { environments, limit }: QueueMessages,
@@ -107,7 +109,7 @@ export async function queueMessages(
   return { from: 'kept', upTo }
 }
 
-/** What became of one attempt. */
+/** The result of one attempt. */
 export interface MessageOutcome {
   readonly cursor: number
   readonly environment: Environment
@@ -127,7 +129,7 @@ export interface MessageOutcome {
       }
 }
 
-/** Saves what became of attempts. Unless one is tried again, the customer's next message becomes due. */
+/** Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. */
 export async function settleMessages(
   trx: Transaction<Database>,
   outcomes: readonly MessageOutcome[],
@@ -154,7 +156,7 @@ export async function settleMessages(
 }
 
 /**
- * Makes due what is parked, and what waits after a failure; a parked message gets all its attempts again.
+ * Makes parked and delayed messages due; a parked message gets all its attempts again.
  * @returns how many
  */
 export async function retryMessages(
@@ -179,7 +181,7 @@ export async function forgetMessages(trx: Transaction<Database>): Promise<void> 
   await trx.deleteFrom('messages').execute()
 }
 
-/** Makes due the earliest message of each of these customers, unless one of theirs already has its time. */
+/** Makes the earliest message of each of these customers due, unless one of theirs already has a time. */
 const beginNext = bulkStatement(
   (customers) => sql`
     update messages set next_attempt_at = queued_at where cursor in (

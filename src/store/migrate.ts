@@ -6,12 +6,12 @@ import { LatchkeyError } from '../errors.js'
 import { engineOf } from './engine.js'
 import type { Database } from './schema.js'
 
-/** Where the migrator keeps the names of the steps that ran. */
+/** The migrator's table with the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'
 
 /**
- * Brings the schema up to date, and names the steps that ran. All of them run in one transaction:
- * where one fails, the error passes through and the old schema stays whole.
+ * Brings the schema up to date, and returns the names of the steps that ran. All run in one transaction: if one fails,
+ * the error passes through and the old schema stays intact.
  *
  * @throws {LatchkeyError} `schema_too_new`
  */
@@ -34,9 +34,9 @@ export async function migrate(
 }
 
 /**
- * The steps that the schema lacks; changes nothing, so that a reader may ask too.
+ * The missing steps of the schema; changes nothing, so a reader may ask too.
  *
- * @throws {LatchkeyError} `schema_too_new` where a newer Latchkey has been here, and its tables may mean something else
+ * @throws {LatchkeyError} `schema_too_new` if a newer Latchkey has written it, whose tables may differ
  */
 export async function pendingMigrations(
   db: Kysely<Database>,
@@ -52,7 +52,7 @@ export async function pendingMigrations(
   )
 }
 
-/** The steps of the schema that ran, and when (ISO 8601), oldest first; none in a database of something else. */
+/** The steps of the schema that ran, and when (ISO 8601), oldest first; none in a foreign database. */
 export async function executedMigrations(
   db: Kysely<Database>,
 ): Promise<readonly { readonly name: string; readonly timestamp: string }[]> {

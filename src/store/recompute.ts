@@ -11,68 +11,68 @@ import type { Database, EventsTable, SourcesTable } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 const JOB = 'recompute'
-/** With a number after it: a part for each time that the job was saved, so that none is written twice. */
+/** Followed by a number: a part for each time that the job was saved, so that no part is written twice. */
 const PART = 'recompute.'
 
 export const NOTHING_READ = {
   read: 0,
   /** Rows that the replay changed. */
   changed: 0,
-  /** Of these, the ones that could not be used before. */
+  /** Those among them that could not be used before. */
   recovered: 0,
   /** Read again, and still not usable. */
   quarantined: 0,
-  /** Left as they are: another event has the id that they have by today's reading. */
+  /** Left as they are: by the current reading, another event has their id. */
   duplicates: 0,
-  /** Left as they are: their endpoint receives for another environment by now. */
+  /** Left as they are: their endpoint now receives for another environment. */
   skipped: 0,
-  /** Folded as they are stored: their body was removed, so that they can't be read again. */
+  /** Folded as stored: their body was removed, so they can't be read again. */
   notReplayable: 0,
-  /** Folded as they are stored: their body is not the one that came, since something has altered it in the database. */
+  /** Folded as stored: their body was altered in the database. */
   altered: 0,
 }
 
-/** What became of the stored events that a replay has read again. */
+/** The results of a replay's reading. */
 export type ReplayCounts = Readonly<typeof NOTHING_READ>
 
-/** What a job works out again. */
+/** The scope of a job. */
 export interface JobScope {
   /** Which events; of a list of environments, all. */
   readonly scope: EventFilter | readonly Environment[]
-  /** The environment of every configured endpoint, by its name, where events are read again; null: they are not. */
+  /** The environment of every configured endpoint, by name, if events are read again; null: they are not. */
   readonly endpoints: Readonly<Record<string, Environment>> | null
 }
 
-/** A job that writes, under way or interrupted. */
+/** A job that writes, running or interrupted. */
 export interface StoredJob extends JobScope {
-  /** Whether it moves all sources to a policy that was put in force as it began: it has to end before any other. */
+  /** Whether it moves all sources to a policy that it put in force: it has to end before any other job. */
   readonly isMoving: boolean
   readonly policy: Policy
   readonly normalizerVersion: number
-  /** The number of the newest event that was stored as it began: what comes later is read and folded as of today. */
+  /** The newest stored event when it began: later ones are read and folded by the current program anyway. */
   readonly newest: number
-  /** The number up to which all events are done. */
+  /** All events up to this number are done. */
   readonly reached: number
   readonly counts: ReplayCounts
-  /** The newest change of access as it began. */
+  /** The newest change of access when it began. */
   readonly changesAfter: number
 }
 
-/** What else has to be known again after a crash. */
+/** Further state that must survive a crash. */
 export interface JobPart {
-  /** Numbers of events beyond its place that are done. */
+  /** Events beyond its place that are done. */
   readonly ahead: readonly number[]
   readonly concerned: readonly Concern[]
 }
 
-/** A customer or a payment of which some event says something else since: all events have to be searched for it. */
+/** A customer or payment that some event now says something else about: all events must be searched for it. */
 export interface Concern {
   readonly environment: Environment
   readonly kind: 'customer' | 'payment'
   readonly id: string
 }
 
-/** Null where none is under way. */
+/** Null if there is no unfinished job. */
 export async function loadJob(db: Kysely<Database>): Promise<StoredJob | null> {
   const stored = await getSetting(db, JOB)
   return stored === null ? null : (JSON.parse(stored) as StoredJob)
@@ -87,12 +87,12 @@ export async function loadJobParts(db: Kysely<Database>): Promise<readonly JobPa
   return rows.map(({ value }) => JSON.parse(value) as JobPart)
 }
 
-/** @param number one that no part of this job has */
+/** @param number not yet used by a part of this job */
 export function saveJobPart(trx: Transaction<Database>, number: number, part: JobPart): Promise<void> {
   return setSetting(trx, `${PART}${number}`, JSON.stringify(part))
 }
 
-/** Forgets the job, ended or not, and all of its parts. */
+/** Deletes the job, finished or not, with all its parts. */
 export async function clearJob(trx: Transaction<Database>): Promise<void> {
   await trx
     .deleteFrom('settings')
@@ -115,7 +115,7 @@ const GROUP_COLUMNS = [
   'normalized',
 ] as const
 
-/** A stored event: what it was read as, what became of it, and what a filter asks. */
+/** A stored event: its normalised form, its disposition, and the columns that filters need. */
 export type GroupRow = Pick<Selectable<EventsTable>, (typeof GROUP_COLUMNS)[number]>
 
 const columns = sql.join(GROUP_COLUMNS.map((column) => sql.ref(column)))
@@ -148,11 +148,11 @@ export async function loadGroupRowsBeyond(
 
 const selectByHand = lookupIn(
   'customer_id',
-  // In these very words: SQLite finds the index of these few events by them.
+  // SQLite uses the index of these few events only for exactly this text.
   (isTold) => sql<{ seq: number }>`select seq from events where ${isTold} and type like 'manual.%'`,
 )
 
-/** The numbers of what was done by hand to these customers. */
+/** The numbers of the changes by hand to these customers. */
 export async function loadSeqsByHand(
   db: Kysely<Database>,
   environment: Environment,
@@ -161,15 +161,15 @@ export async function loadSeqsByHand(
   return (await selectByHand(db, environment, customerIds)).map(({ seq }) => seq)
 }
 
-/** The source that an event is stored as being of. */
+/** The stored source of an event. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
   return kind === null || id === null ? null : { kind, id }
 }
 
-/** A source's key, and what its events are found by. */
+/** A source's key, and the columns to find its events by. */
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>
 
-/** The next sources, in the order of their numbers; a damaged row may have any. */
+/** The next sources, by number; a damaged row may have any number. */
 export async function loadHistories(
   db: Kysely<Database>,
   after: number | undefined,
@@ -181,7 +181,7 @@ export async function loadHistories(
   return rows
 }
 
-/** A body has up to a mebibyte, and only so many are in memory at a time. */
+/** A body has up to a mebibyte, and only this many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
 /** A stored event, without its bytes. */
@@ -199,16 +199,16 @@ export async function* loadBodies(
 }
 
 const PLACE_COLUMNS = ['source_kind', 'source_id', 'disposition', 'reason'] as const
-/** What the body alone says. */
+/** The columns that follow from the body alone. */
 const FORM_COLUMNS = READ_COLUMNS.filter((name) => !PLACE_COLUMNS.some((place) => place === name))
 
-/** Whether the row says of its body what this reading does, by the program of today. */
+/** Whether the stored row matches this reading by the current program. */
 export function hasSameForm(row: ReadColumns, reading: EventReading): boolean {
   const read = columnsOf(reading)
   return FORM_COLUMNS.every((name) => row[name] === read[name])
 }
 
-/** An event and what is to be stored of it. */
+/** An event and its new columns. */
 export interface EventToSave {
   readonly row: Pick<GroupRow, 'seq' | 'event_id'>
   readonly reading: EventReading
@@ -216,7 +216,7 @@ export interface EventToSave {
 
 const updateForms = updateOf(FORM_COLUMNS)
 
-/** Writes where events belong, and what became of them. Each row at most once. */
+/** Writes the sources and dispositions of events. Each row at most once. */
 export const savePlaces = updateOf(PLACE_COLUMNS)
 
 function updateOf(names: readonly (keyof ReadColumns)[]) {
@@ -239,8 +239,8 @@ const renameConflicts = rowStatement(
 )
 
 /**
- * Writes what the bodies say. Each row at most once; no id may be another event's. Other bodies that came under an id go
- * along with it.
+ * Writes the columns that follow from the bodies. Each row at most once; no id may be another event's. Other bodies
+ * under an id move with it.
  */
 export async function saveForms(
   trx: Transaction<Database>,

@@ -3,8 +3,8 @@ import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
 /**
- * The tables as they are stored. Instants are epoch milliseconds, booleans 0 and 1, and JSON is text;
- * the file of each table converts, so that nothing outside the store sees a row.
+ * The tables as stored. Instants are epoch milliseconds, booleans 0 and 1, and JSON is text; the file of each table
+ * converts them, so that nothing outside the store sees a row.
  */
 export interface Database {
   events: EventsTable
@@ -17,7 +17,7 @@ export interface Database {
   customer_references: CustomerReferencesTable
   settings: SettingsTable
   erasures: ErasuresTable
-  /** Events whose bodies are old enough to go, and stay while the events wait for something. */
+  /** Events with expired bodies that stay while the events wait for something. */
   waiting_bodies: { seq: number }
   memberships: MembershipsTable
   sync_marks: SyncMarksTable
@@ -28,30 +28,32 @@ export interface Database {
   delivery_pace: DeliveryPaceTable
 }
 
-/** What became of a stored event; a duplicate is not stored again. */
+/** The disposition of a stored event; a duplicate is not stored again. */
 export type StoredDisposition = 'applied' | 'ignored' | 'held' | 'quarantined'
 
-/** `expired`: it was older than bodies are kept. `erased`: whom it named is. `redacted`: only what it told of them is gone. */
+/**
+ * `expired`: older than bodies are kept. `erased`: its customer is. `redacted`: only the data of an erased one is gone.
+ */
 export type BodyRemovalReason = 'expired' | 'erased' | 'redacted'
 
-/** What is stored of each body that came. */
+/** The stored form of each body. */
 export interface BodyColumns {
   environment: Environment
-  /** The `evt_` id, or `sha256:<hex>` of the body where it has no usable id. */
+  /** The `evt_` id, or `sha256:<hex>` of the body if it has no usable id. */
   event_id: string
   endpoint: string
   received_at: number
   headers: string
-  /** As it came, unless `body_removed` says otherwise; null: it is there no more. */
+  /** The original, unless `body_removed` is set; null: gone. */
   body: Buffer | null
   body_sha256: string
-  /** Why the body is not as it came, with since when and how long it was; null, all three: it is. */
+  /** Why the body is not the original, since when, and its original length; all null if it is. */
   body_removed: BodyRemovalReason | null
   body_removed_at: number | null
   body_bytes: number | null
 }
 
-/** Every signed event, once per (environment, event_id); `seq` is the order of arrival. */
+/** Every authentic event, once per (environment, event_id); `seq` is the order of arrival. */
 export interface EventsTable extends BodyColumns {
   seq: Generated<number>
   deliveries: Generated<number>
@@ -62,10 +64,10 @@ export interface EventsTable extends BodyColumns {
   type: string | null
   created_at: number | null
   normalizer_version: number
-  /** Null exactly where quarantined. */
+  /** Null exactly if quarantined. */
   normalized: string | null
   customer_id: string | null
-  /** Set for payment and checkout events only: these move along when their payment is linked. */
+  /** Only for payment and checkout events: these move to another source when their payment is linked. */
   payment_id: string | null
   source_kind: SourceKind | null
   source_id: string | null
@@ -76,7 +78,7 @@ export interface EventConflictsTable extends BodyColumns {
   deliveries: number
 }
 
-/** The subscription that each payment belongs to, by the newest event that names it. */
+/** The subscription of each payment, by the newest event that names it. */
 export interface PaymentLinksTable {
   environment: Environment
   payment_id: string
@@ -86,14 +88,14 @@ export interface PaymentLinksTable {
 }
 
 export interface SourcesTable {
-  /** In the order in which they came to be; the newest, once deleted, leaves its own to the next. */
+  /** The order of creation; the number of the newest row is reused if that is deleted. */
   seq: Generated<number>
   environment: Environment
   kind: SourceKind
   source_id: string
   customer_id: string | null
   state: string
-  /** What the rules read of each of its events, packed: a fold reads no event. */
+  /** The fields of its events that the rules read, packed: a fold needs no other row. */
   history: string
   newest_at: number
 }
@@ -121,7 +123,7 @@ export interface ChangesTable {
   cause_event_id: string | null
 }
 
-/** `facts` holds everything that is known, and who told; the other columns are copies to look up by. */
+/** `facts` holds everything known, with its events; the other columns are copies for lookups. */
 export interface CustomersTable {
   environment: Environment
   customer_id: string
@@ -133,7 +135,7 @@ export interface CustomersTable {
   deleted_at: number | null
 }
 
-/** Every reference of the merchant's own that any event of a customer carried, not only the newest. */
+/** Every reference in any event of a customer, not only the newest. */
 export interface CustomerReferencesTable {
   environment: Environment
   /** `externalRef`, or `metadata.<key>`. */
@@ -153,15 +155,15 @@ export interface SettingsTable {
   value: string
 }
 
-/** Everybody who was erased. */
+/** All erased customers. */
 export interface ErasuresTable {
   environment: Environment
   customer_id: string
   event_id: string
   erased_at: number
-  /** 1: a purchase, an act or a detail of theirs was stored. Told once the erasure is finished. */
+  /** 1: a purchase, a change or a detail of theirs was stored. Set when the erasure is finished. */
   was_known: 0 | 1
-  /** When what is stored of them was removed; null: not all of it is. */
+  /** When their data was removed; null: some of it is left. */
   finished_at: number | null
 }
 
@@ -188,7 +190,7 @@ export interface MembershipsTable {
   error: string | null
 }
 
-/** Customers whose memberships are to be worked out again, in the order in which they were marked. */
+/** Customers whose memberships must be computed again, in the order of marking. */
 export interface SyncMarksTable {
   seq: Generated<number>
   environment: Environment
@@ -199,7 +201,7 @@ export interface SyncMarksTable {
 export interface MessagesTable {
   /** Of the change. */
   cursor: number
-  /** Of the change log when it was queued: a restored store gives cursors again. */
+  /** Of the change log at the time of queueing: a restored store reuses cursors. */
   epoch: string
   environment: Environment
   customer_id: string
@@ -213,7 +215,7 @@ export interface MessagesTable {
   last_error: string | null
 }
 
-/** Links that were made for one customer each: tokens to link an account with, and invites to a group. */
+/** Links for one customer each: tokens to link an account, and invites to a group. */
 export interface JoinLinksTable {
   sha256: string
   kind: 'token' | 'invite'
@@ -236,12 +238,12 @@ export interface OwedUnbansTable {
   account_id: string
 }
 
-/** One text for one event of one environment; no environment holds a space, so no two events share it. */
+/** One text for one event of one environment; environments contain no space, so no two events share it. */
 export function eventKey(environment: Environment, eventId: string): string {
   return `${environment} ${eventId}`
 }
 
-/** A stretch of a list that is ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
+/** A page of a list ordered by id: at most `limit` ids, all after `after` (empty: from the first). */
 export interface IdPage {
   readonly after: string
   readonly limit: number
@@ -249,5 +251,5 @@ export interface IdPage {
 
 export const EVERY_ID: IdPage = { after: '', limit: Number.MAX_SAFE_INTEGER }
 
-/** In the order in which keys sort. */
+/** In the sort order of keys. */
 export const ENVIRONMENTS: readonly Environment[] = ['live', 'sandbox']

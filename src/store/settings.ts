@@ -6,13 +6,13 @@ import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
 import { bulkLookup } from './bulk.js'
 import type { Database, SettingsTable } from './schema.js'
 
-/** Prepared once: every batch asks for some. */
+/** Prepared once: every batch reads some. */
 const select = bulkLookup(
   ['key'],
   (isTold) => sql<SettingsTable>`select key, value from settings where ${isTold}`,
 )
 
-/** Null where the setting was never made. */
+/** Null if the setting was never saved. */
 export async function getSetting(db: Kysely<Database>, key: string): Promise<string | null> {
   const [row] = await select(db, [[key]])
   return row?.value ?? null
@@ -39,7 +39,7 @@ export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<
   })
 }
 
-/** The policy that was read last: every batch asks, and a fold prepares each policy object only once. */
+/** The last policy read: every batch asks, and a fold prepares each policy object only once. */
 let lastRead: { readonly text: string; readonly policy: Policy } | null = null
 
 /** The policy in force; null in a store that no daemon has opened yet. */
@@ -51,14 +51,14 @@ export async function loadPolicy(db: Kysely<Database>): Promise<Policy | null> {
   return lastRead.policy
 }
 
-/** The policy in force of a store that has been opened to write. */
+/** The policy in force of a store that has been opened for writing. */
 export async function policyInForce(db: Kysely<Database>): Promise<Policy> {
   const policy = await loadPolicy(db)
   if (policy === null) throw new Error('the store has no policy: it is settled when the store is opened')
   return policy
 }
 
-/** To be written together with the sources that were folded under it. */
+/** Must be written together with the sources that were folded under it. */
 export function savePolicy(trx: Transaction<Database>, policy: Policy): Promise<void> {
   return setSetting(trx, SETTING, JSON.stringify(policy))
 }
@@ -67,7 +67,7 @@ export function isSamePolicy(a: Policy, b: Policy): boolean {
   return isDeepStrictEqual(a, b)
 }
 
-/** A few characters by which two processes see whether they mean the same policy. */
+/** A short hash by which two processes see whether they mean the same policy. */
 export function policyFingerprint(policy: Policy): string {
   return createHash('sha256').update(JSON.stringify(policy)).digest('hex').slice(0, 16)
 }

@@ -9,7 +9,7 @@ import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bu
 import type { Row } from './engine.js'
 import type { Database, SourcesTable } from './schema.js'
 
-/** A source as it is saved: what its events come to, and what the rules read of each of them. */
+/** A stored source: its folded state, and the history that the rules read. */
 export interface StoredSource {
   /** Of its row. */
   readonly seq: number
@@ -18,10 +18,10 @@ export interface StoredSource {
   readonly history: string
 }
 
-/** A source as it is folded from its events. */
+/** A newly folded source. */
 export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 
-/** A source, as the columns hold it. */
+/** The columns of a source. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
 const selectRows = (isTold: RawBuilder<unknown>) => sql<SourceRow>`
@@ -39,12 +39,12 @@ export function loadSourceRows(
   )
 }
 
-/** The sources that are stored as of these customers. */
+/** The stored sources of these customers. */
 export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
 
 /**
- * By `sourceKey`; a source that was never saved is not in the map.
- * @throws {LatchkeyError} `store_unavailable` where a state can't be read
+ * By `sourceKey`; new sources are not in the map.
+ * @throws {LatchkeyError} `store_unavailable` if a state can't be read
  */
 export async function loadSources(
   db: Kysely<Database>,
@@ -56,14 +56,14 @@ export async function loadSources(
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
-/** In no order: told to sort as well, SQLite would read every source there is, in their key's order. */
+/** Unordered: for `order by`, SQLite would read every source in the order of its key. */
 const selectSourcesOfCustomers = lookupIn(
   'customer_id',
   (isTold) => sql<StateRow>`
     select kind, source_id, customer_id, newest_at, state from sources where ${isTold}`,
 )
 
-/** All that these customers' access follows from, by customer id, in the order of kind and id. */
+/** All sources of these customers, by customer id, in the order of kind and id. */
 export async function loadSourcesOfCustomers(
   db: Kysely<Database>,
   environment: Environment,
@@ -90,7 +90,7 @@ const insert = bulkInsert('sources', [
   'newest_at',
 ])
 
-/** Setting the customer again, even to the same, would write the index by customer as well: a page for each. */
+/** Setting the customer, even to the same value, would also write the index by customer: a page for each. */
 const updateOfSameCustomer = rowStatement(
   ([state, history, newestAt, seq]) => sql`
     update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
@@ -101,7 +101,7 @@ const update = rowStatement(
     where seq = ${seq}`,
 )
 
-/** A source as it is to be, and what is saved of it; undefined: it is new. */
+/** A source to save, and its stored row; undefined: it is new. */
 interface SourceToSave extends FoldedSource {
   readonly saved: { readonly seq: number; readonly customerId: string | null } | undefined
 }
@@ -134,7 +134,7 @@ function toRow(environment: Environment, source: FoldedSource) {
   return { environment, kind: source.state.kind, source_id: source.state.id, ...sourceColumns(source) }
 }
 
-/** What a source's events come to, as it is stored beside its key. */
+/** The stored state of a source, beside its key. */
 export function sourceColumns({ state, history }: FoldedSource) {
   return {
     customer_id: state.customerId,
@@ -161,12 +161,12 @@ export async function deleteSources(
   )
 }
 
-/** The columns that hold a state. */
+/** The columns of a state. */
 export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
 
 type PackedInterval = readonly [string, number, number | null, AccessInterval['reason'], string]
 
-/** What no other column holds of a state, without what is as in `NOTHING_SAID`: a short row seldom splits its page. */
+/** The fields without a column of their own, without the defaults in `NOTHING_SAID`: short rows seldom split a page. */
 interface PackedState extends Partial<Omit<SourceState, 'intervals'>> {
   readonly intervals: readonly PackedInterval[]
 }
@@ -204,7 +204,7 @@ function packState(state: SourceState): string {
 }
 
 /**
- * As this program writes them, only damage makes one unreadable.
+ * Only damage makes a state unreadable.
  * @throws {LatchkeyError} `store_unavailable`
  */
 export function stateOf(row: StateRow): SourceState {
@@ -249,12 +249,12 @@ function packedIn(state: string): PackedState {
     const packed = JSON.parse(state)
     if (Array.isArray(packed.intervals)) return packed
   } catch {
-    // The same as where it is of something else.
+    // Not JSON: the same error as for JSON of another shape.
   }
   throw unreadable('state')
 }
 
-/* Which subscription each payment belongs to. */
+/* The subscription of each payment. */
 
 const selectLinks = lookupIn(
   'payment_id',
@@ -263,7 +263,7 @@ const selectLinks = lookupIn(
       linked_by as "linkedBy" from payment_links where ${isTold}`,
 )
 
-/** By payment id; a payment that no event links is not in the map. */
+/** By payment id; unlinked payments are not in the map. */
 export async function loadLinks(
   db: Kysely<Database>,
   environment: Environment,

@@ -9,7 +9,7 @@ const DETAILS = Object.keys(NO_DETAILS) as (keyof CustomerDetails)[]
 
 type Subject = NormalizedEvent['subject']
 
-/** In the order in which they are written; what is about the person, and the metadata, come last. */
+/** The order of writing; personal details and metadata come last. */
 const FIELDS = {
   payment: fields('paymentId', 'subscriptionId', 'railProof'),
   subscription: fields('subscriptionId', 'paymentId', 'status', 'cycles', 'cancelAtPeriodEnd', 'expiresAt'),
@@ -32,7 +32,7 @@ function fields<Name extends string>(...own: readonly Name[]) {
   return [...first, ...own, 'productId', 'customerId', 'externalRef'] as const
 }
 
-/** By subject, an event that says nothing. */
+/** By subject, an event with only default values. */
 const BLANK: Readonly<Partial<Record<string, object>>> = Object.fromEntries(
   Object.entries(FIELDS).map(([subject, names]) => [
     subject,
@@ -40,7 +40,7 @@ const BLANK: Readonly<Partial<Record<string, object>>> = Object.fromEntries(
   ]),
 )
 
-/** An event as text for the store, without what it leaves open: rows that are short share a page. */
+/** An event as text for the store, without its default values: short rows share a page. */
 export function formOf(event: NormalizedEvent): string {
   const fields: Readonly<Record<string, unknown>> = { ...event }
   const form: Record<string, unknown> = {}
@@ -61,9 +61,9 @@ export function formOf(event: NormalizedEvent): string {
 }
 
 /**
- * The event that a form is of. As this program writes it, only damage makes one unreadable.
- * @throws {LatchkeyError} `store_unavailable`: it names the event, and quotes nothing of the text, which may hold
- * personal data
+ * Parses a stored event. Only damage makes one unreadable.
+ * @throws {LatchkeyError} `store_unavailable`: the message names the event, and quotes nothing of the text, which may
+ * contain personal data
  */
 export function eventInForm(text: string, eventId: string): NormalizedEvent {
   const event = eventInFormIfReadable(text)
@@ -104,8 +104,8 @@ type Form = Omit<NormalizedEvent, 'customer' | 'metadata'> &
   Partial<Pick<NormalizedEvent, 'customer' | 'metadata'>>
 
 /**
- * Whether a body that should be stored byte for byte is not, because a disk or a person changed the database. Nobody
- * signed what is there now, so it must not be exported or read again.
+ * Whether a disk or a person altered a body that should be stored byte for byte. Its present content is not what was
+ * signed, so it must not be exported or read again.
  */
 export function isAltered({
   body,
@@ -115,7 +115,7 @@ export function isAltered({
   return removed === null && (body === null || sha256Of(body) !== sha256)
 }
 
-/** As it is stored beside every body, in lower-case hex. */
+/** The hash stored with every body, in lower-case hex. */
 export function sha256Of(bytes: Buffer): string {
   return hash('sha256', bytes, 'hex')
 }

@@ -4,7 +4,7 @@ import { bulkInsert, rowStatement } from './bulk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
-/** A customer whose memberships are to be worked out again, for another reason than a change of access. */
+/** A customer whose memberships must be computed again, for a reason other than a change of access. */
 export interface SyncMark {
   readonly environment: Environment
   readonly customerId: string
@@ -48,7 +48,7 @@ const markSharers = rowStatement(
 )
 
 /**
- * Marks these customers and everybody with whom they share an account, since what one loses another may still hold.
+ * Marks these customers and everybody who shares an account with them: one may keep a membership that another loses.
  * Runs in the transaction that changes their accounts, before the change.
  */
 export async function markAccountHolders(
@@ -66,12 +66,12 @@ export async function markAccountHolders(
   )
 }
 
-/** Bounds how long one transaction keeps arriving deliveries waiting. */
+/** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 1_000
 
 /**
- * Marks the next customers who have an account.
- * @returns where to go on; null: those were all
+ * Marks the next customers with an account.
+ * @returns where to continue; null: at the end
  */
 export async function markLinkedCustomers(
   trx: Transaction<Database>,
@@ -90,10 +90,10 @@ export async function markLinkedCustomers(
   return { environment: last.environment, customerId: last.customerId }
 }
 
-/** The customer fact that names an account. */
+/** The customer fact that holds an account. */
 export type AccountFact = 'communityId' | 'messengerId'
 
-/** A platform account and a customer it belongs to; it may belong to several. */
+/** A platform account and one of its customers; it may have several. */
 export interface LinkedAccount {
   readonly fact: AccountFact
   readonly accountId: string
@@ -102,7 +102,7 @@ export interface LinkedAccount {
 
 const COLUMN = { communityId: 'community_id', messengerId: 'messenger_id' } as const
 
-/** All customers to whom these accounts belong. */
+/** All customers with these accounts. */
 export async function loadAccountHolders(
   db: Kysely<Database>,
   environment: Environment,
@@ -116,13 +116,13 @@ export async function loadAccountHolders(
   return rows.map((row) => ({ fact, ...row }))
 }
 
-/** What sync remembers between two starts. Instants are epoch milliseconds. */
+/** The state of sync that survives a restart. Instants are epoch milliseconds. */
 export interface SyncSettings {
   /** How far sync has read the change log (`formatCursor`). */
   readonly cursor: string | null
-  /** Names the products and targets for which everything was last worked out. */
+  /** Identifies the products and targets of the last full computation. */
   readonly targets: string | null
-  /** Since when no call to a platform may begin. */
+  /** Since when sync is paused. */
   readonly pausedAt: number | null
   /** When the newest sweep began. */
   readonly sweptAt: number | null
@@ -136,7 +136,7 @@ export async function loadSyncSettings(db: Kysely<Database>): Promise<SyncSettin
   return stored === null ? NONE : (JSON.parse(stored) as SyncSettings)
 }
 
-/** Changes these and leaves the others. */
+/** Changes these settings and leaves the others. */
 export async function saveSyncSettings(
   trx: Transaction<Database>,
   changed: Partial<SyncSettings>,
@@ -148,7 +148,7 @@ export async function isSyncPaused(db: Kysely<Database>): Promise<boolean> {
   return (await loadSyncSettings(db)).pausedAt !== null
 }
 
-/** Paused again, it stays paused since the first time. */
+/** Pausing again keeps the first time. */
 export async function setSyncPaused(trx: Transaction<Database>, paused: boolean, now: number): Promise<void> {
   const { pausedAt } = await loadSyncSettings(trx)
   await saveSyncSettings(trx, { pausedAt: paused ? (pausedAt ?? now) : null })

@@ -12,7 +12,9 @@ type SyncWriteOf<Change, Answer> = (
   now: number,
 ) => Promise<Answer>
 
-/** Every write of sync by name, each one transaction. Changes are plain data, since they cross to the writer thread. */
+/**
+ * Every write of sync by name, each one transaction. Changes are plain data, since they are sent to the writer thread.
+ */
 const SYNC_WRITES = {
   saveDesires,
   stepMemberships,
@@ -34,7 +36,7 @@ export type SyncWriteName = keyof typeof SYNC_WRITES
 export type SyncChange<Name extends SyncWriteName> = Parameters<(typeof SYNC_WRITES)[Name]>[1]
 export type SyncAnswer<Name extends SyncWriteName> = Awaited<ReturnType<(typeof SYNC_WRITES)[Name]>>
 
-/** Commits one change of what sync stores. */
+/** Commits one write of sync. */
 export type WriteSync = <Name extends SyncWriteName>(
   name: Name,
   change: SyncChange<Name>,

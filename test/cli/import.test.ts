@@ -91,7 +91,7 @@ describe('latchkey import', () => {
       '  line 1: line_invalid: is not JSON',
       '  line 4: signature_invalid: the signature matches none of the endpoint’s secrets',
       '  line 5: line_too_long: it has more than 1572864 bytes',
-      expect.stringMatching(/^ {2}line 6: received_at_in_future: its time of receipt is more than/),
+      expect.stringMatching(/^ {2}line 6: received_at_in_future: its time of receipt is/),
       '',
     ]
     const dry = await take(folder, 'e.jsonl --dry-run')

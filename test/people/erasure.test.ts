@@ -409,9 +409,9 @@ describe('a customer whom the provider deletes', () => {
     const erased = (await storedEvents(next)).find(({ type }) => type === 'manual.erased')
     const act = { actor: 'customer.deleted', customerId: 'cus_ada' }
     expect(JSON.parse(String(erased?.body))).toMatchObject(act)
-    const msg = 'erased by itself: the provider has deleted the customer'
+    const msg = 'erased automatically: the provider has deleted the customer'
     expect(next.logged()).toContainEqual(expect.objectContaining({ eventId: erased?.event_id, msg }))
-    expect(next.logged().map((line) => line.msg)).not.toContain('done by hand')
+    expect(next.logged().map((line) => line.msg)).not.toContain('changed by hand')
     expect(await access(next, 'cus_ada')).toMatchObject({ pro_1: 'revoked' })
   })
 })

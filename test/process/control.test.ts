@@ -14,7 +14,10 @@ import {
   serve,
 } from '../world.js'
 
-const NO_DAEMON = 'error: no daemon runs: start one with `latchkey serve`\n'
+/** And where it was looked for. */
+const NO_DAEMON = expect.stringMatching(
+  /^error: no daemon runs: start one with `latchkey serve`; it was looked for at \S+latchkey\.sock, and --url names one elsewhere\n$/,
+)
 
 describe.each(['status', 'reload', 'stop'])('latchkey %s', (command) => {
   it('says where no daemon runs, and starts none', async () => {

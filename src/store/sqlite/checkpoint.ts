@@ -7,28 +7,28 @@ import { threadFile } from './thread-file.js'
 /** 16 MB in pages of 4 KiB: a page that is written often is moved once, yet a start replays little. */
 const FRAMES_BEFORE_CHECKPOINT = 4_000
 
-/** 40 MB: from here on the log should start from its beginning, for which the writer has to move the last frames. */
+/** 40 MB: from here on the log should restart from its beginning, for which the writer must move the last frames. */
 const FRAMES_BEFORE_RESET = 10_000
 
-/** So few that moving them holds up the deliveries for no more than some milliseconds. */
+/** So few that moving them delays deliveries for only a few milliseconds. */
 const FEW_FRAMES = 500
 
-/** 80 MB: the writer moves what is left, however much that is. */
+/** 80 MB: the writer moves the rest, however much it is. */
 const FRAMES_BEFORE_RESET_ANYWAY = 20_000
 
-/** 160 MB: where the thread has failed, commits checkpoint by themselves from here on. */
+/** 160 MB: if the thread has failed, commits checkpoint by themselves from here on. */
 const FRAMES_AT_MOST = 40_000
 
 /**
- * Keeps the write-ahead log of a writer short without its commits waiting for that: a thread moves the bulk of it into the
- * database, the writer the little that was written meanwhile, and then the log starts from its beginning. Call `look`
- * after each transaction.
+ * Keeps a writer's write-ahead log short without delaying its commits: a thread moves most of it into the database,
+ * the writer moves the few frames written meanwhile, and then the log restarts from its beginning. Call `look` after
+ * each transaction.
  */
 export async function startCheckpoints(db: Kysely<Database>, file: string) {
   await sql`pragma wal_autocheckpoint = ${sql.lit(FRAMES_AT_MOST)}`.execute(db)
   let thread: Worker | null = null
   let hasEnded = false
-  // Shared memory, since a message from the thread would wait for a pause between the batches.
+  // Shared memory: a message from the thread would only arrive in a pause between batches.
   const isMoving = new Int32Array(new SharedArrayBuffer(4))
 
   return {
@@ -39,7 +39,7 @@ export async function startCheckpoints(db: Kysely<Database>, file: string) {
       if (log >= FRAMES_BEFORE_RESET_ANYWAY || (log >= FRAMES_BEFORE_RESET && left <= FEW_FRAMES)) {
         await moveTheRest(db)
       } else if (left >= FRAMES_BEFORE_CHECKPOINT || log >= FRAMES_BEFORE_RESET) {
-        // Not before there is something to move: most stores are small, and a thread takes its time to start.
+        // Started on first use: most stores are small, and a thread takes time to start.
         thread ??= new Worker(threadFile(import.meta.url, 'checkpoint-thread'), {
           workerData: { file, isMoving },
         }).on('error', () => {
@@ -60,7 +60,7 @@ async function moveTheRest(db: Kysely<Database>): Promise<void> {
   try {
     await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
   } catch (error) {
-    // A full disk, or the like: the next time.
+    // A full disk, or the like: retried the next time.
     if (!isStoreBusy(error)) throw error
   }
 }

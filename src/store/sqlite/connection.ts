@@ -4,32 +4,32 @@ import { failureText, LatchkeyError } from '../../errors.js'
 import { hasCode, isStoreBroken } from '../engine.js'
 import { ensurePrivateFile } from './file.js'
 
-/** Short, because waiting for a lock blocks the whole thread: a writer tries again by itself. */
+/** Short, because waiting for a lock blocks the whole thread: a writer retries by itself. */
 const BUSY_TIMEOUT_MS = 50
 
 /** 16 MB in pages of 4 KiB: a checkpoint's syncs spread over many commits, yet a start replays little. */
 const CHECKPOINT_PAGES = 4_000
 
-/** A write-ahead log that a long reader let grow is cut back to this once it has been checkpointed. */
+/** A write-ahead log that grew during a long read is truncated to this size after its checkpoint. */
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 
 /**
- * In KiB: the upper pages of every index of 5,000,000 events, so that a look reads its leaf alone. (Of SQLite's usual
- * 2 MB, a delivery to such a store read 20 pages and a question 4.7; of this, 11 and 3.4.)
+ * In KiB: holds the upper pages of every index of 5,000,000 events, so that a lookup only reads its leaf. (With
+ * SQLite's default of 2 MB, a delivery to such a store read 20 pages and a query 4.7; with this, 11 and 3.4.)
  */
 const PAGE_CACHE_KIB = 16_000
 
-/** For a connection that lasts. It reads the database's header. */
+/** For a long-lived connection. It reads the database's header. */
 export const KEEP_UPPER_PAGES = `cache_size = -${PAGE_CACHE_KIB}`
 
 /** `PRAGMA synchronous` reads back as a number. */
 const SYNCHRONOUS_FULL = 2
 
 /**
- * Opens the database without Kysely, which takes long to load and which not every thread needs.
+ * Opens the database without Kysely, which is slow to load and which some threads don't need.
  *
- * @throws {LatchkeyError} `store_missing` when only reading and there is no file, or where there is none beside a log;
- * `store_unavailable` where the file can't be written durably. SQLite's own errors pass through.
+ * @throws {LatchkeyError} `store_missing` if the file is missing, and only to be read or beside a log;
+ * `store_unavailable` if the file can't be written durably. SQLite's own errors pass through.
  */
 export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
   if (readOnly && !existsSync(file)) {
@@ -52,8 +52,8 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
 }
 
 /**
- * Whether the database is missing or empty while its log is there. SQLite would delete such a log, even when it opens the
- * database only to read, and with it what the log alone holds.
+ * Whether the database is missing or empty while its log exists. SQLite would delete such a log, even when opening the
+ * database read-only, and with it the data that only the log holds.
  */
 export function hasStrayLog(file: string): boolean {
   return sizeOf(file) === 0 && sizeOf(`${file}-wal`) > 0
@@ -63,7 +63,7 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** The error of a file whose content can't be right, or whose disk fails or is full. */
+/** The error for a file with invalid content, or on a disk that fails or is full. */
 export function damaged(file: string, cause: unknown): LatchkeyError {
   const message = hasCode(cause, /^SQLITE_IOERR(_|$)/)
     ? `${file} can't be read or written: ${failureText(cause)}. Look at its disk, and at the room on it.`
@@ -82,7 +82,7 @@ function makeDurable(sqlite: Sqlite.Database, file: string): void {
       `${file} can't be written durably: journal_mode is ${journalMode}, synchronous ${synchronous}.`,
     )
   }
-  // What is overwritten is zeroed in its page: an erasure leaves no remnants there.
+  // Zeroes deleted content in its page, so that an erasure leaves no remnants there.
   sqlite.pragma('secure_delete = ON')
   sqlite.pragma(KEEP_UPPER_PAGES)
   sqlite.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)

@@ -9,14 +9,14 @@ import { assertNotOwnFile, ensurePrivateFile, partNameFor, removePartOf, sync } 
 /** In bytes. */
 export type OnProgress = (copied: number, total: number) => void
 
-/** 4 MB in pages of 4 KiB: few enough to show how far it is. */
+/** 4 MB in pages of 4 KiB: few enough to show progress. */
 const PAGES_PER_STEP = 1_000
 
 /** The first bytes of every SQLite file. */
 const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
 
 export interface BackupOptions {
-  /** Whether an existing file is replaced, once the new one is whole. */
+  /** Whether an existing file is replaced, once the new one is complete. */
   readonly overwrite: boolean
   readonly onProgress?: OnProgress
 }
@@ -27,11 +27,11 @@ export interface Backup {
 }
 
 /**
- * Copies a database into one file that only its owner may read, while others use it. The file gets its name only once
- * every page of it was checked and is on the disk; a failure leaves nothing.
+ * Copies a database into one file that only its owner may read, while others use it. The file gets its name only after
+ * every page was checked and is on the disk; a failure leaves nothing behind.
  *
- * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` where the database itself is;
- * `usage` where the target is the database
+ * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` if the database itself
+ * is damaged; `usage` if the target is the database
  */
 export async function backUp(
   file: string,
@@ -42,7 +42,7 @@ export async function backUp(
   removePartOf(target)
   const part = partNameFor(target)
   try {
-    // Private before its first byte: SQLite keeps the mode that it finds.
+    // Private before its first byte: SQLite keeps the existing mode.
     ensurePrivateFile(part)
     await copyDatabase(file, part, onProgress)
     makeOneFile(part)
@@ -68,7 +68,7 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
   }
 }
 
-/** An empty file counts: it is a database without a table. */
+/** An empty file is also one: a database without tables. */
 function looksLikeDatabase(file: string): boolean {
   if (!statSync(file).isFile()) return false
   const opened = openSync(file, 'r')
@@ -82,17 +82,17 @@ function looksLikeDatabase(file: string): boolean {
 }
 
 /**
- * Copies a database as it is at one instant, its write-ahead log included, while others go on writing it. Its log
- * can't be cut meanwhile: it grows by what is written.
+ * Copies the state of a database at one instant, including its write-ahead log, while others go on writing. Meanwhile
+ * its log can't be truncated: it grows by what is written.
  *
- * @throws {LatchkeyError} `store_missing`; `backup_damaged`; `backup_failed` where the copy can't be written, or a disk
+ * @throws {LatchkeyError} `store_missing`; `backup_damaged`; `backup_failed` if the copy can't be written, or a disk
  * fails
  */
 export async function copyDatabase(file: string, copy: string, onProgress?: OnProgress): Promise<void> {
   try {
     const sqlite = openConnection(file, { readOnly: true })
     try {
-      // One snapshot for all steps: without it a copy starts again at every commit of others, and never ends under load.
+      // One snapshot for all steps: otherwise a copy restarts at every commit of others, and never ends under load.
       sqlite.exec('begin')
       sqlite.prepare('select 1 from sqlite_schema').get()
       const pageSize = Number(sqlite.pragma('page_size', { simple: true }))
@@ -114,12 +114,12 @@ export async function copyDatabase(file: string, copy: string, onProgress?: OnPr
   }
 }
 
-/** Whether a disk is full or fails: SQLite names no file, and reports a limit on the size of files like the latter. */
+/** Whether a disk is full or fails: SQLite names no file, and reports a file size limit as a failing disk. */
 export function isDiskFailure(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(IOERR|FULL)(_|$)/)
 }
 
-/** @param what could not be done, with the name of the file */
+/** @param what what failed, with the name of the file */
 export function diskFailed(what: string, cause: unknown): LatchkeyError {
   const why = 'The disk may be full or fail, or a limit may keep a file from growing so large'
   return new LatchkeyError('backup_failed', `${what}: ${failureText(cause)}. ${why}.`, { cause })

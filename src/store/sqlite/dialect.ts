@@ -16,25 +16,25 @@ import { type Engine, isStoreBusy, type Row } from '../engine.js'
 import type { Database } from '../schema.js'
 import { openConnection } from './connection.js'
 
-/** Preparing a statement costs as much as running it: those of a batch are written alike and come again. */
+/** Preparing a statement costs as much as running it: batches repeat the same statements. */
 const STATEMENTS_KEPT = 256
 
-/** A question takes milliseconds; a longer reader, such as a backup, keeps the log. */
+/** A query takes milliseconds; a longer reader, such as a backup, keeps the log. */
 const EMPTY_ATTEMPTS = 40
 const EMPTY_WAIT_MS = 50
 
-/** A damaged file has either a few faults or no end of them. */
+/** A damaged file has either few faults or very many. */
 const FAULTS_AT_MOST = 20
 
 /**
- * Opens the database, making folder and file if they are missing; nothing is created when only reading.
+ * Opens the database, creating a missing folder and file; creates nothing when only reading.
  *
- * A commit is durable when it returns: write-ahead log, synced at every commit, both read back.
- * A reader works beside a running daemon and on its stopped database.
+ * A commit is durable when it returns: write-ahead log, synced at every commit; both settings are checked.
+ * A reader works beside a running daemon and on a stopped database.
  *
- * @param errorFor what is thrown where a statement fails; left out: SQLite's own error
- * @throws {LatchkeyError} `store_missing` when only reading and there is no file; `store_unavailable`
- * where the file can't be written durably. SQLite's own errors pass through.
+ * @param errorFor makes the error for a failed statement; if omitted, SQLite's own error is thrown
+ * @throws {LatchkeyError} `store_missing` if there is no file when only reading; `store_unavailable`
+ * if the file can't be written durably. SQLite's own errors pass through.
  */
 export function openDatabase(
   file: string,
@@ -62,7 +62,7 @@ class OpenDatabase extends Kysely<Database> {
     this.#sqlite = sqlite
   }
 
-  /** Kysely alone would leave the file open where no query ever ran. */
+  /** Kysely alone would leave the file open if no query ever ran. */
   override async destroy(): Promise<void> {
     await super.destroy()
     this.#sqlite.close()
@@ -85,7 +85,7 @@ function keepingStatements(sqlite: Sqlite.Database, errorFor?: ErrorFor): Prepar
   }
 }
 
-/** Every statement of a reader, so that whatever asks is told of a failure in the same way. */
+/** Wraps every statement of a reader, so that all failures become the same error. */
 function guarded(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
   function orError<Answer>(call: () => Answer): Answer {
     try {
@@ -113,7 +113,7 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     this.#prepare = prepare
   }
 
-  /** Strict tables refuse a value of the wrong type, where SQLite would store whatever comes. */
+  /** Strict tables refuse a value of the wrong type, which SQLite would otherwise store. */
   readonly columnTypes = {
     text: sql`text`,
     integer: sql`integer`,

@@ -14,22 +14,22 @@ import Sqlite from 'better-sqlite3'
 import { LatchkeyError } from '../../errors.js'
 
 /*
- * The care of a database's files: whose they are, who may open them, who holds them, and what was begun beside them.
+ * Handles the files of a database: their paths, modes and locks, and unfinished files beside them.
  */
 
-/** What SQLite keeps beside a file that it writes. */
+/** SQLite keeps these beside a file that it writes. */
 const SIDE_SUFFIXES = ['-wal', '-shm', '-journal']
 
 /** The files beside a database that belong to it. */
 const OWN_SUFFIXES = ['', ...SIDE_SUFFIXES, '.lock', '.erasures']
 
-/** Long enough for two that start at the same moment to settle who is first. */
+/** Long enough for two processes that start at the same moment to settle who is first. */
 const LOCK_TIMEOUT_MS = 250
 
 /**
- * The file that a path leads to, so that one database has one lock, whatever links lead there.
- * @throws {LatchkeyError} `store_in_use`: under a second name (a hard link) it could be served twice unseen, each
- * time with a write-ahead log of its own
+ * Resolves the links of a path, so that one database has one lock.
+ * @throws {LatchkeyError} `store_in_use`: under a second name (a hard link) it could be served twice unnoticed, each
+ * time with a separate write-ahead log
  */
 export function placeOf(file: string): string {
   if (!existsSync(file)) return file
@@ -44,8 +44,8 @@ export function placeOf(file: string): string {
 }
 
 /**
- * Answers whether each of these is still the file that it was when it was first seen. SQLite makes its side files at
- * the first use of the database.
+ * Returns a function that tells whether each of these is still the file that it first saw. SQLite creates its side
+ * files at the first use of the database.
  */
 export function watchFiles(files: readonly string[]): () => boolean {
   const seen = new Map<string, string>()
@@ -62,8 +62,8 @@ export function watchFiles(files: readonly string[]): () => boolean {
 }
 
 /**
- * Makes the file, empty and readable by its owner alone (0600), and its folder (0700), where they are missing.
- * SQLite gives its side files (`-wal`, `-shm`) the mode of the file they belong to.
+ * Creates the file, empty and readable by its owner alone (0600), and its folder (0700), if they are missing.
+ * SQLite gives its side files (`-wal`, `-shm`) the mode of the main file.
  */
 export function ensurePrivateFile(file: string): void {
   ensurePrivateFolder(dirname(file))
@@ -76,19 +76,19 @@ export function ensurePrivateFile(file: string): void {
   }
 }
 
-/** Step by step: asked to make all of them at once, Node never returns where the system makes none, as in `/proc`. */
+/** One folder at a time: with `recursive`, Node never returns if the system creates none, as in `/proc`. */
 function ensurePrivateFolder(folder: string): void {
   if (existsSync(folder)) return
   ensurePrivateFolder(dirname(folder))
   try {
     mkdirSync(folder, { mode: 0o700 })
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it meanwhile.
     if (!existsSync(folder)) throw error
   }
 }
 
-/** Waits until a file's bytes are on the disk; or, of a folder, the names in it. */
+/** Waits until a file's bytes are on the disk; for a folder, its entries. */
 export function sync(path: string): void {
   const opened = openSync(path, 'r')
   try {
@@ -98,14 +98,14 @@ export function sync(path: string): void {
   }
 }
 
-/** Where a file is written, beside its place: it gets its own name once it is whole. */
+/** The temporary name of a file, beside its target: it gets its own name once it is complete. */
 export function partNameFor(target: string): string {
   return `${target}.latchkey.part`
 }
 
 /**
- * Removes an unfinished file for this target, such as that of a process that was killed: it would keep the people whom an
- * erasure has removed since.
+ * Removes an unfinished file for this target, such as one of a killed process: it would keep data that an erasure has
+ * removed since.
  */
 export function removePartOf(target: string): void {
   for (const suffix of ['', ...SIDE_SUFFIXES]) rmSync(`${partNameFor(target)}${suffix}`, { force: true })
@@ -118,8 +118,8 @@ export function emptyPartOf(target: string): void {
 }
 
 /**
- * Refuses a target that is the database itself or one of its own files: under any name, since links lead there too,
- * and also where that file does not exist yet.
+ * Refuses a target that is the database itself or one of its own files, under any name: links may lead there too, and
+ * the file need not exist yet.
  * @throws {LatchkeyError} `usage`
  */
 export function assertNotOwnFile(database: string, target: string): void {
@@ -131,7 +131,7 @@ export function assertNotOwnFile(database: string, target: string): void {
   }
 }
 
-/** Whether two paths lead to one file, or would, if it existed. */
+/** Whether two paths lead to one file, or would if it existed. */
 export function leadsTo(one: string, other: string): boolean {
   if (placeNamed(one) === placeNamed(other)) return true
   const a = statSync(one, { throwIfNoEntry: false })
@@ -152,7 +152,7 @@ function placeNamed(path: string): string {
 /**
  * Makes this process the only one that serves the database, until released.
  *
- * The operating system holds the lock, through a side file (`<file>.lock`): it ends with the process, however that
+ * The operating system holds the lock on a side file (`<file>.lock`): it ends with the process, however that
  * ends. It stops another daemon, not a reader.
  *
  * @throws {LatchkeyError} `store_in_use`
@@ -168,7 +168,7 @@ export function lockStore(file: string): { release(): void } {
     if (!isLocked(error)) throw error
     throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
   }
-  // Whoever has this keeps the connection from the garbage collector, which would close it, and end the lock.
+  // A reference to this object keeps the connection from the garbage collector, which would end the lock.
   return { release: () => void lock.close() }
 }
 
@@ -192,7 +192,7 @@ function isLocked(error: unknown): boolean {
   return error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY'
 }
 
-/** The lock does not name its holder: a daemon stays, a command ends by itself. */
+/** The lock does not name its holder: a daemon keeps running, a command ends by itself. */
 function inUse(file: string): string {
   return (
     `Another process is using ${file}. If it is a daemon, stop it first, or go through it with --url where the command ` +

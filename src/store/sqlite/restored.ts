@@ -12,14 +12,14 @@ import { openDatabase } from './dialect.js'
 export interface MadeReady {
   /** The schema steps that the backup lacked. */
   readonly migrated: readonly string[]
-  /** How many memberships are as the replaced database knew them; null: there was none, or it could not be read. */
+  /** How many memberships were taken from the replaced database; null: there was none, or it was unreadable. */
   readonly membershipsKept: number | null
 }
 
 /**
- * Makes every change by which a restored store must differ from its backup.
+ * Makes the changes that a restored store needs compared with its backup.
  * @param part a copy of the backup
- * @param replaced the database whose place it is to take, which nobody has open
+ * @param replaced the database that it will replace, which nobody has open
  * @throws {LatchkeyError} `not_a_backup`, `schema_too_new`
  */
 export async function makeReady(
@@ -33,7 +33,7 @@ export async function makeReady(
     if ((await executedMigrations(db)).length === 0) {
       throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
     }
-    // Latchkey makes none: in a backup that somebody changed they would act on what is stored.
+    // Latchkey creates none: in a manipulated backup they would act on stored data.
     const acting = await sql`select 1 from sqlite_master where type in ('trigger', 'view')`.execute(db)
     if (acting.rows.length > 0) {
       throw new LatchkeyError(
@@ -44,9 +44,9 @@ export async function makeReady(
     const migrated = await migrate(db)
     await db.transaction().execute(async (trx) => {
       await startChangeLogEpoch(trx)
-      // Roles and groups may be newer than the backup: nothing is taken away before somebody has looked.
+      // Roles and groups may be newer than the backup: nothing is removed before somebody has checked.
       await setSyncPaused(trx, true, now)
-      // They may have been sent since, and newer ones after them, which they would contradict.
+      // They may have been sent since, followed by newer ones, which they would contradict.
       await forgetMessages(trx)
     })
     const isReadable = existsSync(replaced) && !hasStrayLog(replaced)
@@ -56,15 +56,13 @@ export async function makeReady(
   }
 }
 
-/** Whom Latchkey let in where, where groups have gone, and bans that it still has to lift. */
+/** Accounts that Latchkey let in, new ids of groups, and bans that it still has to lift. */
 const TABLES = ['memberships', 'moved_groups', 'owed_unbans']
 
 /**
- * Takes over from the replaced database what it knows of roles and groups. The backup is too old to know whom Latchkey
- * let in since, and would leave all of them in as if staff had let them in. What they should have is worked out again,
- * from access as the backup has it.
- * @returns null where that database can't be read, or is of another schema: that must not keep the backup from taking
- * its place
+ * Takes the state of roles and groups from the replaced database. The backup does not know whom Latchkey let in since,
+ * and would treat all of them as let in by staff. The desired state is computed again, from access in the backup.
+ * @returns null if that database is unreadable, or has another schema: this must not prevent the restore
  */
 async function takeOverMemberships(db: Kysely<Database>, replaced: string): Promise<number | null> {
   return db.connection().execute(async (connection) => {

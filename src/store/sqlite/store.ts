@@ -15,9 +15,9 @@ import { openDatabase } from './dialect.js'
 import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
 
 /**
- * Opens the database for the one process that serves it, removes what killed ones left beside it, brings its schema up
- * to date, settles the policy, and then starts the writer, which has a connection of its own, in this thread or another.
- * @param onBroken told, whoever asked, when the file or its disk can't be trusted any more
+ * Opens the database for the one process that serves it: removes the files of killed processes, brings its schema up
+ * to date, settles the policy, and starts the writer, which has its own connection, in this thread or another.
+ * @param onBroken called when the file or its disk can't be trusted any more, whoever notices
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
 export async function openStore<Writer extends Writes>(
@@ -48,20 +48,20 @@ export async function openStore<Writer extends Writes>(
     opened.push(() => reader.destroy())
     await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(reader)
     const areInPlace = watchFiles([file, `${file}-wal`, `${file}-shm`, `${file}.lock`])
-    /** Whether the open files are not those at their paths: nobody would find what is written to them. */
+    /** Whether the open files are not those at their paths: nobody would find new data in them. */
     const replaced = (): LatchkeyError | null => {
       if (areInPlace() && statSync(file).size > 0) return null
       const harm = `${file}, its log or its lock was removed, replaced or emptied.`
       return new LatchkeyError('store_replaced', harm)
     }
     return {
-      /** Where the database is, whatever links lead there. */
+      /** The path of the database, with links resolved. */
       file,
-      /** There was none. */
+      /** Whether the database is new. */
       isNew,
       /** Every call also throws `store_replaced`: once it has, nothing can be stored any more. */
       writer: guarded(writer, replaced, onBroken),
-      /** Never waits for a write, and sees every commit. Where it can't read, it throws `store_unavailable`. */
+      /** Never waits for a write, and sees every commit. If it can't read, it throws `store_unavailable`. */
       reader,
       close,
     }
@@ -90,7 +90,7 @@ function guarded<Writer extends Writes>(
         return await call(...args)
       } catch (error) {
         if (isStoreBroken(error)) onBroken(error)
-        // Whoever hands over a batch tries that again.
+        // The caller retries the batch.
         else if (isStoreBusy(error) && name !== 'writeBatch') throw unavailable('written', error)
         throw error
       }
@@ -114,16 +114,16 @@ async function prepare(file: string, configured: Policy): Promise<void> {
 }
 
 export interface BroughtUpToDate {
-  /** The steps of the schema that ran, oldest first; none where it was up to date. */
+  /** The steps of the schema that ran, oldest first; none if it was up to date. */
   readonly steps: readonly string[]
-  /** The copy of the database as it was before; null: there was nothing to keep. */
+  /** The copy of the database from before; null: there was nothing to keep. */
   readonly backup: string | null
 }
 
 /**
- * Keeps a copy of the database as it is, beside it (`<file>.before-<step>`), and runs the pending steps: all of them or
- * none. The older program can go on from that copy. Where nothing is pending, or the database is new, no copy is made.
- * @throws {LatchkeyError} `schema_too_new`, and whatever keeps the copy from being made
+ * Copies the database to a file beside it (`<file>.before-<step>`), and runs the pending steps: all of them or none.
+ * The older program can continue with that copy. Makes no copy if nothing is pending, or if the database is new.
+ * @throws {LatchkeyError} `schema_too_new`, and any failure to make the copy
  */
 export async function bringUpToDate(
   db: Kysely<Database>,
@@ -134,7 +134,7 @@ export async function bringUpToDate(
   if (next === undefined) return { steps: [], backup: null }
   let backup: string | null = null
   if ((await executedMigrations(db)).length > 0) {
-    // An earlier copy is of an attempt that failed: since then the older program may have gone on.
+    // An earlier copy is from a failed attempt: the older program may have written since.
     backup = (await backUp(file, `${file}.before-${next}`, { overwrite: true })).file
   }
   return { steps: await migrate(db, migrations), backup }
@@ -149,9 +149,9 @@ export function bringFileUpToDate(path: string): Promise<BroughtUpToDate> {
 }
 
 /**
- * Rewrites a database that no daemon serves, without a byte that is not in use; answers with its size in bytes, before
- * and after. (What is overwritten is zeroed in its place; but where rows move from page to page, copies of them may stay
- * in bytes that no row uses: 2 of 750 words, as tried.)
+ * Rewrites a database that no daemon serves, without unused bytes; returns its size in bytes, before and after.
+ * (Overwritten data is zeroed in place; but when rows move between pages, copies of them may stay in bytes that no row
+ * uses: 2 of 750 words, as tried.)
  * @throws {LatchkeyError} `store_in_use`
  */
 export async function compactFile(path: string) {

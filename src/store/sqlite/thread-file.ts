@@ -1,8 +1,8 @@
 const BUNDLED_FOR_TESTS = new URL('../../../node_modules/.cache/latchkey-threads/', import.meta.url)
 
 /**
- * Where a thread's code is: beside the module that starts it. Threads run compiled files alone; for sources that are
- * run as they are, which only tests do, it is the one that `test/setup/build.ts` bundled from them.
+ * The file with a thread's code: beside the module that starts it. Threads only run compiled files; for uncompiled
+ * sources, as in tests, it is the bundle made by `test/setup/build.ts`.
  */
 export function threadFile(startedBy: string, name: string): URL {
   return new URL(`./${name}.js`, startedBy.endsWith('.ts') ? BUNDLED_FOR_TESTS : startedBy)

@@ -102,7 +102,7 @@ describe('the check', () => {
 
     const findings = await platform.check([elsewhere, invalid, GOLD])
     expect(findings.map(({ isFine }) => isFine)).toEqual([true, false, false, true])
-    expect(findings[1]?.message).toContain('guildId is right')
+    expect(findings[1]?.message).toContain('check the guildId')
   })
 
   it('has one finding where the token is refused, or nobody answers', async () => {

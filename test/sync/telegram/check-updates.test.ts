@@ -75,7 +75,7 @@ describe('a check of updates that are fetched', () => {
     const { server, telegram, updates } = await connected()
     server.fail({ method: 'deleteWebhook', answer: 'close', times: 1_000 })
     telegram.start()
-    await eventually(() => expect(telegram.logged()).toContain('not received now'))
+    await eventually(() => expect(telegram.logged()).toContain('do not arrive at the moment'))
     expect(await updates()).toEqual(notAsked('Telegram could not be reached'))
     expect(telegram.receptionChanges()).toBe(0)
   })

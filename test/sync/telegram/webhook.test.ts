@@ -129,7 +129,7 @@ describe('updates that are delivered', () => {
     async (body) => {
       const { telegram, url } = await delivered()
       expect(await post(url, body, PROOF)).toEqual({ status: 200 })
-      expect(telegram.logged()).toContain('not usable')
+      expect(telegram.logged()).toContain('ignored an unusable Telegram update')
     },
   )
 

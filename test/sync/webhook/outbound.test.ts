@@ -86,7 +86,7 @@ describe('the outbound webhook', () => {
     expect(told(receiver)).toEqual(['cus_1/pro_waiting', 'cus_1/pro_after'])
     const [first, second] = receiver.received.map(({ id }) => /^msg_(\w+)_\d$/.exec(id)?.[1])
     expect(first).not.toBe(second)
-    expect(store.logged()).toContain('since a restore')
+    expect(store.logged()).toContain('was restored')
   })
 
   it('tells of the environments that it is configured for alone', async () => {
