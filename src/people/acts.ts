@@ -141,7 +141,11 @@ export function undatedAct(told: ToldByAct): ManualAct['undated'] {
     customerId,
     productId,
     until,
-    customer: { ...NO_DETAILS, ...identities },
+    customer: {
+      ...NO_DETAILS,
+      communityId: identities.communityId ?? null,
+      messengerId: identities.messengerId ?? null,
+    },
     externalRef: null,
     metadata: {},
     actor,
