@@ -148,7 +148,7 @@ export async function insertEvents(
 
 const selectIds = lookupIn(
   'event_id',
-  (isTold) => sql<{ event_id: string }>`select event_id from events where ${isTold}`,
+  (matches) => sql<{ event_id: string }>`select event_id from events where ${matches}`,
 )
 
 /** Which of these ids are stored already. */

@@ -9,8 +9,8 @@ import { eventInForm } from './stored-form.js'
 /** The condition on the type is exactly that of a partial index. */
 const selectManualEvents = lookupIn(
   'customer_id',
-  (isTold) => sql<{ event_id: string; normalized: string }>`
-    select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
+  (matches) => sql<{ event_id: string; normalized: string }>`
+    select event_id, normalized from events where ${matches} and type like 'manual.%'`,
 )
 
 /** All changes by hand to these customers, by customer id, unordered: folding sorts them. */

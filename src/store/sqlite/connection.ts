@@ -28,7 +28,7 @@ const SYNCHRONOUS_FULL = 2
 /**
  * Opens the database without Kysely, which is slow to load and which some threads don't need.
  *
- * @throws {LatchkeyError} `store_missing` if the file is missing, and only to be read or beside a log;
+ * @throws {LatchkeyError} `store_missing` if there is no file when only reading, or none beside its log;
  * `store_unavailable` if the file can't be written durably. SQLite's own errors pass through.
  */
 export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
