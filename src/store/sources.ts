@@ -240,7 +240,7 @@ export function readHistory({ history }: Pick<StoredSource, 'history'>): readonl
 function unreadable(what: 'state' | 'history'): LatchkeyError {
   return new LatchkeyError(
     'store_unavailable',
-    `The ${what} of a source can’t be read: \`latchkey rebuild\` folds it anew from its events.`,
+    `The ${what} of a source can’t be read: \`latchkey rebuild\` folds it again from its events.`,
   )
 }
 
