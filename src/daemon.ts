@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
-import { readinessOf, syncSummary, tellOfStore, usableSocket } from './daemon/notes.js'
+import { logStoreState, readinessOf, syncSummary, usableSocket } from './daemon/notes.js'
 import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
@@ -151,7 +151,7 @@ export async function startDaemon(
     })
     started.add('recomputing', recomputing.close)
     const answerAccess = (query: AccessQuery) => readAccess(store.reader, clock, query)
-    tellOfStore(store, config, clock(), log)
+    logStoreState(store, config, clock(), log)
     // Even an empty list tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
     const again = await writer.applyErasureList()

@@ -72,13 +72,13 @@ function entitlementCells({ productId, status, pastDue, since, until, sources }:
   const namesOf = (isActive: boolean) =>
     sources.flatMap(({ active, kind, id }) => (active === isActive ? [`${kind} ${id}`] : [])).join(', ')
   const [active, ended] = [namesOf(true), namesOf(false)]
-  const grounds = [...(active === '' ? [] : [active]), ...(ended === '' ? [] : [`ended: ${ended}`])]
+  const reasons = [...(active === '' ? [] : [active]), ...(ended === '' ? [] : [`ended: ${ended}`])]
   return [
     productId,
     status,
     pastDue ? 'past due' : '',
     [since === null ? [] : [`since ${since}`], until === null ? [] : [`until ${until}`]].flat().join('  '),
-    grounds.length === 0 ? '' : `(${grounds.join('; ')})`,
+    reasons.length === 0 ? '' : `(${reasons.join('; ')})`,
   ]
 }
 
@@ -142,11 +142,11 @@ function sourceText({ kind, id, rail, intervals, events }: SourceJson, paint: Pa
     const rule = row === null ? 'no row' : `${row.rail}: ${row.on === 'grant' ? 'grant' : 'take back'}`
     return [createdAt, eventId, type, disposition, rule]
   })
-  const told = tableLines(facts, paint).flatMap((line, index) => [
+  const eventLines = tableLines(facts, paint).flatMap((line, index) => [
     line,
     `    ${events[index]?.sentence ?? ''}`,
   ])
-  return section(`${kind} ${id}${paid}`, [...(access.length === 0 ? ['no access'] : access), ...told])
+  return section(`${kind} ${id}${paid}`, [...(access.length === 0 ? ['no access'] : access), ...eventLines])
 }
 
 export const accessCommands = [checkCommand, explainCommand]

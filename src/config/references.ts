@@ -45,13 +45,13 @@ export function resolveReferences(value: unknown, options: ResolveOptions): Reso
       return whole
     })
     const [first] = unresolved
-    const standIn = options.mayLackSecrets && isMissing ? standInFor(path) : null
-    if (first === undefined || standIn === null) {
+    const placeholder = options.mayLackSecrets && isMissing ? placeholderFor(path) : null
+    if (first === undefined || placeholder === null) {
       problems.push(...unresolved)
       return resolved
     }
-    missing.set(standIn, toIssue(first))
-    return standIn
+    missing.set(placeholder, toIssue(first))
+    return placeholder
   }
 
   const resolved = replaceWithin(value, (node, path) =>
@@ -84,7 +84,7 @@ const SECRETS: readonly unknown[] = ['secret', 'secrets', 'botToken', 'apiKey']
 const ADDRESSES: readonly unknown[] = ['url', 'apiUrl', 'baseUrl']
 
 /** A valid but unguessable secret or address; null for all other settings. */
-function standInFor(path: Path): string | null {
+function placeholderFor(path: Path): string | null {
   if (path[0] !== 'endpoints' && path[0] !== 'sync' && path[0] !== 'provider') return null
   const key = path.findLast((part) => typeof part === 'string')
   const unknown = randomBytes(24).toString('hex')

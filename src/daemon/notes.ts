@@ -21,7 +21,7 @@ const NOT_THE_FIRST =
   'place (latchkey restore)'
 
 /** Logs anything unusual about the opened store, which would otherwise be noticed too late. */
-export function tellOfStore(
+export function logStoreState(
   { file, isNew }: OpenedStore,
   { backup }: Pick<Config, 'backup'>,
   now: number,

@@ -57,9 +57,9 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     thread.postMessage({ ...body, id, now: clock() }, handedOver)
   }
 
-  async function goOn(id: number, { onProgress, isStopping }: WorkOptions, progress: [number, number]) {
+  async function proceed(id: number, { onProgress, isStopping }: WorkOptions, progress: [number, number]) {
     onProgress?.(...progress)
-    post(id, { call: 'goOn', isStopping: (await isStopping?.()) ?? false })
+    post(id, { call: 'proceed', isStopping: (await isStopping?.()) ?? false })
   }
 
   thread.on('message', (response: ThreadResponse) => {
@@ -67,7 +67,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     const waiting = calls.get(id)
     if (waiting === undefined) return
     if (kind === 'progress') {
-      goOn(id, waiting.options, [response.reached, response.total]).catch(waiting.reject)
+      proceed(id, waiting.options, [response.reached, response.total]).catch(waiting.reject)
       return
     }
     calls.delete(id)

@@ -14,7 +14,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'finishErasures' }
   | { readonly call: 'dropBodies'; readonly before: number }
   /** The answer to `progress`. */
-  | { readonly call: 'goOn'; readonly isStopping: boolean }
+  | { readonly call: 'proceed'; readonly isStopping: boolean }
   /** Answered when the thread ends. */
   | { readonly call: 'close' }
 )
@@ -22,7 +22,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
 export type ThreadResponse =
   | { readonly id: number; readonly kind: 'done'; readonly result: unknown }
   | { readonly id: number; readonly kind: 'failed'; readonly error: PackedError }
-  /** Recomputing waits for `goOn`. */
+  /** Recomputing waits for `proceed`. */
   | { readonly id: number; readonly kind: 'progress'; readonly reached: number; readonly total: number }
 
 /** A batch with all its bodies in one buffer, which is transferred instead of copied. */

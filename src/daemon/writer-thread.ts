@@ -59,7 +59,7 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
         return writer.finishErasures()
       case 'dropBodies':
         return writer.dropBodies(request.before)
-      case 'goOn':
+      case 'proceed':
         waiting.get(request.id)?.(request.isStopping)
         return null
       case 'close':

@@ -108,18 +108,18 @@ function endAt(
   { at, eventId }: Erasure,
   grants: readonly GrantByHand[],
 ): readonly AccessInterval[] {
-  let goesOnUntil = at
+  let continuousUntil = at
   return intervals.flatMap((interval) => {
     const { from, until } = interval
     const isBegunBefore = from < at && lastsUntil(interval) > at
     // Adjacent intervals of different plans are one stretch.
-    const goesOn = from >= at && from === goesOnUntil && goesOnUntil > at
-    if (!isBegunBefore && !goesOn) return [interval]
-    goesOnUntil = lastsUntil(interval)
+    const continues = from >= at && from === continuousUntil && continuousUntil > at
+    if (!isBegunBefore && !continues) return [interval]
+    continuousUntil = lastsUntil(interval)
     const before = isBegunBefore ? [{ ...interval, until: at, reason: 'revoked' as const, eventId }] : []
-    const again = grants.find((grant) => grant.at >= at && grant.at >= from && grant.at < goesOnUntil)
+    const again = grants.find((grant) => grant.at >= at && grant.at >= from && grant.at < continuousUntil)
     if (again === undefined) return before
-    goesOnUntil = at
+    continuousUntil = at
     return [...before, { ...interval, from: again.at, ...(until === null && { eventId: again.eventId }) }]
   })
 }

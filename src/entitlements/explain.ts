@@ -201,8 +201,10 @@ function summaryOfNone({ customerId, productId, asOf, sources, held }: Explained
   if (held.length > 1) return `${never}. ${held.length} events wait.`
   const events = sources.flatMap((source) => source.events).sort((a, b) => a.createdAt - b.createdAt)
   // The newest event that is more than information explains most; else the newest.
-  const telling = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)
-  return telling === undefined ? `${never}: no event of theirs is about it.` : `${never}. ${telling.sentence}`
+  const decisive = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)
+  return decisive === undefined
+    ? `${never}: no event of theirs is about it.`
+    : `${never}. ${decisive.sentence}`
 }
 
 /** Why access by a source ends or ended; an erasure counts before the source's own reason. */

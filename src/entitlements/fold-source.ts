@@ -4,7 +4,7 @@ import type { Rail } from '../provider/event.js'
 import { foldGrants } from './by-hand.js'
 import type { FoldableEvent, GrantAct, SourceEvent } from './kept-event.js'
 import type { HoldReason, SourceKey, SourceState } from './model.js'
-import { compareByTime, newestTold } from './order.js'
+import { compareByTime, newestValue } from './order.js'
 import { isDecisive, onlyInforms, type Policy } from './policy.js'
 import { readPayment, readSubscription } from './reading.js'
 import type { Observe } from './reasons.js'
@@ -24,7 +24,7 @@ export function foldSource(
   policy: Policy,
   observe?: Observe,
 ): SourceState {
-  const customerId = newestTold(events, (event) => event.customerId)
+  const customerId = newestValue(events, (event) => event.customerId)
   let newestAt = Number.NEGATIVE_INFINITY
   for (const { createdAt } of events) newestAt = Math.max(newestAt, createdAt)
   const sent = events.filter(isSent)

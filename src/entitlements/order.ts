@@ -15,7 +15,10 @@ export function compareText(a: string, b: string): number {
 }
 
 /** The value in the newest event that has one; null if none has. */
-export function newestTold<E extends Dated, T>(events: readonly E[], read: (event: E) => T | null): T | null {
+export function newestValue<E extends Dated, T>(
+  events: readonly E[],
+  read: (event: E) => T | null,
+): T | null {
   let newest: E | null = null
   let answer: T | null = null
   for (const event of events) {

@@ -4,7 +4,7 @@
 
 import type { Rail } from '../provider/event.js'
 import type { KeptPayment, KeptSubscription, SourceEvent } from './kept-event.js'
-import { compareByTime, compareText, newestTold } from './order.js'
+import { compareByTime, compareText, newestValue } from './order.js'
 import { type Policy, tableOf, type Verdict, verdictOn } from './policy.js'
 
 /** An event in the walk: its place in the order, and how the policy's table treats it. */
@@ -49,7 +49,7 @@ export function readPayment(events: readonly SourceEvent[], policy: Policy): Sou
     cyclePayments: NO_CYCLES,
     findCharge: findNothing,
     namingRank: -1,
-    firstProduct: newestTold(events, (event) => event.productId),
+    firstProduct: newestValue(events, (event) => event.productId),
   }
 }
 

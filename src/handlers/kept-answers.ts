@@ -82,12 +82,12 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
   }
 }
 
-/** What a write has touched: whose answers may be others now. */
+/** The customers whose answers a write may have changed. */
 interface Touching {
   readonly touched: readonly { readonly environment: Environment; readonly customerIds: readonly string[] }[]
 }
 
-/** Before a batch is acknowledged, no answer is kept that it made untrue; none at all where it is unknown which. */
+/** Before a batch is acknowledged, drops the answers that it outdated; or all answers, if it is unknown which. */
 export function forgetting<Batch, Written extends Touching>(
   kept: KeptAnswers,
   writeBatch: (batch: Batch) => Promise<Written>,

@@ -102,14 +102,14 @@ const REFUSED_HINT =
 
 function receiveUpdate(deps: TelegramDeps): RawHandler {
   const { messenger } = deps
-  const tellOfRefused = createTellOfRefused(deps)
+  const warnAboutRefused = createWarnAboutRefused(deps)
 
   return async (req, res) => {
     const updates = messenger()?.updates ?? null
     if (updates === null) throw new LatchkeyError('route_not_found', 'Updates are not delivered here.')
     if (req.method !== 'POST') throw methodNotAllowed(res, 'POST')
     if (!isProved(req, updates.secret)) {
-      tellOfRefused(req)
+      warnAboutRefused(req)
       throw new LatchkeyError(
         'unauthorized',
         'The update does not carry the secret of sync.telegram.updates.',
@@ -120,7 +120,7 @@ function receiveUpdate(deps: TelegramDeps): RawHandler {
   }
 }
 
-function createTellOfRefused({ clientAddress, clock, log }: TelegramDeps) {
+function createWarnAboutRefused({ clientAddress, clock, log }: TelegramDeps) {
   let refused = 0
   let loggedAt = Number.NEGATIVE_INFINITY
 

@@ -3,7 +3,7 @@ import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { MAX_AHEAD_MS } from '../provider/envelope.js'
-import { parseManualEvent, parseToldEvent } from '../provider/event-form.js'
+import { parseManualEvent, parseNormalizedEvent } from '../provider/event-form.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
 import {
@@ -164,7 +164,7 @@ function readManual({ environment, bodyBase64: body, receivedAt }: z.output<type
 
 function readReading(line: z.output<typeof readingLine>): ReadLine {
   const { environment, endpoint, bodyBase64: body, receivedAt } = line
-  const event = parseToldEvent(line.event)
+  const event = parseNormalizedEvent(line.event)
   if (event === null || event.createdAt > receivedAt + MAX_AHEAD_MS) {
     return refuseLine('line_invalid', 'event cannot come from a delivery')
   }

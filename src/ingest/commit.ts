@@ -3,7 +3,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
-import { loadForms, saveCustomerFacts, type Telling } from '../store/customers.js'
+import { loadForms, type NamingEvent, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
 import {
   type ErasedIds,
@@ -105,7 +105,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
 
-    await saveCustomerFacts(trx, environment, await tellingsIn(trx, events, ownerOf, folded))
+    await saveCustomerFacts(trx, environment, await namedEventsIn(trx, events, ownerOf, folded))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     const deliveries = [
@@ -126,13 +126,13 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
 }
 
 /** Facts about customers in the new events, and in stored ones whose source now belongs to another customer. */
-async function tellingsIn(
+async function namedEventsIn(
   trx: Transaction<Database>,
   events: readonly NormalizedEvent[],
   ownerOf: (eventId: string) => string | null | undefined,
   { changes }: FoldedBatch,
-): Promise<readonly Telling[]> {
-  const tellings = events.map((event) => ({
+): Promise<readonly NamingEvent[]> {
+  const namingEvents = events.map((event) => ({
     event,
     isOfOwnSource: ownerOf(event.id) === event.customerId,
   }))
@@ -140,7 +140,7 @@ async function tellingsIn(
     trx,
     changes.flatMap((change) => change.strangers),
   )
-  return [...tellings, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
+  return [...namingEvents, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
 }
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */

@@ -118,7 +118,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
       // Deliveries refused as late are stored now all the same: sent again, they are duplicates.
       if (unanswered.delete(one) && receipt !== undefined) one.resolve(receipt)
     }
-    tell(written.remarks)
+    report(written.remarks)
   }
 
   async function recover(batch: readonly Waiting[], error: unknown, isRetry: boolean): Promise<void> {
@@ -148,7 +148,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   }
 
   /** A failure to report changes nothing that is committed and answered. */
-  function tell(remarks: readonly Remark[]): void {
+  function report(remarks: readonly Remark[]): void {
     try {
       onWritten(remarks)
     } catch (error) {

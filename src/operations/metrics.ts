@@ -181,11 +181,11 @@ export interface StoreMetricsDeps {
 export function addStoreMetrics(deps: StoreMetricsDeps): void {
   const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge } = deps
   const gaugeOfGaps = gaugesFilledBy(registry, readGaps)
-  const addGapGauge = (name: string, help: string, tell: (gap: DeliveryGap) => number | null) =>
+  const addGapGauge = (name: string, help: string, secondsOf: (gap: DeliveryGap) => number | null) =>
     gaugeOfGaps(name, help, ['endpoint'], (gauge, gaps) => {
       for (const endpoint of endpointNames()) {
         const gap = gaps.get(endpoint)
-        const value = gap === undefined ? null : tell(gap)
+        const value = gap === undefined ? null : secondsOf(gap)
         if (value !== null) gauge.set({ endpoint }, value / 1000)
       }
     })

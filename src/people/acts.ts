@@ -124,14 +124,14 @@ function idOf({ environment, idempotencyKey }: ActRequest): string {
   return `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
 }
 
-type ToldByAct = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &
+type ActFields = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &
   Partial<Pick<ManualEvent, 'productId' | 'until'>> & {
     readonly identities?: Partial<Pick<CustomerDetails, 'communityId' | 'messengerId'>>
   }
 
 /** The event of a change by hand, without its time; omitted fields are null. */
-export function undatedAct(told: ToldByAct): ManualAct['undated'] {
-  const { id, type, customerId, actor, reason, productId = null, until = null, identities = {} } = told
+export function undatedAct(fields: ActFields): ManualAct['undated'] {
+  const { id, type, customerId, actor, reason, productId = null, until = null, identities = {} } = fields
   return {
     id,
     generation: null,

@@ -69,7 +69,7 @@ const customerEvent = z.strictObject({
 
 const otherEvent = z.strictObject({ ...facts, subject: z.literal('other'), type: z.string() })
 
-const toldEvent = z.discriminatedUnion('subject', [
+const normalizedEvent = z.discriminatedUnion('subject', [
   paymentEvent,
   subscriptionEvent,
   customerEvent,
@@ -77,9 +77,9 @@ const toldEvent = z.discriminatedUnion('subject', [
 ]) satisfies z.ZodType<NormalizedEvent>
 
 /** Parses the normalised event of an export line; null if it can't be one. */
-export function parseToldEvent(told: unknown): NormalizedEvent | null {
+export function parseNormalizedEvent(json: unknown): NormalizedEvent | null {
   // Not the schema's output, which has another key order: events are compared as text.
-  return toldEvent.safeParse(told).success ? (told as NormalizedEvent) : null
+  return normalizedEvent.safeParse(json).success ? (json as NormalizedEvent) : null
 }
 
 /** The complete stored form of a change by hand: only Latchkey writes it, so nothing is left open. */
@@ -100,9 +100,9 @@ const manualEvent = z.strictObject({
 /** The change by hand in the bytes of an export line; null if there is none. */
 export function parseManualEvent(body: Uint8Array): ManualEvent | null {
   try {
-    const told: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
+    const json: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
     // Not the schema's output, which has another key order: events are compared as text.
-    return manualEvent.safeParse(told).success ? (told as ManualEvent) : null
+    return manualEvent.safeParse(json).success ? (json as ManualEvent) : null
   } catch {
     return null
   }

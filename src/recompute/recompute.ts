@@ -7,9 +7,9 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
   addFacts,
   type CustomerRecord,
+  type PersonFacts,
   referencesIn,
   replacePeople,
-  type ToldPerson,
 } from '../store/customers.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import {
@@ -279,7 +279,7 @@ async function settleThese(
   if (payments.length > 0) await settleGroups(trx, run, { payments })
 }
 
-function personIn(customerId: string, events: readonly NormalizedEvent[]): ToldPerson {
+function personIn(customerId: string, events: readonly NormalizedEvent[]): PersonFacts {
   let record: CustomerRecord | null = null
   const naming = events.filter((one) => one.customerId === customerId)
   for (const event of naming) {

@@ -86,13 +86,13 @@ export async function beginRun(
     counts: NOTHING_READ,
     changesAfter: await latestCursor(trx),
   }
-  const goesOn = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
-  if (interrupted?.isMoving && given === null && !goesOn) {
+  const continues = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
+  if (interrupted?.isMoving && given === null && !continues) {
     const message =
       'Not every source has been moved to the policy in force yet: `latchkey policy apply` continues that.'
     throw new LatchkeyError('rebuild_running', message)
   }
-  const job = goesOn ? interrupted : fresh
+  const job = continues ? interrupted : fresh
   const run: Run = {
     mode,
     clock,
@@ -110,7 +110,7 @@ export async function beginRun(
   }
   if (mode !== 'apply') return run
   const parts = await loadJobParts(trx)
-  if (goesOn) {
+  if (continues) {
     run.parts = parts.length
     for (const seq of parts.flatMap(({ ahead }) => ahead)) run.done[seq] = 1
   } else {

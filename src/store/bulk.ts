@@ -21,7 +21,7 @@ export function bulkStatement<Answer = never>(
 /** A statement for the table rows in which these columns have the given values. */
 export function bulkLookup<Answer = never>(
   columns: readonly string[],
-  write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
+  write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
   return statementAbout((row) =>
     write(
@@ -36,7 +36,7 @@ export function bulkLookup<Answer = never>(
 /** The same within one environment, for each value of this column. */
 export function lookupIn<Answer = never>(
   column: string,
-  write: (isTold: RawBuilder<unknown>) => RawBuilder<Answer>,
+  write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): (db: Kysely<Database>, environment: Environment, values: readonly string[]) => Promise<Answer[]> {
   const statement = bulkLookup(['environment', column], write)
   return (db, environment, values) =>
@@ -88,9 +88,13 @@ export function bulkUpsert<
   columns: readonly Column[],
   { updating = columns }: { readonly updating?: readonly Column[] } = {},
 ): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Key | Column>[]) => Promise<void> {
-  const told = updating.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
+  const assignments = updating.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
   const names = sql.join(key.map((column) => sql.ref(column)))
-  return bulkInsert(table, [...key, ...columns], sql`on conflict (${names}) do update set ${sql.join(told)}`)
+  return bulkInsert(
+    table,
+    [...key, ...columns],
+    sql`on conflict (${names}) do update set ${sql.join(assignments)}`,
+  )
 }
 
 type ColumnOf<Table extends keyof Database> = keyof Database[Table] & string

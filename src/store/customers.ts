@@ -28,7 +28,7 @@ const LOOKUPS = ['email', ...ACCOUNTS] as const
 
 const selectCustomers = lookupIn(
   'customer_id',
-  (isTold) => sql<CustomersTable>`select * from customers where ${isTold}`,
+  (matches) => sql<CustomersTable>`select * from customers where ${matches}`,
 )
 
 /** By customer id; unknown customers are not in the map. */
@@ -65,9 +65,9 @@ export async function findCustomers(
 }
 
 /** An event that names a customer. */
-export interface Telling {
-  readonly event: CustomerTelling & Pick<NormalizedEvent, 'type'>
-  /** Whether it belongs to a source of the customer it names: then `loadTellings` finds it. */
+export interface NamingEvent {
+  readonly event: PersonalFields & Pick<NormalizedEvent, 'type'>
+  /** Whether it belongs to a source of the customer it names: then `loadOwnEvents` finds it. */
   readonly isOfOwnSource: boolean
 }
 
@@ -82,9 +82,9 @@ export interface Telling {
 export async function saveCustomerFacts(
   trx: Transaction<Database>,
   environment: Environment,
-  tellings: readonly Telling[],
+  namingEvents: readonly NamingEvent[],
 ): Promise<void> {
-  const byCustomer = Map.groupBy(tellings, ({ event }) => event.customerId)
+  const byCustomer = Map.groupBy(namingEvents, ({ event }) => event.customerId)
   const named = [...byCustomer.keys()].filter((id) => id !== null)
   const stored = await loadCustomers(trx, environment, named)
   const records: CustomerRecord[] = []
@@ -107,7 +107,7 @@ export async function saveCustomerFacts(
       }
     }
     if (since < Number.POSITIVE_INFINITY) {
-      for (const event of await loadTellings(trx, environment, customerId, since))
+      for (const event of await loadOwnEvents(trx, environment, customerId, since))
         facts = addFacts(facts, event)
     }
     const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
@@ -130,8 +130,8 @@ export async function loadCustomer(
 ): Promise<CustomerRecord | undefined> {
   const record = (await loadCustomers(db, environment, [customerId])).get(customerId)
   if (record === undefined) return undefined
-  const tellings = await loadTellings(db, environment, customerId)
-  return { ...record, facts: tellings.reduce((facts, event) => addFacts(facts, event), record.facts) }
+  const namingEvents = await loadOwnEvents(db, environment, customerId)
+  return { ...record, facts: namingEvents.reduce((facts, event) => addFacts(facts, event), record.facts) }
 }
 
 const KEY = ['environment', 'customer_id'] as const
@@ -205,7 +205,7 @@ const selectForms = bulkLookup(
  * The events that name a customer, from the customer's own sources, unordered.
  * @param since leaves out earlier events (epoch milliseconds)
  */
-export async function loadTellings(
+export async function loadOwnEvents(
   db: Kysely<Database>,
   environment: Environment,
   customerId: string,
@@ -236,18 +236,18 @@ export async function loadForms(
 }
 
 /** The facts about a customer from all events together; `record` is null if no event names them. */
-export interface ToldPerson {
+export interface PersonFacts {
   readonly record: CustomerRecord | null
   readonly references: readonly Reference[]
 }
 
-const deleteCustomers = lookupIn('customer_id', (isTold) => sql`delete from customers where ${isTold}`)
+const deleteCustomers = lookupIn('customer_id', (matches) => sql`delete from customers where ${matches}`)
 
 /** Stores exactly these facts about these customers. By customer id. */
 export async function replacePeople(
   trx: Transaction<Database>,
   environment: Environment,
-  people: ReadonlyMap<string, ToldPerson>,
+  people: ReadonlyMap<string, PersonFacts>,
 ): Promise<void> {
   const stored = await loadCustomers(trx, environment, [...people.keys()])
   const records = [...people].map(
@@ -262,14 +262,14 @@ export async function replacePeople(
     unnamed.map(([customerId]) => customerId),
   )
   await deleteReferences(trx, environment, [...people.keys()])
-  const references = [...people].flatMap(([customerId, told]) =>
-    told.references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
+  const references = [...people].flatMap(([customerId, person]) =>
+    person.references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
   )
   await saveReferences(trx, references)
 }
 
 /** The facts about the person in an event; personal data, so never logged. */
-export type CustomerTelling = Pick<
+export type PersonalFields = Pick<
   NormalizedEvent,
   'id' | 'createdAt' | 'customerId' | 'customer' | 'externalRef' | 'metadata'
 >
@@ -295,19 +295,19 @@ export interface CustomerRecord {
 }
 
 /** The facts in one event, by name; missing and blank ones are left out. */
-export function toldFacts(telling: CustomerTelling): readonly (readonly [FactName, string])[] {
-  const details = Object.entries(telling.customer) as [keyof CustomerDetails, string | null][]
-  const metadata = Object.entries(telling.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
-  const told: (readonly [FactName, string | null])[] = [
+export function factsIn(event: PersonalFields): readonly (readonly [FactName, string])[] {
+  const details = Object.entries(event.customer) as [keyof CustomerDetails, string | null][]
+  const metadata = Object.entries(event.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
+  const facts: (readonly [FactName, string | null])[] = [
     ...details,
-    ['externalRef', telling.externalRef],
+    ['externalRef', event.externalRef],
     ...metadata,
   ]
-  return told.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
+  return facts.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
 }
 
 /** Whether an event only repeats known facts about its customer, as nearly all do. */
-export function isKnown({ customer, externalRef, metadata }: CustomerTelling, facts: CustomerFacts): boolean {
+export function isKnown({ customer, externalRef, metadata }: PersonalFields, facts: CustomerFacts): boolean {
   const repeats = (name: FactName, value: string | null | undefined): boolean =>
     value === null || value === undefined || value === '' || facts[name]?.value === value
   if (!repeats('externalRef', externalRef)) return false
@@ -321,17 +321,17 @@ export function isKnown({ customer, externalRef, metadata }: CustomerTelling, fa
 /**
  * Adds the facts of an event. For each fact the newest event wins, so the order of adding does not matter, and an
  * event without a fact does not remove it. Returns the same object if nothing changes.
- * @param mayRepeat false: a repeated value does not become newer, as for events that `loadTellings` finds again
+ * @param mayRepeat false: a repeated value does not become newer, as for events that `loadOwnEvents` finds again
  */
-export function addFacts(facts: CustomerFacts, telling: CustomerTelling, mayRepeat = true): CustomerFacts {
-  const news = toldFacts(telling).filter(([name, value]) => {
+export function addFacts(facts: CustomerFacts, event: PersonalFields, mayRepeat = true): CustomerFacts {
+  const news = factsIn(event).filter(([name, value]) => {
     const known = facts[name]
     if (known === undefined) return true
     if (!mayRepeat && known.value === value) return false
-    return compareByTime(telling, { createdAt: known.at, id: known.by }) > 0
+    return compareByTime(event, { createdAt: known.at, id: known.by }) > 0
   })
   if (news.length === 0) return facts
-  const fact = (value: string): Fact => ({ value, at: telling.createdAt, by: telling.id })
+  const fact = (value: string): Fact => ({ value, at: event.createdAt, by: event.id })
   return { ...facts, ...Object.fromEntries(news.map(([name, value]) => [name, fact(value)])) }
 }
 
@@ -387,8 +387,8 @@ export async function findCustomersByReference(
 
 const selectReferred = bulkLookup(
   ['environment', 'name', 'value'],
-  (isTold) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
-    select value, customer_id from customer_references where ${isTold} order by customer_id`,
+  (matches) => sql<Pick<CustomerReferencesTable, 'value' | 'customer_id'>>`
+    select value, customer_id from customer_references where ${matches} order by customer_id`,
 )
 
 /** The same for many references of one name, by value; values without a customer are not in the map. */
@@ -415,8 +415,8 @@ export async function loadReferences(
 }
 
 /** The references in an event. */
-export function referencesIn(telling: CustomerTelling): readonly Reference[] {
-  return toldFacts(telling).flatMap(([name, value]) =>
+export function referencesIn(event: PersonalFields): readonly Reference[] {
+  return factsIn(event).flatMap(([name, value]) =>
     isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
   )
 }

@@ -57,7 +57,7 @@ export function saveEntitlements(
 
 const remove = bulkLookup(
   ['environment', 'customer_id', 'product_id'],
-  (isTold) => sql`delete from entitlements where ${isTold}`,
+  (matches) => sql`delete from entitlements where ${matches}`,
 )
 
 export async function deleteEntitlements(

@@ -150,7 +150,7 @@ export async function insertEvents(
 
 const selectIds = lookupIn(
   'event_id',
-  (isTold) => sql<{ event_id: string }>`select event_id from events where ${isTold}`,
+  (matches) => sql<{ event_id: string }>`select event_id from events where ${matches}`,
 )
 
 /** Which of these ids are stored already. */
@@ -290,8 +290,8 @@ function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: Delivere
 /** The condition on the type is exactly that of a partial index. */
 const selectManualEvents = lookupIn(
   'customer_id',
-  (isTold) => sql<{ event_id: string; normalized: string }>`
-    select event_id, normalized from events where ${isTold} and type like 'manual.%'`,
+  (matches) => sql<{ event_id: string; normalized: string }>`
+    select event_id, normalized from events where ${matches} and type like 'manual.%'`,
 )
 
 /** All changes by hand to these customers, by customer id, unordered: folding sorts them. */

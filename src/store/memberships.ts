@@ -40,7 +40,7 @@ export async function loadTargetRefs(db: Kysely<Database>): Promise<readonly Tar
 
 const selectByKey = bulkLookup(
   ['environment', 'target', 'account_id'],
-  (isTold) => sql<Row>`select * from memberships where ${isTold}`,
+  (matches) => sql<Row>`select * from memberships where ${matches}`,
 )
 
 /** Existing ones by `membershipKey`. */

@@ -122,7 +122,7 @@ const columns = sql.join(GROUP_COLUMNS.map((column) => sql.ref(column)))
 
 const selectBySeq = bulkLookup(
   ['seq'],
-  (isTold) => sql<GroupRow>`select ${columns} from events where ${isTold}`,
+  (matches) => sql<GroupRow>`select ${columns} from events where ${matches}`,
 )
 
 export function loadGroupRows(db: Kysely<Database>, seqs: readonly number[]): Promise<readonly GroupRow[]> {
@@ -149,7 +149,7 @@ export async function loadGroupRowsBeyond(
 const selectByHand = lookupIn(
   'customer_id',
   // SQLite uses the index of these few events only for exactly this text.
-  (isTold) => sql<{ seq: number }>`select seq from events where ${isTold} and type like 'manual.%'`,
+  (matches) => sql<{ seq: number }>`select seq from events where ${matches} and type like 'manual.%'`,
 )
 
 /** The numbers of the changes by hand to these customers. */

@@ -9,7 +9,7 @@ import type { Database, SettingsTable } from './schema.js'
 /** Prepared once: every batch reads some. */
 const select = bulkLookup(
   ['key'],
-  (isTold) => sql<SettingsTable>`select key, value from settings where ${isTold}`,
+  (matches) => sql<SettingsTable>`select key, value from settings where ${matches}`,
 )
 
 /** Null if the setting was never saved. */

@@ -24,8 +24,8 @@ export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 /** The columns of a source. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
-const selectRows = (isTold: RawBuilder<unknown>) => sql<SourceRow>`
-  select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${isTold}`
+const selectRows = (matches: RawBuilder<unknown>) => sql<SourceRow>`
+  select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${matches}`
 const selectSources = bulkLookup(['environment', 'kind', 'source_id'], selectRows)
 
 export function loadSourceRows(
@@ -59,8 +59,8 @@ export async function loadSources(
 /** Unordered: for `order by`, SQLite would read every source in the order of its key. */
 const selectSourcesOfCustomers = lookupIn(
   'customer_id',
-  (isTold) => sql<StateRow>`
-    select kind, source_id, customer_id, newest_at, state from sources where ${isTold}`,
+  (matches) => sql<StateRow>`
+    select kind, source_id, customer_id, newest_at, state from sources where ${matches}`,
 )
 
 /** All sources of these customers, by customer id, in the order of kind and id. */
@@ -146,7 +146,7 @@ export function sourceColumns({ state, history }: FoldedSource) {
 
 const remove = bulkLookup(
   ['environment', 'kind', 'source_id'],
-  (isTold) => sql`delete from sources where ${isTold}`,
+  (matches) => sql`delete from sources where ${matches}`,
 )
 
 /** For a payment whose events have all moved to a subscription. */
@@ -240,7 +240,7 @@ export function readHistory({ history }: Pick<StoredSource, 'history'>): readonl
 function unreadable(what: 'state' | 'history'): LatchkeyError {
   return new LatchkeyError(
     'store_unavailable',
-    `The ${what} of a source can’t be read: \`latchkey rebuild\` folds it anew from its events.`,
+    `The ${what} of a source can’t be read: \`latchkey rebuild\` folds it again from its events.`,
   )
 }
 
@@ -258,9 +258,9 @@ function packedIn(state: string): PackedState {
 
 const selectLinks = lookupIn(
   'payment_id',
-  (isTold) => sql<PaymentLink>`
+  (matches) => sql<PaymentLink>`
     select payment_id as "paymentId", subscription_id as "subscriptionId", linked_at as "linkedAt",
-      linked_by as "linkedBy" from payment_links where ${isTold}`,
+      linked_by as "linkedBy" from payment_links where ${matches}`,
 )
 
 /** By payment id; unlinked payments are not in the map. */
@@ -297,4 +297,7 @@ export function saveLinks(
   )
 }
 
-export const deleteLinks = lookupIn('payment_id', (isTold) => sql`delete from payment_links where ${isTold}`)
+export const deleteLinks = lookupIn(
+  'payment_id',
+  (matches) => sql`delete from payment_links where ${matches}`,
+)

@@ -75,7 +75,7 @@ export function damagedForm(eventId: string): LatchkeyError {
   return new LatchkeyError(
     'store_unavailable',
     `The normalised form of the event ${eventId} is damaged: \`latchkey replay\` makes it again from the body; ` +
-      'where the body is gone, or the event was made by hand, put a backup in place with `latchkey restore`.',
+      'if the body is gone, or it is a change by hand, restore a backup with `latchkey restore`.',
   )
 }
 

@@ -5,7 +5,7 @@ import { type Desire, membershipKey, neverDesired, next } from '../store/members
 import { loadMemberships } from '../store/memberships.js'
 import { type Database, ENVIRONMENTS } from '../store/schema.js'
 import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
-import { groundsOf, planDesires, productsOfTargets } from './desired.js'
+import { loadDesireInputs, planDesires, productsOfTargets } from './desired.js'
 import type { PlannedCall } from './plan.js'
 import type { SyncedProduct } from './target.js'
 
@@ -53,9 +53,11 @@ async function newDesires(
   const targets = productsOfTargets(products, environment)
   const ids = customers.map(({ customerId }) => customerId)
   const accounts = customers.flatMap(accountsOf)
-  const is = await groundsOf(db, environment, ids, accounts)
-  const retold = new Set(customers.filter((one) => one.accounts !== null).map(({ customerId }) => customerId))
-  const links = [...is.links.filter(({ customerId }) => !retold.has(customerId)), ...accounts]
+  const is = await loadDesireInputs(db, environment, ids, accounts)
+  const relinked = new Set(
+    customers.filter((one) => one.accounts !== null).map(({ customerId }) => customerId),
+  )
+  const links = [...is.links.filter(({ customerId }) => !relinked.has(customerId)), ...accounts]
   const active = customers.flatMap(({ customerId, activeProducts }) =>
     activeProducts === null ? [] : [[customerId, activeProducts] as const],
   )

@@ -83,11 +83,11 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       if (customers.length === 0) continue
       const opens = productsOfTargets(mapped, environment)
       const customerIds = [...new Set(customers.map(({ customerId }) => customerId))]
-      const grounds = await groundsOf(db, environment, customerIds)
+      const inputs = await loadDesireInputs(db, environment, customerIds)
       // The inputs include later changes, which may be the reason.
       const since = await loadChanges(db, null, changed.at(-1)?.cursor ?? after, CHUNK)
-      for (const desire of planDesires(grounds, opens)) {
-        const reason = await reasonOf(desire, grounds, opens, [...changed, ...since])
+      for (const desire of planDesires(inputs, opens)) {
+        const reason = await reasonOf(desire, inputs, opens, [...changed, ...since])
         desires.push({ ...desire, reason })
       }
     }
@@ -100,7 +100,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
 
   async function reasonOf(
     desire: Desire,
-    { environment, activeProducts }: Grounds,
+    { environment, activeProducts }: DesireInputs,
     opens: ProductsOfTarget,
     changed: readonly Change[],
   ): Promise<MembershipReason> {
@@ -135,12 +135,12 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
 }
 
 /** @param more further accounts, and the customers they would belong to */
-export async function groundsOf(
+export async function loadDesireInputs(
   db: Kysely<Database>,
   environment: Environment,
   customerIds: readonly string[],
   more: readonly LinkedAccount[] = [],
-): Promise<Grounds> {
+): Promise<DesireInputs> {
   const customers = [...(await loadCustomers(db, environment, customerIds)).values()]
   const own = customers.flatMap(({ customerId, facts }) =>
     ACCOUNT_FACTS.flatMap((fact) => {
@@ -190,7 +190,7 @@ function distinct(accounts: readonly Account[]): readonly Account[] {
 export type Account = Pick<LinkedAccount, 'fact' | 'accountId'>
 
 /** Everything that decides the memberships of some accounts, in one environment. */
-export interface Grounds {
+export interface DesireInputs {
   readonly environment: Environment
   /** The accounts; the other fields are complete for these. */
   readonly accounts: readonly Account[]
@@ -221,15 +221,15 @@ export function productsOfTargets(
  * The desired memberships of these accounts that differ from the stored ones. An account belongs in a target if any
  * customer linked to it has access to any of its products. Pairs that were never desired are left out.
  */
-export function planDesires(grounds: Grounds, products: ProductsOfTarget): readonly Desire[] {
-  const { environment, accounts } = grounds
+export function planDesires(inputs: DesireInputs, products: ProductsOfTarget): readonly Desire[] {
+  const { environment, accounts } = inputs
   return accounts.flatMap(({ fact, accountId }) => {
-    const customers = grounds.links
+    const customers = inputs.links
       .filter((link) => link.fact === fact && link.accountId === accountId)
       .map(({ customerId }) => customerId)
       .sort()
     const stored = new Map(
-      grounds.stored
+      inputs.stored
         .filter((one) => one.accountId === accountId && factOf(one.target, environment) === fact)
         .map((one) => [one.target, one]),
     )
@@ -237,7 +237,7 @@ export function planDesires(grounds: Grounds, products: ProductsOfTarget): reado
     return [...new Set([...configured, ...stored.keys()])].flatMap((target) => {
       const known = stored.get(target)
       const wanting = customers.filter((customer) =>
-        grounds.activeProducts.get(customer)?.some((product) => products.get(target)?.has(product)),
+        inputs.activeProducts.get(customer)?.some((product) => products.get(target)?.has(product)),
       )
       const desired = wanting.length > 0
       const customerId = nearest(desired ? wanting : customers, known?.customerId)

@@ -130,7 +130,7 @@ describe('latchkey check', () => {
     const folder = configuredFolder({ ...CONFIG, database: { url: 'sqlite:latchkey.db' } })
     const file = join(folder, 'latchkey.db')
     writeFileSync(file, 'this is no database')
-    const stderr = expect.stringMatching(`^error: ${file} is damaged, or no database: .+\n$`)
+    const stderr = expect.stringMatching(`^error: ${file} is damaged, or not a database: .+\n$`)
     expect(await at(folder, 'check cus_1')).toEqual({ code: 1, stdout: '', stderr })
   })
 })

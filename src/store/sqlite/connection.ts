@@ -28,7 +28,7 @@ const SYNCHRONOUS_FULL = 2
 /**
  * Opens the database without Kysely, which is slow to load and which some threads don't need.
  *
- * @throws {LatchkeyError} `store_missing` if the file is missing, and only to be read or beside a log;
+ * @throws {LatchkeyError} `store_missing` if there is no file when only reading, or none beside its log;
  * `store_unavailable` if the file can't be written durably. SQLite's own errors pass through.
  */
 export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
@@ -36,7 +36,7 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
     throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
   }
   if (hasStrayLog(file)) {
-    const todo = `Put the database back, or a backup in its place (latchkey restore); to start over, move the log away.`
+    const todo = `Put the database back, or restore a backup (latchkey restore); to start over, move the log away.`
     throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
   }
   if (!readOnly) ensurePrivateFile(file)
@@ -66,8 +66,8 @@ function sizeOf(file: string): number {
 /** The error for a file with invalid content, or on a disk that fails or is full. */
 export function damaged(file: string, cause: unknown): LatchkeyError {
   const message = hasCode(cause, /^SQLITE_IOERR(_|$)/)
-    ? `${file} can't be read or written: ${failureText(cause)}. Look at its disk, and at the room on it.`
-    : `${file} is damaged, or no database: put a backup in its place (latchkey restore), or move it away.`
+    ? `${file} can't be read or written: ${failureText(cause)}. Check its disk, and the free space on it.`
+    : `${file} is damaged, or not a database: restore a backup (latchkey restore), or move it away.`
   return new LatchkeyError('store_unavailable', message, { cause })
 }
 

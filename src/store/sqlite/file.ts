@@ -195,7 +195,7 @@ function isLocked(error: unknown): boolean {
 /** The lock does not name its holder: a daemon keeps running, a command ends by itself. */
 function inUse(file: string): string {
   return (
-    `Another process is using ${file}. If it is a daemon, stop it first, or go through it with --url where the command ` +
-    'takes that; if it is another command, wait until it has ended.'
+    `Another process is using ${file}. If it is a daemon, stop it first, or use it through --url if the command ` +
+    'supports that; if it is another command, wait until it has ended.'
   )
 }
