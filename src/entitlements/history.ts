@@ -3,9 +3,9 @@
 import type { NormalizedEvent, ProvenRail, RailProof } from '../provider/event.js'
 import {
   type FoldableEvent,
-  GRANT_TYPES,
   isGrantAct,
   type KeptSubscription,
+  MANUAL_TYPES,
   PAYMENT_TYPES,
   SUBSCRIPTION_TYPES,
   TYPES,
@@ -69,7 +69,7 @@ const SAME = '\u0001'
 
 const PAYMENT_CODES = typesByCode(PAYMENT_TYPES)
 const SUBSCRIPTION_CODES = typesByCode(SUBSCRIPTION_TYPES)
-const GRANT_CODES = typesByCode(GRANT_TYPES)
+const GRANT_CODES = typesByCode(MANUAL_TYPES)
 
 function typesByCode<Type extends string>(types: Readonly<Record<Type, { readonly code: string }>>) {
   return new Map((Object.keys(types) as Type[]).map((type) => [types[type].code, type]))

@@ -66,10 +66,10 @@ export const SUBSCRIPTION_TYPES: Readonly<Record<KeptSubscription['type'], TypeF
   'subscription.expired': { code: 'se', ends: 'expired', name: 'Expiry' },
 }
 
-export const GRANT_TYPES: Readonly<Record<GrantAct['type'], TypeFacts>> = {
+export const MANUAL_TYPES: Readonly<Record<GrantAct['type'], TypeFacts>> = {
   'manual.granted': { code: 'mg', ends: 'revoked', name: 'Grant by hand' },
   'manual.revoked': { code: 'mr', ends: 'revoked', name: 'End of the grant by hand' },
 }
 
 /** All of them. */
-export const TYPES = { ...PAYMENT_TYPES, ...SUBSCRIPTION_TYPES, ...GRANT_TYPES }
+export const TYPES = { ...PAYMENT_TYPES, ...SUBSCRIPTION_TYPES, ...MANUAL_TYPES }

@@ -1,3 +1,4 @@
+import type { V2EventType } from './event-types.js'
 import {
   isoTime,
   SAMPLE_CURRENCY,
@@ -9,7 +10,8 @@ import {
   sampleRefundedCents,
 } from './sample-subject.js'
 
-const PAYMENT_STATUS: Readonly<Record<string, string>> = {
+/** The status that a payment or subscription shows in its event. */
+const STATUS: Readonly<Record<V2EventType, string>> = {
   CHECKOUT_INITIATED: 'INITIATED',
   CHECKOUT_SUCCESS: 'CHECKOUT_SUCCESS',
   CHECKOUT_FAILED: 'CHECKOUT_FAILED',
@@ -19,13 +21,14 @@ const PAYMENT_STATUS: Readonly<Record<string, string>> = {
   PARTIAL_REFUNDED: 'PARTIALLY_REFUNDED',
   PAYMENT_REFUNDED: 'REFUNDED',
   PAYMENT_CHARGEBACK: 'CHARGEBACK',
-}
-
-const SUBSCRIPTION_STATUS: Readonly<Record<string, string>> = {
   SUBSCRIPTION_CREATED: 'ACTIVE',
   SUBSCRIPTION_RENEWED: 'ACTIVE',
   SUBSCRIPTION_PAST_DUE: 'PAST_DUE',
   SUBSCRIPTION_EXPIRED: 'EXPIRED',
+}
+
+function statusIn(type: string): string | undefined {
+  return (STATUS as Readonly<Record<string, string>>)[type]
 }
 
 /** The `data` of a legacy event of a documented type. */
@@ -39,7 +42,7 @@ function paymentData(type: string, subject: SampleSubject): object {
   return {
     payment: {
       id: subject.paymentId,
-      status: PAYMENT_STATUS[type],
+      status: statusIn(type),
       subscriptionId: subject.subscriptionId,
       productId: subject.productId,
       valueUsd: String(SAMPLE_PRICE_CENTS),
@@ -62,7 +65,7 @@ function paymentData(type: string, subject: SampleSubject): object {
 }
 
 function subscriptionData(type: string, subject: SampleSubject): object {
-  const status = SUBSCRIPTION_STATUS[type]
+  const status = statusIn(type)
   return {
     subscription: {
       id: subject.subscriptionId,

@@ -205,7 +205,7 @@ const selectForms = bulkLookup(
  * The events that name a customer, from the customer's own sources, unordered.
  * @param since leaves out earlier events (epoch milliseconds)
  */
-export async function loadOwnEvents(
+async function loadOwnEvents(
   db: Kysely<Database>,
   environment: Environment,
   customerId: string,
@@ -295,7 +295,7 @@ export interface CustomerRecord {
 }
 
 /** The facts in one event, by name; missing and blank ones are left out. */
-export function factsIn(event: PersonalFields): readonly (readonly [FactName, string])[] {
+function factsIn(event: PersonalFields): readonly (readonly [FactName, string])[] {
   const details = Object.entries(event.customer) as [keyof CustomerDetails, string | null][]
   const metadata = Object.entries(event.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
   const facts: (readonly [FactName, string | null])[] = [
@@ -348,7 +348,7 @@ export interface Reference {
 const MAX_REFERENCE_LENGTH = 255
 
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
-export const saveReferences = bulkInsert(
+const saveReferences = bulkInsert(
   'customer_references',
   ['environment', 'name', 'value', 'customer_id'],
   sql`on conflict do nothing`,

@@ -313,7 +313,7 @@ const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
 }
 
 /** What an event waits for, or why it can't be used. */
-export const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
+const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
   ...HOLD_REASON_TEXT,
   ...QUARANTINE_REASON_TEXT,
 }

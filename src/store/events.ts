@@ -98,7 +98,7 @@ export interface NewEvent extends DeliveredEvent, EventReading {}
 /** The columns about a body that is not the original. */
 const REMOVAL_COLUMNS = ['body_removed', 'body_removed_at', 'body_bytes'] as const
 
-export function removalColumns(removed: RemovedBody | undefined) {
+function removalColumns(removed: RemovedBody | undefined) {
   return {
     body_removed: removed?.why ?? null,
     body_removed_at: removed?.at ?? null,
