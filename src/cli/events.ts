@@ -5,7 +5,6 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
 import type { BodyRemovalReason } from '../store/schema.js'
-import { section } from './access.js'
 import type { Api } from './api.js'
 import {
   apiCommand,
@@ -23,7 +22,7 @@ import {
 } from './command.js'
 import { otherThan } from './context.js'
 import { createProgress } from './progress.js'
-import { linesText, table, tableLines } from './text.js'
+import { detailText, table } from './text.js'
 
 /** The options that select stored events. */
 export const EVENT_FILTER = {
@@ -100,7 +99,7 @@ const eventsShowCommand = apiCommand('events show <event>', {
   examples: ['events show evt_1'],
   async run({ api, args: [eventId = ''], show }) {
     const event = await readEvent(api, eventId)
-    show(event, () => eventText(event))
+    show(event, (paint) => detailText(event, paint))
   },
 })
 
@@ -142,10 +141,10 @@ const eventsBodyCommand = apiCommand('events body <event>', {
         throw new LatchkeyError('event_not_found', message)
       }
       if (isLatchkeyError(error, 'body_removed') && removed !== null)
-        throw new LatchkeyError('body_removed', `the body of ${eventId}${removalText(removed, ' ')}`)
+        throw new LatchkeyError('body_removed', `the body of ${eventId} ${removalText(removed)}`)
       throw error
     })
-    if (removed !== null) context.err(`the body of ${eventId}${removalText(removed, ' ')}\n`)
+    if (removed !== null) context.err(`the body of ${eventId} ${removalText(removed)}\n`)
     if (output !== undefined) {
       const { openOutputFile } = await import('./output-file.js')
       const file = openOutputFile(resolve(context.folder, output), { replace: !!force, config: api.config })
@@ -238,76 +237,6 @@ function parseSha256(text: string): string {
   throw new InvalidArgumentError('Expected a SHA-256 in lower-case hex.')
 }
 
-/** A sender's text may contain control characters, which a terminal would obey. */
-const CONTROL_CHARACTER = /[^\P{Cc}\n]/gu
-
-/** A stored event as text: its disposition, its context, its content, and its delivery. */
-function eventText(event: EventDetailJson): string {
-  const { id, type, disposition, reasonText, headers, normalized, otherBodies: others } = event
-  // Fields shown above are left out of the content.
-  const {
-    id: _id,
-    generation: _generation,
-    createdAt: _at,
-    customerId: _customer,
-    ...said
-  } = { ...normalized }
-  const sections = [
-    `${type ?? 'unreadable'} ${id}: ${reasonText === null ? disposition : `${disposition}, ${reasonText}`}\n`,
-    linesText(tableLines(factsOf(event)).map((line) => `  ${line}`)),
-    section('It says', tableLines(rowsOf(said))),
-    section(
-      'Signed headers',
-      headers === null
-        ? ['none: changed by hand']
-        : tableLines([
-            ['event', headers.event ?? 'not sent'],
-            ['timestamp', headers.timestamp],
-            ['signature', headers.signature],
-          ]),
-    ),
-    section(
-      'Other bodies under this id, which changed nothing',
-      tableLines(
-        others.map(({ sha256, bytes, endpoint, receivedAt, deliveries, removed }) => {
-          const times = deliveries === 1 ? 'once' : `${deliveries} times`
-          return [sha256, `${bytes} bytes`, endpoint, receivedAt, `${times}${removalText(removed)}`]
-        }),
-      ),
-    ),
-  ]
-  const text = sections.filter((one) => one !== '').join('\n')
-  return text.replaceAll(CONTROL_CHARACTER, '\ufffd')
-}
-
-function factsOf(event: EventDetailJson): string[][] {
-  const { source, deliveries, conflicts, bodySha256, bodyRemoved: original } = event
-  const again = deliveries === 1 ? 'once' : `${deliveries} times, last ${event.lastReceivedAt}`
-  // Shown only if the body was replaced.
-  const isRewritten = original !== null && original.sha256 !== bodySha256
-  return [
-    ['environment', event.environment],
-    ['endpoint', event.endpoint],
-    ['happened', event.createdAt ?? 'unknown'],
-    ['received', `${event.receivedAt}, ${again}`],
-    ['customer', event.customerId ?? 'none named'],
-    ['belongs to', source === null ? 'nothing' : `${source.kind} ${source.id}`],
-    ['generation', event.generation ?? 'neither'],
-    ['normaliser', String(event.normalizerVersion)],
-    ['body', `${event.bodyBytes} bytes, sha256 ${bodySha256}${removalText(original)}`],
-    ...(isRewritten ? [['as it came', `${original.bytes} bytes, sha256 ${original.sha256}`]] : []),
-    ...(conflicts === 0 ? [] : [['conflicts', String(conflicts)]]),
-  ]
-}
-
-/** `railProof.rail`, `card`. */
-function rowsOf(fields: object, path = ''): string[][] {
-  return Object.entries(fields).flatMap(([name, field]) => {
-    if (field === null) return []
-    return typeof field === 'object' ? rowsOf(field, `${path}${name}.`) : [[`${path}${name}`, String(field)]]
-  })
-}
-
 /** What happened to the bytes of an event. */
 const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
   expired: 'was removed because it was older than bodies are kept',
@@ -315,11 +244,8 @@ const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
   redacted: 'was rewritten without the personal data of an erased customer',
 }
 
-function removalText(
-  removed: { readonly why: BodyRemovalReason; readonly at: string } | null,
-  joint = ', which ',
-): string {
-  return removed === null ? '' : `${joint}${BODY_REMOVAL_TEXT[removed.why]}, at ${removed.at}`
+function removalText({ why, at }: { readonly why: BodyRemovalReason; readonly at: string }): string {
+  return `${BODY_REMOVAL_TEXT[why]}, at ${at}`
 }
 
 export const eventsCommands = [eventsListCommand, eventsShowCommand, eventsBodyCommand, eventsExportCommand]

@@ -134,25 +134,28 @@ describe('latchkey events show', () => {
     const folder = await stored()
     const { code, stdout } = await events(folder, 'show evt_1')
     expect(code).toBe(0)
-    expect(stdout).toContain('payment.authorized evt_1: applied\n\n  environment  live\n')
-    expect(stdout).toMatch(
-      /\n {2}received {5}2026-01-01T01:00:00\.000Z, 2 times, last 2026-01-01T01:00:04\.000Z\n/,
-    )
-    expect(stdout).toContain('\n  belongs to   subscription sub_1\n')
-    expect(stdout).toContain('\n  conflicts    1\n')
-    expect(stdout).toMatch(
-      /\nIt says\n {2}subject {13}payment\n {2}type {16}payment\.authorized\n {2}paymentId {11}pay_1\n/,
-    )
-    expect(stdout).toMatch(/\n {2}railProof\.rail {6}card\n/)
+    for (const [name, text] of [
+      ['id', 'evt_1'],
+      ['environment', 'live'],
+      ['disposition', 'applied'],
+      ['receivedAt', '2026-01-01T01:00:00.000Z'],
+      ['lastReceivedAt', '2026-01-01T01:00:04.000Z'],
+      ['deliveries', '2'],
+      ['source.id', 'sub_1'],
+      ['conflicts', '1'],
+      ['normalized.paymentId', 'pay_1'],
+      ['normalized.railProof.rail', 'card'],
+      ['headers.event', 'payment.authorized'],
+      [
+        'otherBodies',
+        'sha256 [0-9a-f]{64}, bytes \\d+, endpoint v3, receivedAt 2026-01-01T01:00:04.000Z, .*',
+      ],
+    ]) {
+      expect(stdout).toMatch(new RegExp(`^${name} +${text}$`, 'm'))
+    }
     expect(stdout).not.toContain('null')
-    expect(stdout).toContain('\nSigned headers\n  event      payment.authorized\n  timestamp  1\n')
-    expect(stdout).toMatch(
-      /\nOther bodies under this id, which changed nothing\n {2}[0-9a-f]{64} {2}\d+ bytes {2}v3 {2}2026-01-01T01:00:04\.000Z {2}once\n$/,
-    )
     const waits = 'waits until an event names its customer'
-    expect((await events(folder, 'show evt_3')).stdout).toContain(
-      `payment.authorized evt_3: held, ${waits}\n`,
-    )
+    expect((await events(folder, 'show evt_3')).stdout).toMatch(new RegExp(`^reasonText +${waits}$`, 'm'))
     expect(await answerOf(folder, 'events show evt_3')).toMatchObject({
       id: 'evt_3',
       reasonText: waits,
@@ -160,7 +163,7 @@ describe('latchkey events show', () => {
     })
     const [broken = ''] = idsIn((await events(folder, 'list --disposition quarantined')).stdout)
     expect((await events(folder, `show ${broken}`)).stdout).toContain(
-      `unreadable ${broken}: quarantined, cannot be used, since its bytes are no UTF-8 text\n`,
+      'cannot be used, since its bytes are no UTF-8 text\n',
     )
     const stderr = 'error: no event evt_9 is stored in live\n'
     expect(await events(folder, 'show evt_9')).toEqual({ code: 1, stdout: '', stderr })
@@ -169,7 +172,7 @@ describe('latchkey events show', () => {
   it('lets no text of the sender steer the terminal', async () => {
     const headers = { event: 'payment\u009b2J', timestamp: '1', signature: 'v1=aa' }
     const { stdout } = await events(await stored([received(PAID, 0, { headers })]), 'show evt_1')
-    expect(stdout).toContain('event      payment\ufffd2J\n')
+    expect(stdout).toMatch(/^headers\.event +payment\ufffd2J$/m)
   })
 })
 
@@ -205,10 +208,9 @@ describe('latchkey events body', () => {
     expect(JSON.parse(stdout)).toMatchObject({ id: 'evt_2', sha256: left })
     expect(stderr).toContain('the body of evt_2 was rewritten without the personal data')
     const shown = (await events(folder, 'show evt_2')).stdout
-    expect(shown).toContain(
-      `\n  body         16 bytes, sha256 ${left}, which was rewritten without the personal data`,
-    )
-    expect(shown).toContain(`\n  as it came   ${BEGUN.length} bytes, sha256 ${came}\n`)
+    expect(shown).toMatch(new RegExp(`^bodySha256 +${left}$`, 'm'))
+    expect(shown).toMatch(/^bodyRemoved\.why +redacted$/m)
+    expect(shown).toMatch(new RegExp(`^bodyRemoved\\.sha256 +${came}$`, 'm'))
   })
 })
 
