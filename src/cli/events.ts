@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from 'commander'
+import type { NewFile } from '../config/write-file.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
 import type { BodyRemovalReason } from '../store/schema.js'
+import { refusalText } from '../system-refusal.js'
 import type { Api } from './api.js'
 import {
   apiCommand,
   choice,
-  flag,
   isoTime,
   jsonLine,
   parseBetween,
@@ -117,9 +119,39 @@ async function readEvent(api: Api, eventId: string): Promise<EventDetailJson> {
   })
 }
 
-const OUTPUT = {
-  output: value('<file>', 'write them to a file that only its owner can read'),
-  force: flag('replace an existing file'),
+const OUTPUT = { output: value('<file>', 'write them to a new file that only its owner can read') }
+
+interface Output extends Pick<NewFile, 'write' | 'discard'> {
+  readonly finish: () => void
+}
+
+/**
+ * Begins a file that must not be there yet.
+ * @throws {LatchkeyError} `output_failed`, also while it is written, and if it has appeared meanwhile; `usage` for a
+ * name that belongs to the database
+ */
+async function openOutput(path: string, { config }: Api): Promise<Output> {
+  const { beginFile } = await import('../config/write-file.js')
+  const { assertNotOwnFile } = await import('../store/sqlite/file.js')
+  if (config !== null) assertNotOwnFile(config.database.file, path)
+  const orFailed = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (cause) {
+      const isThere = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
+      const why = isThere ? 'exists already: name another file' : `can't be written: ${refusalText(cause)}`
+      throw new LatchkeyError('output_failed', `${path} ${why}`, { cause })
+    }
+  }
+  const file = orFailed(() => {
+    if (existsSync(path)) throw Object.assign(new Error(), { code: 'EEXIST' })
+    return beginFile(path)
+  })
+  return {
+    write: (content) => orFailed(() => file.write(content)),
+    finish: () => orFailed(() => file.finish({ replace: false })),
+    discard: file.discard,
+  }
 }
 
 /** `latchkey events body`: the bytes of one stored event exactly as they were sent and signed. */
@@ -131,7 +163,7 @@ const eventsBodyCommand = apiCommand('events body <event>', {
     ...OUTPUT,
   },
   async run({ api, options, args: [eventId = ''], context }) {
-    const { sha256, output, force } = options
+    const { sha256, output } = options
     const event = await readEvent(api, eventId)
     const removed = removalOf(event, sha256)
     const query = { environment: event.environment, sha256 }
@@ -146,8 +178,7 @@ const eventsBodyCommand = apiCommand('events body <event>', {
     })
     if (removed !== null) context.err(`the body of ${eventId} ${removalText(removed)}\n`)
     if (output !== undefined) {
-      const { openOutputFile } = await import('./output-file.js')
-      const file = openOutputFile(resolve(context.folder, output), { replace: !!force, config: api.config })
+      const file = await openOutput(resolve(context.folder, output), api)
       try {
         file.write(bytes)
         file.finish()
@@ -180,8 +211,7 @@ const eventsExportCommand = apiCommand('events export', {
   async run({ api, options, context, show }) {
     const { out, err, folder, isTerminal } = context
     const file = options.output === undefined ? null : resolve(folder, options.output)
-    const files = file === null ? null : await import('./output-file.js')
-    const output = files?.openOutputFile(String(file), { replace: !!options.force, config: api.config })
+    const output = file === null ? null : await openOutput(file, api)
     // On a terminal, the events themselves show the progress.
     const progress = createProgress({ err, isTerminal: isTerminal && file !== null })
     const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }

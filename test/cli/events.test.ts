@@ -1,29 +1,12 @@
 import { createHash } from 'node:crypto'
-import {
-  existsSync,
-  linkSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Delivery, ManualAct } from '../../src/ingest/delivery.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { alterBody, rewriteBody } from '../setup/alter-body.js'
-import { customerStory, deliver, sentEvent } from '../stories.js'
-import {
-  answerOf,
-  configuredFolder,
-  failureOf,
-  onStore,
-  type RunOptions,
-  run,
-  serveHere,
-  takeIn,
-} from '../world.js'
+import { sentEvent } from '../stories.js'
+import { answerOf, configuredFolder, failureOf, onStore, type RunOptions, run, takeIn } from '../world.js'
 
 const NOW = Date.UTC(2026, 0, 31, 12)
 const START = Date.UTC(2026, 0, 1)
@@ -246,7 +229,7 @@ describe('latchkey events export', () => {
     expect(bodiesIn((await events(folder, 'export --type subscription.created')).stdout)).toEqual([BODIES[2]])
   })
 
-  it('writes a file that only its owner may read, whole or not at all, and replaces none unless told to', async () => {
+  it('writes a file that only its owner may read, whole or not at all, and replaces none', async () => {
     const folder = await stored()
     const file = join(folder, 'events.jsonl')
     const before = readdirSync(folder)
@@ -256,10 +239,11 @@ describe('latchkey events export', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
     writeFileSync(file, 'precious')
     const refused = await events(folder, 'export --output events.jsonl')
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') })
+    expect(refused).toMatchObject({ code: 1, stderr: `error: ${file} exists already: name another file\n` })
     expect(readFileSync(file, 'utf8')).toBe('precious')
-    const told = { file, lines: 5, readings: 0, leftOut: 0, altered: 0 }
-    expect(await answerOf(folder, 'events export --output events.jsonl --force')).toEqual(told)
+    const told = { file: `${file}.2`, lines: 5, readings: 0, leftOut: 0, altered: 0 }
+    expect(await answerOf(folder, 'events export --output events.jsonl.2')).toEqual(told)
+    rmSync(`${file}.2`)
     expect(readdirSync(folder).sort()).toEqual([...before, 'events.jsonl'].sort())
   })
 
@@ -297,45 +281,13 @@ describe('latchkey events export', () => {
   })
 })
 
-it('an output takes the place of nothing that the program itself lives on, whatever it is called', async () => {
-  const folder = configuredFolder()
-  const daemon = await serveHere(folder)
-  expect((await deliver(daemon.url, customerStory(1).events)).refused).toEqual([])
-  await answerOf(folder, 'erase cus_9 --yes')
-  /** Which files there are, and whether each is still the same one. */
-  const files = () =>
-    ['.', 'data'].flatMap((part) =>
-      readdirSync(join(folder, part)).map((name) => `${name} ${statSync(join(folder, part, name)).ino}`),
-    )
-  symlinkSync(join('data', 'latchkey.db'), join(folder, 'link.db'))
-  symlinkSync('data', join(folder, 'elsewhere'))
-  symlinkSync('config.json', join(folder, 'link.json'))
-  linkSync(join(folder, 'data', 'latchkey.db-wal'), join(folder, 'events.jsonl'))
-  const config = readFileSync(join(folder, 'config.json'), 'utf8')
-  const before = files()
-
-  const database = ['', '-wal', '-shm', '.lock', '.erasures'].map((suffix) => `data/latchkey.db${suffix}`)
-  const otherNames = [
-    'link.db',
-    'elsewhere/latchkey.db',
-    'elsewhere/latchkey.db-journal',
-    'events.jsonl',
-    'link.json',
-  ]
-  for (const target of [...database, 'data/latchkey.sock', 'config.json', ...otherNames]) {
-    for (const words of ['events export', 'events body evt_1_paid']) {
-      const { code, error } = await failureOf(folder, `${words} --output ${target} --force`)
-      expect({ target, code, error }).toMatchObject({ target, code: 2, error: { code: 'usage' } })
-    }
+it('an output replaces no file, and gets no name that belongs to the database', async () => {
+  const folder = await stored()
+  for (const words of ['events export', 'events body evt_1']) {
+    const there = await failureOf(folder, `${words} --output config.json`)
+    expect(there).toMatchObject({ code: 1, error: { code: 'output_failed' } })
+    const own = await failureOf(folder, `${words} --output data/latchkey.db-journal`)
+    expect(own).toMatchObject({ code: 2, error: { code: 'usage' } })
   }
-  const saidOf = async (target: string) =>
-    (await failureOf(folder, `events export --output ${target} --force`)).error.message
-  expect(await saidOf('link.db')).toContain('belongs to the database itself: name another file.')
-  expect(await saidOf('link.json')).toContain('is the config that is in use: name another file.')
-  expect(files()).toEqual(before)
-  expect(readFileSync(join(folder, 'config.json'), 'utf8')).toBe(config)
-
-  writeFileSync(join(folder, 'latchkey.db'), 'an older export')
-  expect(await events(folder, 'body evt_1_paid --output latchkey.db --force')).toEqual(fine(''))
-  expect(JSON.parse(readFileSync(join(folder, 'latchkey.db'), 'utf8'))).toMatchObject({ id: 'evt_1_paid' })
+  expect(existsSync(join(folder, 'data', 'latchkey.db-journal'))).toBe(false)
 })
