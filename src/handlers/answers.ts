@@ -113,6 +113,9 @@ export const platformCall = z.object({
   action: z.enum(['give', 'take']),
 })
 
+/** Who made a change by hand, and why. */
+export const byHand = { actor: z.string().exactOptional(), reason: z.string().nullable().exactOptional() }
+
 /** An entitlement at one instant. */
 export const snapshot = z.object({
   active: z.boolean(),
