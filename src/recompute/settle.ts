@@ -97,9 +97,9 @@ function eventDifferences({ events, derived }: Group) {
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
     const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
     if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
-    // Its disposition among the events of its source differs.
-    const isOwnChange = hasOtherForm || isElsewhere || source === null || row.disposition === 'quarantined'
-    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, isOwnChange }]
+    // Not what only its place among other events changes: that depends on which of them are read first.
+    const saysOther = hasOtherForm || source === null || row.disposition === 'quarantined'
+    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, saysOther }]
   })
 }
 
@@ -279,7 +279,7 @@ function detailsIn(event: NormalizedEvent | null): string | null {
 
 /** Records that they are done, and the results of those read again. */
 function noteEvents(run: Run, group: Group, { events }: Differences): void {
-  const changed = new Set(events.filter((one) => one.isOwnChange).map(({ row }) => row.seq))
+  const changed = new Set(events.filter((one) => one.saysOther).map(({ row }) => row.seq))
   for (const { row, again } of group.events) {
     if (isDone(run, row.seq)) continue
     if (again?.kind === 'read') {

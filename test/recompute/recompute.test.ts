@@ -274,6 +274,18 @@ it('a replay counts each event once, however often it is interrupted', async () 
   )
 })
 
+it('a replay counts as changed what says something else, not what only goes with it to another source', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY)
+  const payment = deliveryOf(bodyOf(paymentEvent({ type: 'payment.succeeded', paymentId: 'pay_1' })))
+  const linking = deliveryOf(bodyOf(subscriptionEvent({ paymentId: 'pay_1' })))
+  await takeInMisread(store, [
+    { delivery: payment, misreading: 'as today' },
+    { delivery: linking, misreading: 'nothing at all' },
+  ])
+  const { counts } = await store.recompute(replayOf())
+  expect(counts).toMatchObject({ read: 2, changed: 1, recovered: 1 })
+})
+
 it('a rebuild goes on though an event that it had folded has moved to another source since', async () => {
   // Under this policy it is applied, under the documented one ignored: the rebuild finds that twice.
   const { grantOn } = DOCUMENTED_POLICY
