@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Help, InvalidArgumentError } from 'commander'
-import { z } from 'zod'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, LatchkeyError } from '../errors.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Generation } from '../provider/event.js'
+import { isJsonObject } from '../provider/json.js'
 import { buildSampleEvent, findSampleType, SAMPLE_TYPES } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
 import {
@@ -131,19 +131,14 @@ function typeLines(generation: Generation): string[] {
   return ['', `Event types of ${generation}:`, ...wrapped.split('\n').map((line) => `  ${line}`)]
 }
 
-/** Only a JSON object of texts, as the payments service takes it. */
 function parseMetadata(text: string): Readonly<Record<string, string>> {
-  const parsed = z.record(z.string(), z.string()).safeParse(parseJson(text))
-  if (parsed.success) return parsed.data
-  throw new InvalidArgumentError('Expected a JSON object of texts, such as {"plan":"gold"}.')
-}
-
-function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+    const metadata: unknown = JSON.parse(text)
+    if (isJsonObject(metadata) && Object.values(metadata).every((one) => typeof one === 'string')) {
+      return metadata as Readonly<Record<string, string>>
+    }
+  } catch {}
+  throw new InvalidArgumentError('Expected a JSON object of texts, such as {"plan":"gold"}.')
 }
 
 /** @throws {LatchkeyError} `usage` for a type, or a detail of it, that the generation does not send */
