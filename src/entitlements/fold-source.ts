@@ -2,8 +2,7 @@
 
 import type { Rail } from '../provider/event.js'
 import { foldGrants } from './by-hand.js'
-import type { FoldableEvent, GrantAct, SourceEvent } from './kept-event.js'
-import type { HoldReason, SourceKey, SourceState } from './model.js'
+import type { FoldableEvent, GrantAct, HoldReason, SourceEvent, SourceKey, SourceState } from './model.js'
 import { compareByTime, newestValue } from './order.js'
 import { isDecisive, onlyInforms, type Policy } from './policy.js'
 import { readPayment, readSubscription } from './reading.js'

@@ -2,8 +2,8 @@
 
 import { type BasisTracker, createBasisTracker } from './basis.js'
 import { createIntervalTracker, type End } from './intervals.js'
-import { type KeptSubscription, type SourceEvent, TYPES } from './kept-event.js'
 import type { EndReason, SourceState } from './model.js'
+import { type KeptSubscription, type SourceEvent, TYPES } from './model.js'
 import type { Policy } from './policy.js'
 import { isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './reading.js'
 import type { Change, Note, Observe } from './reasons.js'
