@@ -29,7 +29,6 @@ export function foldSource(
   const sent = events.filter(isSent)
   const whole = kind === 'subscription' ? readSubscription(sent, policy) : readPayment(sent, policy)
   const { productId, intervals, terms, cyclesWithoutPayment } = walk(whole, policy, observe)
-  const { pastDueSince, cancelAtPeriodEnd, periodEnd, providerStatus } = terms
   const state: SourceState = {
     kind,
     id,
@@ -38,10 +37,7 @@ export function foldSource(
     held: heldEvents(sent, { customerId, productId }, whole.railOf, policy),
     rail: whole.rail,
     intervals,
-    pastDueSince,
-    cancelAtPeriodEnd,
-    periodEnd,
-    providerStatus,
+    ...terms.shown,
     cyclesWithoutPayment,
   }
   return kind === 'manual' ? { ...state, ...foldGrants(events.filter(isAct), observe) } : state

@@ -115,19 +115,23 @@ export interface GrantByHand {
 /** Why a grant or a take-back waits. */
 export type HoldReason = 'source_unknown' | 'customer_unknown' | 'product_unknown' | 'rail_unknown'
 
-/** A folded source: a pure function of the set of its events and the policy. */
-export interface SourceState extends SourceKey {
-  /** Null until an event names the customer; such a source gives nobody access. */
-  readonly customerId: string | null
-  readonly rail: Rail
-  /** In order, without overlaps, and never empty. */
-  readonly intervals: readonly AccessInterval[]
+/** What the newest events of a subscription say of it, apart from its access. */
+export interface Shown {
   /** When the provider last reported it, unless a renewal came since; ends with access. */
   readonly pastDueSince: number | null
   readonly cancelAtPeriodEnd: boolean
   readonly periodEnd: number | null
   /** The provider's own word for a subscription's status, from the newest event that has one. */
   readonly providerStatus: string | null
+}
+
+/** A folded source: a pure function of the set of its events and the policy. */
+export interface SourceState extends SourceKey, Shown {
+  /** Null until an event names the customer; such a source gives nobody access. */
+  readonly customerId: string | null
+  readonly rail: Rail
+  /** In order, without overlaps, and never empty. */
+  readonly intervals: readonly AccessInterval[]
   /** `createdAt` of the newest event: an answer about now is never about an earlier instant. */
   readonly newestAt: number
   /** Paid cycles without a known payment: no refund can end them. */
@@ -142,22 +146,27 @@ export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndRe
 
 /** The state of one product in one source at one instant: `until` is the known end of access, past or coming. */
 export interface SourceView
-  extends Pick<SourceState, 'id' | 'kind' | 'rail' | 'cancelAtPeriodEnd' | 'periodEnd'>,
+  extends Pick<SourceState, 'id' | 'kind' | 'rail'>,
+    Omit<Shown, 'pastDueSince' | 'providerStatus'>,
     Pick<AccessInterval, 'until' | 'reason' | 'eventId'> {
   readonly active: boolean
   readonly since: number | null
   readonly pastDue: boolean
 }
 
-/** Whether one customer may use one product at one instant, and why. */
-export interface Entitlement {
-  readonly productId: string
+/** Whether one customer may use one product at one instant, as answers, the change log and the outbound webhook show it. */
+export interface AccessSnapshot {
   readonly active: boolean
   readonly status: EntitlementStatus
   /** The beginning of the current unbroken stretch of access; null if inactive. */
   readonly since: number | null
   /** The end of access: while active, of the longest-lasting source; later, of the source that ended last. */
   readonly until: number | null
+}
+
+/** The same, and why. */
+export interface Entitlement extends AccessSnapshot {
+  readonly productId: string
   readonly pastDue: boolean
   readonly sources: readonly SourceView[]
 }

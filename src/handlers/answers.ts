@@ -4,8 +4,7 @@
  */
 
 import { z } from 'zod'
-import type { SourceView } from '../entitlements/model.js'
-import type { AccessSnapshot } from '../store/changes.js'
+import type { AccessSnapshot, SourceView } from '../entitlements/model.js'
 
 /** Accepts deeply read-only values: encoding changes nothing. */
 export type DeepReadonly<Value> = Value extends readonly (infer Item)[]
