@@ -56,7 +56,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, metrics, log } = deps
   const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
   const hasDeliveries = addresses.webhooks === null
-  const authenticate = createAuthenticate({ ...own, failures: createFailureLimit() })
+  const authenticate = createAuthenticate(own)
   const api = createApi({ ...own, authenticate }, hasDeliveries)
   const key = localKey()
   const local = createApi({ ...own, authenticate: () => key }, hasDeliveries)

@@ -8,6 +8,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Customer } from '../sync/telegram/context.js'
 import type { Invite, InviteRequest, LinkToken } from '../sync/telegram/join-links.js'
 import { instant } from './answers.js'
+import { createFailureLog } from './authenticate.js'
 import { idText, parseJson, readBody } from './body.js'
 import { ACTED_ON } from './customers.js'
 import { methodNotAllowed } from './mount.js'
@@ -29,8 +30,6 @@ export interface TelegramDeps {
   /** Null if none is configured; called each time, since a reload may change it. */
   readonly messenger: () => Messenger | null
   readonly clientAddress: (req: IncomingMessage) => string
-  /** Epoch milliseconds. */
-  readonly clock: () => number
   readonly log: Logger
 }
 
@@ -95,21 +94,22 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
 /** Far more than a message of maximum length. */
 const MAX_UPDATE_BYTES = 256 * 1024
 const SECRET_HEADER = 'x-telegram-bot-api-secret-token'
-/** Anybody can send refused updates, so their log lines are limited. */
-const LOG_EVERY_MS = 60_000
 const REFUSED_HINT =
   'not from Telegram, or a proxy dropped the header, or another program set the webhook of this bot: see `latchkey sync check`'
 
 function receiveUpdate(deps: TelegramDeps): RawHandler {
   const { messenger } = deps
-  const warnAboutRefused = createWarnAboutRefused(deps)
+  const noteRefusal = createFailureLog(
+    'a Telegram update was refused: its secret token is missing or wrong',
+    deps,
+  )
 
   return async (req, res) => {
     const updates = messenger()?.updates ?? null
     if (updates === null) throw new LatchkeyError('route_not_found', 'Updates are not delivered here.')
     if (req.method !== 'POST') throw methodNotAllowed(res, 'POST')
     if (!isProved(req, updates.secret)) {
-      warnAboutRefused(req)
+      noteRefusal(req, { hint: REFUSED_HINT })
       throw new LatchkeyError(
         'unauthorized',
         'The update does not carry the secret of sync.telegram.updates.',
@@ -117,22 +117,6 @@ function receiveUpdate(deps: TelegramDeps): RawHandler {
     }
     await updates.handle(parseJson(await readBody(req, MAX_UPDATE_BYTES)))
     sendJson(res, 200, {})
-  }
-}
-
-function createWarnAboutRefused({ clientAddress, clock, log }: TelegramDeps) {
-  let refused = 0
-  let loggedAt = Number.NEGATIVE_INFINITY
-
-  return (req: IncomingMessage): void => {
-    refused += 1
-    if (clock() - loggedAt < LOG_EVERY_MS) return
-    log.warn(
-      { refused, address: clientAddress(req), hint: REFUSED_HINT },
-      'a Telegram update was refused: its secret token is missing or wrong',
-    )
-    refused = 0
-    loggedAt = clock()
   }
 }
 

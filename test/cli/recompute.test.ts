@@ -65,7 +65,9 @@ describe('latchkey policy', () => {
     expect(await answerOf(folder, 'policy apply')).toEqual(told)
     expect((await run(folder, 'check cus_of_pay_00 pro_1')).stdout).toContain('active')
     const after = await contents(folder)
-    expect(await run(folder, 'policy apply')).toEqual(fine(`the configured policy is in force\n${NOBODY}`))
+    expect(await run(folder, 'policy apply')).toEqual(
+      fine(`the configured policy was in force already\n${NOBODY}`),
+    )
     expect(await contents(folder)).toEqual(after)
   })
 
