@@ -5,12 +5,12 @@ import { afterErasures, blocksOn } from './by-hand.js'
 import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
 import { foldSource } from './fold-source.js'
-import type { FoldableEvent } from './kept-event.js'
 import type {
   Block,
   ByHand,
   EndReason,
   Erasure,
+  FoldableEvent,
   HoldReason,
   Instant,
   SourceKey,

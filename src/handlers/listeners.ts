@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
+import { createServer as createProbe } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ApiKey, localKey } from './api-key.js'
 import { createAuthenticate, createClientAddress, createFailureLimit } from './authenticate.js'
@@ -36,6 +38,17 @@ export interface Listeners {
   /** An in-process connection to the same API, with all rights. */
   connect(): Duplex
   stop(): Promise<void>
+}
+
+/** Throws the system's error if an address can't be listened on. For a first start, which would leave a database. */
+export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDeps['addresses']) {
+  for (const address of [api, webhooks, metrics]) {
+    if (address === null) continue
+    const probe = createProbe().listen(address.port, address.host)
+    await once(probe, 'listening')
+    probe.close()
+    await once(probe, 'close')
+  }
 }
 
 /** Opens every configured listener. A listener for webhooks alone moves them off the main one. */
