@@ -148,7 +148,7 @@ function byHand<
     params: ACTED_ON,
     takesIdempotencyKey: true,
     answer: actAnswer,
-    errors: ['grant_not_found', 'customer_erased', 'idempotency_key_conflict'],
+    errors: ['grant_not_found', 'block_not_found', 'customer_erased', 'idempotency_key_conflict'],
     async handle({ params, body, environment, key, idempotencyKey }, { performAct }: CustomerDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>

@@ -7,6 +7,7 @@ import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
 import { issuesOf } from './body.js'
+import { describeIssue } from './issues.js'
 
 /** The path of a request target, still percent-encoded. */
 export function pathOf(target: string): string {
@@ -58,7 +59,7 @@ function unknownParameter(name: string, known: readonly string[]): LatchkeyError
 const MAX_SLIPS = 3
 
 /** The name that was probably meant by a text that is none, or null: at most a third of its characters may be slips. */
-function nearestName(text: string, names: readonly string[]): string | null {
+export function nearestName(text: string, names: readonly string[]): string | null {
   const maxSlips = Math.min(MAX_SLIPS, Math.ceil(text.length / 3))
   const [nearest] = names
     // Ahead of the comparison, whose cost grows with the length of what somebody sent.
@@ -88,7 +89,7 @@ export function parseParameters<Schema extends z.ZodObject>(
   schema: Schema,
   given: Readonly<Record<string, string>>,
 ): z.output<Schema> {
-  const parsed = schema.safeParse(given)
+  const parsed = schema.safeParse(given, { error: describeIssue })
   if (parsed.success) return parsed.data
   const issues = issuesOf(parsed.error)
   const [{ path, message } = { path: '', message: '' }] = issues

@@ -314,7 +314,7 @@ describe.each(BODIES)('the body of %s %s', (method, path, body, status, type) =>
     ])
     expect(await told(body.replace('{', `{"zzzzzz":1${body === '{}' ? '' : ','}`))).toMatchObject([
       400,
-      { code: 'invalid_request', errors: [{ path: '' }] },
+      { code: 'invalid_request', errors: [{ path: 'zzzzzz', message: 'is not a known key' }] },
     ])
   })
 
@@ -343,13 +343,21 @@ it.each([
   ],
   ['POST', '/replays', '{"filter":{"endpoint":"odd"}}', ['filter.endpoint']],
   ['POST', '/replays', '{"filter":{"disposition":"duplicate"}}', ['filter.disposition']],
-  ['POST', '/replays', '{"filter":{"customer":"cus_1"}}', ['filter']],
+  ['POST', '/replays', '{"filter":{"customer":"cus_1"}}', ['filter.customer']],
+  ['POST', '/replays', '{"filter":{"type":"payment.refundd"}}', ['filter.type']],
+  ['POST', '/replays', '[]', ['']],
+  ['POST', '/entitlements/check', '{"checks":3}', ['checks']],
+  ['POST', '/entitlements/check', '{"checks":[{"productId":true},7]}', ['checks.0.productId', 'checks.1']],
+  ['POST', '/entitlements/lookup', '{"email":5}', ['email']],
+  ['PUT', '/customers/cus_1/identities', '{"communityId":5}', ['communityId']],
+  ['POST', '/sync/run', '{"sweep":"yes","retry":3}', ['retry', 'sweep']],
   ['POST', '/replays', '{"dryRun":"yes"}', ['dryRun']],
   ['POST', '/policy/diff', '{"named":0}', ['named']],
 ])('%s %s says of %s which fields are wrong', async (method, path, body, fields) => {
   const call = await openWhole()
   const answer = await call(method, path, { 'content-type': 'application/json' }, body)
-  const { errors } = (await answer.json()) as { errors: readonly { readonly path: string }[] }
+  const { errors } = (await answer.json()) as { errors: readonly { path: string; message: string }[] }
+  for (const { message } of errors) expect(message).toMatch(/^(is|are|must|needs|names|holds) /)
   expect([answer.status, errors.map((one) => one.path)]).toEqual([400, fields])
 })
 
