@@ -177,7 +177,7 @@ export function invalidBody(issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
 }
 
+export const NO_ID = 'is not an id: 1 to 255 characters, none a control character'
+
 /** An id in a body. */
-export const idText = z
-  .string()
-  .refine(isUsableId, 'is not an id: 1 to 255 characters, none a control character')
+export const idText = z.string().refine(isUsableId, NO_ID)

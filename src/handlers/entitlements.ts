@@ -22,11 +22,11 @@ import {
   rail,
   sourceKey,
 } from './answers.js'
+import { idText } from './body.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { methodNotAllowed } from './mount.js'
 import {
   chooseEnvironment,
-  detailText,
   firstOf,
   idParameter,
   idPlace,
@@ -196,9 +196,9 @@ const CUSTOMERS_AT_ONCE = 100
 
 const check = z
   .strictObject({
-    customerId: detailText.optional(),
-    externalRef: detailText.optional(),
-    productId: detailText,
+    customerId: idText.optional(),
+    externalRef: idText.optional(),
+    productId: idText,
   })
   .refine(({ customerId, externalRef }) => (customerId === undefined) !== (externalRef === undefined), {
     error: 'needs exactly one of customerId and externalRef',
@@ -221,9 +221,9 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     query: z.object({ ...AT.shape, ...PAGE }),
     body: z
       .strictObject({
-        email: detailText.optional(),
-        communityId: detailText.optional(),
-        messengerId: detailText.optional(),
+        email: idText.optional(),
+        communityId: idText.optional(),
+        messengerId: idText.optional(),
       })
       .refine(
         (details) => Object.keys(details).length === 1,

@@ -6,7 +6,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
-import { issuesOf } from './body.js'
+import { issuesOf, NO_ID } from './body.js'
 import { describeIssue } from './issues.js'
 
 /** The path of a request target, still percent-encoded. */
@@ -151,12 +151,8 @@ export const instantParameter = z.codec(
   { decode: (text) => Date.parse(text), encode: (instant) => new Date(instant).toISOString() },
 )
 
-const USABLE = 'is not a text of 1 to 255 characters without control characters'
-
 /** An id that can be stored; no other can exist. */
-export const idParameter = z.string('is required').refine(isUsableId, USABLE)
-/** The same in a body. */
-export const detailText = z.string().refine(isUsableId, USABLE)
+export const idParameter = z.string('is required').refine(isUsableId, NO_ID)
 
 export const flagParameter = z.codec(
   z.enum(['true', 'false'], 'is neither "true" nor "false"'),

@@ -92,10 +92,8 @@ async function openWhole() {
 
 describe('the table', () => {
   it.each(ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))('describes %s', (_, one) => {
-    const { query, body, answer, params } = one
-    const schemas = [query, body, answer, ...Object.values(params)].filter(
-      (part) => part instanceof z.ZodType,
-    )
+    const { query, body, answer } = one
+    const schemas = [query, body, answer].filter((part) => part instanceof z.ZodType)
     for (const schema of schemas) expect(z.toJSONSchema(schema, { io: 'input' })).toMatchObject({})
     expect(one.summary).toMatch(/^[A-Z].*\.$/)
   })
@@ -371,7 +369,10 @@ it.each([
   const answer = await call(method, path, {}, body)
   expect([answer.status, await answer.json()]).toMatchObject([
     400,
-    { detail: 'The path is not valid.', errors: [{ path: 'customerId', message: 'is not an id' }] },
+    {
+      detail: 'The path is not valid.',
+      errors: [{ path: 'customerId', message: expect.stringMatching(/^is not an id/) }],
+    },
   ])
 })
 
