@@ -1,4 +1,3 @@
-import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
@@ -13,7 +12,7 @@ import {
   saveErasures,
 } from '../store/erasures.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq, recordDuplicates } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import type { Db, Tx } from '../store/schema.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
@@ -38,9 +37,9 @@ export interface CommittedBatch {
 export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<CommittedBatch>
 
 export interface BatchWriterDeps {
-  readonly db: Kysely<Database>
+  readonly db: Db
   /** Read in the transaction of each batch: a rebuild may have changed it since the last one. */
-  readonly policy: (trx: Transaction<Database>) => Policy | Promise<Policy>
+  readonly policy: (trx: Tx) => Policy | Promise<Policy>
   readonly clock: () => number
   /** Called with erasures before they are committed, once their dates are known. If omitted, they are not listed. */
   readonly recordErasures?: (acts: readonly ErasureAct[]) => void
@@ -81,7 +80,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
   }
 
   async function write(
-    trx: Transaction<Database>,
+    trx: Tx,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
     inForce: Policy,
@@ -127,7 +126,7 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
 
 /** Facts about customers in the new events, and in stored ones whose source now belongs to another customer. */
 async function namedEventsIn(
-  trx: Transaction<Database>,
+  trx: Tx,
   events: readonly NormalizedEvent[],
   ownerOf: (eventId: string) => string | null | undefined,
   { changes }: FoldedBatch,
@@ -145,7 +144,7 @@ async function namedEventsIn(
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */
 async function separate(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   prepared: readonly PreparedDelivery[],
 ): Promise<{ fresh: PreparedDelivery[]; repeated: PreparedDelivery[] }> {

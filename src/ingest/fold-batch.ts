@@ -1,4 +1,3 @@
-import type { Transaction } from 'kysely'
 import { type ArrivedEvent, newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
@@ -7,7 +6,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { placeEvents, setDispositions } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import type { Tx } from '../store/schema.js'
 import {
   deleteSources,
   type FoldedSource,
@@ -63,7 +62,7 @@ interface TouchedSource {
  * @param fresh events that are not stored yet, each once, in order of arrival, with their future numbers
  */
 export async function foldBatch(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   fresh: readonly ArrivedEvent[],
   policy: Policy,
@@ -119,7 +118,7 @@ export async function foldBatch(
 
 /** Updates the subscription of each payment: if events disagree, the newest counts. */
 async function learnLinks(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   fresh: readonly ArrivedEvent[],
 ): Promise<{ subscriptionOf: (paymentId: string) => string | undefined; moves: readonly LinkedMove[] }> {

@@ -1,4 +1,3 @@
-import type { Transaction } from 'kysely'
 import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
 import type { DerivedSource } from '../entitlements/derive.js'
 import { isChange, NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
@@ -11,7 +10,7 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
 import { hasSameForm, saveForms, savePlaces } from '../store/recompute.js'
-import { type Database, ENVIRONMENTS } from '../store/schema.js'
+import { ENVIRONMENTS, type Tx } from '../store/schema.js'
 import { deleteLinks, deleteSources, saveLinks, saveSources, sourceColumns } from '../store/sources.js'
 import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {
@@ -55,7 +54,7 @@ interface CustomerAccess {
  * Corrects the groups of these seeds, or records what would change.
  * @returns how many events they have
  */
-export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: Seeds): Promise<number> {
+export async function settleGroups(trx: Tx, run: Run, seeds: Seeds): Promise<number> {
   const now = run.clock()
   let count = 0
   for (const environment of ENVIRONMENTS) {
@@ -116,7 +115,7 @@ function sourceDifferences({ derived, sources }: Group): Differences['sources'] 
 }
 
 async function compareAccess(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, customerIds, events, derived }: Group,
   now: number,
 ): Promise<Differences['access']> {
@@ -148,7 +147,7 @@ function hasRunOut({ before, after }: EntitlementDifference, now: number): boole
 
 /** Writes what differs, and appends changes of access to the change log. */
 async function write(
-  trx: Transaction<Database>,
+  trx: Tx,
   run: Run,
   environment: Environment,
   { events, links, unlinked, sources, access }: Differences,

@@ -2,14 +2,14 @@
  * Answers what customers may use, from their sources: exact at every instant, whatever was last stored as the result.
  */
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { afterErasures, blocksOn, foldBlocks, foldErasures, isInForce } from '../entitlements/by-hand.js'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
 import type { AccessAnswer, Block, Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
-import type { Database, IdPage } from './schema.js'
+import type { Db, IdPage } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
 import { eventInForm } from './stored-form.js'
 
@@ -22,7 +22,7 @@ export interface AccessQuery {
 
 /** What one customer may use. */
 export async function readAccess(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { customerId, ...query }: AccessQuery,
 ): Promise<AccessAnswer> {
@@ -36,7 +36,7 @@ export interface AccessesQuery extends Omit<AccessQuery, 'customerId'> {
 
 /** The same for many, in order, all at one instant and in one statement. */
 export async function readAccesses(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { environment, customerIds, at }: AccessesQuery,
 ): Promise<readonly AccessAnswer[]> {
@@ -74,7 +74,7 @@ export interface ProductCustomer {
  * of now. Time alone only ever ends access, so nobody is missing.
  */
 export async function readProductCustomers(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { environment, productId, after, limit }: ProductCustomersQuery,
 ): Promise<readonly ProductCustomer[]> {
@@ -95,7 +95,7 @@ export async function readProductCustomers(
 
 /** Customers with access to the product in the stored entitlements, by id. */
 export async function loadWrittenActive(
-  db: Kysely<Database>,
+  db: Db,
   { environment, productId, after, limit }: ProductCustomersQuery,
 ): Promise<readonly string[]> {
   const rows = await db
@@ -149,7 +149,7 @@ const selectInputs = bulkStatement(
 
 /** By customer id. */
 export async function loadAccessInputs(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, AccessInputs>> {

@@ -1,10 +1,10 @@
-import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import { type RawBuilder, type SelectType, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { engineOf, type Row } from './engine.js'
-import type { Database } from './schema.js'
+import type { Database, Db } from './schema.js'
 
 /** Runs once per row, in order, and returns the results of all. */
-type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
+type BulkStatement<Answer> = (db: Db, rows: readonly Row[]) => Promise<Answer[]>
 
 /** A statement for one row, with its values as parameters in order. */
 export function rowStatement<Answer = never>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
@@ -37,7 +37,7 @@ export function bulkLookup<Answer = never>(
 export function lookupIn<Answer = never>(
   column: string,
   write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
-): (db: Kysely<Database>, environment: Environment, values: readonly string[]) => Promise<Answer[]> {
+): (db: Db, environment: Environment, values: readonly string[]) => Promise<Answer[]> {
   const statement = bulkLookup(['environment', column], write)
   return (db, environment, values) =>
     statement(
@@ -63,7 +63,7 @@ export function bulkInsert<Table extends keyof Database, Column extends ColumnOf
   table: Table,
   columns: readonly Column[],
   otherwise: RawBuilder<unknown> = sql``,
-): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Column>[]) => Promise<void> {
+): (db: Db, rows: readonly InsertedRow<Table, Column>[]) => Promise<void> {
   const names = sql.join(columns.map((column) => sql.ref(column)))
   const insert = bulkStatement((row) => sql`insert into ${sql.table(table)} (${names}) ${row} ${otherwise}`)
   return async (db, rows) => {
@@ -87,7 +87,7 @@ export function bulkUpsert<
   key: readonly Key[],
   columns: readonly Column[],
   { updating = columns }: { readonly updating?: readonly Column[] } = {},
-): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Key | Column>[]) => Promise<void> {
+): (db: Db, rows: readonly InsertedRow<Table, Key | Column>[]) => Promise<void> {
   const assignments = updating.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
   const names = sql.join(key.map((column) => sql.ref(column)))
   return bulkInsert(

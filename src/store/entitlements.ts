@@ -1,10 +1,10 @@
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
-import type { Database, EntitlementsTable } from './schema.js'
+import type { Db, EntitlementsTable, Tx } from './schema.js'
 
 /** A stored entitlement: its answer as of the last write. */
 export interface EntitlementRecord extends AccessSnapshot {
@@ -20,7 +20,7 @@ const selectEntitlements = lookupIn('customer_id', selectWhere)
 
 /** By customer id, in the order of products; customers who never had access have an empty list. */
 export async function loadEntitlements(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
@@ -40,7 +40,7 @@ const upsert = bulkUpsert(
 
 /** Each entitlement at most once. */
 export function saveEntitlements(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
@@ -56,7 +56,7 @@ const remove = bulkLookup(
 )
 
 export async function deleteEntitlements(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   keys: readonly Pick<EntitlementRecord, 'customerId' | 'productId'>[],
 ): Promise<void> {
@@ -66,7 +66,7 @@ export async function deleteEntitlements(
 
 /** Entitlements whose answer has changed by time alone by `now`, the longest overdue first. */
 export async function loadDue(
-  db: Kysely<Database>,
+  db: Db,
   now: number,
   limit: number,
 ): Promise<readonly (EntitlementRecord & { readonly environment: Environment })[]> {

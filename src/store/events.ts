@@ -1,4 +1,4 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
 import type { Block, Erasure, HoldReason, SourceKey } from '../entitlements/model.js'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../provider/event.js'
 import { bulkInsert, lookupIn, rowStatement } from './bulk.js'
 import { newestSeq } from './event-walk.js'
-import type { BodyRemovalReason, Database, EventsTable, StoredDisposition } from './schema.js'
+import type { BodyRemovalReason, Db, EventsTable, StoredDisposition, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
 /** The headers needed to check a signature, and the one that names a type. */
@@ -128,7 +128,7 @@ const insert = bulkInsert('events', COLUMNS)
 const insertSomeRemoved = bulkInsert('events', [...COLUMNS, ...REMOVAL_COLUMNS])
 
 /** The number of the next stored event: a source's history contains it before the event is stored. */
-export async function nextSeq(trx: Transaction<Database>): Promise<number> {
+export async function nextSeq(trx: Tx): Promise<number> {
   return (await newestSeq(trx)) + 1
 }
 
@@ -136,11 +136,7 @@ export async function nextSeq(trx: Transaction<Database>): Promise<number> {
  * Stores new events, numbered in order: none may be stored already, or come twice.
  * @param first from `nextSeq`, in the same transaction
  */
-export async function insertEvents(
-  trx: Transaction<Database>,
-  events: readonly NewEvent[],
-  first?: number,
-): Promise<void> {
+export async function insertEvents(trx: Tx, events: readonly NewEvent[], first?: number): Promise<void> {
   const from = first ?? (await nextSeq(trx))
   // Most batches hold no such event, and then every value less to bind counts.
   const isAnyRemoved = events.some(({ removed }) => removed !== undefined)
@@ -155,7 +151,7 @@ const selectIds = lookupIn(
 
 /** Which of these ids are stored already. */
 export async function loadStoredIds(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   eventIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
@@ -169,7 +165,7 @@ const updatePlaces = rowStatement(
 
 /** Moves events to other sources. */
 export async function placeEvents(
-  trx: Transaction<Database>,
+  trx: Tx,
   moved: readonly { readonly seq: number; readonly source: SourceKey }[],
 ): Promise<void> {
   await updatePlaces(
@@ -186,7 +182,7 @@ const updateDispositions = rowStatement(
 
 /** Each event at most once. */
 export async function setDispositions(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   outcomes: readonly EventOutcome[],
 ): Promise<void> {
@@ -245,7 +241,7 @@ const upsertConflicts = bulkInsert(
  * once, however often it comes; it never changes the stored event.
  */
 export async function recordDuplicates<Delivered extends DeliveredEvent>(
-  trx: Transaction<Database>,
+  trx: Tx,
   deliveries: readonly Delivered[],
 ): Promise<readonly Delivered[]> {
   const keyOf = ({ environment, eventId }: DeliveredEvent) => `${environment} ${eventId}`
@@ -296,7 +292,7 @@ const selectManualEvents = lookupIn(
 
 /** All changes by hand to these customers, by customer id, unordered: folding sorts them. */
 export async function loadManualEvents(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
@@ -323,7 +319,7 @@ export const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
  * are folded for each question, so that no stored state can disagree with the events.
  */
 export async function loadActsOn(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, ActsOnCustomer>> {
@@ -335,7 +331,7 @@ export async function loadActsOn(
 
 /** One change by hand; null if no event with this id is stored. */
 export async function loadManualEvent(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   eventId: string,
 ): Promise<ManualEvent | null> {
@@ -350,11 +346,7 @@ export async function loadManualEvent(
 }
 
 /** `createdAt` of the newest event by hand of a customer; 0: there is none. */
-export async function newestManualAt(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-): Promise<number> {
+export async function newestManualAt(trx: Tx, environment: Environment, customerId: string): Promise<number> {
   const events = (await loadManualEvents(trx, environment, [customerId])).get(customerId) ?? []
   return Math.max(0, ...events.map(({ createdAt }) => createdAt))
 }

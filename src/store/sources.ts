@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { NOTHING_SHOWN } from '../entitlements/entitlement.js'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
@@ -8,7 +8,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
 import type { Row } from './engine.js'
-import type { Database, SourcesTable } from './schema.js'
+import type { Db, SourcesTable, Tx } from './schema.js'
 
 /** A stored source: its folded state, and the history that the rules read. */
 export interface StoredSource {
@@ -30,7 +30,7 @@ const selectRows = (matches: RawBuilder<unknown>) => sql<SourceRow>`
 const selectSources = bulkLookup(['environment', 'kind', 'source_id'], selectRows)
 
 export function loadSourceRows(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<readonly SourceRow[]> {
@@ -48,7 +48,7 @@ export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
  * @throws {LatchkeyError} `store_unavailable` if a state can't be read
  */
 export async function loadSources(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, StoredSource>> {
@@ -66,7 +66,7 @@ const selectSourcesOfCustomers = lookupIn(
 
 /** All sources of these customers, by customer id, in the order of kind and id. */
 export async function loadSourcesOfCustomers(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceState[]>> {
@@ -109,7 +109,7 @@ interface SourceToSave extends FoldedSource {
 
 /** Each source at most once. */
 export async function saveSources(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   sources: readonly SourceToSave[],
 ): Promise<void> {
@@ -152,7 +152,7 @@ const remove = bulkLookup(
 
 /** For a payment whose events have all moved to a subscription. */
 export async function deleteSources(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<void> {
@@ -263,7 +263,7 @@ const selectLinks = lookupIn(
 
 /** By payment id; unlinked payments are not in the map. */
 export async function loadLinks(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   paymentIds: readonly string[],
 ): Promise<ReadonlyMap<string, PaymentLink>> {
@@ -278,11 +278,7 @@ const upsertLinks = bulkUpsert(
 )
 
 /** Each payment at most once. */
-export function saveLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  links: readonly PaymentLink[],
-): Promise<void> {
+export function saveLinks(trx: Tx, environment: Environment, links: readonly PaymentLink[]): Promise<void> {
   return upsertLinks(
     trx,
     links.map((link) => ({
