@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup } from './bulk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -35,9 +35,10 @@ export async function unmarkForSync(trx: Transaction<Database>, upTo: number): P
   await trx.deleteFrom('sync_marks').where('seq', '<=', upTo).execute()
 }
 
-const markSharers = rowStatement(
-  ([environment, customerId]) => sql`
-    with own as (select * from customers where environment = ${environment} and customer_id = ${customerId})
+const markSharers = bulkLookup(
+  ['environment', 'customer_id'],
+  (isTheirs) => sql`
+    with own as (select * from customers where ${isTheirs})
     insert into sync_marks (environment, customer_id)
     select other.environment, other.customer_id from own join customers as other
       on other.environment = own.environment and other.community_id = own.community_id
