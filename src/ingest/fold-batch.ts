@@ -1,4 +1,10 @@
-import { type ArrivedEvent, newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
+import {
+  type ArrivedEvent,
+  type DerivedSource,
+  newerLinks,
+  type Outcome,
+  outcomeOf,
+} from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
@@ -9,7 +15,6 @@ import { placeEvents, setDispositions } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import {
   deleteSources,
-  type FoldedSource,
   loadLinks,
   loadSources,
   readHistory,
@@ -212,7 +217,7 @@ function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
 function foldTouched(
   { key, saved, stored, isMoved, fresh }: TouchedSource,
   policy: Policy,
-): FoldedSource | null {
+): DerivedSource | null {
   const events = [...stored, ...fresh]
   if (events.length === 0) return null
   if (isMoved) events.sort((a, b) => a.seq - b.seq)

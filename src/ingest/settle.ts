@@ -1,4 +1,4 @@
-import { afterErasures } from '../entitlements/by-hand.js'
+import { type ActsOnCustomer, afterErasures, foldActs } from '../entitlements/by-hand.js'
 import {
   entitlementsOf,
   givesSameAccess,
@@ -18,7 +18,7 @@ import {
   loadEntitlements,
   saveEntitlements,
 } from '../store/entitlements.js'
-import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/events.js'
+import { loadManualEvents } from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'
@@ -35,11 +35,11 @@ export async function saveAccess(
   causeOf: CauseOf,
 ): Promise<void> {
   const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-  const acts = await loadActsOn(trx, environment, customerIds)
+  const acts = await loadManualEvents(trx, environment, customerIds)
   const stored = await loadEntitlements(trx, environment, customerIds)
   const differences = customerIds.flatMap((customerId) => {
     const own = sources.get(customerId) ?? []
-    const after = accessFrom(own, acts.get(customerId) ?? NO_ACTS, { customerId, now })
+    const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
     return differencesOf(stored.get(customerId) ?? [], after)
   })
   await writeAccess(trx, environment, differences, now, causeOf)

@@ -1,4 +1,4 @@
-import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
+import { foldActs } from '../entitlements/by-hand.js'
 import type { DerivedSource } from '../entitlements/derive.js'
 import { isChange, NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import { seqsInHistory } from '../entitlements/history.js'
@@ -127,9 +127,7 @@ async function compareAccess(
   for (const customerId of customerIds) {
     const own = (states.get(customerId) ?? []).map(({ state }) => state)
     own.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
-    const done = acts.get(customerId) ?? []
-    const folded = { blocks: foldBlocks(done), erasures: foldErasures(done) }
-    const after = accessFrom(own, folded, { customerId, now })
+    const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
     access.set(customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after })
   }
   return access

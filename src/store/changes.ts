@@ -25,16 +25,7 @@ export interface Change extends NewChange {
   readonly cursor: number
 }
 
-const insert = bulkInsert('changes', [
-  'at',
-  'environment',
-  'customer_id',
-  'product_id',
-  'before',
-  'after',
-  'cause_kind',
-  'cause_event_id',
-])
+const insert = bulkInsert('changes')
 
 /** Appends in the order given. */
 export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {

@@ -135,11 +135,10 @@ export async function loadCustomer(
 }
 
 const KEY = ['environment', 'customer_id'] as const
-const COLUMNS = ['facts', 'email', 'community_id', 'messenger_id', 'deleted_at'] as const
 
 /** Most events repeat known facts: writing them again would also write the indexes, a page for each. */
-const upsertFacts = bulkUpsert('customers', KEY, COLUMNS, { updating: ['facts', 'deleted_at'] })
-const upsertAll = bulkUpsert('customers', KEY, COLUMNS)
+const upsertFacts = bulkUpsert('customers', KEY, { updating: ['facts', 'deleted_at'] })
+const upsertAll = bulkUpsert('customers', KEY)
 
 /** @param stored the known facts, by customer id */
 export async function saveCustomers(
@@ -348,11 +347,7 @@ export interface Reference {
 const MAX_REFERENCE_LENGTH = 255
 
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
-const saveReferences = bulkInsert(
-  'customer_references',
-  ['environment', 'name', 'value', 'customer_id'],
-  sql`on conflict do nothing`,
-)
+const saveReferences = bulkInsert('customer_references', () => sql`on conflict do nothing`)
 
 export const deleteReferences = lookupIn(
   'customer_id',

@@ -67,7 +67,7 @@ export function withArrival(pace: DeliveryPace | undefined, at: number): Deliver
 /** Compiled once: every batch runs it. */
 const SELECT_ALL = CompiledQuery.raw('select endpoint, pace from delivery_pace')
 
-const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'], ['pace'])
+const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'])
 
 /** By endpoint name, including endpoints that are not configured any more. */
 export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPace>> {

@@ -5,8 +5,9 @@ import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpdate, lookupIn } from './bulk.js'
+import type { Row } from './engine.js'
 import type { EventFilter } from './event-walk.js'
-import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './events.js'
+import { type EventReading, formColumns, placeColumns } from './events.js'
 import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -197,14 +198,11 @@ export async function* loadBodies(db: Db, seqs: readonly number[]): AsyncGenerat
   }
 }
 
-const PLACE_COLUMNS = ['source_kind', 'source_id', 'disposition', 'reason'] as const
-/** The columns that follow from the body alone. */
-const FORM_COLUMNS = READ_COLUMNS.filter((name) => !PLACE_COLUMNS.some((place) => place === name))
-
 /** Whether the stored row matches this reading by the current program. */
-export function hasSameForm(row: ReadColumns, reading: EventReading): boolean {
-  const read = columnsOf(reading)
-  return FORM_COLUMNS.every((name) => row[name] === read[name])
+export function hasSameForm(row: ReplayedEvent, reading: EventReading): boolean {
+  return Object.entries(formColumns(reading)).every(
+    ([name, value]) => row[name as keyof ReplayedEvent] === value,
+  )
 }
 
 /** An event and its new columns. */
@@ -213,22 +211,22 @@ export interface EventToSave {
   readonly reading: EventReading
 }
 
-const updateForms = updateOf(FORM_COLUMNS)
+const updateForms = updateOf(formColumns)
 
 /** Writes the sources and dispositions of events. Each row at most once. */
-export const savePlaces = updateOf(PLACE_COLUMNS)
+export const savePlaces = updateOf(placeColumns)
 
-function updateOf(names: readonly (keyof ReadColumns)[]) {
+function updateOf(columnsOf: (reading: EventReading) => Readonly<Record<string, Row[number]>>) {
+  let names: readonly string[] = []
   const update = bulkUpdate((values, from) => {
     const set = sql.join(names.map((name, i) => sql`${sql.ref(name)} = ${values[i]}`))
     return sql`update events set ${set} ${from} where seq = ${values[names.length]}`
   })
   return async (trx: Tx, events: readonly EventToSave[]): Promise<void> => {
-    const rows = events.map(({ row, reading }) => ({ ...columnsOf(reading), seq: row.seq }))
-    await update(
-      trx,
-      rows.map((row) => [...names.map((name) => row[name]), row.seq]),
-    )
+    const rows = events.map(({ row, reading }) => [columnsOf(reading), row.seq] as const)
+    names = Object.keys(rows[0]?.[0] ?? {})
+    const values = rows.map(([columns, seq]) => [...Object.values(columns), seq])
+    await update(trx, values)
   }
 }
 
@@ -248,8 +246,6 @@ export async function saveForms(
 ): Promise<void> {
   await updateForms(trx, events)
   const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
-  await renameConflicts(
-    trx,
-    renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id]),
-  )
+  const names = renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id])
+  await renameConflicts(trx, names)
 }
