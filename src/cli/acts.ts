@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
+import { ACCOUNT_FACTS, type AccountFact, ofEach } from '../provider/accounts.js'
 import type { Api, ApiOptions } from './api.js'
 import { apiCommand, flag, instantIn, isoTime, parseId, pathOf, required, value } from './command.js'
 import type { CliContext } from './context.js'
@@ -105,28 +106,34 @@ const unblockCommand = apiCommand('unblock <customer> [product]', {
   run: (given) => act(given, 'DELETE', blockPath(given.args[1])),
 })
 
+type OptionOf<Fact extends string> = Fact extends `${infer Name}Id` ? Name : never
+
+/** `--community` for `communityId`, and so on. */
+const ACCOUNT_OPTIONS = ACCOUNT_FACTS.map((fact) => fact.slice(0, -'Id'.length)) as OptionOf<AccountFact>[]
+
 /** `latchkey link`: links platform accounts to a customer. */
 const linkCommand = apiCommand('link <customer>', {
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
-    community: value('<id>', "the account's id in the community", parseId),
-    messenger: value('<id>', "the account's id in the messenger", parseId),
+    ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the account's id in the ${option}`, parseId)),
     reason,
   },
   ...ACT,
   async check({ options }) {
-    const { communityIdText, messengerIdText } = await import('../handlers/customers.js')
-    const { community, messenger } = options
-    checkOption('--community', communityIdText, community)
-    checkOption('--messenger', messengerIdText, messenger)
-    if (community === undefined && messenger === undefined)
-      throw new LatchkeyError('usage', 'name an account: --community, --messenger or both')
+    const { accountTexts } = await import('../handlers/customers.js')
+    const named = ACCOUNT_OPTIONS.filter((option) => options[option] !== undefined)
+    for (const option of named) checkOption(`--${option}`, accountTexts[`${option}Id`], options[option])
+    if (named.length === 0)
+      throw new LatchkeyError(
+        'usage',
+        `name an account: ${ACCOUNT_OPTIONS.map((option) => `--${option}`).join(', ')}`,
+      )
     await checkReason(options)
   },
   run(given) {
-    const { community: communityId, messenger: messengerId } = given.options
-    return act(given, 'PUT', ['identities'], { communityId, messengerId })
+    const accounts = ACCOUNT_OPTIONS.map((option) => [`${option}Id`, given.options[option]])
+    return act(given, 'PUT', ['identities'], Object.fromEntries(accounts))
   },
 })
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { ofEach } from './accounts.js'
+import { DETAIL_NAMES } from './customer.js'
 import type { CustomerDetails, ManualEvent, NormalizedEvent } from './event.js'
 import {
   CUSTOMER_EVENT_TYPES,
@@ -22,14 +24,7 @@ const eventFacts = {
   apiVersion: detail,
   customerId: usableId.nullable(),
   productId: usableId.nullable(),
-  customer: z.strictObject({
-    email: detail,
-    name: detail,
-    communityId: detail,
-    communityUsername: detail,
-    messengerId: detail,
-    messengerUsername: detail,
-  }) satisfies z.ZodType<CustomerDetails>,
+  customer: z.strictObject(ofEach(DETAIL_NAMES, () => detail)) satisfies z.ZodType<CustomerDetails>,
   externalRef: detail,
   metadata: z.record(z.string(), z.string()),
 }

@@ -1,3 +1,4 @@
+import type { AccountDetail } from './accounts.js'
 import type {
   CustomerEventType,
   ManualEventType,
@@ -19,14 +20,7 @@ export interface RailProof {
 }
 
 /** Details of the person in an event; null where it has none. Personal data: never logged. */
-export interface CustomerDetails {
-  readonly email: string | null
-  readonly name: string | null
-  readonly communityId: string | null
-  readonly communityUsername: string | null
-  readonly messengerId: string | null
-  readonly messengerUsername: string | null
-}
+export type CustomerDetails = Readonly<Record<'email' | 'name' | AccountDetail, string | null>>
 
 interface EventFacts {
   /** The `evt_` id, or the `man_` id of a change by hand; unique within an environment. */

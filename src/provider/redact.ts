@@ -1,4 +1,4 @@
-import { NO_DETAILS } from './customer.js'
+import { DETAIL_NAMES, NO_DETAILS } from './customer.js'
 import type { NormalizedEvent } from './event.js'
 import { shownId } from './ids.js'
 import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
 /** The documented fields that describe a person, and free text by the merchant or the buyer about them. */
 const PERSON_FIELDS = [
   ...['phone', 'phoneNumber', 'firstName', 'lastName', 'fullName', 'username'],
-  ...Object.keys(NO_DETAILS),
+  ...DETAIL_NAMES,
   ...['address', 'billingAddress'],
 ]
 const FREE_FIELDS = ['externalRef', 'metadata', 'customFields', 'customFieldsResponse']

@@ -3,6 +3,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import { isChange } from '../ingest/settle.js'
+import type { Accounts } from '../provider/accounts.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor, loadChanges, type NewChange } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
@@ -219,7 +220,7 @@ export interface CustomerAhead {
   readonly environment: Environment
   readonly customerId: string
   readonly activeProducts: readonly string[] | null
-  readonly accounts: { readonly communityId: string | null; readonly messengerId: string | null } | null
+  readonly accounts: Accounts | null
 }
 
 export function summarise(

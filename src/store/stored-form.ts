@@ -1,11 +1,9 @@
 import { hash } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import { LatchkeyError } from '../errors.js'
-import { NO_DETAILS } from '../provider/customer.js'
-import type { CustomerDetails, NormalizedEvent } from '../provider/event.js'
+import { DETAIL_NAMES, NO_DETAILS } from '../provider/customer.js'
+import type { NormalizedEvent } from '../provider/event.js'
 import type { EventsTable } from './schema.js'
-
-const DETAILS = Object.keys(NO_DETAILS) as (keyof CustomerDetails)[]
 
 type Subject = NormalizedEvent['subject']
 
@@ -46,7 +44,7 @@ export function formOf(event: NormalizedEvent): string {
   const form: Record<string, unknown> = {}
   for (const name of FIELDS[event.subject]) if (fields[name] !== null) form[name] = fields[name]
   let customer: Record<string, string> | undefined
-  for (const name of DETAILS) {
+  for (const name of DETAIL_NAMES) {
     const detail = event.customer[name]
     if (detail === null) continue
     customer ??= {}
