@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
@@ -17,7 +17,7 @@ import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, forgetting, type KeptAnswers } from './handlers/kept-answers.js'
-import { type Listeners, startListeners } from './handlers/listeners.js'
+import { assertCanListen, type Listeners, startListeners } from './handlers/listeners.js'
 import { syncStateJson } from './handlers/sync.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
@@ -105,6 +105,7 @@ export async function startDaemon(
   const failure = new Promise<unknown>((resolve) => {
     fail = resolve
   })
+  if (!isPrivate && !existsSync(config.database.file)) await assertCanListen(config.server)
   const store = await openStore(
     config.database.file,
     config.policy,

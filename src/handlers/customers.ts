@@ -4,8 +4,7 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
-import { ACCOUNT_FACTS, type AccountFact, ofEach, PLATFORMS } from '../provider/accounts.js'
-import { DETAIL_NAMES } from '../provider/customer.js'
+import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
 import { isPlainText, isUsableId } from '../provider/ids.js'
 import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
 import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
@@ -88,7 +87,7 @@ const changeAnswer = z.object({
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000
 
-export const reasonText = z
+const reasonText = z
   .string()
   .trim()
   .min(1, 'is empty')
@@ -140,7 +139,7 @@ function byHand<
 }
 
 /** The id of an account; a user name is not one. */
-export const accountTexts = Object.fromEntries(
+const accountTexts = Object.fromEntries(
   Object.values(PLATFORMS).map(({ account, title, id, idForm }) => [
     account,
     z.string().regex(id, `is not the id of a ${title} account: ${idForm}`),

@@ -5,8 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import type { Accounts } from '../provider/accounts.js'
 import { NO_DETAILS } from '../provider/customer.js'
-import type { Environment, ManualEvent } from '../provider/event.js'
-import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
+import { type Environment, MANUAL_ID_PREFIX, type ManualEvent } from '../provider/event.js'
 
 /** The possible changes by hand. Block and unblock: `productId` null means every product. */
 export type Act =

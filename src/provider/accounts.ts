@@ -45,6 +45,15 @@ export const ACCOUNT_FACTS: readonly AccountFact[] = PLATFORM_NAMES.map((name) =
 /** Everything that events say of accounts. */
 export type AccountDetail = AccountFact | Form['username']
 
+/** Every detail of a person, in the order in which events are stored. */
+export const DETAIL_NAMES: readonly ('email' | 'name' | AccountDetail)[] = [
+  'email',
+  'name',
+  ...PLATFORM_NAMES.flatMap((name) => [PLATFORMS[name].account, PLATFORMS[name].username]),
+]
+/** The details that customers are found by. */
+export const LOOKUP_NAMES: readonly ('email' | AccountFact)[] = ['email', ...ACCOUNT_FACTS]
+
 /** Accounts of a customer, at most one on each platform. */
 export type Accounts = Readonly<Partial<Record<AccountFact, string>>>
 

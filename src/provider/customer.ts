@@ -1,4 +1,4 @@
-import { ACCOUNT_FACTS, type AccountDetail, type AccountFact, ofEach } from './accounts.js'
+import { type AccountDetail, DETAIL_NAMES, ofEach } from './accounts.js'
 import type { CustomerDetails } from './event.js'
 import { fieldsOf, id, text } from './fields.js'
 import type { JsonObject } from './json.js'
@@ -22,15 +22,10 @@ const ACCOUNT_READERS: Readonly<
 }
 const READERS = Object.entries(ACCOUNT_READERS) as [AccountDetail, (typeof ACCOUNT_READERS)[AccountDetail]][]
 
-/** Every detail of a person, in the order in which events are stored. */
-export const DETAIL_NAMES: readonly (keyof CustomerDetails)[] = [
-  'email',
-  'name',
-  ...READERS.map(([name]) => name),
-]
-
-/** The details that customers are found by. */
-export const LOOKUP_NAMES: readonly ('email' | AccountFact)[] = ['email', ...ACCOUNT_FACTS]
+/** The name of a detail in objects that are not about the person alone. */
+export function ofCustomer(detail: string): string {
+  return `customer${detail.charAt(0).toUpperCase()}${detail.slice(1)}`
+}
 
 /** A person of whom nothing is known. */
 export const NO_DETAILS: CustomerDetails = ofEach(DETAIL_NAMES, () => null)

@@ -1,4 +1,5 @@
-import { DETAIL_NAMES, NO_DETAILS } from './customer.js'
+import { DETAIL_NAMES } from './accounts.js'
+import { NO_DETAILS, ofCustomer } from './customer.js'
 import type { NormalizedEvent } from './event.js'
 import { shownId } from './ids.js'
 import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
@@ -17,10 +18,6 @@ const EMPTIED: ReadonlySet<string> = new Set(
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
   ]),
 )
-
-function ofCustomer(name: string): string {
-  return `customer${name.charAt(0).toUpperCase()}${name.slice(1)}`
-}
 
 /** The stored parts of a delivery that may describe a person. */
 export interface Redactable {

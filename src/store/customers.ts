@@ -1,8 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
-import { ACCOUNT_FACTS, type AccountFact, type Accounts } from '../provider/accounts.js'
-import { LOOKUP_NAMES } from '../provider/customer.js'
+import { ACCOUNT_FACTS, type AccountFact, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
 import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
 import {
