@@ -17,7 +17,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessQuery } from './access.js'
-import { rowStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import {
   type CustomerRecord,
   type Fact,
@@ -87,9 +87,10 @@ type EventRow = Pick<
   'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
 >
 
-const selectEvents = rowStatement(
-  ([seq]) =>
-    sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
+const selectEvents = bulkLookup(
+  ['seq'],
+  (matches) => sql<EventRow>`
+    select seq, event_id, normalized, received_at, disposition from events where ${matches}`,
 )
 
 async function loadEvents(
@@ -101,7 +102,7 @@ async function loadEvents(
     db,
     history.map(({ seq }) => [seq]),
   )
-  return rows.flatMap((row) => storedEvent(row) ?? [])
+  return rows.sort((a, b) => a.seq - b.seq).flatMap((row) => storedEvent(row) ?? [])
 }
 
 /** Maximum number of held events searched for the customer's, newest first. */

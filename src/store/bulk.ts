@@ -1,21 +1,23 @@
 import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { engineOf, type Row } from './engine.js'
+import { type EachRow, engineOf, type Row } from './engine.js'
 import type { Database } from './schema.js'
 
-/** Runs once per row, in order, and returns the results of all. */
+/** Runs for all of these rows, and returns all results, unordered. */
 type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
 
-/** A statement for one row, with its values as parameters in order. */
-export function rowStatement<Answer = never>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
-  return statementAbout(write)
+/** An update of table rows from the values of each row, which `from` brings in: between `set …` and `where …`. */
+export function bulkUpdate<Answer = never>(
+  write: (values: EachRow['values'], from: RawBuilder<unknown>) => RawBuilder<Answer>,
+): BulkStatement<Answer> {
+  return statementAbout(({ values, from }) => write(values, from))
 }
 
-/** A statement for one row as `values (…)`; it has no other parameters. */
+/** A statement for the rows as a list, such as `values (…)`; it has no other parameters. */
 export function bulkStatement<Answer = never>(
-  write: (row: RawBuilder<unknown>) => RawBuilder<Answer>,
+  write: (list: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
-  return statementAbout((row) => write(sql`values (${sql.join(row)})`))
+  return statementAbout(({ list }) => write(list))
 }
 
 /** A statement for the table rows in which these columns have the given values. */
@@ -23,14 +25,7 @@ export function bulkLookup<Answer = never>(
   columns: readonly string[],
   write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
-  return statementAbout((row) =>
-    write(
-      sql.join(
-        columns.map((column, i) => sql`${sql.ref(column)} = ${row[i]}`),
-        sql` and `,
-      ),
-    ),
-  )
+  return statementAbout((row) => write(row.has(columns)))
 }
 
 /** The same within one environment, for each value of this column. */
@@ -46,16 +41,9 @@ export function lookupIn<Answer = never>(
     )
 }
 
-function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
-  const texts = new WeakMap<object, string>()
-  return async (db, rows) => {
-    const [first] = rows
-    if (first === undefined) return []
-    const engine = engineOf(db)
-    const text = texts.get(engine) ?? write(first).compile(db).sql
-    texts.set(engine, text)
-    return (await engine.forEach(db, text, rows)) as Answer[]
-  }
+function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): BulkStatement<Answer> {
+  return async (db, rows) =>
+    rows.length === 0 ? [] : ((await engineOf(db).forEach(db, write, rows)) as Answer[])
 }
 
 /** Inserts rows with all of these columns; `otherwise` is the conflict clause. */

@@ -3,7 +3,7 @@ import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
 import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
@@ -107,11 +107,11 @@ const LOOKUP_KEY = ['environment', 'name', 'value', 'customer_id'] as const
 const insertLookups = bulkInsert('customer_lookups', LOOKUP_KEY, sql`on conflict do nothing`)
 const deleteLookups = bulkLookup(LOOKUP_KEY, (matches) => sql`delete from customer_lookups where ${matches}`)
 
-const markSharers = rowStatement(
-  ([environment, name, value, customerId]) => sql`
+const markHolders = bulkLookup(
+  ['environment', 'name', 'value'],
+  (matches) => sql`
     insert into sync_marks (environment, customer_id)
-    select environment, customer_id from customer_lookups
-    where environment = ${environment} and name = ${name} and value = ${value} and customer_id <> ${customerId}`,
+    select environment, customer_id from customer_lookups where ${matches}`,
 )
 
 /**
@@ -149,8 +149,11 @@ export async function saveCustomers(
     trx,
     [...relinked].map((customerId) => ({ environment, customerId })),
   )
-  await markSharers(trx, lost.filter(isAccount).map(keyOf))
   await deleteLookups(trx, lost.map(keyOf))
+  await markHolders(
+    trx,
+    lost.filter(isAccount).map(({ name, value }) => [environment, name, value]),
+  )
   await upsertCustomers(
     trx,
     records.map(({ customerId, facts, deletedAt }) => {

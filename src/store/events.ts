@@ -8,7 +8,7 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { bulkInsert, lookupIn, rowStatement } from './bulk.js'
+import { bulkInsert, bulkUpdate, lookupIn } from './bulk.js'
 import { newestSeq } from './event-walk.js'
 import type { BodyRemovalReason, Database, EventsTable, StoredDisposition } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
@@ -163,8 +163,9 @@ export async function loadStoredIds(
   return new Set(rows.map((row) => row.event_id))
 }
 
-const updatePlaces = rowStatement(
-  ([kind, id, seq]) => sql`update events set source_kind = ${kind}, source_id = ${id} where seq = ${seq}`,
+const updatePlaces = bulkUpdate(
+  ([kind, id, seq], from) =>
+    sql`update events set source_kind = ${kind}, source_id = ${id} ${from} where seq = ${seq}`,
 )
 
 /** Moves events to other sources. */
@@ -178,9 +179,9 @@ export async function placeEvents(
   )
 }
 
-const updateDispositions = rowStatement(
-  ([disposition, reason, environment, id]) => sql`
-    update events set disposition = ${disposition}, reason = ${reason}
+const updateDispositions = bulkUpdate(
+  ([disposition, reason, environment, id], from) => sql`
+    update events set disposition = ${disposition}, reason = ${reason} ${from}
     where environment = ${environment} and event_id = ${id}`,
 )
 
@@ -211,14 +212,14 @@ function toRow(event: NewEvent, seq: number) {
   }
 }
 
-const countDeliveries = rowStatement(
-  ([count, newest, last, environment, id]) => sql<{
+const countDeliveries = bulkUpdate(
+  ([count, newest, last, environment, id], from) => sql<{
     environment: string
     event_id: string
     body_sha256: string
   }>`
     update events set deliveries = deliveries + ${count},
-      last_received_at = case when last_received_at < ${newest} then ${last} else last_received_at end
+      last_received_at = case when last_received_at < ${newest} then ${last} else last_received_at end ${from}
     where environment = ${environment} and event_id = ${id}
     returning environment, event_id, body_sha256`,
 )

@@ -4,7 +4,7 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, lookupIn, rowStatement } from './bulk.js'
+import { bulkLookup, bulkUpdate, lookupIn } from './bulk.js'
 import type { EventFilter } from './event-walk.js'
 import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './events.js'
 import type { Database, EventsTable, SourcesTable } from './schema.js'
@@ -125,11 +125,16 @@ const selectBySeq = bulkLookup(
   (matches) => sql<GroupRow>`select ${columns} from events where ${matches}`,
 )
 
-export function loadGroupRows(db: Kysely<Database>, seqs: readonly number[]): Promise<readonly GroupRow[]> {
-  return selectBySeq(
+/** In the order of arrival. */
+export async function loadGroupRows(
+  db: Kysely<Database>,
+  seqs: readonly number[],
+): Promise<readonly GroupRow[]> {
+  const rows = await selectBySeq(
     db,
     seqs.map((seq) => [seq]),
   )
+  return rows.sort((a, b) => a.seq - b.seq)
 }
 
 /** The next events, in the order of arrival. */
@@ -220,9 +225,9 @@ const updateForms = updateOf(FORM_COLUMNS)
 export const savePlaces = updateOf(PLACE_COLUMNS)
 
 function updateOf(names: readonly (keyof ReadColumns)[]) {
-  const update = rowStatement((values) => {
+  const update = bulkUpdate((values, from) => {
     const set = sql.join(names.map((name, i) => sql`${sql.ref(name)} = ${values[i]}`))
-    return sql`update events set ${set} where seq = ${values[names.length]}`
+    return sql`update events set ${set} ${from} where seq = ${values[names.length]}`
   })
   return async (trx: Transaction<Database>, events: readonly EventToSave[]): Promise<void> => {
     const rows = events.map(({ row, reading }) => ({ ...columnsOf(reading), seq: row.seq }))
@@ -233,9 +238,9 @@ function updateOf(names: readonly (keyof ReadColumns)[]) {
   }
 }
 
-const renameConflicts = rowStatement(
-  ([nextId, environment, id]) => sql`
-    update event_conflicts set event_id = ${nextId} where environment = ${environment} and event_id = ${id}`,
+const renameConflicts = bulkUpdate(
+  ([nextId, environment, id], from) => sql`
+    update event_conflicts set event_id = ${nextId} ${from} where environment = ${environment} and event_id = ${id}`,
 )
 
 /**

@@ -6,7 +6,7 @@ import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpdate, bulkUpsert, lookupIn } from './bulk.js'
 import type { Row } from './engine.js'
 import type { Database, SourcesTable } from './schema.js'
 
@@ -92,14 +92,14 @@ const insert = bulkInsert('sources', [
 ])
 
 /** Setting the customer, even to the same value, would also write the index by customer: a page for each. */
-const updateOfSameCustomer = rowStatement(
-  ([state, history, newestAt, seq]) => sql`
-    update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
+const updateOfSameCustomer = bulkUpdate(
+  ([state, history, newestAt, seq], from) => sql`
+    update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} ${from} where seq = ${seq}`,
 )
-const update = rowStatement(
-  ([customerId, state, history, newestAt, seq]) => sql`
+const update = bulkUpdate(
+  ([customerId, state, history, newestAt, seq], from) => sql`
     update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
-    where seq = ${seq}`,
+    ${from} where seq = ${seq}`,
 )
 
 /** A source to save, and its stored row; undefined: it is new. */
