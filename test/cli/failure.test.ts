@@ -1,10 +1,9 @@
-import { mkdirSync, statSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { statSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.js'
 import { ERROR_CODES, LatchkeyError } from '../../src/errors.js'
-import { configuredFolder, databaseIn, serveHere } from '../world.js'
+import { configuredFolder, serveHere } from '../world.js'
 
 function report(error: unknown, json = false) {
   let stderr = ''
@@ -95,13 +94,5 @@ describe('a start that fails', () => {
     const refused = { code, syscall: 'listen', address: '127.0.0.1', port: 80 }
     const error = Object.assign(new Error(`listen ${code}`), refused)
     expect(report(error)).toEqual({ code: 1, stderr: `error: ${message}\n` })
-  })
-
-  it('since its database is a link that leads nowhere says so in a line', async () => {
-    const folder = configuredFolder()
-    mkdirSync(join(folder, 'data'), { mode: 0o700 })
-    symlinkSync(join(folder, 'gone', 'latchkey.db'), databaseIn(folder))
-    const failed = await serveHere(folder).catch((error: unknown) => error)
-    expect(report(failed).stderr).toMatch(/^error: [^\n]*SQLITE_CANTOPEN[^\n]*\n$/)
   })
 })
