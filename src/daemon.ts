@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { Kysely } from 'kysely'
@@ -19,7 +19,7 @@ import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, forgetting, type KeptAnswers } from './handlers/kept-answers.js'
-import { type Listeners, startListeners } from './handlers/listeners.js'
+import { assertCanListen, type Listeners, startListeners } from './handlers/listeners.js'
 import { syncStateJson } from './handlers/sync.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
@@ -107,6 +107,7 @@ export async function startDaemon(
   let configNote: string | null = null
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
   const { file, postgres } = config.database
+  if (!isPrivate && postgres === undefined && !existsSync(file)) await assertCanListen(config.server)
   const store =
     postgres === undefined
       ? await openStore(

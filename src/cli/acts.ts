@@ -1,29 +1,32 @@
 import { InvalidArgumentError } from 'commander'
-import type { z } from 'zod'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import type { Api, ApiOptions } from './api.js'
-import { apiCommand, flag, instantIn, isoTime, parseId, pathOf, required, value } from './command.js'
+import { apiCommand, flag, instantIn, isoTime, pathOf, required, value } from './command.js'
 import type { CliContext } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
-const reason = value('<text>', 'why; kept with the change')
+const reason = value('<text>', 'why; kept with the change', parseReason)
 
-interface Reason {
-  readonly reason?: string | undefined
+/** Checked before a database is made for it, like the other options of acts; the API checks the rest. */
+function parseReason(text: string): string {
+  if (text.trim() !== '') return text
+  throw new InvalidArgumentError('It is empty.')
 }
 
-/** Changes by hand may start a new database, and check their reason first. */
-const ACT = {
-  whereNone: 'new database',
-  check: ({ options }: { readonly options: Reason }) => checkReason(options),
-} as const
+function parseAccount(text: string): string {
+  if (/^[1-9]\d{0,19}$/.test(text)) return text
+  throw new InvalidArgumentError('Expected the id of an account: a whole number above 0.')
+}
+
+/** Changes by hand may start a new database. */
+const ACT = { whereNone: 'new database' } as const
 
 interface GivenAct {
   readonly api: Api
-  readonly options: Reason & ApiOptions
+  readonly options: ApiOptions & { readonly reason?: string | undefined }
   readonly args: readonly string[]
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
@@ -110,19 +113,14 @@ const linkCommand = apiCommand('link <customer>', {
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
-    community: value('<id>', "the account's id in the community", parseId),
-    messenger: value('<id>', "the account's id in the messenger", parseId),
+    community: value('<id>', "the account's id in the community", parseAccount),
+    messenger: value('<id>', "the account's id in the messenger", parseAccount),
     reason,
   },
   ...ACT,
-  async check({ options }) {
-    const { communityIdText, messengerIdText } = await import('../handlers/customers.js')
-    const { community, messenger } = options
-    checkOption('--community', communityIdText, community)
-    checkOption('--messenger', messengerIdText, messenger)
+  check({ options: { community, messenger } }) {
     if (community === undefined && messenger === undefined)
       throw new LatchkeyError('usage', 'name an account: --community, --messenger or both')
-    await checkReason(options)
   },
   run(given) {
     const { community: communityId, messenger: messengerId } = given.options
@@ -135,12 +133,12 @@ const eraseCommand = apiCommand('erase <customer>', {
   about: 'erase a customer: end their access and remove their personal data',
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
-    reason: value('<text>', 'why, without personal data: it is kept'),
+    reason: value('<text>', 'why, without personal data: it is kept', parseReason),
     yes: flag('do it: it cannot be undone'),
   },
   ...ACT,
   check({ options, args: [customerId] }) {
-    if (options.yes) return checkReason(options)
+    if (options.yes) return
     const what = `it ends the access of ${customerId} and removes their personal data from all that is stored`
     throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
@@ -158,19 +156,6 @@ function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: E
   const erased = `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
   if (wasKnown) return erased
   return `${erased}No purchase or detail of this customer was stored: check the id and the environment.\n`
-}
-
-/** @throws {LatchkeyError} `usage`, by the same rule as over HTTP */
-async function checkReason({ reason: why }: Reason): Promise<void> {
-  if (why === undefined) return
-  const { reasonText } = await import('../handlers/customers.js')
-  checkOption('--reason', reasonText, why)
-}
-
-function checkOption(name: string, rule: z.ZodType<string>, text: string | undefined): void {
-  const parsed = rule.safeParse(text ?? null)
-  if (text !== undefined && !parsed.success)
-    throw new LatchkeyError('usage', `${name} ${parsed.error.issues[0]?.message}`)
 }
 
 export const actsCommands = [

@@ -1,10 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { bytesText, counted, durationText } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Reloaded, StatusJson } from '../handlers/control.js'
 import type { Api } from './api.js'
 import { apiCommand, command } from './command.js'
-import { linesText, type Paint, table } from './text.js'
+import { detailText, linesText } from './text.js'
 
 /** `latchkey serve`: runs the daemon until it is stopped. Creates a config if none is named and none exists. */
 const serveCommand = command('serve', {
@@ -27,55 +26,11 @@ const statusCommand = apiCommand('status', {
   about: 'show the running daemon: uptime, addresses, waiting and current work',
   examples: ['status', 'status --json'],
   ...RUNNING,
-  async run({ api, context, show }) {
+  async run({ api, show }) {
     const status = await api.get<StatusJson>('/status')
-    show(status, (paint) => statusText(status, context.now(), paint))
+    show(status, (paint) => detailText(status, paint))
   },
 })
-
-function statusText(status: StatusJson, now: number, paint: Paint): string {
-  const { version, pid, startedAt, config, ready, notes, listeners, database, queue, endpoints, sync, job } =
-    status
-  const ago = (time: string) => durationText(Math.max(0, now - Date.parse(time)))
-  const { api, socket } = listeners
-  const others = (['webhooks', 'metrics'] as const).filter((name) => listeners[name] !== api)
-  const rows = [
-    ['latchkey', `${version}, process ${pid}, for ${ago(startedAt)} (since ${startedAt})`],
-    ['ready', ready ? 'yes' : 'no'],
-    ...notes.map((note) => ['note', note]),
-    ['config', config],
-    ['serves', [api, ...others.map((name) => `${name} ${listeners[name]}`)].join(', ')],
-    ['socket', socket ?? 'none'],
-    ['database', `${database.file}, ${bytesText(database.bytes)}`],
-    ['queue', queue.deliveries === 0 ? 'empty' : `${queue.deliveries} to store, ${bytesText(queue.bytes)}`],
-    ...endpoints.map(({ name, environment, lastEventAt }) => [
-      `endpoint ${name}`,
-      `${environment}, ${lastEventAt === null ? 'no event yet' : `last event ${ago(lastEventAt)} ago (${lastEventAt})`}`,
-    ]),
-    ['sync', sync === null ? 'off' : syncText(sync)],
-    ['job', job === null ? 'none' : `${job.name}, ${job.done} of ${Math.max(job.done, job.total)} events`],
-  ]
-  return table(rows, paint)
-}
-
-function syncText({
-  paused,
-  due,
-  parked,
-  unconfirmed,
-  messages,
-  unreachable,
-}: NonNullable<StatusJson['sync']>): string {
-  const parts = [
-    paused ? 'paused' : 'on',
-    ...(due > 0 ? [`${due} under way`] : []),
-    ...(parked > 0 ? [`${parked} parked`] : []),
-    ...(unconfirmed > 0 ? [`${counted(unconfirmed, 'removal')} to confirm`] : []),
-    ...(messages > 0 ? [`${counted(messages, 'webhook message')} to send`] : []),
-    ...unreachable.map((name) => `${name} unreachable`),
-  ]
-  return parts.join(', ')
-}
 
 /** `latchkey reload`: makes the daemon read its config file again. */
 const reloadCommand = apiCommand('reload', {

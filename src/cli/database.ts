@@ -47,7 +47,7 @@ const restoreCommand = command('restore <file>', {
         eraseAgain: (part, place) => eraseAgain(part, place, context.now),
       }),
     )
-    const { keptAs, migrated, membershipsKept, erasedAgain } = restored
+    const { keptAs, migrated, membershipsKept, erasedAgain, eventsLeft } = restored
     const follows = products.some(({ targets }) => targets.length > 0)
     show({ ...restored, from }, () =>
       linesText([
@@ -57,6 +57,7 @@ const restoreCommand = command('restore <file>', {
           ? []
           : [`customers erased since the backup, now erased in it too: ${erasedAgain}`]),
         keptAs === null ? 'there was no database before' : `the old database is kept as ${keptAs}`,
+        ...(keptAs !== null && eventsLeft ? takeOverLines(keptAs, eventsLeft) : []),
         'old cursors of the change log are no longer valid: its readers start again',
         ...(follows ? followLines(membershipsKept) : []),
       ]),
@@ -76,6 +77,14 @@ async function eraseAgain(part: string, file: string, clock: () => number): Prom
   } finally {
     await writer.close()
   }
+}
+
+function takeOverLines(keptAs: string, eventsLeft: number): readonly string[] {
+  return [
+    `${eventsLeft} ${eventsLeft === 1 ? 'event is' : 'events are'} only in the old database. To take them over:`,
+    `  LATCHKEY_DATABASE_URL=sqlite:${keptAs} latchkey events export --output left.jsonl`,
+    '  latchkey import left.jsonl --with-manual',
+  ]
 }
 
 function followLines(membershipsKept: number | null): readonly string[] {

@@ -95,19 +95,6 @@ const botSchema = z.strictObject({
   apiUrl: withFallback(urlSchema, null).describe("Left out: the platform's own."),
 })
 
-const telegramSchema = botSchema.extend({
-  updates: withFallback(
-    z.strictObject({
-      url: urlSchema.describe('The public URL of `POST /platforms/telegram/updates`, for the messenger.'),
-      secret: z
-        .string()
-        .regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -')
-        .describe('Proves that an update comes from the messenger.'),
-    }),
-    null,
-  ).describe('Makes the messenger deliver updates. Left out: updates are fetched by long polling.'),
-})
-
 const outboundSecretSchema = z
   .string()
   .regex(
@@ -135,7 +122,7 @@ const outboundSchema = z
 export const syncSchema = z
   .strictObject({
     discord: withFallback(botSchema, null),
-    telegram: withFallback(telegramSchema, null),
+    telegram: withFallback(botSchema, null),
     webhook: withFallback(outboundSchema, null).describe(
       "Every change of access, posted to the merchant's own address.",
     ),
@@ -155,7 +142,6 @@ export const syncSchema = z
   .transform(({ sweepEvery, ...sync }) => ({ ...sync, sweepEveryMs: sweepEvery }))
 
 export type BotConfig = DeepReadonly<z.output<typeof botSchema>>
-export type TelegramConfig = DeepReadonly<z.output<typeof telegramSchema>>
 export type SyncConfig = DeepReadonly<z.output<typeof syncSchema>>
 
 export const providerSchema = z.strictObject({ baseUrl: urlSchema, apiKey: textSchema })

@@ -2,8 +2,16 @@
 
 import type { ManualEvent } from '../provider/event.js'
 import { createIntervalTracker, lastsUntil } from './intervals.js'
-import type { GrantAct } from './kept-event.js'
-import type { AccessInterval, Block, Erasure, GrantByHand, Instant, SourceKey, SourceState } from './model.js'
+import type {
+  AccessInterval,
+  Block,
+  Erasure,
+  GrantAct,
+  GrantByHand,
+  Instant,
+  SourceKey,
+  SourceState,
+} from './model.js'
 import { compareByTime } from './order.js'
 import type { Observe } from './reasons.js'
 

@@ -5,8 +5,16 @@ import { afterErasures, blocksOn } from './by-hand.js'
 import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
 import { foldSource } from './fold-source.js'
-import type { FoldableEvent } from './kept-event.js'
-import type { Block, EndReason, Erasure, HoldReason, Instant, SourceKey, SourceView } from './model.js'
+import type {
+  Block,
+  EndReason,
+  Erasure,
+  FoldableEvent,
+  HoldReason,
+  Instant,
+  SourceKey,
+  SourceView,
+} from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'

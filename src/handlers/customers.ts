@@ -93,7 +93,7 @@ const changeAnswer = z.object({
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000
 
-export const reasonText = z
+const reasonText = z
   .string()
   .trim()
   .min(1, 'is empty')
@@ -145,11 +145,11 @@ function byHand<
 }
 
 /** A 64-bit number; a user name is not an id. */
-export const communityIdText = z
+const communityIdText = z
   .string()
   .regex(/^[1-9]\d{0,19}$/, 'is not the id of a Discord account: a whole number above 0')
 /** Telegram ids are below 2^52; those of groups are negative. */
-export const messengerIdText = z
+const messengerIdText = z
   .string()
   .regex(/^[1-9]\d{0,15}$/, 'is not the id of a Telegram account: a whole number above 0')
 

@@ -7,8 +7,8 @@ import { tagOf } from './send.js'
 const NO_INSTANT = '"asOf":null'
 const NO_CURSOR = '"cursor":null'
 
-/** Maximum number of answers, of about 1 kB each. */
-const MAX_KEPT = 16_384
+/** Maximum number of answers, which take about 2 kB each with all that V8 keeps beside them. */
+const MAX_KEPT = 4_096
 
 /** A rendered answer, without the instant at which it is given. */
 interface RenderedAnswer {

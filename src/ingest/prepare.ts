@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely'
 import type { ManualEvent, Normalized } from '../provider/event.js'
-import { parseManualEvent } from '../provider/event-form.js'
+import { parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { type DeliveredEvent, newestManualAt } from '../store/events.js'
 import type { Database } from '../store/schema.js'

@@ -1,10 +1,17 @@
 import type { Kysely, Transaction } from 'kysely'
 import { afterErasures } from '../entitlements/by-hand.js'
-import { entitlementsOf, givesSameAccess, nextChangeAfter } from '../entitlements/entitlement.js'
+import {
+  entitlementsOf,
+  givesSameAccess,
+  isChange,
+  NEVER_GRANTED,
+  nextChangeAfter,
+  snapshotOf,
+} from '../entitlements/entitlement.js'
 import type { Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
-import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
+import { appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
   type EntitlementRecord,
@@ -19,8 +26,6 @@ import type { SourceChange } from './fold-batch.js'
 
 /** The cause of a change, computed only if an entitlement changed. */
 export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
-
-export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
 
 /** Saves these customers' entitlements from their stored sources and changes by hand, and logs what changed. */
 export async function saveAccess(
@@ -74,7 +79,7 @@ export async function writeAccess(
     const { customerId, productId } = difference
     const [was, is] = [difference.before ?? NEVER_GRANTED, difference.after ?? NEVER_GRANTED]
     if (!isChange(was, is)) return []
-    const [before, after, cause] = [snapshot(was), snapshot(is), causeOf(difference)]
+    const [before, after, cause] = [snapshotOf(was), snapshotOf(is), causeOf(difference)]
     return [{ at: now, environment, customerId, productId, before, after, cause }]
   })
   await saveEntitlements(
@@ -101,25 +106,13 @@ export function accessFrom(
 }
 
 function toRecord(customerId: string, entitlement: Entitlement, now: number): EntitlementRecord {
-  const { productId, active, status, since, until } = entitlement
+  const { productId } = entitlement
   return {
     customerId,
     productId,
-    active,
-    status,
-    since,
-    until,
+    ...snapshotOf(entitlement),
     nextChangeAt: nextChangeAfter([entitlement], now),
   }
-}
-
-export function snapshot({ active, status, since, until }: AccessSnapshot): AccessSnapshot {
-  return { active, status, since, until }
-}
-
-/** A change of `since` alone is not logged. */
-export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
-  return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 
 /** Whether the second record should replace the first; null: no record. */

@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import { NO_DETAILS } from '../provider/customer.js'
 import type { CustomerDetails, Environment, ManualEvent } from '../provider/event.js'
-import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
+import { MANUAL_ID_PREFIX } from '../provider/event.js'
 
 /** The possible changes by hand. Block and unblock: `productId` null means every product. */
 export type Act =

@@ -1,19 +1,12 @@
 import type { Transaction } from 'kysely'
 import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
 import type { DerivedSource } from '../entitlements/derive.js'
+import { isChange, NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
-import {
-  accessFrom,
-  differencesOf,
-  type EntitlementDifference,
-  isChange,
-  NEVER_GRANTED,
-  snapshot,
-  writeAccess,
-} from '../ingest/settle.js'
+import { accessFrom, differencesOf, type EntitlementDifference, writeAccess } from '../ingest/settle.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
@@ -97,9 +90,9 @@ function eventDifferences({ events, derived }: Group) {
     const isElsewhere = row.source_kind !== (source?.kind ?? null) || row.source_id !== (source?.id ?? null)
     const hasOtherOutcome = row.disposition !== outcome.disposition || row.reason !== outcome.reason
     if (!hasOtherForm && !isElsewhere && !hasOtherOutcome) return []
-    // Its disposition among the events of its source differs.
-    const isOwnChange = hasOtherForm || isElsewhere || source === null || row.disposition === 'quarantined'
-    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, isOwnChange }]
+    // Not what only its place among other events changes: that depends on which of them are read first.
+    const saysOther = hasOtherForm || source === null || row.disposition === 'quarantined'
+    return [{ ...event, reading, hasOtherForm, isElsewhere, hasOtherOutcome, saysOther }]
   })
 }
 
@@ -191,7 +184,7 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
       .flatMap(({ productId, before, after }): AccessDifference[] => {
         const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
         if (!isChange(was, is)) return []
-        return [{ environment, customerId, productId, before: snapshot(was), after: snapshot(is) }]
+        return [{ environment, customerId, productId, before: snapshotOf(was), after: snapshotOf(is) }]
       })
     if (changes.length > 0) run.found.access.set(name, changes)
     else run.found.access.delete(name)
@@ -279,7 +272,7 @@ function detailsIn(event: NormalizedEvent | null): string | null {
 
 /** Records that they are done, and the results of those read again. */
 function noteEvents(run: Run, group: Group, { events }: Differences): void {
-  const changed = new Set(events.filter((one) => one.isOwnChange).map(({ row }) => row.seq))
+  const changed = new Set(events.filter((one) => one.saysOther).map(({ row }) => row.seq))
   for (const { row, again } of group.events) {
     if (isDone(run, row.seq)) continue
     if (again?.kind === 'read') {

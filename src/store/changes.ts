@@ -2,19 +2,11 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Kysely, Selectable, Transaction } from 'kysely'
-import type { EntitlementStatus } from '../entitlements/model.js'
+import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
 import type { ChangesTable, Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
-
-/** An entitlement at one instant; never granted: inactive, `none`. */
-export interface AccessSnapshot {
-  readonly active: boolean
-  readonly status: EntitlementStatus
-  readonly since: number | null
-  readonly until: number | null
-}
 
 /** One change of one entitlement, by an event, by time alone, or by a recompute. */
 export interface NewChange {

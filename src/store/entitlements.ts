@@ -1,8 +1,9 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
+import type { AccessSnapshot } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
-import type { AccessSnapshot } from './changes.js'
 import type { Database, EntitlementsTable } from './schema.js'
 
 /** A stored entitlement: its answer as of the last write. */
@@ -13,14 +14,8 @@ export interface EntitlementRecord extends AccessSnapshot {
   readonly nextChangeAt: number | null
 }
 
-type EntitlementRow = Omit<EntitlementRecord, 'active'> & {
-  readonly environment: Environment
-  active: number
-}
-
-const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementRow>`
-  select environment, customer_id as "customerId", product_id as "productId", active, status, since, until,
-    next_change_at as "nextChangeAt" from entitlements where ${which}`
+const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementsTable>`
+  select environment, customer_id, product_id, active, shown, next_change_at from entitlements where ${which}`
 const selectEntitlements = lookupIn('customer_id', selectWhere)
 
 /** By customer id, in the order of products; customers who never had access have an empty list. */
@@ -31,7 +26,7 @@ export async function loadEntitlements(
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const found = new Map<string, EntitlementRecord[]>(customerIds.map((id) => [id, []]))
   for (const row of await selectEntitlements(db, environment, [...found.keys()])) {
-    found.get(row.customerId)?.push(recordIn(row))
+    found.get(row.customer_id)?.push(recordIn(row))
   }
   for (const records of found.values()) records.sort((a, b) => compareText(a.productId, b.productId))
   return found
@@ -40,7 +35,7 @@ export async function loadEntitlements(
 const upsert = bulkUpsert(
   'entitlements',
   ['environment', 'customer_id', 'product_id'],
-  ['active', 'status', 'since', 'until', 'next_change_at'],
+  ['active', 'shown', 'next_change_at'],
 )
 
 /** Each entitlement at most once. */
@@ -81,18 +76,27 @@ export async function loadDue(
 }
 
 function toRow(environment: Environment, record: EntitlementRecord): EntitlementsTable {
+  const { active, ...shown } = snapshotOf(record)
   return {
     environment,
     customer_id: record.customerId,
     product_id: record.productId,
-    active: record.active ? 1 : 0,
-    status: record.status,
-    since: record.since,
-    until: record.until,
+    active: active ? 1 : 0,
+    shown: JSON.stringify(shown),
     next_change_at: record.nextChangeAt,
   }
 }
 
-function recordIn({ environment: _, ...row }: EntitlementRow): EntitlementRecord {
-  return { ...row, active: row.active === 1 }
+function recordIn(row: EntitlementsTable): EntitlementRecord {
+  const { customer_id: customerId, product_id: productId, next_change_at: nextChangeAt } = row
+  return { customerId, productId, ...shownIn(row), active: row.active === 1, nextChangeAt }
+}
+
+/** Only damage makes it unreadable: then it differs from what the sources say, and is written again. */
+function shownIn({ shown }: EntitlementsTable): Omit<AccessSnapshot, 'active'> {
+  try {
+    return { ...NEVER_GRANTED, ...JSON.parse(shown) }
+  } catch {
+    return NEVER_GRANTED
+  }
 }

@@ -192,11 +192,13 @@ export async function loadSeqsOfPerson(
   const found = [...withoutSource.rows]
   const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
   for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
-    // A history has its event ids between tabs: another customer's source may contain events that name this one.
+    // A history is JSON: another customer's source may contain events that name this one.
     const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
       select environment, customer_id, history from sources
       where seq > ${from} and seq <= ${from + SOURCES_PER_STEP}
-        and (customer_id = ${customerId} or ${engine.contains('history', `\t${customerId}\t`)})`.execute(db)
+        and (customer_id = ${customerId} or ${engine.contains('history', JSON.stringify(customerId))})`.execute(
+      db,
+    )
     for (const source of rows.filter((row) => row.environment === environment)) {
       const events = unpackHistory(source.history) ?? []
       found.push(...events.filter((event) => (event.customerId ?? source.customer_id) === customerId))

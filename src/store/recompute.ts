@@ -16,7 +16,7 @@ const PART = 'recompute.'
 
 export const NOTHING_READ = {
   read: 0,
-  /** Rows that the replay changed. */
+  /** Those that say something else now. */
   changed: 0,
   /** Those among them that could not be used before. */
   recovered: 0,

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
+import type { HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
 /**
@@ -105,9 +105,8 @@ export interface EntitlementsTable {
   customer_id: string
   product_id: string
   active: number
-  status: EntitlementStatus
-  since: number | null
-  until: number | null
+  /** The other fields of an `AccessSnapshot`. */
+  shown: string
   next_change_at: number | null
 }
 

@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
+import { NOTHING_SHOWN } from '../entitlements/entitlement.js'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
@@ -173,12 +174,9 @@ interface PackedState extends Partial<Omit<SourceState, 'intervals'>> {
 
 const NOTHING_SAID = {
   rail: 'unknown',
-  pastDueSince: null,
-  cancelAtPeriodEnd: false,
-  periodEnd: null,
-  providerStatus: null,
+  ...NOTHING_SHOWN,
   cyclesWithoutPayment: 0,
-} as const satisfies Partial<SourceState>
+} satisfies Partial<SourceState>
 
 const NAMES = Object.keys(NOTHING_SAID) as (keyof typeof NOTHING_SAID)[]
 

@@ -173,3 +173,19 @@ describe('a file that can’t be written is told by the name that was given,', (
     expect((await failureOf(folder, create)).error).toMatchObject({ code: 'output_failed', message })
   })
 })
+
+it('restore says what only the replaced database has, and its two commands take that over', async () => {
+  const folder = configuredFolder()
+  await answerOf(folder, 'grant cus_1 pro_1 --reason won')
+  await answerOf(folder, 'backup early.db')
+  await answerOf(folder, 'grant cus_2 pro_1 --reason won')
+  await answerOf(folder, 'revoke cus_1 pro_1 --reason lost')
+  const { stdout } = await run(folder, ['restore', 'early.db'])
+  expect(stdout).toContain('2 events are only in the old database. To take them over:\n')
+  const [, url = '', exporting = ''] = /LATCHKEY_DATABASE_URL=(\S+) latchkey (.*)\n/.exec(stdout) ?? []
+  const [, importing = ''] = /latchkey (import .*)\n/.exec(stdout) ?? []
+  await answerOf(folder, exporting, { env: { LATCHKEY_DATABASE_URL: url } })
+  await answerOf(folder, importing)
+  expect(await answerOf(folder, 'check cus_1 pro_1')).toMatchObject({ active: false })
+  expect(await answerOf(folder, 'check cus_2 pro_1')).toMatchObject({ active: true })
+})

@@ -65,7 +65,6 @@ async function openWhole() {
     messenger: () => ({
       linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
       invite: async () => [],
-      updates: null,
     }),
     storedEvents: {
       readEventPage: async () => ({ items: [], next: null }),

@@ -63,6 +63,7 @@ describe('restoring', () => {
       keptAs,
       migrated: [],
       membershipsKept: 0,
+      eventsLeft: 0,
       erasedAgain: 0,
     })
     expect([file, keptAs, backup].map(rowsIn)).toEqual([3, 7, 3])
@@ -78,7 +79,7 @@ describe('restoring', () => {
   it('makes the database where there was none, in another epoch of the change log each time, with sync paused', async () => {
     const backup = await backupOf(3)
     const file = temporaryFile()
-    const made = { file, keptAs: null, migrated: [], membershipsKept: null, erasedAgain: 0 }
+    const made = { file, keptAs: null, migrated: [], membershipsKept: null, eventsLeft: null, erasedAgain: 0 }
     const epochs = [await changeLogEpoch(open(backup, true))]
     for (const at of [AT, LATER]) {
       expect(await restore(file, backup, at)).toMatchObject(at === AT ? made : { membershipsKept: 0 })

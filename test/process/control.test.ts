@@ -34,16 +34,20 @@ describe('beside a daemon', () => {
     const { code, stdout } = await run(folder, ['status'])
     expect(code).toBe(0)
     const rows = [
-      `latchkey       \\S+, process ${daemon.pid}, for .* \\(since .*\\)`,
-      'ready          yes',
-      `config         ${folder}/config.json`,
-      `serves         ${daemon.url}`,
-      `socket         ${folder}/data/latchkey.sock`,
-      `database       ${folder}/data/latchkey.db, .*B`,
-      'queue          empty',
-      'endpoint live  live, no event yet',
-      'sync           off',
-      'job            none',
+      'version             \\S+',
+      `pid                 ${daemon.pid}`,
+      'startedAt           \\S+Z',
+      `config              ${folder}/config.json`,
+      'ready               true',
+      `listeners.api       ${daemon.url}`,
+      `listeners.webhooks  ${daemon.url}`,
+      `listeners.metrics   ${daemon.url}`,
+      `listeners.socket    ${folder}/data/latchkey.sock`,
+      `database.file       ${folder}/data/latchkey.db`,
+      'database.bytes      \\d+',
+      'queue.deliveries    0',
+      'queue.bytes         0',
+      'endpoints           name live, environment live',
     ]
     expect(stdout).toMatch(new RegExp(`^${rows.join('\n')}\n$`))
     const { stdout: json } = await run(folder, ['status', '--json'])

@@ -234,12 +234,12 @@ it('tells of a replay on trial just what it then does, and changes nothing', asy
       for (const { environment, customerId, productId, after } of trial.access.all.sample) {
         const stored = await store.db
           .selectFrom('entitlements')
-          .select('since')
+          .select('shown')
           .where('environment', '=', environment)
           .where('customer_id', '=', customerId)
           .where('product_id', '=', productId)
           .executeTakeFirst()
-        if (after.active) expect(stored).toEqual({ since: after.since })
+        if (after.active) expect(JSON.parse(stored?.shown ?? '')).toMatchObject({ since: after.since })
       }
       await store.close()
     }),
@@ -272,6 +272,18 @@ it('a replay counts each event once, however often it is interrupted', async () 
     }),
     { numRuns: 25 },
   )
+})
+
+it('a replay counts as changed what says something else, not what only goes with it to another source', async () => {
+  const store = await storeUnder(DOCUMENTED_POLICY)
+  const payment = deliveryOf(bodyOf(paymentEvent({ type: 'payment.succeeded', paymentId: 'pay_1' })))
+  const linking = deliveryOf(bodyOf(subscriptionEvent({ paymentId: 'pay_1' })))
+  await takeInMisread(store, [
+    { delivery: payment, misreading: 'as today' },
+    { delivery: linking, misreading: 'nothing at all' },
+  ])
+  const { counts } = await store.recompute(replayOf())
+  expect(counts).toMatchObject({ read: 2, changed: 1, recovered: 1 })
 })
 
 it('a rebuild goes on though an event that it had folded has moved to another source since', async () => {

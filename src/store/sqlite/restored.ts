@@ -14,6 +14,8 @@ export interface MadeReady {
   readonly migrated: readonly string[]
   /** How many memberships were taken from the replaced database; null: there was none, or it was unreadable. */
   readonly membershipsKept: number | null
+  /** How many events only the replaced database has; null as before. */
+  readonly eventsLeft: number | null
 }
 
 /**
@@ -50,7 +52,8 @@ export async function makeReady(
       await forgetMessages(trx)
     })
     const isReadable = existsSync(replaced) && !hasStrayLog(replaced)
-    return { migrated, membershipsKept: isReadable ? await takeOverMemberships(db, replaced) : null }
+    const taken = isReadable ? await takeFromReplaced(db, replaced) : null
+    return { migrated, ...(taken ?? { membershipsKept: null, eventsLeft: null }) }
   } finally {
     await db.destroy()
   }
@@ -60,11 +63,12 @@ export async function makeReady(
 const TABLES = ['memberships', 'moved_groups', 'owed_unbans']
 
 /**
- * Takes the state of roles and groups from the replaced database. The backup does not know whom Latchkey let in since,
- * and would treat all of them as let in by staff. The desired state is computed again, from access in the backup.
+ * Takes the state of roles and groups from the replaced database, and counts the events that only it has. The backup
+ * does not know whom Latchkey let in since, and would treat all of them as let in by staff. The desired state is
+ * computed again, from access in the backup.
  * @returns null if that database is unreadable, or has another schema: this must not prevent the restore
  */
-async function takeOverMemberships(db: Kysely<Database>, replaced: string): Promise<number | null> {
+async function takeFromReplaced(db: Kysely<Database>, replaced: string) {
   return db.connection().execute(async (connection) => {
     try {
       await sql`attach database ${replaced} as replaced`.execute(connection)
@@ -83,8 +87,13 @@ async function takeOverMemberships(db: Kysely<Database>, replaced: string): Prom
         }
         await sql`insert into sync_marks (environment, customer_id) select distinct environment, customer_id
           from main.memberships`.execute(trx)
-        const { rows } = await sql<{ n: number }>`select count(*) as n from main.memberships`.execute(trx)
-        return rows[0]?.n ?? 0
+        const { rows } = await sql<{ membershipsKept: number; eventsLeft: number }>`
+          select (select count(*) from main.memberships) as "membershipsKept",
+            (select count(*) from replaced.events as old where not exists (select 1 from main.events as new
+              where new.environment = old.environment and new.event_id = old.event_id)) as "eventsLeft"`.execute(
+          trx,
+        )
+        return rows[0] ?? null
       })
     } catch {
       return null

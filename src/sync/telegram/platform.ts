@@ -11,7 +11,7 @@ import { type TelegramTarget, targetKey } from '../target.js'
 import { isRefusal, unlessRefused } from './calls.js'
 import type { TelegramContext } from './context.js'
 import { type Groups, isIn } from './groups.js'
-import { type Receiver, UPDATES } from './receive.js'
+import type { Receiver } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and answers in about a tenth of a second. */
 const CONCURRENCY = 3
@@ -146,8 +146,7 @@ function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['
         { about: 'telegram', isFine: true, message: `The bot is @${bot.username}.` },
       ]
       for (const target of targets) findings.push(await checkTarget(target, bot.id))
-      findings.push(await checkUpdates().catch((error: unknown) => failedCheck(UPDATES, error)))
-      return findings
+      return [...findings, checkUpdates()]
     } catch (error) {
       return [failedCheck('telegram', error)]
     }

@@ -1,6 +1,5 @@
 import { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
-import type { TelegramConfig } from '../../../src/config/sync.js'
 import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
@@ -46,7 +45,6 @@ export interface ConnectedTelegram extends Telegram {
 export interface ConnectOptions {
   readonly file?: string
   readonly products?: readonly SyncedProduct[]
-  readonly updates?: TelegramConfig['updates']
   readonly botToken?: string
   readonly clock?: () => number
   readonly accountAsked?: Sync['accountAsked']
@@ -57,7 +55,7 @@ export async function connect(
   server: LocalTelegram,
   options: ConnectOptions = {},
 ): Promise<ConnectedTelegram> {
-  const { file = temporaryFile(), products = PRODUCTS, updates = null, clock = Date.now } = options
+  const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
   const lines: string[] = []
   const asked: string[] = []
@@ -73,7 +71,7 @@ export async function connect(
     readAccess: answerAccess,
     clock,
   })
-  const config = { botToken, apiUrl: `${server.url}/`, updates }
+  const config = { botToken, apiUrl: `${server.url}/` }
   const deps: TelegramDeps = {
     products: () => products,
     db,
