@@ -117,7 +117,7 @@ export async function startDaemon(
           (own) => (isPrivate ? openWriter(own, clock) : startWriter({ file: own, clock, onEnded: fail })),
           fail,
         )
-      : await openShared(postgres, config, clock, fail)
+      : await openShared(postgres, config, clock, log, fail)
   const started = createStartedParts()
   started.add('store', store.close)
   try {
@@ -361,14 +361,17 @@ async function openShared(
   postgres: PostgresOptions,
   { database, policy }: Config,
   clock: () => number,
+  log: Logger,
   fail: (error: unknown) => void,
 ) {
-  const { openPostgresStore } = await import('./store/postgres/store.js')
+  const { findWeaknesses, openPostgresStore } = await import('./store/postgres/store.js')
   // For the local socket.
   mkdirSync(dirname(database.file), { recursive: true, mode: 0o700 })
   const openOn = (db: Kysely<Database>): OpenWriter => ({
     ...createWriter({ db, clock, erasureList: null }),
     close: () => db.destroy(),
   })
-  return openPostgresStore(postgres, policy, openOn, fail)
+  const store = await openPostgresStore(postgres, policy, openOn, fail)
+  for (const weakness of await findWeaknesses(store.reader)) log.warn(`the PostgreSQL server: ${weakness}`)
+  return store
 }

@@ -12,7 +12,6 @@ import {
   sql,
 } from 'kysely'
 import pg from 'pg'
-import { failureText } from '../../errors.js'
 import type { EachRow, Engine, Row, RowStatement } from '../engine.js'
 import type { Database } from '../schema.js'
 
@@ -262,7 +261,8 @@ function withoutNul(value: unknown): unknown {
 /** Errors of the connection have no code of PostgreSQL, and some have none at all. */
 function withCode(error: unknown): unknown {
   if (error instanceof pg.DatabaseError || !(error instanceof Error)) return error
-  return Object.assign(new Error(`PostgreSQL cannot be reached: ${failureText(error)}`, { cause: error }), {
+  return Object.assign(error, {
+    message: `PostgreSQL cannot be reached: ${error.message}`,
     code: 'POSTGRES_UNREACHABLE',
   })
 }

@@ -100,6 +100,22 @@ async function assertUsable(db: Kysely<Database>): Promise<void> {
   }
 }
 
+/** Settings of the server under which an acknowledged event may be lost, or a later start fail; one line each. */
+export async function findWeaknesses(db: Kysely<Database>): Promise<readonly string[]> {
+  // Each transaction sees to `synchronous_commit` itself.
+  const { rows } = await sql<{ off: readonly string[]; mayCreate: boolean }>`
+    select array(select name from pg_settings
+        where name in ('fsync', 'full_page_writes') and setting = 'off' order by name) as off,
+      has_schema_privilege(current_schema(), 'create') as "mayCreate"`.execute(db)
+  const { off = [], mayCreate = true } = rows[0] ?? {}
+  return [
+    ...off.map((name) => `${name} is off: acknowledged events may be lost when the server ends`),
+    ...(mayCreate
+      ? []
+      : ['its user may not create tables: an upgrade of Latchkey could not change the schema']),
+  ]
+}
+
 function cannotOpen({ url }: PostgresOptions, cause: unknown): unknown {
   if (cause instanceof LatchkeyError || !(cause instanceof Error)) return cause
   const message = `${placeIn(url)} can't be opened: ${cause.message}. Check database.url, and the server.`
