@@ -145,7 +145,6 @@ const EVERY_ROUTE: readonly Row[] = [
   ['POST', '/sync/run', ENVIRONMENT, 200, NOT_KEPT],
   ['POST', '/sync/pause', 'none', 200, NOT_KEPT],
   ['POST', '/sync/resume', 'none', 200, NOT_KEPT],
-  ['POST', '/platforms/telegram/updates', null],
   ['GET', '/doctor', 'thorough', 200, NOT_KEPT],
   ['GET', '/status', 'none', 200, NOT_KEPT],
   ['POST', '/reload', 'none', 200, NOT_KEPT],
