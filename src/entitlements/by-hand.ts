@@ -55,10 +55,10 @@ export function foldGrants(
  */
 function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
   let blocks: readonly Block[] = []
-  for (const { type, productId, createdAt: at } of [...events].sort(compareByTime)) {
+  for (const { type, productId, createdAt: at, actor, reason } of [...events].sort(compareByTime)) {
     const isSame = (block: Block): boolean => isInForce(block) && block.productId === productId
     if (type === 'manual.blocked' && !blocks.some(isSame)) {
-      blocks = [...blocks, { productId, from: at, until: null }]
+      blocks = [...blocks, { productId, from: at, until: null, actor, reason }]
     }
     if (type === 'manual.unblocked') {
       const isLifted = (block: Block): boolean => isInForce(block) && (productId === null || isSame(block))

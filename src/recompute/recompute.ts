@@ -4,6 +4,7 @@ import { LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
+  accountsIn,
   addFacts,
   type CustomerRecord,
   type PersonFacts,
@@ -266,9 +267,7 @@ async function settleThese(
     else {
       const person = personIn(id, events)
       if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
-      const { communityId, messengerId } = person.record?.facts ?? {}
-      const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
-      noteAhead(run, environment, id, { accounts })
+      noteAhead(run, environment, id, { accounts: accountsIn(person.record?.facts ?? {}) })
     }
   }
   if (payments.length > 0) await settleGroups(trx, run, { payments })

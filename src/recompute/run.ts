@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { isChange } from '../entitlements/entitlement.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
+import type { Accounts } from '../provider/accounts.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor, loadChanges, type NewChange } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
@@ -218,7 +219,7 @@ export interface CustomerAhead {
   readonly environment: Environment
   readonly customerId: string
   readonly activeProducts: readonly string[] | null
-  readonly accounts: { readonly communityId: string | null; readonly messengerId: string | null } | null
+  readonly accounts: Accounts | null
 }
 
 export function summarise(

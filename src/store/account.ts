@@ -138,8 +138,11 @@ async function loadHolds(
 
 function storedEvent(row: EventRow): StoredSourceEvent | null {
   const { seq, event_id, normalized, received_at: receivedAt, disposition } = row
-  const event = normalized === null ? null : historyEvent(seq, eventInForm(normalized, event_id))
-  return event === null || disposition === 'quarantined' ? null : { event, receivedAt, disposition }
+  const read = normalized === null ? null : eventInForm(normalized, event_id)
+  const event = read && historyEvent(seq, read)
+  if (event === null || disposition === 'quarantined') return null
+  const byHand = read?.subject === 'manual' ? { actor: read.actor, reason: read.reason } : {}
+  return { event, receivedAt, disposition, ...byHand }
 }
 
 export interface CustomerQuery {

@@ -3,12 +3,11 @@ import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
-import { deleteReferences, loadCustomers } from './customers.js'
+import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
 import type { BodyRemovalReason, Db, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
-import { markAccountHolders } from './sync-state.js'
 
 export interface PersonKey {
   readonly environment: Environment
@@ -120,14 +119,9 @@ export async function reopenErasures(
 }
 
 export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
-  // Memberships of their platform accounts must end, or stay as another customer's.
-  await markAccountHolders(trx, environment, [customerId])
-  await trx
-    .updateTable('customers')
-    .set({ facts: '{}', email: null, community_id: null, messenger_id: null })
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+  const stored = await loadCustomers(trx, environment, [customerId])
+  const forgotten = [...stored.values()].map((known) => ({ ...known, facts: {} }))
+  await saveCustomers(trx, environment, stored, forgotten)
   await deleteReferences(trx, environment, [customerId])
   await forgetJoinLinks(trx, environment, customerId)
 }

@@ -15,6 +15,8 @@ export interface Database {
   changes: ChangesTable
   customers: CustomersTable
   customer_references: CustomerReferencesTable
+  /** The newest email (in lower case) and accounts of each customer, by detail: copies of their facts. */
+  customer_lookups: CustomerReferencesTable
   settings: SettingsTable
   erasures: ErasuresTable
   /** Events with expired bodies that stay while the events wait for something. */
@@ -126,22 +128,18 @@ export interface ChangesTable {
   cause_event_id: string | null
 }
 
-/** `facts` holds everything known, with its events; the other columns are copies for lookups. */
+/** `facts` holds everything known, with its events. */
 export interface CustomersTable {
   environment: Environment
   customer_id: string
   facts: string
-  /** Lower case. */
-  email: string | null
-  community_id: string | null
-  messenger_id: string | null
   deleted_at: number | null
 }
 
 /** Every reference in any event of a customer, not only the newest. */
 export interface CustomerReferencesTable {
   environment: Environment
-  /** `externalRef`, or `metadata.<key>`. */
+  /** `externalRef`, or `metadata.<key>`; of a lookup, the detail. */
   name: string
   value: string
   customer_id: string

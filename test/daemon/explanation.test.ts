@@ -118,7 +118,9 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         productId: null,
         from: at,
         until: expect.stringMatching(/^2026-03-01T12:00:00\.50\dZ$/),
-        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\.$/),
+        actor: 'support',
+        reason: 'fraud',
+        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\. By support: fraud\.$/),
       },
     ])
     expect(told.ends).toEqual([
