@@ -4,6 +4,7 @@ import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
 import { loadForms, type NamingEvent, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
+import { engineOf } from '../store/engine.js'
 import {
   type ErasedIds,
   type ErasureAct,
@@ -44,7 +45,7 @@ export interface BatchWriterDeps {
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWriterDeps): WriteBatch {
-  /** Cached, since nobody else erases; null: not loaded, or outdated. */
+  /** Cached if nobody else erases; null: not loaded, or outdated. */
   let erased: ErasedIds | null = null
   const seenVersions = new Set<string>()
 
@@ -59,7 +60,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
       const dated = await dateActs(trx, read, clock())
       const acts = erasuresAmong(dated)
       const known = erased ?? (await loadErasedIds(trx))
-      erased = acts.length === 0 ? known : null
+      erased = acts.length === 0 && !engineOf(trx).isShared ? known : null
       const prepared = redactErased(dated, known, acts, clock())
       const inForce = await policy(trx)
       for (const environment of environments) {

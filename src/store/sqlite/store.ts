@@ -57,6 +57,7 @@ export async function openStore<Writer extends { close(): Promise<void> }>(
     return {
       /** The path of the database, with links resolved. */
       file,
+      bytes: async () => statSync(file).size,
       /** Whether the database is new. */
       isNew,
       /** Every call also throws `store_replaced`: once it has, nothing can be stored any more. */
