@@ -76,18 +76,3 @@ export function isIn({
   const isMember = ['creator', 'administrator', 'member'].includes(status)
   return isMember || (status === 'restricted' && more.is_member === true)
 }
-
-/** The name that administrators see beside the link. Names nobody, because it survives an erasure. */
-const LINK_NAME = 'Latchkey'
-
-/** Creates a link to ask to join, valid until then. Telegram can't limit how often such a link is used. */
-export async function createInviteLink(groups: Groups, groupId: string, expiresAt: number): Promise<string> {
-  const link = await groups.within(groupId, (api, chatId) =>
-    api.createChatInviteLink(chatId, {
-      name: LINK_NAME,
-      creates_join_request: true,
-      expire_date: Math.floor(expiresAt / 1_000),
-    }),
-  )
-  return link.invite_link
-}
