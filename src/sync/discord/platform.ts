@@ -11,8 +11,7 @@ import {
   memberPageSchema,
   memberSchema,
   readBot,
-  requireIds,
-  requireTargetIds,
+  requireAccount,
 } from './permissions.js'
 
 /** Calls of one kind to one guild run one after another anyway; this many kinds and guilds run in parallel. */
@@ -45,7 +44,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
     accountId: string,
     reason: string,
   ) {
-    requireIds(target, accountId)
+    requireAccount(accountId)
     const route = Routes.guildMemberRole(target.guildId, accountId, target.roleId)
     try {
       await calls.change(method, route, reason)
@@ -58,7 +57,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
     name: 'discord',
     concurrency: CONCURRENCY,
     async observe(target, accountId) {
-      requireIds(target, accountId)
+      requireAccount(accountId)
       const route = Routes.guildMember(target.guildId, accountId)
       const { roles } = await explained(target, calls.read(route, memberSchema))
       return roles.includes(target.roleId) ? 'member' : 'absent'
@@ -104,7 +103,6 @@ function createRoleHolders(calls: Calls) {
   }
 
   return async function* roleHolders(target: DiscordTarget): AsyncGenerator<string, void, undefined> {
-    requireTargetIds(target)
     let after = 0n
     for (;;) {
       const page = await readPage(target, after)

@@ -1,11 +1,8 @@
 import type { Api } from 'grammy'
 import { loadMovedGroups } from '../../store/join-links.js'
 import type { Tools } from '../context.js'
-import { ActionRequiredError } from '../platform.js'
 import type { SyncedProduct, TelegramTarget } from '../target.js'
 import { type Call, Refusal } from './calls.js'
-
-const GROUP_ID = /^-\d{1,16}$/
 
 export type Groups = ReturnType<typeof createGroups>
 
@@ -33,7 +30,6 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
       groupId: string,
       run: (api: Api, chatId: number) => Promise<Answer>,
     ): Promise<Answer> {
-      if (!GROUP_ID.test(groupId)) throw badGroupId(groupId)
       const known = (await loadMovedGroups(db)).get(groupId) ?? groupId
       const callAs = (id: string) =>
         call((api) => run(api, Number(id))).catch((error: unknown) => {
@@ -55,14 +51,6 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
       }
     },
   }
-}
-
-function badGroupId(groupId: string): ActionRequiredError {
-  return new ActionRequiredError(
-    'group_id_invalid',
-    `${JSON.stringify(groupId)} is not a group id: groupId is a negative number, such as -1001234567890.`,
-    { scope: 'target' },
-  )
 }
 
 /** Whether a member with this status is in the group. */
