@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Help, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, LatchkeyError } from '../errors.js'
+import type { StatusJson } from '../handlers/control.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import { ofEach } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
@@ -71,7 +72,7 @@ export const triggerCommand = command('trigger <type>', {
   async run({ options, args: [type = ''], context }) {
     const { config } = await loadNamedConfig(options, context)
     const endpoint = chooseEndpoint(config, options)
-    const url = options.url ?? webhooksUrl(config)
+    const url = options.url ?? (await webhooksUrl(config))
     const { email, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
     const accounts = accountsNamed(options)
     const hasAccount = Object.keys(accounts).length > 0
@@ -205,11 +206,22 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
 // A wildcard is an address to listen on; the same machine is reached at its loopback address.
 const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-/** Where the running daemon takes webhooks. Throws `usage` if the system chooses the port. */
-function webhooksUrl({ server }: Config): string {
-  const { host, port } = server.webhooks ?? server
+/**
+ * Where the running daemon says that it takes webhooks: its environment may name another port than the config. If none
+ * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
+ */
+async function webhooksUrl(config: Config): Promise<string> {
+  const { localApi } = await import('./api.js')
+  const status = await localApi(config)
+    .get<StatusJson>('/status')
+    .catch(() => null)
+  if (status !== null) return status.listeners.webhooks.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
+  const { host, port } = config.server.webhooks ?? config.server
   if (port === 0)
-    throw new LatchkeyError('usage', 'the config leaves the port to the system: name the daemon with --url')
+    throw new LatchkeyError(
+      'usage',
+      'no daemon answers at its local socket, and the config leaves the port to the system: name it with --url',
+    )
   const reached = LOOPBACK_OF[host] ?? host
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
 }

@@ -10,7 +10,15 @@ import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
 import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
 import type { Fact } from '../store/customers.js'
-import { access, entitlement, environment, instant, snapshot, source } from './answers.js'
+import {
+  access,
+  byHand as byHandFields,
+  entitlement,
+  environment,
+  instant,
+  snapshot,
+  source,
+} from './answers.js'
 import { idText } from './body.js'
 import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
 import { type ParamNames, READ, type Route, route } from './route.js'
@@ -41,7 +49,14 @@ const customerAnswer = z.object({
   }),
   deletedAt: instant.nullable(),
   erasedAt: instant.nullable(),
-  blocks: z.array(z.object({ productId: z.string().nullable(), since: instant, until: instant.nullable() })),
+  blocks: z.array(
+    z.object({
+      productId: z.string().nullable(),
+      since: instant,
+      until: instant.nullable(),
+      ...byHandFields,
+    }),
+  ),
   sources: z.array(
     z.object({
       productId: z.string().nullable(),

@@ -13,6 +13,7 @@ import type { CustomerLookup } from '../store/customers.js'
 import type { IdPage } from '../store/schema.js'
 import {
   access,
+  byHand,
   endReason,
   entitlement,
   environment,
@@ -154,13 +155,20 @@ const explanationAnswer = z.object({
           note: reason,
           changes: z.array(reason),
           sentence,
+          ...byHand,
         }),
       ),
     }),
   ),
   held: z.array(z.object({ ...explainedEvent, source: sourceKey.nullable(), reason: holdReason, sentence })),
   blocks: z.array(
-    z.object({ productId: z.string().nullable(), from: instant, until: instant.nullable(), sentence }),
+    z.object({
+      productId: z.string().nullable(),
+      from: instant,
+      until: instant.nullable(),
+      sentence,
+      ...byHand,
+    }),
   ),
   erasures: z.array(z.object({ at: instant, eventId: z.string(), sentence })),
   ends: z.array(

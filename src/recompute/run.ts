@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Kysely, Transaction } from 'kysely'
 import { isChange } from '../entitlements/entitlement.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
@@ -19,7 +18,7 @@ import {
   saveJob,
   saveJobPart,
 } from '../store/recompute.js'
-import type { Database } from '../store/schema.js'
+import type { Db, Tx } from '../store/schema.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 
@@ -68,7 +67,7 @@ export interface Run {
  * @throws {LatchkeyError} `rebuild_running`: a policy is in force, but not all sources were moved to it yet
  */
 export async function beginRun(
-  trx: Transaction<Database>,
+  trx: Tx,
   { scope, endpoints, policy: given, mode }: RecomputePlan,
   clock: () => number,
 ): Promise<Run> {
@@ -129,7 +128,7 @@ function isSameJob(a: StoredJob, b: StoredJob): boolean {
 }
 
 /** Saves the position of a run, in the transaction that reaches it. */
-export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
+export async function saveRun(trx: Tx, run: Run): Promise<void> {
   if (run.mode !== 'apply') return
   const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
   const { concerned } = run.unsaved
@@ -242,10 +241,7 @@ const CHANGES_AT_ONCE = 1_000
 /**
  * The changes of a job since it began, however often it was interrupted: each entitlement before it and now.
  */
-export async function changesOf(
-  { changesAfter }: StoredJob,
-  db: Kysely<Database>,
-): Promise<readonly AccessDifference[]> {
+export async function changesOf({ changesAfter }: StoredJob, db: Db): Promise<readonly AccessDifference[]> {
   const found = new Map<string, AccessDifference>()
   for (let after: number | undefined = changesAfter; after !== undefined; ) {
     const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE)

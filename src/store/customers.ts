@@ -1,4 +1,4 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
@@ -7,11 +7,12 @@ import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
-  type Database,
+  type Db,
   EVERY_ID,
   type EventsTable,
   type IdPage,
   type SourcesTable,
+  type Tx,
 } from './schema.js'
 import { eventInFormIfReadable } from './stored-form.js'
 import { markForSync } from './sync-state.js'
@@ -23,7 +24,7 @@ const selectCustomers = lookupIn(
 
 /** By customer id; unknown customers are not in the map. */
 export async function loadCustomers(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, CustomerRecord>> {
@@ -47,7 +48,7 @@ export interface NamingEvent {
  * themselves decide which is the newest.
  */
 export async function saveCustomerFacts(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   namingEvents: readonly NamingEvent[],
 ): Promise<void> {
@@ -91,7 +92,7 @@ function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
 
 /** A customer with the newest event for each fact; undefined if nothing is known. */
 export async function loadCustomer(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<CustomerRecord | undefined> {
@@ -101,10 +102,10 @@ export async function loadCustomer(
   return { ...record, facts: namingEvents.reduce((facts, event) => addFacts(facts, event), record.facts) }
 }
 
-const upsertCustomers = bulkUpsert('customers', ['environment', 'customer_id'], ['facts', 'deleted_at'])
+const upsertCustomers = bulkUpsert('customers', ['environment', 'customer_id'])
 
 const LOOKUP_KEY = ['environment', 'name', 'value', 'customer_id'] as const
-const insertLookups = bulkInsert('customer_lookups', LOOKUP_KEY, sql`on conflict do nothing`)
+const insertLookups = bulkInsert('customer_lookups', () => sql`on conflict do nothing`)
 const deleteLookups = bulkLookup(LOOKUP_KEY, (matches) => sql`delete from customer_lookups where ${matches}`)
 
 const markHolders = bulkLookup(
@@ -120,7 +121,7 @@ const markHolders = bulkLookup(
  * @param stored the known facts, by customer id
  */
 export async function saveCustomers(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   stored: ReadonlyMap<string, CustomerRecord>,
   records: readonly CustomerRecord[],
@@ -190,7 +191,7 @@ const selectHolders = bulkLookup(
 
 /** All customers with these accounts. */
 export async function loadAccountHolders(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   accounts: readonly Pick<LinkedAccount, 'fact' | 'accountId'>[],
 ): Promise<readonly LinkedAccount[]> {
@@ -213,7 +214,7 @@ export interface AccountPlace extends LinkedAccount {
  * @returns where to continue; null: at the end
  */
 export async function markLinkedCustomers(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, fact, accountId, customerId }: AccountPlace,
 ): Promise<AccountPlace | null> {
   const { rows } = await sql<Pick<AccountPlace, 'accountId' | 'customerId'>>`
@@ -258,7 +259,7 @@ const selectForms = bulkLookup(
  * @param since leaves out earlier events (epoch milliseconds)
  */
 async function loadOwnEvents(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
   since = Number.NEGATIVE_INFINITY,
@@ -273,10 +274,7 @@ async function loadOwnEvents(
 }
 
 /** Events by number; unreadable and removed ones are left out. */
-export async function loadForms(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): Promise<readonly NormalizedEvent[]> {
+export async function loadForms(db: Db, seqs: readonly number[]): Promise<readonly NormalizedEvent[]> {
   const rows = await selectForms(
     db,
     seqs.map((seq) => [seq]),
@@ -297,7 +295,7 @@ const deleteCustomers = lookupIn('customer_id', (matches) => sql`delete from cus
 
 /** Stores exactly these facts about these customers. By customer id. */
 export async function replacePeople(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   people: ReadonlyMap<string, PersonFacts>,
 ): Promise<void> {
@@ -400,11 +398,7 @@ export interface Reference {
 const MAX_REFERENCE_LENGTH = 255
 
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
-const saveReferences = bulkInsert(
-  'customer_references',
-  ['environment', 'name', 'value', 'customer_id'],
-  sql`on conflict do nothing`,
-)
+const saveReferences = bulkInsert('customer_references', () => sql`on conflict do nothing`)
 
 export const deleteReferences = lookupIn(
   'customer_id',
@@ -418,7 +412,7 @@ const selectReferences = lookupIn(
 
 function finderIn(table: 'customer_references' | 'customer_lookups') {
   return async (
-    db: Kysely<Database>,
+    db: Db,
     environment: Environment,
     { name, value }: CustomerLookup,
     { after, limit }: IdPage = EVERY_ID,
@@ -456,7 +450,7 @@ const selectReferred = bulkLookup(
 
 /** The same for many references of one name, by value; values without a customer are not in the map. */
 export async function findCustomersByReferences(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   name: string,
   values: readonly string[],
@@ -468,7 +462,7 @@ export async function findCustomersByReferences(
 
 /** Every reference of a customer, by name, then value. */
 export async function loadReferences(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<readonly Reference[]> {

@@ -1,12 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
 import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
-import type { BodyRemovalReason, Database, SourcesTable } from './schema.js'
+import type { BodyRemovalReason, Db, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
 export interface PersonKey {
@@ -33,16 +33,13 @@ export interface ErasureRecord extends PersonKey {
 /** The ids of all erased customers, by environment. */
 export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
 
-export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
+export async function loadErasedIds(db: Db): Promise<ErasedIds> {
   const rows = await db.selectFrom('erasures').select(['environment', 'customer_id']).execute()
   const byEnvironment = Map.groupBy(rows, ({ environment }) => environment)
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
-async function erasuresWhere(
-  db: Kysely<Database>,
-  which: RawBuilder<unknown>,
-): Promise<readonly ErasureRecord[]> {
+async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readonly ErasureRecord[]> {
   const { rows } = await sql<Omit<ErasureRecord, 'wasKnown'> & { readonly was_known: number }>`
     select environment, customer_id as "customerId", event_id as "eventId", erased_at as "erasedAt", was_known,
       finished_at as "finishedAt" from erasures where ${which}`.execute(db)
@@ -51,7 +48,7 @@ async function erasuresWhere(
 
 /** Null if the customer is not erased. */
 export async function loadErasure(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<ErasureRecord | null> {
@@ -60,14 +57,14 @@ export async function loadErasure(
 }
 
 /** Erasures whose data is still to be removed. */
-export function loadUnfinishedErasures(db: Kysely<Database>): Promise<readonly ErasureRecord[]> {
+export function loadUnfinishedErasures(db: Db): Promise<readonly ErasureRecord[]> {
   return erasuresWhere(db, sql`finished_at is null`)
 }
 
 /**
  * Runs in the transaction that stores the event: from then on, deliveries that name them are redacted. Once per person.
  */
-export async function saveErasures(trx: Transaction<Database>, acts: readonly ErasureAct[]): Promise<void> {
+export async function saveErasures(trx: Tx, acts: readonly ErasureAct[]): Promise<void> {
   if (acts.length === 0) return
   await trx
     .insertInto('erasures')
@@ -90,7 +87,7 @@ export async function saveErasures(trx: Transaction<Database>, acts: readonly Er
  * events is gone by then.
  */
 export async function finishErasure(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, customerId }: PersonKey,
   hadEvents: boolean,
   now: number,
@@ -108,7 +105,7 @@ export async function finishErasure(
 
 /** Has the next `finishErasures` remove what is stored of these people once more. */
 export async function reopenErasures(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<void> {
@@ -121,11 +118,7 @@ export async function reopenErasures(
     .execute()
 }
 
-export async function forgetPerson(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-): Promise<void> {
+export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
   const stored = await loadCustomers(trx, environment, [customerId])
   const forgotten = [...stored.values()].map((known) => ({ ...known, facts: {} }))
   await saveCustomers(trx, environment, stored, forgotten)
@@ -134,10 +127,7 @@ export async function forgetPerson(
 }
 
 /** Customers whom the provider reported as deleted, and who are not erased. */
-export async function loadDeletedUnerased(
-  db: Kysely<Database>,
-  limit: number,
-): Promise<readonly PersonKey[]> {
+export async function loadDeletedUnerased(db: Db, limit: number): Promise<readonly PersonKey[]> {
   const { rows } = await sql<PersonKey>`
     select environment, customer_id as "customerId" from customers
     where deleted_at is not null and not exists (
@@ -148,7 +138,7 @@ export async function loadDeletedUnerased(
 }
 
 /** Every event that erased somebody, oldest first. */
-export async function loadErasureActs(db: Kysely<Database>): Promise<readonly ErasureAct[]> {
+export async function loadErasureActs(db: Db): Promise<readonly ErasureAct[]> {
   const rows = await db
     .selectFrom('erasures')
     .innerJoin('events', (join) =>
@@ -173,7 +163,7 @@ const SOURCES_PER_STEP = 10_000
  * their sources, and events without customer or source that contain the id.
  */
 export async function loadSeqsOfPerson(
-  db: Kysely<Database>,
+  db: Db,
   { environment, customerId }: PersonKey,
 ): Promise<readonly number[]> {
   const engine = engineOf(db)
@@ -208,10 +198,7 @@ export interface StoredBody extends Redactable {
 }
 
 /** Numbers of events in one environment, in the order of arrival. */
-export async function loadStoredBodies(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): Promise<readonly StoredBody[]> {
+export async function loadStoredBodies(db: Db, seqs: readonly number[]): Promise<readonly StoredBody[]> {
   const { rows } = await sql<Omit<StoredBody, 'event'> & { normalized: string | null }>`
     select events.seq, event_id as "eventId", body, normalized, sources.customer_id as owner
     from events left join sources on sources.environment = events.environment
@@ -224,7 +211,7 @@ export async function loadStoredBodies(
 }
 
 export async function saveRedacted(
-  trx: Transaction<Database>,
+  trx: Tx,
   seq: number,
   { body, removed, event }: Redacted,
   now: number,
@@ -251,7 +238,7 @@ interface StoredConflict {
 
 /** Bodies under any of these ids, and bodies that contain the customer's id. */
 export async function loadConflictsOfPerson(
-  db: Kysely<Database>,
+  db: Db,
   { environment, customerId }: PersonKey,
   eventIds: readonly string[],
 ): Promise<readonly StoredConflict[]> {
@@ -265,7 +252,7 @@ export async function loadConflictsOfPerson(
 
 /** @param left the rest of the body; null: nothing */
 export async function saveRedactedConflict(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment }: PersonKey,
   { eventId, bodySha256 }: StoredConflict,
   left: Buffer | null,

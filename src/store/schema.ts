@@ -1,4 +1,4 @@
-import type { Generated } from 'kysely'
+import type { Generated, Kysely, Transaction } from 'kysely'
 import type { HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
@@ -29,6 +29,10 @@ export interface Database {
   messages: MessagesTable
   delivery_pace: DeliveryPaceTable
 }
+
+export type Db = Kysely<Database>
+/** For what must be atomic. */
+export type Tx = Transaction<Database>
 
 /** The disposition of a stored event; a duplicate is not stored again. */
 export type StoredDisposition = 'applied' | 'ignored' | 'held' | 'quarantined'

@@ -10,7 +10,7 @@ export interface SyncMark {
   readonly customerId: string
 }
 
-const insertMarks = bulkInsert('sync_marks', ['environment', 'customer_id'])
+const insertMarks = bulkInsert('sync_marks')
 
 /** A customer may be marked several times. */
 export async function markForSync(trx: Transaction<Database>, marks: readonly SyncMark[]): Promise<void> {

@@ -6,7 +6,7 @@ import {
   type Transaction,
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
+import { loadWrittenActive, readAccesses } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
 import { latestCursor, loadChanges } from '../../src/store/changes.js'
 import {
@@ -126,7 +126,10 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', BOTH)],
     ['deleting sources', (db) => deleteSources(db, 'live', SOURCES)],
-    ['inputs of an answer', (db) => loadAccessInputs(db, 'live', BOTH)],
+    [
+      'inputs of an answer',
+      (db) => readAccesses(db, () => 0, { environment: 'live', customerIds: BOTH, at: null }),
+    ],
     ['entitlements of customers', (db) => loadEntitlements(db, 'live', BOTH)],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],
