@@ -57,7 +57,6 @@ export const ERRORS = {
   block_not_found: [404, 'Block not found'],
   customer_erased: [409, 'Customer erased'],
   idempotency_key_conflict: [422, 'Idempotency key used before'],
-  sync_off: [409, 'Nothing is synchronised'],
   plan_changed: [409, 'Plan changed'],
   group_not_found: [404, 'Group not found'],
   not_entitled: [409, 'Not entitled'],

@@ -179,14 +179,25 @@ describe('the bot token', () => {
   })
 })
 
-describe('updates that do not come', () => {
+describe('what somebody has to mend', () => {
   const problemsOf = async (daemon: RunningDaemon) => {
     const { json } = await call(daemon, 'GET', '/sync')
     return (json as { readonly checked: { readonly problems: readonly unknown[] } | null }).checked?.problems
   }
   const problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
 
-  it('since another program fetches them are told of', async () => {
+  it('is told of at once where the bot loses its rights in a group, until it has them again', async () => {
+    const { server, group, daemon } = await following()
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
+    group.setStatus(BOT_ID, 'member')
+    await caughtUp(server)
+    const lost = { about: `telegram:${GROUP_ID}`, message: expect.stringContaining('make it one') }
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([lost]))
+    group.setStatus(BOT_ID, 'administrator')
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
+  })
+
+  it('is told of where another program fetches the updates', async () => {
     const { server, daemon } = await following()
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
