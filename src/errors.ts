@@ -57,7 +57,6 @@ export const ERRORS = {
   block_not_found: [404, 'Block not found'],
   customer_erased: [409, 'Customer erased'],
   idempotency_key_conflict: [422, 'Idempotency key used before'],
-  sync_off: [409, 'Nothing is synchronised'],
   plan_changed: [409, 'Plan changed'],
   group_not_found: [404, 'Group not found'],
   not_entitled: [409, 'Not entitled'],
@@ -118,7 +117,8 @@ const OF_THE_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|MISUSE|RANGE)(_|$)/
 export function isExplained(error: unknown): boolean {
   if (isLatchkeyError(error)) return error.cause === undefined || isExplained(error.cause)
   if (!(error instanceof Error && 'code' in error)) return false
-  return 'syscall' in error || (isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code))
+  if ('syscall' in error || error.code === 'POSTGRES_UNREACHABLE') return true
+  return isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code)
 }
 
 /** A failure in one line, with its kind if it is a bug. Its stack is for the log, not for users. */

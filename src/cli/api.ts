@@ -287,7 +287,8 @@ async function startWithin(
         : `${whereNone.needsDaemon}; it was looked for at ${socket}, and --url names one elsewhere`
     throw new LatchkeyError('daemon_unreachable', message)
   }
-  const isThere = isDatabaseThere(file, 'write')
+  // A database elsewhere is found out about as it is opened.
+  const isThere = config.database.postgres !== undefined || isDatabaseThere(file, 'write')
   if (!isThere && whereNone === 'database') throw missingDatabase(file)
   const scratch = isThere || whereNone !== 'any database' ? null : mkdtempSync(join(tmpdir(), 'latchkey-'))
   const database = { ...config.database, file: scratch === null ? file : join(scratch, 'latchkey.db') }

@@ -137,7 +137,7 @@ function changedParts(before: Config, after: Config): readonly string[] {
 /** All other settings. The daemon itself reports a changed policy, and `provider` is not used yet. */
 function needingRestart(config: Config): object {
   const { path, endpoints, apiKeys, policy, products, sync, log, provider, database, ...rest } = config
-  return { ...rest, database: { url: database.url } }
+  return { ...rest, database: { url: database.url, ...database.postgres } }
 }
 
 /** `['server.port', 'retention.bodiesAfter']`: the differences, as the config names them. */

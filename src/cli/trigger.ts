@@ -4,11 +4,13 @@ import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import type { StatusJson } from '../handlers/control.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
+import { ofEach } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Generation } from '../provider/event.js'
 import { isJsonObject } from '../provider/json.js'
 import { buildSampleEvent, findSampleType, SAMPLE_TYPES } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
+import { ACCOUNT_OPTIONS, accountsNamed } from './acts.js'
 import {
   choice,
   command,
@@ -51,8 +53,9 @@ export const triggerCommand = command('trigger <type>', {
     subscription: value('<id>', 'the subscription id', parseId),
     rail: withDefault(choice('<rail>', 'how it was paid', ['card', 'crypto']), 'card'),
     email: value('<email>', "the customer's email"),
-    community: value('<id>', "the customer's account in the community; only v2 names it", parseId),
-    messenger: value('<id>', "the customer's account in the messenger; only v2 names it", parseId),
+    ...ofEach(ACCOUNT_OPTIONS, (option) =>
+      value('<id>', `the customer's account in the ${option}; only v2 names it`, parseId),
+    ),
     externalRef: value('<text>', "the merchant's reference of the checkout"),
     metadata: value('<json>', 'the metadata of the checkout, an object of texts', parseMetadata),
     periodEnd: value('<time>', 'when the paid period ends (default: in 30 days)', parseInstant),
@@ -71,8 +74,9 @@ export const triggerCommand = command('trigger <type>', {
     const { config } = await loadNamedConfig(options, context)
     const endpoint = chooseEndpoint(config, options)
     const url = options.url ?? (await webhooksUrl(config))
-    const { email, community, messenger, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
-    const hasAccount = (community ?? messenger) !== undefined
+    const { email, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
+    const accounts = accountsNamed(options)
+    const hasAccount = Object.keys(accounts).length > 0
     assertSendable(type, options.generation, hasAccount, cancelAtPeriodEnd === true)
     const ids = chooseIds(type, options)
     const hints = new Set<string>()
@@ -88,7 +92,7 @@ export const triggerCommand = command('trigger <type>', {
         environment: endpoint.environment,
         rail: options.rail,
         ...{ email, externalRef, metadata, periodEnd, cancelAtPeriodEnd },
-        ...{ communityId: community, messengerId: messenger, priceCents: options.amount },
+        ...{ accounts, priceCents: options.amount },
         ...about,
       })
       const secret = currentSecret(endpoint, sentAt)

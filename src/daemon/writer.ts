@@ -1,7 +1,5 @@
 import type { Kysely } from 'kysely'
-import { createBatchWriter } from '../ingest/commit.js'
-import type { Incoming } from '../ingest/delivery.js'
-import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
+import { createBatchWriter, type WriteBatch } from '../ingest/commit.js'
 import { refreshDue } from '../ingest/settle.js'
 import type { WorkOptions } from '../ingest/work-options.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
@@ -18,7 +16,7 @@ import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 /** All changes to the store while it is served. Each is one transaction, or several that each leave it consistent. */
 export interface Writer {
   /** Commits a batch whole or not at all; answers in the order of the deliveries. */
-  writeBatch(deliveries: readonly Incoming[]): Promise<WrittenBatch>
+  readonly writeBatch: WriteBatch
   /** Stores the changes that time alone has caused; returns the number of entitlements changed. */
   refreshDue(): Promise<number>
   /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
@@ -56,22 +54,21 @@ export interface WriterDeps {
   /** A connection for this writer alone. */
   readonly db: Kysely<Database>
   readonly clock: () => number
-  /** The file for erasures. */
-  readonly erasureList: string
+  /** The file for erasures; null: there is none, since the database's own backups bring nobody back unnoticed. */
+  readonly erasureList: string | null
 }
 
 export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
-  const describe = createWrittenBatch()
   const writeBatch = createBatchWriter({
     db,
     policy: policyInForce,
     clock,
-    recordErasures: (acts) => listErasures(erasureList, acts),
+    ...(erasureList !== null && { recordErasures: (acts) => listErasures(erasureList, acts) }),
   })
   return {
-    writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
+    writeBatch,
     async applyErasureList() {
-      const again = await applyErasureList(db, erasureList, writeBatch)
+      const again = erasureList === null ? 0 : await applyErasureList(db, erasureList, writeBatch)
       await finishErasures(db, clock)
       return again
     },

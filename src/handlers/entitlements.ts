@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Explanation } from '../entitlements/explain.js'
 import type { AccessAnswer, Entitlement, ProductAnswer } from '../entitlements/model.js'
+import { LOOKUP_NAMES, ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessesQuery, AccessQuery } from '../store/access.js'
 import type { ExplanationQuery } from '../store/account.js'
@@ -220,22 +221,18 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     ...READ,
     query: z.object({ ...AT.shape, ...PAGE }),
     body: z
-      .strictObject({
-        email: idText.optional(),
-        communityId: idText.optional(),
-        messengerId: idText.optional(),
-      })
+      .strictObject(ofEach(LOOKUP_NAMES, () => idText.optional()))
       .refine(
         (details) => Object.keys(details).length === 1,
-        'needs exactly one of email, communityId and messengerId',
+        `needs exactly one of ${LOOKUP_NAMES.join(', ')}`,
       ),
     bodyType: 'json',
     answer: accessPage,
     async handle({ query, body, environment }, deps: EntitlementDeps) {
       const { limit, cursor: after = '', at = null } = query
-      const lookup = body as CustomerLookup
+      const [[name = '', value = ''] = []] = Object.entries(body)
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByDetail({ environment, lookup, page })
+      const customerIds = await deps.customers.findByDetail({ environment, lookup: { name, value }, page })
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),

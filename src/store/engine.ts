@@ -53,6 +53,11 @@ export function isStoreBusy(error: unknown): boolean {
 /** Unreachable, out of something, or shutting down; read-only; a deadlock, a conflict, or too long a wait. */
 const POSTGRES_BUSY = /^(POSTGRES_UNREACHABLE|(08|53|57)...|25006|25P03|40...|55P03)$/
 
+/** Whether PostgreSQL has failed, or the connection to it. */
+export function isOfPostgres(error: unknown): boolean {
+  return hasCode(error, /^(POSTGRES_UNREACHABLE|[0-9A-Z]{5})$/)
+}
+
 /** Whether the database or its disk can't be trusted any more: stop acknowledging, and end. */
 export function isStoreBroken(error: unknown): boolean {
   return hasCode(error, /^(store_replaced|SQLITE_(IOERR|CORRUPT|NOTADB)(_.*)?)$/)

@@ -1,6 +1,7 @@
+import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { SyncContext } from './context.js'
 import { type CheckFinding, failedCheck } from './platform.js'
-import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
+import { type AdapterName, targetKey } from './target.js'
 
 /** Time enough for somebody to fix a problem, or for a platform to recover. */
 const REPEAT_MS = 5 * 60_000
@@ -35,20 +36,18 @@ export function createChecks(context: SyncContext) {
 
   /** A platform that does not answer is a finding. */
   async function ask(name: AdapterName, isAskedFor: boolean): Promise<readonly CheckFinding[]> {
-    const all = context.products.flatMap(({ targets }) => targets).filter(({ adapter }) => adapter === name)
-    const targets = [...new Map(all.map((target) => [targetKey(target), target])).values()]
     const platform = context.platforms.get(name)
-    if (platform === undefined) {
-      const message = `No bot is configured for it: add sync.${name} to the config.`
-      return targets.map((target) => ({ about: targetKey(target), isFine: false, message }))
-    }
+    // Every target of the config has a bot.
+    if (platform === undefined) return []
     const obstacle = obstacleTo(name, isAskedFor)
     if (obstacle !== null) return [obstacle]
+    const all = context.products.flatMap(({ targets }) => targets).filter(({ adapter }) => adapter === name)
+    const targets = [...new Map(all.map((target) => [targetKey(target), target])).values()]
     return platform.check(targets).catch((error: unknown) => [failedCheck(name, error)])
   }
 
   async function check(isAskedFor: boolean): Promise<readonly CheckFinding[]> {
-    const findings = (await Promise.all(ADAPTER_NAMES.map((name) => ask(name, isAskedFor)))).flat()
+    const findings = (await Promise.all(PLATFORM_NAMES.map((name) => ask(name, isAskedFor)))).flat()
     const notFine = findings.filter(({ isFine }) => !isFine)
     const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
     const found = notFine.filter(({ isUnknown }) => isUnknown !== true)

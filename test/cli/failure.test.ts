@@ -1,11 +1,10 @@
-import { mkdirSync, statSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { statSync } from 'node:fs'
 import { getSystemErrorMap } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.js'
 import { ERROR_CODES, LatchkeyError } from '../../src/errors.js'
-import { configuredFolder, databaseIn, serveHere } from '../world.js'
+import { configuredFolder, serveHere } from '../world.js'
 
 function report(error: unknown, json = false) {
   let stderr = ''
@@ -108,13 +107,5 @@ describe('a start that fails', () => {
         `^error: the socket /srv/data/latchkey\\.sock can't be made, .* \\(${code}\\): make its folder writable, or set database\\.url to another one\n$`,
       ),
     )
-  })
-
-  it('since its database is a link that leads nowhere says so in a line', async () => {
-    const folder = configuredFolder()
-    mkdirSync(join(folder, 'data'), { mode: 0o700 })
-    symlinkSync(join(folder, 'gone', 'latchkey.db'), databaseIn(folder))
-    const failed = await serveHere(folder).catch((error: unknown) => error)
-    expect(report(failed).stderr).toMatch(/^error: [^\n]*SQLITE_CANTOPEN[^\n]*\n$/)
   })
 })

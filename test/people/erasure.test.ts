@@ -376,17 +376,6 @@ describe('an erasure', () => {
     })
     expect(foundIn(daemon.databaseFile, WORDS)).toEqual([])
   })
-
-  it('is of people whose id can be one, with no more than a reason', async () => {
-    const daemon = await runDaemon()
-    expect(await erase(daemon, '%00')).toMatchObject({ status: 400, json: { code: 'invalid_request' } })
-    expect(await erase(daemon, 'cus_ada', { why: 'x' })).toMatchObject({ status: 400 })
-    expect(await erase(daemon, 'cus_ada', { reason: ' ' })).toMatchObject({
-      status: 400,
-      json: { errors: [{ path: 'reason' }] },
-    })
-    expect(await storedEvents(daemon)).toEqual([])
-  })
 })
 
 describe('a customer whom the provider deletes', () => {

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
+import type { Messenger } from '../../../src/handlers/telegram.js'
 import type { Receipt } from '../../../src/ingest/delivery.js'
 import { createLogger } from '../../../src/log.js'
 import { createPerformAct, type PerformAct } from '../../../src/people/acts.js'
@@ -26,12 +27,12 @@ export const GOLD_GROUP: TelegramTarget = {
 }
 export const PRODUCTS: readonly SyncedProduct[] = [{ id: 'pro_gold', targets: [GOLD_GROUP] }]
 
-export interface ConnectedTelegram extends Telegram {
+export interface ConnectedTelegram extends Omit<Telegram, 'messenger'>, Messenger {
   readonly file: string
   /** Who asked to join, as the core was told. */
   readonly asked: readonly string[]
-  /** How often receiving updates began to need somebody, or ended to. */
-  readonly receptionChanges: () => number
+  /** How often the core was told to check again. */
+  readonly rechecks: () => number
   /** Every line logged so far. */
   readonly logged: () => string
   readonly performAct: PerformAct
@@ -59,7 +60,7 @@ export async function connect(
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
   const lines: string[] = []
   const asked: string[] = []
-  let receptionChanges = 0
+  let rechecks = 0
   const db = openDatabase(file, { readOnly: false })
   await migrate(db)
   await settlePolicy(db, DOCUMENTED_POLICY)
@@ -82,8 +83,8 @@ export async function connect(
       asked.push(accountId)
       return accountAsked(target, accountId)
     },
-    receptionChanged: () => {
-      receptionChanges += 1
+    recheck: () => {
+      rechecks += 1
     },
     clock,
     random: () => 0,
@@ -109,9 +110,10 @@ export async function connect(
   onTestFinished(close)
   return {
     ...telegram,
+    ...telegram.messenger,
     file,
     asked,
-    receptionChanges: () => receptionChanges,
+    rechecks: () => rechecks,
     logged: () => lines.join(''),
     performAct,
     accountOf: async (customerId) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LINKED, NOT_LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { BotApiError } from '../../platforms/telegram-errors.js'
-import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
+import type { LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
 import { eventually } from '../../setup/eventually.js'
 import { type ConnectOptions, connect, GROUP_ID, grantGold } from './connected.js'
@@ -25,22 +25,6 @@ async function caughtUp(server: LocalTelegram): Promise<void> {
 }
 
 describe('somebody who asks to join', () => {
-  it('is declined where the account may not', async () => {
-    const { server, group, telegram } = await polling()
-    group.askToJoin(USER)
-    await caughtUp(server)
-    expect(telegram.asked).toEqual([String(USER)])
-    expect(group.pending()).toEqual([])
-    expect(group.members()).toEqual([])
-  })
-
-  it('is left to the reconciler where the account may', async () => {
-    const { server, group } = await polling({ accountAsked: async () => 'approve' })
-    group.askToJoin(USER)
-    await caughtUp(server)
-    expect(group.pending()).toEqual([USER])
-  })
-
   it('is left to the administrators of a group that follows nothing', async () => {
     const { server, telegram } = await polling()
     const other = server.addGroup(-1009)
@@ -117,13 +101,6 @@ describe('an invite', () => {
     })
   })
 
-  it('links who asks by it to the customer, and is revoked once they are in', async () => {
-    const { server, group, telegram, url } = await invited()
-    await join(server, group, USER, url)
-    expect(await telegram.accountOf('cus_1')).toBe(String(USER))
-    await eventually(() => expect(group.links.get(url)?.is_revoked).toBe(true))
-  })
-
   it('links nobody else, used once', async () => {
     const { server, group, telegram, url } = await invited()
     group.askToJoin(USER, url)
@@ -184,6 +161,11 @@ describe('an invite', () => {
     server.fail({ method: 'createChatInviteLink', answer: 'close' })
     await expect(ask()).rejects.toMatchObject({ code: 'platform_unavailable' })
   })
+})
+
+/** A token that somebody sends in some chat. */
+const sentIn = (chat: object, from: object, token: string) => ({
+  message: { message_id: 1, date: 0, chat, from, text: `/start ${token}` },
 })
 
 describe('a one-time link', () => {
@@ -252,15 +234,7 @@ describe('a one-time link', () => {
   it('is followed in a chat with the bot only', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)
-    server.updates.emit({
-      message: {
-        message_id: 1,
-        date: 0,
-        chat: { id: GROUP_ID, type: 'supergroup' },
-        from: { id: USER },
-        text: `/start ${token}`,
-      },
-    })
+    server.updates.emit(sentIn({ id: GROUP_ID, type: 'supergroup' }, { id: USER }, token))
     for (const text of ['hello', '/start', `/start ${'x'.repeat(65)}`]) server.say(USER, text)
     await caughtUp(server)
     expect(server.sent).toEqual([])
@@ -270,15 +244,7 @@ describe('a one-time link', () => {
   it('is of no use to another bot', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)
-    server.updates.emit({
-      message: {
-        message_id: 1,
-        date: 0,
-        chat: { id: OTHER, type: 'private' },
-        from: { id: OTHER, is_bot: true },
-        text: `/start ${token}`,
-      },
-    })
+    server.updates.emit(sentIn({ id: OTHER, type: 'private' }, { id: OTHER, is_bot: true }, token))
     server.say(USER, `/start ${token}`)
     await caughtUp(server)
     expect(server.sent).toEqual([{ chatId: USER, text: LINKED }])
@@ -393,17 +359,5 @@ describe('long polling', () => {
     await eventually(() => expect(telegram.logged()).toContain('sync.telegram.botToken'))
     expect(server.calls()).toHaveLength(1)
     expect(telegram.logged()).not.toContain(BOT_TOKEN.split(':')[1])
-  })
-})
-
-describe('the bot', () => {
-  it('that loses its rights in a group is told of', async () => {
-    const { server, group, telegram } = await polling()
-    group.setStatus(BOT_ID, 'member')
-    await caughtUp(server)
-    expect(telegram.logged()).toContain('the bot is not an administrator of the Telegram group')
-    group.setStatus(BOT_ID, 'administrator')
-    await caughtUp(server)
-    expect(telegram.logged()).toContain('the bot is an administrator of the Telegram group')
   })
 })
