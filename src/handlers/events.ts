@@ -238,7 +238,10 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
         const isStored = sha256 !== null && (await storedEvents.readEvent(asked)) !== null
         throw isStored ? eventNotFound('The event has no body with this SHA-256.') : eventNotFound()
       }
-      if (body.bytes === null) throw new LatchkeyError('body_removed', 'The body of this event was removed.')
+      if (body.bytes === null) {
+        const detail = 'The body of this event was removed: its details say when and why.'
+        throw new LatchkeyError('body_removed', detail)
+      }
       // An id may hold any character except control characters; a file name in a header may not.
       const fileName = `${params.eventId.replaceAll(/[^\w-]/g, '_')}.body`
       return { content: body.bytes, type: 'application/octet-stream', sha256: body.sha256, fileName }

@@ -68,7 +68,7 @@ describe('latchkey erase', () => {
     const told = await answerOf(folder, 'events export --output left.jsonl')
     expect(told).toMatchObject({ lines: 13, readings: 6, leftOut: 0 })
     const id = ADA.events[0]?.id
-    const why = 'was removed with the erasure of a customer'
+    const why = 'was removed: its details say when and why'
     const body = await run(folder, `events body ${id}`)
     expect(body).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(why) })
     expect((await run(folder, `events show ${id}`)).stdout).toMatch(/^bodyRemoved.why +erased$/m)
