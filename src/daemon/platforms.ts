@@ -61,9 +61,12 @@ export function createPlatforms(deps: PlatformsDeps) {
         .then(() => next?.start())
     },
     messenger: () => telegram.made,
+    /** A messenger that has stopped is made anew by the next `prepare`. */
     async stop(): Promise<void> {
       await turning
       await started?.stop()
+      if (started !== null) telegram = { config: 'null', made: null }
+      started = null
     },
   }
 }
