@@ -36,7 +36,7 @@ export const WRITER_LOCK = 4_680_468_046
 const CONNECT_TIMEOUT_MS = 3_000
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
-const LOCK_TIMEOUT_MS = 1_000
+const LOCK_TIMEOUT_MS = 2_000
 
 /** A process that stops within a transaction holds up all others; a fold takes milliseconds. */
 const IDLE_IN_TRANSACTION_MS = 10_000
