@@ -23,7 +23,9 @@ const ON_BOTH_ENGINES = [
   'replays',
   'retention',
   'roles',
-].map((name) => `test/daemon/${name}.test.ts`)
+]
+  .map((name) => `test/daemon/${name}.test.ts`)
+  .concat('test/ingest/any-order.test.ts')
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
