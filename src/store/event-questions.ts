@@ -104,24 +104,23 @@ export async function readEventBody(
   db: Db,
   { environment, eventId, sha256 }: EventBodyQuery,
 ): Promise<EventBody | null> {
-  const bodiesIn = (table: 'events' | 'event_conflicts') =>
-    db
-      .selectFrom(table)
-      .select(['body_sha256', 'body', 'body_removed', 'body_removed_at'])
-      .where('environment', '=', environment)
-      .where('event_id', '=', eventId)
-  const row = await bodiesIn('events').executeTakeFirst()
-  if (row !== undefined) {
-    const body = toBody(row)
-    // A rewritten body is also found by its new hash, since users see that one.
-    if (sha256 === null || sha256 === row.body_sha256 || sha256 === body.sha256) return body
+  const bodyIn = async (table: 'events' | 'event_conflicts', which = sql`true`) => {
+    const { rows } = await sql<BodyRow>`
+      select body_sha256, body, body_removed, body_removed_at from ${sql.table(table)}
+      where environment = ${environment} and event_id = ${eventId} and ${which}`.execute(db)
+    return rows[0] ?? null
   }
-  if (sha256 === null) return null
-  const other = await bodiesIn('event_conflicts').where('body_sha256', '=', sha256).executeTakeFirst()
-  return other === undefined ? null : toBody(other)
+  const own = await bodyIn('events')
+  const body = own && toBody(own)
+  // A rewritten body is also found by its new hash, since users see that one.
+  if (sha256 === null || sha256 === own?.body_sha256 || sha256 === body?.sha256) return body
+  const other = await bodyIn('event_conflicts', sql`body_sha256 = ${sha256}`)
+  return other && toBody(other)
 }
 
-function toBody(row: RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>): EventBody {
+type BodyRow = RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>
+
+function toBody(row: BodyRow): EventBody {
   const removed = removalIn(row)
   const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
   return { sha256, bytes: row.body, removed }
@@ -334,9 +333,9 @@ export async function compareBodies(db: Db): Promise<BodyCheck> {
   let [read, altered, first]: [number, number, string | null] = [0, 0, null]
   for (const [table, key] of Object.entries(KEYS)) {
     const order = sql.join(key.map((column) => sql.ref(column)))
-    for (let last: BodyRow | undefined; ; ) {
+    for (let last: Selectable<EventsTable> | undefined; ; ) {
       const reached = last && key.map((column) => last?.[column])
-      const { rows }: { rows: BodyRow[] } = await sql<BodyRow>`
+      const { rows }: { rows: Selectable<EventsTable>[] } = await sql<Selectable<EventsTable>>`
         select * from ${sql.table(table)} where ${reached ? sql`(${order}) > (${sql.join(reached)})` : sql`true`}
         order by ${order} limit ${BODIES_AT_ONCE}`.execute(db)
       last = rows.at(-1)
@@ -354,4 +353,3 @@ export async function compareBodies(db: Db): Promise<BodyCheck> {
 
 /** The key column to walk each table by. */
 const KEYS = { events: ['seq'], event_conflicts: ['environment', 'event_id', 'body_sha256'] } as const
-type BodyRow = Selectable<EventsTable>

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { createBatchWriter } from '../../src/ingest/commit.js'
-import type { RecordedDelivery } from '../../src/ingest/delivery.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
+import type { StoredDelivery } from '../../src/store/event-questions.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { byHand } from '../entitlements/events.js'
 import { mixedHistory } from '../entitlements/histories.js'
@@ -20,7 +20,7 @@ import { bodyOf, deliveryOf } from './wire.js'
 const NOW = Date.UTC(2030, 0, 1)
 
 /** Everything that must not depend on the order of arrival, read from the tables themselves. */
-async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], policy: Policy) {
+async function stateAfter(batches: readonly (readonly StoredDelivery[])[], policy: Policy) {
   const db = openDatabase(await migratedFile(), { readOnly: false })
   try {
     // Nobody asks this store after its process has ended.
@@ -65,7 +65,7 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
 }
 
 /** The same deliveries in another order, some of them twice, in batches of any size. */
-function redelivered<One extends RecordedDelivery>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
+function redelivered<One extends StoredDelivery>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
   return fc
     .tuple(fc.subarray([...deliveries]), fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }))
     .chain(([again, sizes]) =>
@@ -79,7 +79,7 @@ function redelivered<One extends RecordedDelivery>(deliveries: readonly One[]): 
     )
 }
 
-const casesOf = <One extends RecordedDelivery>(histories: fc.Arbitrary<readonly One[]>) =>
+const casesOf = <One extends StoredDelivery>(histories: fc.Arbitrary<readonly One[]>) =>
   histories.chain((deliveries) =>
     fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
   )
@@ -112,7 +112,7 @@ const withErasures = fc
         : body.data
       return deliveryOf(JSON.stringify({ ...body, data }))
     })
-    const acts = erased.map((customerId, index): RecordedDelivery => {
+    const acts = erased.map((customerId, index): StoredDelivery => {
       const act = { ...byHand('manual.erased', at + index, { productId: null }), customerId }
       const body = Buffer.from(JSON.stringify({ ...act, id: `man_${customerId}` }))
       return { endpoint: 'manual', environment: 'live', body, headers: null, receivedAt: NOW }
