@@ -25,12 +25,12 @@ export function prepare(delivery: StoredDelivery): PreparedDelivery {
     const { reading: _, ...rest } = delivery
     return { ...rest, ...came, body: left, eventId: event.id, normalized: { ok: true, event } }
   }
-  const normalized = delivery.headers === null ? readRecord(body) : normalise(body, delivery)
+  const normalized = delivery.headers === null ? readAct(body) : normalise(body, delivery)
   const bodySha256 = sha256Of(body)
   return { ...delivery, normalized, bodySha256, eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}` }
 }
 
-function readRecord(body: Buffer): Normalized {
+function readAct(body: Buffer): Normalized {
   const event = parseManualEvent(body)
   return event === null ? { ok: false, reason: 'normalizer_failed', id: null } : { ok: true, event }
 }

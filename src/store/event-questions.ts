@@ -75,16 +75,10 @@ export async function readEvent(db: Db, { environment, eventId }: EventQuery) {
   }
 }
 
-/**
- * Another body that came under the id of a stored event, and changed nothing; hash and length are the original ones.
- */
-interface OtherBodyRow extends RemovalColumns {
-  readonly sha256: string
-  readonly bytes: number
-  readonly endpoint: string
-  readonly receivedAt: number
-  readonly deliveries: number
-}
+/** Another body that came under the id of a stored event, and changed nothing, as it came. */
+type OtherBodyRow = RemovalColumns &
+  Pick<BodyColumns, 'endpoint'> &
+  Readonly<Record<'bytes' | 'receivedAt' | 'deliveries', number>> & { readonly sha256: string }
 
 export interface EventBodyQuery extends EventQuery {
   /** One of the bodies under this id, by its hash in lower-case hex; null: the event's own. */
@@ -294,7 +288,9 @@ export async function countConflicts(db: Db): Promise<number> {
   return Number(rows[0]?.count ?? 0)
 }
 
-const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
+/** What an event waits for, or why it can't be used. */
+const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
+  ...HOLD_REASON_TEXT,
   not_utf8: 'cannot be used, since its bytes are no UTF-8 text',
   not_json: 'cannot be used, since its body is not JSON',
   not_an_object: 'cannot be used, since its body is no JSON object',
@@ -306,12 +302,6 @@ const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
   livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
   reference_id_invalid: 'cannot be used, since an id that it names could not be kept',
   normalizer_failed: 'cannot be used, since reading it failed by a bug',
-}
-
-/** What an event waits for, or why it can't be used. */
-const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
-  ...HOLD_REASON_TEXT,
-  ...QUARANTINE_REASON_TEXT,
 }
 
 /** A body has up to a mebibyte. */
