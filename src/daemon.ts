@@ -247,7 +247,12 @@ export async function startDaemon(
       customers: {
         readAccesses: (query) => readAccesses(store.reader, clock, query),
         findByReference: ({ environment, reference, page }) =>
-          findCustomersByReference(store.reader, environment, config.identity.ref, reference, page),
+          findCustomersByReference(
+            store.reader,
+            environment,
+            { name: config.identity.ref, value: reference },
+            page,
+          ),
         findByReferences: ({ environment, references }) =>
           findCustomersByReferences(store.reader, environment, config.identity.ref, references),
         findByDetail: ({ environment, lookup, page }) =>

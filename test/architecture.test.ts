@@ -21,7 +21,7 @@ const MAY_IMPORT: Readonly<
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
-  sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
+  sync: { code: ['errors', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   handlers: {
     code: ['errors', 'provider'],
     typesOf: [
@@ -38,8 +38,8 @@ const MAY_IMPORT: Readonly<
   },
   operations: { code: ['errors', 'store', 'system-refusal'], typesOf: ['provider', 'ingest', 'sync'] },
   doctor: {
-    code: ['errors', 'system-refusal', 'config', 'store', 'operations', 'people', 'recompute'],
-    typesOf: ['handlers', 'provider'],
+    code: ['errors', 'system-refusal', 'config', 'provider', 'store', 'operations', 'people', 'recompute'],
+    typesOf: ['handlers'],
   },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },

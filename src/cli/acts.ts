@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
+import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Api, ApiOptions } from './api.js'
 import { apiCommand, flag, instantIn, isoTime, pathOf, required, value } from './command.js'
 import type { CliContext } from './context.js'
@@ -17,12 +18,27 @@ function parseReason(text: string): string {
 }
 
 function parseAccount(text: string): string {
-  if (/^[1-9]\d{0,19}$/.test(text)) return text
-  throw new InvalidArgumentError('Expected the id of an account: a whole number above 0.')
+  const platforms = Object.values(PLATFORMS)
+  if (platforms.some(({ id }) => id.test(text))) return text
+  const forms = new Set(platforms.map(({ idForm }) => idForm))
+  throw new InvalidArgumentError(`Expected the id of an account: ${[...forms].join(', or ')}.`)
 }
 
 /** Changes by hand may start a new database. */
 const ACT = { whereNone: 'new database' } as const
+
+type OptionOf<Fact extends string> = Fact extends `${infer Name}Id` ? Name : never
+type AccountOption = OptionOf<AccountFact>
+
+/** `--community` for `communityId`, and so on. */
+export const ACCOUNT_OPTIONS = ACCOUNT_FACTS.map((fact) => fact.slice(0, -'Id'.length)) as AccountOption[]
+
+export function accountsNamed(
+  options: Readonly<Partial<Record<AccountOption, string | undefined>>>,
+): Accounts {
+  const named = ACCOUNT_OPTIONS.map((option) => [`${option}Id`, options[option]] as const)
+  return Object.fromEntries(named.filter(([, id]) => id !== undefined))
+}
 
 interface GivenAct {
   readonly api: Api
@@ -113,18 +129,17 @@ const linkCommand = apiCommand('link <customer>', {
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
-    community: value('<id>', "the account's id in the community", parseAccount),
-    messenger: value('<id>', "the account's id in the messenger", parseAccount),
+    ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the account's id in the ${option}`, parseAccount)),
     reason,
   },
   ...ACT,
-  check({ options: { community, messenger } }) {
-    if (community === undefined && messenger === undefined)
-      throw new LatchkeyError('usage', 'name an account: --community, --messenger or both')
+  check({ options }) {
+    if (Object.keys(accountsNamed(options)).length > 0) return
+    const names = ACCOUNT_OPTIONS.map((option) => `--${option}`)
+    throw new LatchkeyError('usage', `name an account: ${names.join(', ')}`)
   },
   run(given) {
-    const { community: communityId, messenger: messengerId } = given.options
-    return act(given, 'PUT', ['identities'], { communityId, messengerId })
+    return act(given, 'PUT', ['identities'], accountsNamed(given.options))
   },
 })
 

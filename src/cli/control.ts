@@ -61,21 +61,28 @@ const stopCommand = apiCommand('stop', {
   examples: ['stop'],
   ...RUNNING,
   async run({ api, show }) {
-    const { pid, startedAt } = await api.get<StatusJson>('/status')
-    await api.send('POST', '/stop')
+    const { pid, startedAt } = await api.get<StatusJson>('/status').catch(whenStopping)
+    await api.send('POST', '/stop').catch(whenStopping)
     for (let left = GONE_WITHIN_MS / LOOK_AGAIN_MS; !(await hasGone(api, startedAt)); left -= 1) {
       if (left === 0)
-        throw new LatchkeyError('daemon_failed', `process ${pid} has not stopped in 30 s: see its log`)
+        throw new LatchkeyError('daemon_failed', 'the daemon has not stopped in 30 s: see its log')
       await wait(LOOK_AGAIN_MS)
     }
-    show({ stopped: true, pid }, () => `stopped (process ${pid})\n`)
+    show({ stopped: true, pid }, () => (pid === null ? 'stopped\n' : `stopped (process ${pid})\n`))
   },
 })
 
-/** True even if a supervisor has started a new one since. */
+/** A daemon that is stopping already may break a connection off: all that is left is to wait for its end. */
+function whenStopping(error: unknown): Pick<StatusJson, 'startedAt'> & { readonly pid: number | null } {
+  if (isLatchkeyError(error, 'daemon_failed')) return { startedAt: '', pid: null }
+  throw error
+}
+
+/** True even if a supervisor has started a new one since. @param startedAt empty: unknown */
 async function hasGone(api: Api, startedAt: string): Promise<boolean> {
   try {
-    return (await api.get<StatusJson>('/status')).startedAt !== startedAt
+    const status = await api.get<StatusJson>('/status')
+    return startedAt !== '' && status.startedAt !== startedAt
   } catch (error) {
     if (!isLatchkeyError(error, 'daemon_unreachable')) return false
     if (api.config === null) return true

@@ -2,12 +2,15 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Help, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, LatchkeyError } from '../errors.js'
+import type { StatusJson } from '../handlers/control.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
+import { ofEach } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Generation } from '../provider/event.js'
 import { isJsonObject } from '../provider/json.js'
 import { buildSampleEvent, findSampleType, SAMPLE_TYPES } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
+import { ACCOUNT_OPTIONS, accountsNamed } from './acts.js'
 import {
   choice,
   command,
@@ -49,8 +52,9 @@ export const triggerCommand = command('trigger <type>', {
     subscription: value('<id>', 'the subscription id', parseId),
     rail: withDefault(choice('<rail>', 'how it was paid', ['card', 'crypto']), 'card'),
     email: value('<email>', "the customer's email"),
-    community: value('<id>', "the customer's account in the community; only v2 names it", parseId),
-    messenger: value('<id>', "the customer's account in the messenger; only v2 names it", parseId),
+    ...ofEach(ACCOUNT_OPTIONS, (option) =>
+      value('<id>', `the customer's account in the ${option}; only v2 names it`, parseId),
+    ),
     externalRef: value('<text>', "the merchant's reference of the checkout"),
     metadata: value('<json>', 'the metadata of the checkout, an object of texts', parseMetadata),
     periodEnd: value('<time>', 'when the paid period ends (default: in 30 days)', parseInstant),
@@ -68,9 +72,10 @@ export const triggerCommand = command('trigger <type>', {
   async run({ options, args: [type = ''], context }) {
     const { config } = await loadNamedConfig(options, context)
     const endpoint = chooseEndpoint(config, options)
-    const url = options.url ?? webhooksUrl(config)
-    const { email, community, messenger, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
-    const hasAccount = (community ?? messenger) !== undefined
+    const url = options.url ?? (await webhooksUrl(config))
+    const { email, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
+    const accounts = accountsNamed(options)
+    const hasAccount = Object.keys(accounts).length > 0
     assertSendable(type, options.generation, hasAccount, cancelAtPeriodEnd === true)
     const ids = chooseIds(type, options)
     const hints = new Set<string>()
@@ -86,7 +91,7 @@ export const triggerCommand = command('trigger <type>', {
         environment: endpoint.environment,
         rail: options.rail,
         ...{ email, externalRef, metadata, periodEnd, cancelAtPeriodEnd },
-        ...{ communityId: community, messengerId: messenger, priceCents: options.amount },
+        ...{ accounts, priceCents: options.amount },
         ...about,
       })
       const secret = currentSecret(endpoint, sentAt)
@@ -201,11 +206,22 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
 // A wildcard is an address to listen on; the same machine is reached at its loopback address.
 const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-/** Where the running daemon takes webhooks. Throws `usage` if the system chooses the port. */
-function webhooksUrl({ server }: Config): string {
-  const { host, port } = server.webhooks ?? server
+/**
+ * Where the running daemon says that it takes webhooks: its environment may name another port than the config. If none
+ * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
+ */
+async function webhooksUrl(config: Config): Promise<string> {
+  const { localApi } = await import('./api.js')
+  const status = await localApi(config)
+    .get<StatusJson>('/status')
+    .catch(() => null)
+  if (status !== null) return status.listeners.webhooks.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
+  const { host, port } = config.server.webhooks ?? config.server
   if (port === 0)
-    throw new LatchkeyError('usage', 'the config leaves the port to the system: name the daemon with --url')
+    throw new LatchkeyError(
+      'usage',
+      'no daemon answers at its local socket, and the config leaves the port to the system: name it with --url',
+    )
   const reached = LOOPBACK_OF[host] ?? host
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
 }

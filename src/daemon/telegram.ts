@@ -35,14 +35,16 @@ export function createTelegram({ performAct, ...deps }: TelegramDeps, config: Bo
     start: receiver.start,
     /** Resolves once no update is being handled any more. */
     stop: receiver.stop,
-    /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
-    invite: orPlatformFailure(joinLinks.invite),
-    /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
-    linkToken: orPlatformFailure(async (customer: Customer) => {
-      username ??= (await call((api) => api.getMe())).username
-      const made = await joinLinks.newLinkToken(customer)
-      return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }
-    }),
+    messenger: {
+      /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
+      invite: orPlatformFailure(joinLinks.invite),
+      /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
+      linkToken: orPlatformFailure(async (customer: Customer) => {
+        username ??= (await call((api) => api.getMe())).username
+        const made = await joinLinks.newLinkToken(customer)
+        return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }
+      }),
+    },
   }
 }
 
@@ -52,7 +54,7 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
     performAct({
       environment,
       customerId,
-      act: { type: 'manual.identity_linked', communityId: null, messengerId: accountId },
+      act: { type: 'manual.identity_linked', accounts: { messengerId: accountId } },
       actor: 'telegram',
       reason,
       idempotencyKey: `telegram ${key}`,

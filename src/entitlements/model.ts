@@ -177,8 +177,14 @@ export interface Entitlement extends AccessSnapshot {
  */
 export type Instant = { readonly now: number } | { readonly at: number }
 
+/** Who made a change by hand, and why; left out where nobody asks for it. */
+export interface ByHand {
+  readonly actor?: string
+  readonly reason?: string | null
+}
+
 /** A block on one product, or on every one (`productId` null), from `from` (inclusive) until `until` (exclusive). */
-export interface Block {
+export interface Block extends ByHand {
   readonly productId: string | null
   readonly from: number
   /** Null: it is in force. */

@@ -116,3 +116,6 @@ export const platformCall = z.object({
   customerId: z.string(),
   action: z.enum(['give', 'take']),
 })
+
+/** Who made a change by hand, and why. */
+export const byHand = { actor: z.string().exactOptional(), reason: z.string().nullable().exactOptional() }

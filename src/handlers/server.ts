@@ -1,4 +1,4 @@
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, unlinkSync } from 'node:fs'
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -109,7 +109,8 @@ export function createServer({
     listen: (at) =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
-        if ('socketFile' in at) rmSync(at.socketFile, { force: true })
+        // Not `rmSync`, whose errors may have no code.
+        if ('socketFile' in at && existsSync(at.socketFile)) unlinkSync(at.socketFile)
         server.listen('socketFile' in at ? { path: at.socketFile } : at, () => {
           server.off('error', reject)
           if ('socketFile' in at) chmodSync(at.socketFile, 0o600)

@@ -1,5 +1,4 @@
-import type { Kysely, Transaction } from 'kysely'
-import { afterErasures } from '../entitlements/by-hand.js'
+import { type ActsOnCustomer, afterErasures, foldActs } from '../entitlements/by-hand.js'
 import {
   entitlementsOf,
   givesSameAccess,
@@ -19,8 +18,8 @@ import {
   loadEntitlements,
   saveEntitlements,
 } from '../store/entitlements.js'
-import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import { loadManualEvents } from '../store/events.js'
+import type { Db, Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'
 
@@ -29,18 +28,18 @@ export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
 
 /** Saves these customers' entitlements from their stored sources and changes by hand, and logs what changed. */
 export async function saveAccess(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   customerIds: readonly string[],
   now: number,
   causeOf: CauseOf,
 ): Promise<void> {
   const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-  const acts = await loadActsOn(trx, environment, customerIds)
+  const acts = await loadManualEvents(trx, environment, customerIds)
   const stored = await loadEntitlements(trx, environment, customerIds)
   const differences = customerIds.flatMap((customerId) => {
     const own = sources.get(customerId) ?? []
-    const after = accessFrom(own, acts.get(customerId) ?? NO_ACTS, { customerId, now })
+    const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
     return differencesOf(stored.get(customerId) ?? [], after)
   })
   await writeAccess(trx, environment, differences, now, causeOf)
@@ -69,7 +68,7 @@ export function differencesOf(
 
 /** Stores what differs, and appends the changes among it to the change log. */
 export async function writeAccess(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   differences: readonly EntitlementDifference[],
   now: number,
@@ -187,7 +186,7 @@ const MAX_PER_TRANSACTION = 500
  * Queries don't need this, since they use the clock; the change log does.
  * @returns how many entitlements were due
  */
-export async function refreshDue(db: Kysely<Database>, clock: () => number): Promise<number> {
+export async function refreshDue(db: Db, clock: () => number): Promise<number> {
   let total = 0
   let found: number
   do {
@@ -197,7 +196,7 @@ export async function refreshDue(db: Kysely<Database>, clock: () => number): Pro
   return total
 }
 
-async function refreshDueIn(trx: Transaction<Database>, now: number): Promise<number> {
+async function refreshDueIn(trx: Tx, now: number): Promise<number> {
   const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
   for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
     const customerIds = [...new Set(own.map(({ customerId }) => customerId))]

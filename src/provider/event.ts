@@ -1,6 +1,7 @@
 /* One event of either generation, or by hand, in the vocabulary of all code after normalisation. */
 
 import { z } from 'zod'
+import { DETAIL_NAMES, ofEach } from './accounts.js'
 import {
   CUSTOMER_EVENT_TYPES,
   MANUAL_EVENT_TYPES,
@@ -22,14 +23,7 @@ export const MANUAL_ID_PREFIX = 'man_'
 const usableId = z.string().refine(isUsableId)
 const text = z.string().nullable()
 
-const customerDetails = z.strictObject({
-  email: text,
-  name: text,
-  communityId: text,
-  communityUsername: text,
-  messengerId: text,
-  messengerUsername: text,
-})
+const customerDetails = z.strictObject(ofEach(DETAIL_NAMES, () => text))
 
 const railProof = z.strictObject({ rail: z.enum(['card', 'crypto']), strength: z.literal([3, 2, 1]) })
 

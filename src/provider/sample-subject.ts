@@ -1,3 +1,4 @@
+import type { Accounts } from './accounts.js'
 import type { Environment, ProvenRail } from './event.js'
 
 /** The subject of a sample. Null leaves a field empty, as the provider does while it does not know the value. */
@@ -13,8 +14,7 @@ export interface SampleSubject {
   readonly rail: ProvenRail
   readonly email?: string | undefined
   /** Accounts on the platforms; only the legacy generation names them. */
-  readonly communityId?: string | undefined
-  readonly messengerId?: string | undefined
+  readonly accounts?: Accounts
   readonly externalRef?: string | undefined
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Epoch milliseconds: when the paid period of a subscription ends. */

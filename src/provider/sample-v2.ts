@@ -1,3 +1,5 @@
+import { ACCOUNT_FACTS, type AccountFact, ofEach, PLATFORMS } from './accounts.js'
+import { ofCustomer } from './customer.js'
 import type { V2EventType } from './event-types.js'
 import {
   isoTime,
@@ -9,6 +11,12 @@ import {
   samplePriceCents,
   sampleRefundedCents,
 } from './sample-subject.js'
+
+const USERNAMES = Object.values(PLATFORMS).map(({ username }) => username)
+
+function accountsOf({ accounts = {} }: SampleSubject, nameOf: (fact: AccountFact) => string): object {
+  return Object.fromEntries(ACCOUNT_FACTS.map((fact) => [nameOf(fact), accounts[fact] ?? null]))
+}
 
 /** The status that a payment or subscription shows in its event. */
 const STATUS: Readonly<Record<V2EventType, string>> = {
@@ -56,10 +64,8 @@ function paymentData(type: string, subject: SampleSubject): object {
       source: isCard ? 'FIAT' : 'CRYPTO',
       customerId: subject.customerId,
       customerEmail: sampleEmail(subject),
-      customerCommunityId: subject.communityId ?? null,
-      customerMessengerId: subject.messengerId ?? null,
-      customerCommunityUsername: null,
-      customerMessengerUsername: null,
+      ...accountsOf(subject, ofCustomer),
+      ...ofEach(USERNAMES.map(ofCustomer), () => null),
     },
     context: { ...contextOf(subject), successUrl: null, cancelUrl: null },
   }
@@ -84,10 +90,8 @@ function subscriptionData(type: string, subject: SampleSubject): object {
     customer: {
       id: subject.customerId,
       email: sampleEmail(subject),
-      communityId: subject.communityId ?? null,
-      messengerId: subject.messengerId ?? null,
-      communityUsername: null,
-      messengerUsername: null,
+      ...accountsOf(subject, (fact) => fact),
+      ...ofEach(USERNAMES, () => null),
     },
     context: contextOf(subject),
   }
@@ -117,8 +121,7 @@ function settledData(subject: SampleSubject): object {
     merchantNetCents: price,
     customerId: subject.customerId,
     customerEmail: sampleEmail(subject),
-    customerCommunityId: subject.communityId ?? null,
-    customerMessengerId: subject.messengerId ?? null,
+    ...accountsOf(subject, ofCustomer),
     externalRef: subject.externalRef ?? null,
   }
   return { payouts: [payout], payments: [payment] }

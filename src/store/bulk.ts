@@ -1,10 +1,10 @@
-import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import { type Insertable, type RawBuilder, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { type EachRow, engineOf, type Row } from './engine.js'
-import type { Database } from './schema.js'
+import type { Database, Db } from './schema.js'
 
 /** Runs for all of these rows, and returns all results, unordered. */
-type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
+type BulkStatement<Answer> = (db: Db, rows: readonly Row[]) => Promise<Answer[]>
 
 /** An update of table rows from the values of each row, which `from` brings in: between `set …` and `where …`. */
 export function bulkUpdate<Answer = never>(
@@ -32,13 +32,16 @@ export function bulkLookup<Answer = never>(
 export function lookupIn<Answer = never>(
   column: string,
   write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
-): (db: Kysely<Database>, environment: Environment, values: readonly string[]) => Promise<Answer[]> {
-  const statement = bulkLookup(['environment', column], write)
-  return (db, environment, values) =>
-    statement(
-      db,
-      values.map((value) => [environment, value]),
-    )
+) {
+  return inEnvironment(bulkLookup(['environment', column], write), (value: string) => [value])
+}
+
+/** Runs a statement for items of one environment, which comes before the values of each. */
+export function inEnvironment<Item, Answer>(statement: BulkStatement<Answer>, valuesOf: (item: Item) => Row) {
+  return (db: Db, environment: Environment, items: readonly Item[]): Promise<Answer[]> => {
+    const rows = items.map((item) => [environment, ...valuesOf(item)])
+    return statement(db, rows)
+  }
 }
 
 function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): BulkStatement<Answer> {
@@ -46,46 +49,45 @@ function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): Bu
     rows.length === 0 ? [] : ((await engineOf(db).forEach(db, write, rows)) as Answer[])
 }
 
-/** Inserts rows with all of these columns; `otherwise` is the conflict clause. */
-export function bulkInsert<Table extends keyof Database, Column extends ColumnOf<Table>>(
+/** Inserts rows, all with the columns of the first; `otherwise` is the conflict clause. */
+export function bulkInsert<Table extends keyof Database>(
   table: Table,
-  columns: readonly Column[],
-  otherwise: RawBuilder<unknown> = sql``,
-): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Column>[]) => Promise<void> {
-  const names = sql.join(columns.map((column) => sql.ref(column)))
-  const insert = bulkStatement((row) => sql`insert into ${sql.table(table)} (${names}) ${row} ${otherwise}`)
-  return async (db, rows) => {
-    await insert(
-      db,
-      rows.map((row) => columns.map((column) => row[column] as Row[number])),
-    )
+  otherwise: (columns: readonly string[]) => RawBuilder<unknown> = () => sql``,
+) {
+  /** By their columns. */
+  const statements = new Map<string, BulkStatement<never>>()
+  return async (db: Db, rows: readonly Insertable<Database[Table]>[]): Promise<void> => {
+    const columns = Object.keys(rows[0] ?? {})
+    const names = columns.join()
+    const insert =
+      statements.get(names) ??
+      bulkStatement(
+        (list) => sql`insert into ${sql.table(table)} (${refs(columns)}) ${list} ${otherwise(columns)}`,
+      )
+    statements.set(names, insert)
+    const values = rows.map((row) => columns.map((column) => row[column as keyof typeof row] as Row[number]))
+    await insert(db, values)
   }
 }
 
 /**
- * The same, but an existing row with the same key gets the new values of the columns `updating`. Each key at most
- * once. Every column that is set is written to all its indexes, even if its value stays the same.
+ * The same, but an existing row with the same key gets the new values of the columns `updating`; if omitted, of all.
+ * Each key at most once. Every column that is set is written to all its indexes, even if its value stays the same.
  */
-export function bulkUpsert<
-  Table extends keyof Database,
-  Key extends ColumnOf<Table>,
-  Column extends ColumnOf<Table>,
->(
+export function bulkUpsert<Table extends keyof Database>(
   table: Table,
-  key: readonly Key[],
-  columns: readonly Column[],
-  { updating = columns }: { readonly updating?: readonly Column[] } = {},
-): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Key | Column>[]) => Promise<void> {
-  const assignments = updating.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
-  const names = sql.join(key.map((column) => sql.ref(column)))
-  return bulkInsert(
-    table,
-    [...key, ...columns],
-    sql`on conflict (${names}) do update set ${sql.join(assignments)}`,
-  )
+  key: readonly (keyof Database[Table] & string)[],
+  { updating }: { readonly updating?: readonly (keyof Database[Table] & string)[] } = {},
+) {
+  const isKey = (column: string): boolean => key.some((one) => one === column)
+  return bulkInsert(table, (columns) => {
+    const set = (updating ?? columns.filter((column) => !isKey(column))).map(
+      (column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`,
+    )
+    return sql`on conflict (${refs(key)}) do update set ${sql.join(set)}`
+  })
 }
 
-type ColumnOf<Table extends keyof Database> = keyof Database[Table] & string
-type InsertedRow<Table extends keyof Database, Column extends ColumnOf<Table>> = {
-  readonly [Name in Column]: SelectType<Database[Table][Name]>
+function refs(columns: readonly string[]): RawBuilder<unknown> {
+  return sql.join(columns.map((column) => sql.ref(column)))
 }

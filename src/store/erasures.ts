@@ -1,14 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
-import { deleteReferences, loadCustomers } from './customers.js'
+import { bulkInsert, lookupIn } from './bulk.js'
+import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
+import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
-import type { BodyRemovalReason, Database, SourcesTable } from './schema.js'
+import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
-import { markAccountHolders } from './sync-state.js'
 
 export interface PersonKey {
   readonly environment: Environment
@@ -34,16 +35,13 @@ export interface ErasureRecord extends PersonKey {
 /** The ids of all erased customers, by environment. */
 export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
 
-export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
+export async function loadErasedIds(db: Db): Promise<ErasedIds> {
   const rows = await db.selectFrom('erasures').select(['environment', 'customer_id']).execute()
   const byEnvironment = Map.groupBy(rows, ({ environment }) => environment)
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
-async function erasuresWhere(
-  db: Kysely<Database>,
-  which: RawBuilder<unknown>,
-): Promise<readonly ErasureRecord[]> {
+async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readonly ErasureRecord[]> {
   const { rows } = await sql<Omit<ErasureRecord, 'wasKnown'> & { readonly was_known: number }>`
     select environment, customer_id as "customerId", event_id as "eventId", erased_at as "erasedAt", was_known,
       finished_at as "finishedAt" from erasures where ${which}`.execute(db)
@@ -52,7 +50,7 @@ async function erasuresWhere(
 
 /** Null if the customer is not erased. */
 export async function loadErasure(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<ErasureRecord | null> {
@@ -61,37 +59,28 @@ export async function loadErasure(
 }
 
 /** Erasures whose data is still to be removed. */
-export function loadUnfinishedErasures(db: Kysely<Database>): Promise<readonly ErasureRecord[]> {
+export function loadUnfinishedErasures(db: Db): Promise<readonly ErasureRecord[]> {
   return erasuresWhere(db, sql`finished_at is null`)
 }
 
 /**
  * Runs in the transaction that stores the event: from then on, deliveries that name them are redacted. Once per person.
  */
-export async function saveErasures(trx: Transaction<Database>, acts: readonly ErasureAct[]): Promise<void> {
-  if (acts.length === 0) return
-  await trx
-    .insertInto('erasures')
-    .values(
-      acts.map(({ environment, id, customerId, createdAt }) => ({
-        environment,
-        customer_id: customerId,
-        event_id: id,
-        erased_at: createdAt,
-        was_known: 0 as const,
-        finished_at: null,
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
+export async function saveErasures(trx: Tx, acts: readonly ErasureAct[]): Promise<void> {
+  const rows = acts.map(({ environment, id, customerId, createdAt }) => {
+    return { environment, customer_id: customerId, event_id: id, erased_at: createdAt, was_known: 0 } as const
+  })
+  await insert(trx, rows)
 }
+
+const insert = bulkInsert('erasures', () => sql`on conflict do nothing`)
 
 /**
  * Removes everything about a customer except the id, and the provider's deletion if there was one. The data of their
  * events is gone by then.
  */
 export async function finishErasure(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, customerId }: PersonKey,
   hadEvents: boolean,
   now: number,
@@ -99,51 +88,26 @@ export async function finishErasure(
   const known = (await loadCustomers(trx, environment, [customerId])).get(customerId)
   const wasKnown = hadEvents || Object.keys(known?.facts ?? {}).length > 0
   await forgetPerson(trx, environment, customerId)
-  await trx
-    .updateTable('erasures')
-    .set({ finished_at: now, ...(wasKnown && { was_known: 1 }) })
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+  await sql`update erasures set finished_at = ${now}, was_known = ${wasKnown ? 1 : sql.ref('was_known')}
+    where environment = ${environment} and customer_id = ${customerId}`.execute(trx)
 }
 
 /** Has the next `finishErasures` remove what is stored of these people once more. */
-export async function reopenErasures(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<void> {
-  if (customerIds.length === 0) return
-  await trx
-    .updateTable('erasures')
-    .set({ finished_at: null })
-    .where('environment', '=', environment)
-    .where('customer_id', 'in', customerIds)
-    .execute()
-}
+export const reopenErasures = lookupIn(
+  'customer_id',
+  (isTheirs) => sql`update erasures set finished_at = null where ${isTheirs}`,
+)
 
-export async function forgetPerson(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-): Promise<void> {
-  // Memberships of their platform accounts must end, or stay as another customer's.
-  await markAccountHolders(trx, environment, [customerId])
-  await trx
-    .updateTable('customers')
-    .set({ facts: '{}', email: null, community_id: null, messenger_id: null })
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
+  const stored = await loadCustomers(trx, environment, [customerId])
+  const forgotten = [...stored.values()].map((known) => ({ ...known, facts: {} }))
+  await saveCustomers(trx, environment, stored, forgotten)
   await deleteReferences(trx, environment, [customerId])
   await forgetJoinLinks(trx, environment, customerId)
 }
 
 /** Customers whom the provider reported as deleted, and who are not erased. */
-export async function loadDeletedUnerased(
-  db: Kysely<Database>,
-  limit: number,
-): Promise<readonly PersonKey[]> {
+export async function loadDeletedUnerased(db: Db, limit: number): Promise<readonly PersonKey[]> {
   const { rows } = await sql<PersonKey>`
     select environment, customer_id as "customerId" from customers
     where deleted_at is not null and not exists (
@@ -154,20 +118,13 @@ export async function loadDeletedUnerased(
 }
 
 /** Every event that erased somebody, oldest first. */
-export async function loadErasureActs(db: Kysely<Database>): Promise<readonly ErasureAct[]> {
-  const rows = await db
-    .selectFrom('erasures')
-    .innerJoin('events', (join) =>
-      join
-        .onRef('events.environment', '=', 'erasures.environment')
-        .onRef('events.event_id', '=', 'erasures.event_id'),
-    )
-    .select(['events.environment', 'events.event_id', 'events.normalized'])
-    .orderBy('erasures.erased_at')
-    .execute()
-  return rows.flatMap(({ environment, event_id: eventId, normalized }) => {
-    const event = eventInForm(String(normalized), eventId)
-    return event.subject === 'manual' ? [{ ...event, environment }] : []
+export async function loadErasureActs(db: Db): Promise<readonly ErasureAct[]> {
+  const { rows } = await sql<Pick<EventsTable, 'environment' | 'event_id' | 'normalized'>>`
+    select environment, event_id, normalized from erasures join events using (environment, event_id)
+    order by erased_at`.execute(db)
+  return rows.flatMap(({ environment, event_id, normalized }) => {
+    const event = manualEventIn(String(normalized), event_id)
+    return event === null ? [] : [{ ...event, environment }]
   })
 }
 
@@ -179,7 +136,7 @@ const SOURCES_PER_STEP = 10_000
  * their sources, and events without customer or source that contain the id.
  */
 export async function loadSeqsOfPerson(
-  db: Kysely<Database>,
+  db: Db,
   { environment, customerId }: PersonKey,
 ): Promise<readonly number[]> {
   const engine = engineOf(db)
@@ -214,10 +171,7 @@ export interface StoredBody extends Redactable {
 }
 
 /** Numbers of events in one environment, in the order of arrival. */
-export async function loadStoredBodies(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): Promise<readonly StoredBody[]> {
+export async function loadStoredBodies(db: Db, seqs: readonly number[]): Promise<readonly StoredBody[]> {
   const { rows } = await sql<Omit<StoredBody, 'event'> & { normalized: string | null }>`
     select events.seq, event_id as "eventId", body, normalized, sources.customer_id as owner
     from events left join sources on sources.environment = events.environment
@@ -230,22 +184,14 @@ export async function loadStoredBodies(
 }
 
 export async function saveRedacted(
-  trx: Transaction<Database>,
+  trx: Tx,
   seq: number,
   { body, removed, event }: Redacted,
   now: number,
 ): Promise<void> {
-  await trx
-    .updateTable('events')
-    .set({ normalized: event && formOf(event), ...(removed && redactedColumns(body, removed, now)) })
-    .where('seq', '=', seq)
-    .execute()
-}
-
-function redactedColumns(body: Buffer | null, removed: BodyRemovalReason, now: number) {
-  // The original length is stored at the first rewrite.
-  const bytes = sql<number>`coalesce(body_bytes, length(body))`
-  return { body, body_removed: removed, body_removed_at: now, body_bytes: bytes }
+  const withBody = removed === null ? sql`` : sql`, ${setBody(body, removed, now)}`
+  const form = event && formOf(event)
+  await sql`update events set normalized = ${form} ${withBody} where seq = ${seq}`.execute(trx)
 }
 
 /** Another body that came under the id of an event. */
@@ -257,7 +203,7 @@ interface StoredConflict {
 
 /** Bodies under any of these ids, and bodies that contain the customer's id. */
 export async function loadConflictsOfPerson(
-  db: Kysely<Database>,
+  db: Db,
   { environment, customerId }: PersonKey,
   eventIds: readonly string[],
 ): Promise<readonly StoredConflict[]> {
@@ -271,17 +217,12 @@ export async function loadConflictsOfPerson(
 
 /** @param left the rest of the body; null: nothing */
 export async function saveRedactedConflict(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment }: PersonKey,
   { eventId, bodySha256 }: StoredConflict,
   left: Buffer | null,
   now: number,
 ): Promise<void> {
-  await trx
-    .updateTable('event_conflicts')
-    .set(redactedColumns(left, left === null ? 'erased' : 'redacted', now))
-    .where('environment', '=', environment)
-    .where('event_id', '=', eventId)
-    .where('body_sha256', '=', bodySha256)
-    .execute()
+  await sql`update event_conflicts set ${setBody(left, left === null ? 'erased' : 'redacted', now)}
+    where environment = ${environment} and event_id = ${eventId} and body_sha256 = ${bodySha256}`.execute(trx)
 }

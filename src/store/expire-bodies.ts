@@ -1,5 +1,6 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
-import type { Database } from './schema.js'
+import { sql } from 'kysely'
+import { setBody } from './events.js'
+import type { Db, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** All bodies up to this `seq` were removed for their age, except those of waiting events. */
@@ -15,25 +16,16 @@ const WAITS = sql<boolean>`events.disposition in ('held', 'quarantined')`
 const SETTLED = sql`select seq from events where seq in (select seq from waiting_bodies) and not ${WAITS}
   order by seq limit ${sql.lit(AT_ONCE)}`
 
-const expiredAt = (now: number) =>
-  sql`body = null, body_removed = 'expired', body_removed_at = ${now},
-    body_bytes = coalesce(body_bytes, length(body))`
-
 /**
  * Removes some bodies of events received before an instant (epoch milliseconds), in the order of arrival. The
  * normalised events stay, and so do the hashes, which recognise repeated deliveries. Held and quarantined events keep
  * their bodies until they are settled.
  * @returns how many events it processed; 0: there is nothing to do now
  */
-export async function expireBodies(trx: Transaction<Database>, before: number, now: number): Promise<number> {
+export async function expireBodies(trx: Tx, before: number, now: number): Promise<number> {
   const from = await expiredTo(trx)
-  const next = await trx
-    .selectFrom('events')
-    .select(['seq', 'received_at'])
-    .where('seq', '>', from)
-    .orderBy('seq')
-    .limit(AT_ONCE)
-    .execute()
+  const { rows: next } = await sql<{ seq: number; received_at: number }>`
+    select seq, received_at from events where seq > ${from} order by seq limit ${AT_ONCE}`.execute(trx)
   const firstYoung = next.findIndex((event) => event.received_at >= before)
   const old = firstYoung === -1 ? next : next.slice(0, firstYoung)
   const last = old.at(-1)
@@ -42,25 +34,27 @@ export async function expireBodies(trx: Transaction<Database>, before: number, n
   const due = sql`seq > ${from} and seq <= ${last.seq} and body is not null and headers <> 'null'`
   await sql`insert into waiting_bodies select seq from events where ${due} and ${WAITS}
     on conflict do nothing`.execute(trx)
-  await sql`update events set ${expiredAt(now)} where ${due} and not ${WAITS}`.execute(trx)
+  await sql`update events set ${setBody(null, 'expired', now)} where ${due} and not ${WAITS}`.execute(trx)
   await setSetting(trx, SETTING, String(last.seq))
   return old.length
 }
 
-async function expiredTo(db: Kysely<Database>): Promise<number> {
+async function expiredTo(db: Db): Promise<number> {
   return Number((await getSetting(db, SETTING)) ?? 0)
 }
 
-async function expireSettled(trx: Transaction<Database>, now: number): Promise<number> {
-  await sql`update events set ${expiredAt(now)} where seq in (${SETTLED}) and body is not null`.execute(trx)
+async function expireSettled(trx: Tx, now: number): Promise<number> {
+  await sql`update events set ${setBody(null, 'expired', now)} where seq in (${SETTLED}) and body is not null`.execute(
+    trx,
+  )
   const done = await sql`delete from waiting_bodies where seq in (${SETTLED})`.execute(trx)
   return Number(done.numAffectedRows ?? 0)
 }
 
 /** Other bodies that came under the ids of settled events. They are so few that it reads all of them. */
-async function expireConflicts(trx: Transaction<Database>, before: number, now: number): Promise<number> {
+async function expireConflicts(trx: Tx, before: number, now: number): Promise<number> {
   const { numAffectedRows } = await sql`
-    update event_conflicts set ${expiredAt(now)}
+    update event_conflicts set ${setBody(null, 'expired', now)}
     where (environment, event_id, body_sha256) in (
       select other.environment, other.event_id, other.body_sha256
       from event_conflicts as other join events
@@ -75,15 +69,10 @@ async function expireConflicts(trx: Transaction<Database>, before: number, now: 
  * When the event with the next body to expire was received: the first stored one, which after an import may not be the
  * oldest. Null: there is none. Waiting events don't count.
  */
-export async function nextAgingBodyAt(db: Kysely<Database>): Promise<number | null> {
-  const row = await db
-    .selectFrom('events')
-    .select('received_at')
-    .where('seq', '>', await expiredTo(db))
-    .orderBy('seq')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.received_at ?? null
+export async function nextAgingBodyAt(db: Db): Promise<number | null> {
+  const { rows } = await sql<{ received_at: number }>`
+    select received_at from events where seq > ${await expiredTo(db)} order by seq limit 1`.execute(db)
+  return rows[0]?.received_at ?? null
 }
 
 /** Old bodies kept because their events still wait: how many, and since when the first. */
@@ -93,7 +82,7 @@ export interface WaitingBodies {
   readonly oldestAt: number | null
 }
 
-export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBodies> {
+export async function readWaitingBodies(db: Db): Promise<WaitingBodies> {
   const { rows } = await sql<{ count: number; oldest_at: number | null }>`
     select count(*) as count, min(received_at) as oldest_at from events
     where seq in (select seq from waiting_bodies) and ${WAITS} and body is not null`.execute(db)
@@ -104,18 +93,14 @@ export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBo
  * The earlier of two arrivals: of the oldest body kept because its event waits, and of the next to expire. Null: there
  * is neither. Cheap even in a large store, but does not see older bodies that were imported later.
  */
-export async function firstKeptBodyAt(db: Kysely<Database>): Promise<number | null> {
+export async function firstKeptBodyAt(db: Db): Promise<number | null> {
   const kept = [await nextAgingBodyAt(db), (await readWaitingBodies(db)).oldestAt].filter((at) => at !== null)
   return kept.length === 0 ? null : Math.min(...kept)
 }
 
 /** When the oldest stored body of a delivery came; null: there is none. Reads every event. */
-export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null> {
-  const row = await db
-    .selectFrom('events')
-    .select(({ fn }) => fn.min<number | null>('received_at').as('oldest_at'))
-    .where('body', 'is not', null)
-    .where('headers', '!=', 'null')
-    .executeTakeFirst()
-  return row?.oldest_at ?? null
+export async function oldestBodyAt(db: Db): Promise<number | null> {
+  const { rows } = await sql<{ oldest_at: number | null }>`
+    select min(received_at) as oldest_at from events where body is not null and headers <> 'null'`.execute(db)
+  return rows[0]?.oldest_at ?? null
 }

@@ -321,25 +321,7 @@ async function save(trx: Transaction<Database>, changed: readonly (Membership | 
   await deleteErased(trx, ended.map(keyRow))
 }
 
-const upsert = bulkUpsert(
-  'memberships',
-  ['environment', 'target', 'account_id'],
-  [
-    'customer_id',
-    'state',
-    'desired',
-    'desired_since',
-    'reason',
-    'applied',
-    'applied_at',
-    'given',
-    'confirmed',
-    'attempts',
-    'next_attempt_at',
-    'error_code',
-    'error',
-  ],
-)
+const upsert = bulkUpsert('memberships', ['environment', 'target', 'account_id'])
 
 function keyRow({ environment, target, accountId }: MembershipKey) {
   return [environment, target, accountId] as const

@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import { LatchkeyError } from '../errors.js'
+import { DETAIL_NAMES } from '../provider/accounts.js'
 import { NO_DETAILS } from '../provider/customer.js'
-import { type CustomerDetails, EVENT_FIELDS, type NormalizedEvent } from '../provider/event.js'
+import { EVENT_FIELDS, type NormalizedEvent } from '../provider/event.js'
 import type { EventsTable } from './schema.js'
-
-const DETAILS = Object.keys(NO_DETAILS) as (keyof CustomerDetails)[]
 
 /** By subject, the fields of an event except the person's details and metadata, which are written last. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
@@ -29,7 +28,7 @@ export function formOf(event: NormalizedEvent): string {
   const form: Record<string, unknown> = {}
   for (const name of FIELDS[event.subject] ?? []) if (fields[name] !== null) form[name] = fields[name]
   let customer: Record<string, string> | undefined
-  for (const name of DETAILS) {
+  for (const name of DETAIL_NAMES) {
     const detail = event.customer[name]
     if (detail === null) continue
     customer ??= {}

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
-import { expectNothingLost, foldedState, storedIds } from '../faults/aftermath.js'
+import { expectNothingLost, storedIds } from '../faults/aftermath.js'
 import { deliver, eventsOf, idsOf, storiesOf } from '../stories.js'
 import {
   answerOf,
@@ -55,27 +55,6 @@ describe('latchkey restore', () => {
     await next.stop()
     await answerOf(folder, `restore ${keptAs}`)
     await expectNothingLost(folder, idsOf(eventsOf(storiesOf(0, 4))))
-  })
-
-  it('and an import of an export of all end as if nothing had been lost', async () => {
-    const folder = configuredFolder()
-    const daemon = await serveHere(folder)
-    const events = eventsOf(storiesOf(0, 20)).toReversed()
-    await deliver(daemon.url, events.slice(0, 20))
-    await answerOf(folder, 'backup backup.db')
-    await deliver(daemon.url, events)
-    await answerOf(folder, 'events export --output events.jsonl')
-
-    const elsewhere = configuredFolder()
-    await answerOf(elsewhere, `restore ${join(folder, 'backup.db')}`)
-    const imported = await answerOf(elsewhere, `import ${join(folder, 'events.jsonl')}`)
-    expect(imported).toMatchObject({
-      lines: events.length,
-      applied: events.length - 20,
-      duplicates: 20,
-      refused: 0,
-    })
-    expect(await foldedState(elsewhere)).toEqual(await foldedState(folder))
   })
 })
 

@@ -1,10 +1,10 @@
-import { mkdirSync, statSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { statSync } from 'node:fs'
+import { getSystemErrorMap } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.js'
 import { ERROR_CODES, LatchkeyError } from '../../src/errors.js'
-import { configuredFolder, databaseIn, serveHere } from '../world.js'
+import { configuredFolder, serveHere } from '../world.js'
 
 function report(error: unknown, json = false) {
   let stderr = ''
@@ -97,11 +97,15 @@ describe('a start that fails', () => {
     expect(report(error)).toEqual({ code: 1, stderr: `error: ${message}\n` })
   })
 
-  it('since its database is a link that leads nowhere says so in a line', async () => {
-    const folder = configuredFolder()
-    mkdirSync(join(folder, 'data'), { mode: 0o700 })
-    symlinkSync(join(folder, 'gone', 'latchkey.db'), databaseIn(folder))
-    const failed = await serveHere(folder).catch((error: unknown) => error)
-    expect(report(failed).stderr).toMatch(/^error: [^\n]*SQLITE_CANTOPEN[^\n]*\n$/)
+  it.each(['EROFS', 'EACCES'])('since it cannot make its socket (%s) says what to do', (code) => {
+    const { errno } = [...getSystemErrorMap()]
+      .map(([errno, [name]]) => ({ errno, name }))
+      .find(({ name }) => name === code) ?? { errno: 0 }
+    const refused = { code, errno, syscall: 'listen', address: '/srv/data/latchkey.sock', port: -1 }
+    expect(report(Object.assign(new Error(`listen ${code}`), refused)).stderr).toMatch(
+      new RegExp(
+        `^error: the socket /srv/data/latchkey\\.sock can't be made, .* \\(${code}\\): make its folder writable, or set database\\.url to another one\n$`,
+      ),
+    )
   })
 })

@@ -142,11 +142,6 @@ describe('latchkey import', () => {
     }
   })
 
-  it('shows a person how far it is', async () => {
-    const { stderr } = await take(folderWith(PAID, NEXT), 'e.jsonl', { isTerminal: true })
-    expect(stderr).toBe(`\r${'█'.repeat(24)} 100 %  2 lines read\r\u001b[K`)
-  })
-
   it.each([
     ['beside a running daemon', true],
     ['into the database of none', false],

@@ -210,18 +210,6 @@ describe('latchkey replay', () => {
     expect(await entitlementsOf(daemon, 'cus_0')).toEqual([story?.outcome])
     expect(await run(folder, 'replay')).toEqual(fine(`2 read again, 0 said something else\n${NOBODY}`))
   })
-
-  it('says where its filter cannot have been meant so', async () => {
-    const folder = await stopped()
-    for (const isServed of [false, true]) {
-      if (isServed) await serveHere(folder)
-      const refused = await run(folder, 'replay --dry-run --endpoint liv')
-      const stderr = expect.stringContaining(
-        'The body is not valid.\n  filter.endpoint: must be one of live, manual: no stored event came through another\n',
-      )
-      expect(refused).toEqual({ code: 2, stdout: '', stderr })
-    }
-  })
 })
 
 it('an event that is damaged in the database is named by all that needs it, in a line, until a replay or a rebuild mends it', async () => {

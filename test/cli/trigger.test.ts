@@ -5,7 +5,7 @@ import { chooseIds, numbered } from '../../src/cli/trigger.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { verifySignature } from '../../src/provider/signature.js'
 import { endpoint } from '../config/config-file.js'
-import { configuredFolder, freePort, run } from '../world.js'
+import { configuredFolder, freePort, run, serveHere } from '../world.js'
 
 const now = () => Date.UTC(2026, 0, 31, 12)
 const ROTATED = [{ secret: 'whsec_old', notAfter: '2026-01-01T00:00:00Z' }, 'whsec_new']
@@ -195,6 +195,15 @@ describe('latchkey trigger', () => {
     })
     expect(await trigger()).toMatchObject({ code: 0 })
     expect(deliveries).toHaveLength(1)
+  })
+
+  it('goes where the running daemon listens, whatever the config says', async () => {
+    const folder = configuredFolder({ endpoints: { sandbox } })
+    await serveHere(folder)
+    expect(await run(folder, 'trigger payment.authorized')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/ {2}applied\n$/),
+    })
   })
 
   it('needs --url where the system chose the port', async () => {

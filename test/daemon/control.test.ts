@@ -1,51 +1,22 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { LatchkeyError } from '../../src/errors.js'
-import type { Reloaded } from '../../src/handlers/control.js'
-import { NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { call, NOW, runDaemon, send } from './running-daemon.js'
 import { wireEvent } from './wire-events.js'
 
-const KEYS = {
-  admin: { scopes: ['admin'], environments: ['live', 'sandbox'] },
-  live: { scopes: ['admin'], environments: ['live'] },
-  other: { scopes: ['read', 'write', 'events', 'metrics'], environments: ['live', 'sandbox'] },
-} as const
-
-const api = {
-  keys: Object.entries(KEYS).map(([name, rights]) => ({
-    name,
-    hash: `sha256:${createHash('sha256').update(name).digest('hex')}`,
-    ...rights,
-  })),
-}
-
-const call = (daemon: RunningDaemon, method: string, path: string, key = 'admin') =>
-  fetch(`${daemon.url}${path}`, { method, headers: { Authorization: `Bearer ${key}` } })
-
-const NOTHING_CHANGED: Reloaded = { changed: [], needsRestart: [], policyDiffers: false }
-
-function control(reload = async () => NOTHING_CHANGED) {
-  const asked: string[] = []
-  return {
-    asked,
-    version: '1.2.3',
-    reload: () => {
-      asked.push('reload')
-      return reload()
-    },
-    stop: () => void asked.push('stop'),
-  }
+const control = {
+  version: '1.2.3',
+  reload: async () => ({ changed: [], needsRestart: [], policyDiffers: false }),
+  stop: () => {},
 }
 
 describe('GET /status', () => {
   it('says what runs, where, and what it is doing', async () => {
     const daemon = await runDaemon({
-      config: { api, server: { port: 0, metrics: { port: 0 } } },
-      control: control(),
+      config: { server: { port: 0, metrics: { port: 0 } } },
+      control,
     })
     expect((await send(daemon, wireEvent('payment.authorized'))).status).toBe(200)
     daemon.setNow(NOW + 60_000)
-    expect(await (await call(daemon, 'GET', '/status')).json()).toEqual({
+    expect((await call(daemon, 'GET', '/status')).json).toEqual({
       version: '1.2.3',
       pid: process.pid,
       startedAt: new Date(NOW).toISOString(),
@@ -71,60 +42,10 @@ describe('GET /status', () => {
 
   it('says how roles, groups and the outbound webhook stand', async () => {
     const sync = { webhook: { url: 'http://127.0.0.1:9/', secret: `whsec_${'A'.repeat(44)}` } }
-    const daemon = await runDaemon({ config: { api, sync } })
+    const daemon = await runDaemon({ config: { sync } })
     await call(daemon, 'POST', '/sync/pause')
-    expect(await (await call(daemon, 'GET', '/status')).json()).toMatchObject({
+    expect((await call(daemon, 'GET', '/status')).json).toMatchObject({
       sync: { paused: true, due: 0, parked: 0, unconfirmed: 0, messages: 0, unreachable: [] },
     })
   })
-})
-
-describe('POST /reload', () => {
-  it('answers what was taken over and what needs a restart', async () => {
-    const reloaded = { changed: ['endpoints'], needsRestart: ['server.port'], policyDiffers: true }
-    const daemon = await runDaemon({ config: { api }, control: control(async () => reloaded) })
-    const answer = await call(daemon, 'POST', '/reload')
-    expect([answer.status, await answer.json()]).toEqual([200, reloaded])
-  })
-
-  it('refuses a file that is not valid, with every problem and its path', async () => {
-    const issues = [{ path: 'endpoints.live.secrets[0]', message: 'is empty' }]
-    const reload = () =>
-      Promise.reject(new LatchkeyError('config_invalid', 'the config file has a problem', { issues }))
-    const daemon = await runDaemon({ config: { api }, control: control(reload) })
-    const answer = await call(daemon, 'POST', '/reload')
-    expect([answer.status, await answer.json()]).toMatchObject([
-      400,
-      {
-        code: 'invalid_request',
-        detail: 'the config file has a problem; the running config is kept',
-        errors: issues,
-      },
-    ])
-  })
-})
-
-describe('POST /stop', () => {
-  it('answers before the daemon stops', async () => {
-    const asking = control()
-    const daemon = await runDaemon({ config: { api }, control: asking })
-    const answer = await call(daemon, 'POST', '/stop')
-    expect([answer.status, await answer.json()]).toEqual([202, { stopping: true }])
-    expect(asking.asked).toEqual(['stop'])
-  })
-})
-
-it.each([
-  ['GET', '/status'],
-  ['POST', '/reload'],
-  ['POST', '/stop'],
-])('%s %s needs the scope admin, for both environments', async (method, path) => {
-  const asking = control()
-  const daemon = await runDaemon({ config: { api }, control: asking })
-  for (const key of ['live', 'other']) {
-    const answer = await call(daemon, method, path, key)
-    expect([answer.status, await answer.json()]).toMatchObject([403, { code: 'forbidden' }])
-  }
-  expect((await fetch(`${daemon.url}${path}`, { method })).status).toBe(401)
-  expect(asking.asked).toEqual([])
 })

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ExplanationJson } from '../../src/handlers/entitlements.js'
-import { act, runActingDaemon } from './acting.js'
-import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
 
 const PATH = '/entitlements/cus_1/pro_gold/explanation'
@@ -87,7 +86,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
   })
 
   it('shows what waits, every block and every coming end with the same fields', async () => {
-    const daemon = await runActingDaemon()
+    const daemon = await runDaemon()
     const ends = new Date(NOW + 86_400_000).toISOString()
     const canceled = { cancel_at_period_end: true, expires_at: ends }
     for (const body of [
@@ -97,11 +96,10 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     ]) {
       expect((await send(daemon, body)).status).toBe(200)
     }
-    await act(daemon, 'PUT', '/customers/cus_1/blocks', { reason: 'fraud' })
-    await act(daemon, 'DELETE', '/customers/cus_1/blocks', {})
+    await call(daemon, 'PUT', '/customers/cus_1/blocks', { reason: 'fraud' })
+    await call(daemon, 'DELETE', '/customers/cus_1/blocks', {})
     const at = new Date(NOW).toISOString()
-    const answer = await fetch(`${daemon.url}${PATH}`, { headers: { Authorization: 'Bearer lk_read_key' } })
-    const told = (await answer.json()) as ExplanationJson
+    const told = await explained(daemon)
     expect(told.held).toEqual([
       {
         id: 'evt_3',
@@ -118,7 +116,9 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         productId: null,
         from: at,
         until: expect.stringMatching(/^2026-03-01T12:00:00\.50\dZ$/),
-        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\.$/),
+        actor: 'operator',
+        reason: 'fraud',
+        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\. By operator: fraud\.$/),
       },
     ])
     expect(told.ends).toEqual([

@@ -3,7 +3,7 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/disco
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
-import { call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { PRODUCT, wireEvent } from './wire-events.js'
 
 const TARGET = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
@@ -63,7 +63,13 @@ describe('the log tells of each role that is given or taken', () => {
     expect(lines(daemon, 'membership taken')).toMatchObject([
       { ...MEMBERSHIP, productIds: [PRODUCT], cause: { kind: 'event', eventId: 'evt_refund' } },
     ])
-    expect(JSON.stringify(daemon.logged())).not.toContain(accountId(1))
+    const metrics = await eventually(async () => {
+      const text = await (await ask(daemon, '/metrics')).text()
+      for (const result of ['given', 'taken'])
+        expect(text).toContain(`latchkey_sync_calls_total{platform="discord",result="${result}"} 1`)
+      return text
+    })
+    expect(JSON.stringify(daemon.logged()) + metrics).not.toContain(accountId(1))
   })
 
   it('with the clock, where a grant by hand has ended', async () => {
@@ -181,4 +187,23 @@ it('the log tells of each webhook message that is parked, and of those delivered
       { level: 'debug', ...about, cause: { kind: 'event', eventId: 'evt_refund' } },
     ]),
   )
+})
+
+it('a platform that only a config read later names is followed from then on', async () => {
+  const discord = await startDiscord()
+  const daemon = await runDaemon()
+  discord.guild.join(accountId(1))
+  await pay(daemon, 'evt_pay')
+  await daemon.readAgain(configFor(discord))
+  await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
+})
+
+it('of two configs read one right after the other the last one counts', async () => {
+  const discord = await startDiscord()
+  const daemon = await runDaemon()
+  discord.guild.join(accountId(1))
+  await Promise.all([daemon.readAgain(configFor(discord)), daemon.readAgain({})])
+  await pay(daemon, 'evt_pay')
+  await daemon.stop()
+  expect(discord.calls).toEqual([])
 })

@@ -23,9 +23,9 @@ export interface ShownEntitlement {
 
 export async function entitlement(
   daemon: RunningDaemon,
-  { customer = CUSTOMER, query = '' } = {},
+  { customer = CUSTOMER, product = PRODUCT, query = '' } = {},
 ): Promise<ShownEntitlement> {
-  const answer = await ask(daemon, `/entitlements/${customer}/${PRODUCT}${query}`)
+  const answer = await ask(daemon, `/entitlements/${customer}/${product}${query}`)
   // Neither says anything of the access.
   const {
     asOf: _asOf,

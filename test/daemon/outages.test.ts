@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { checkSync } from '../../src/doctor/sync.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
@@ -6,21 +5,8 @@ import { startDiscord } from '../platforms/discord-server.js'
 import * as telegramServer from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
-import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { PRODUCT, wireEvent } from './wire-events.js'
-
-const ADMIN = {
-  api: {
-    keys: [
-      {
-        name: 'admin',
-        hash: `sha256:${createHash('sha256').update(API_KEY).digest('hex')}`,
-        scopes: ['read', 'metrics', 'admin'],
-        environments: ['live', 'sandbox'],
-      },
-    ],
-  },
-}
 
 const discordConfig = (url: string) => ({
   products: { [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] } },
@@ -29,9 +15,17 @@ const discordConfig = (url: string) => ({
 
 /** A daemon whose clock goes on by itself, faster than time: whatever it waits for comes soon. */
 async function running(config: Record<string, unknown>) {
-  const daemon = await runDaemon({ config: { ...ADMIN, ...config } })
+  const daemon = await runDaemon({ config })
   let now = NOW
   let sent = 0
+  /** Lets seconds pass, and has what is due done, until a check holds. */
+  const until = <T>(check: () => T | Promise<T>) =>
+    eventually(async () => {
+      now += 2_000
+      daemon.setNow(now)
+      await call(daemon, 'POST', '/sync/run', {})
+      return check()
+    })
   return {
     daemon,
     pass(ms: number) {
@@ -44,17 +38,13 @@ async function running(config: Record<string, unknown>) {
       const told = { customer: customer.id, payment: `pay_${sent}`, data: { customer } }
       expect((await send(daemon, wireEvent('payment.authorized', told))).status).toBe(200)
     },
-    /** Lets seconds pass, and has what is due done, until a check holds. */
-    until: <T>(check: () => T | Promise<T>) =>
-      eventually(async () => {
-        now += 2_000
-        daemon.setNow(now)
-        await fetch(`${daemon.url}/sync/run`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
-          body: '{}',
-        })
-        return check()
+    until,
+    /** The one line with these words, once it is there. */
+    said: (words: string) =>
+      until(() => {
+        const [line, ...others] = lines(daemon, words)
+        expect([line, others]).toEqual([expect.anything(), []])
+        return line
       }),
     doctor: async () => checkSync((await json(daemon, '/sync')) as Parameters<typeof checkSync>[0], now),
   }
@@ -81,17 +71,13 @@ describe('a platform that is down', () => {
     'and %s is a warning in the log, doctor, readyz, status and metrics until it is back',
     async (_, state, reason) => {
       const discord = await startDiscord()
-      const { daemon, pay, until, doctor } = await running(discordConfig(discord.url))
+      const { daemon, pay, said, until, doctor } = await running(discordConfig(discord.url))
       discord.guild.join(accountId(1), accountId(2))
       await pay()
       await until(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toHaveLength(1))
       await discord.setState(state)
       await pay()
-      const [line] = await until(() => {
-        const found = lines(daemon, 'Discord is unreachable; retrying')
-        expect(found).toHaveLength(1)
-        return found
-      })
+      const line = await said('Discord is unreachable; retrying')
       expect(line).toMatchObject({ level: 'warn', platform: 'discord', reason })
       expect(await notes(daemon)).toEqual([`Discord is unreachable since ${line?.since}; retrying.`])
       expect(await json(daemon, '/sync')).toMatchObject({
@@ -109,11 +95,7 @@ describe('a platform that is down', () => {
       )
 
       await discord.setState('up')
-      const [back] = await until(() => {
-        const found = lines(daemon, 'Discord is reachable again')
-        expect(found).toHaveLength(1)
-        return found
-      })
+      const back = await said('Discord is reachable again')
       expect(back).toMatchObject({ level: 'info', platform: 'discord', since: line?.since })
       expect(Number(back?.outForSeconds)).toBeGreaterThanOrEqual(60)
       expect(lines(daemon, 'unreachable')).toHaveLength(1)
@@ -144,10 +126,10 @@ describe('a platform that is down', () => {
 
   it('is found to be back though nothing waits for it any more', async () => {
     const discord = await startDiscord()
-    const { daemon, pay, until } = await running(discordConfig(discord.url))
+    const { daemon, pay, said } = await running(discordConfig(discord.url))
     await discord.setState('refuse')
     await pay()
-    await until(() => expect(lines(daemon, 'Discord is unreachable')).toHaveLength(1))
+    await said('Discord is unreachable')
     const told = { customer: 'cus_1', payment: 'pay_1' }
     await send(daemon, wireEvent('payment.refunded', told))
     await eventually(async () =>
@@ -156,7 +138,7 @@ describe('a platform that is down', () => {
       }),
     )
     await discord.setState('up')
-    await until(() => expect(lines(daemon, 'Discord is reachable again')).toHaveLength(1))
+    await said('Discord is reachable again')
   })
 
   it('is not told of while sync is paused, since nobody calls it then', async () => {
@@ -165,10 +147,7 @@ describe('a platform that is down', () => {
     await discord.setState('refuse')
     await pay()
     await until(async () => expect(await notes(daemon)).toHaveLength(1))
-    await fetch(`${daemon.url}/sync/pause`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${API_KEY}` },
-    })
+    await call(daemon, 'POST', '/sync/pause')
     expect(await notes(daemon)).toEqual([])
     expect(await doctor()).toMatchObject([{ what: 'sync', detail: expect.stringContaining('paused') }])
   })
@@ -176,7 +155,7 @@ describe('a platform that is down', () => {
   it('is noticed though nothing waits for it, where it is polled', async () => {
     const telegram = await telegramServer.startTelegram()
     telegram.addGroup(-1001)
-    const { daemon, until } = await running({
+    const { daemon, said } = await running({
       products: { [PRODUCT]: { targets: [{ adapter: 'telegram', groupId: '-1001' }] } },
       sync: { telegram: { botToken: telegramServer.BOT_TOKEN, apiUrl: telegram.url } },
     })
@@ -184,9 +163,9 @@ describe('a platform that is down', () => {
     telegram.isDown = true
     // Ends the poll that is under way.
     telegram.say(4_200_001, 'hello')
-    await until(() => expect(lines(daemon, 'Telegram is unreachable; retrying')).toHaveLength(1))
+    await said('Telegram is unreachable; retrying')
     telegram.isDown = false
-    await until(() => expect(lines(daemon, 'Telegram is reachable again')).toHaveLength(1))
+    await said('Telegram is reachable again')
     const told = lines(daemon, 'Telegram').filter(({ level }) => level !== 'debug')
     expect(told.map(({ level }) => level)).toEqual(['warn', 'info'])
   })
@@ -195,15 +174,11 @@ describe('a platform that is down', () => {
 describe('a receiver of the outbound webhook that is down', () => {
   it('is a warning, once, until it takes a change again', async () => {
     const receiver = await startAnswering(500)
-    const { daemon, pay, until, doctor } = await running({
+    const { daemon, pay, said, doctor } = await running({
       sync: { webhook: { url: receiver.url, secret: SECRET } },
     })
     await pay()
-    const [line] = await until(() => {
-      const found = lines(daemon, 'webhook delivery is failing; retrying for up to 3 days')
-      expect(found).toHaveLength(1)
-      return found
-    })
+    const line = await said('webhook delivery is failing; retrying for up to 3 days')
     expect(line).toMatchObject({ level: 'warn', platform: 'webhook', reason: 'answered 500' })
     expect(await notes(daemon)).toEqual([`Webhook delivery is failing since ${line?.since}; retrying.`])
     expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook' }] })
@@ -211,7 +186,7 @@ describe('a receiver of the outbound webhook that is down', () => {
       { level: 'warn', what: 'sync webhook', todo: 'check the receiver' },
     ])
     receiver.answerWith(204)
-    await until(() => expect(lines(daemon, 'webhook delivery works again')).toHaveLength(1))
+    await said('webhook delivery works again')
     expect(lines(daemon, 'webhook delivery is failing')).toHaveLength(1)
     expect(await notes(daemon)).toEqual([])
     expect(await doctor()).toMatchObject([{ level: 'ok', what: 'sync webhook' }])

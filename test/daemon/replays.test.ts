@@ -86,18 +86,6 @@ describe('a replay', () => {
     }
   })
 
-  it('on trial tells the same and changes nothing', async () => {
-    const daemon = await daemonAfterMisreading()
-    const before = await daemon.stored((db) => db.selectFrom('events').selectAll().execute())
-    const trial = await replayed(daemon, { dryRun: true })
-    expect(trial).toMatchObject({
-      dryRun: true,
-      summary: { read: 1, recovered: 1, ...GAINED, calls: { gives: 0 } },
-    })
-    expect(await get(daemon, `/entitlements/${CUSTOMER}`)).toMatchObject({ entitlements: [] })
-    expect(await daemon.stored((db) => db.selectFrom('events').selectAll().execute())).toEqual(before)
-  })
-
   it('on trial tells which roles would follow, and has nobody given one', async () => {
     const discord = await startDiscord()
     discord.guild.join(accountId(1))

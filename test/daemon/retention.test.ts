@@ -95,20 +95,14 @@ describe('bodies older than they are to be kept', () => {
     expect((await call(daemon, 'GET', '/entitlements/cus_1/pro_1')).json).toMatchObject({ active: true })
   })
 
-  it('are kept for ever where the config says nothing', async () => {
-    const daemon = await runDaemon()
+  it.each([
+    ['for ever where the config says nothing', {}, 1_000],
+    ['as long as they are young', RETENTION, 89],
+  ])('are kept %s', async (_how, config, days) => {
+    const daemon = await runDaemon({ config })
     await send(daemon, PAID)
     await daemon.stop()
-    const next = await runDaemon({ folder: daemon.folder, now: NOW + 1_000 * DAY })
-    await next.stop()
-    expect(await bodiesLeft(next)).toEqual(['evt_paid'])
-  })
-
-  it('are none as long as they are young', async () => {
-    const daemon = await runDaemon({ config: RETENTION })
-    await send(daemon, PAID)
-    await daemon.stop()
-    const next = await runDaemon({ config: RETENTION, folder: daemon.folder, now: NOW + 89 * DAY })
+    const next = await runDaemon({ config, folder: daemon.folder, now: NOW + days * DAY })
     await next.stop()
     expect(await bodiesLeft(next)).toEqual(['evt_paid'])
   })

@@ -65,14 +65,3 @@ describe('a whole URL as the request target', () => {
     if (status === 404) expect(answer).toContain('"code":"route_not_found"')
   })
 })
-
-it('a path that nothing serves is a problem 404', async () => {
-  const { url } = await openFront()
-  for (const path of ['/', '/webhooks', '/webhooks/', '/entitlements/', '/entitlements//p', '/a/b/c/d']) {
-    const answer = await request(url).get(path).set(bearer('app'))
-    expect([path, answer.status]).toEqual([path, 404])
-    expect(answer.headers['content-type']).toBe('application/problem+json')
-    const problem = { type: 'urn:latchkey:problem:route_not_found', title: 'Route not found', status: 404 }
-    expect(answer.body).toMatchObject({ ...problem, code: 'route_not_found' })
-  }
-})

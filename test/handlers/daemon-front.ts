@@ -116,6 +116,18 @@ export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {
   }
 }
 
+export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
+  readEventPage: async () => ({ items: [], next: null }),
+  readEvent: async () => null,
+  readEventBody: async () => null,
+  readExportPage: async () => ({
+    lines: [],
+    counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
+    reached: 0,
+    newest: 0,
+  }),
+}
+
 /** Nothing follows access. */
 export const SYNC_OFF: SyncQuestions = {
   targets: () => [],
@@ -191,17 +203,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       return answerTo(question)
     },
     customers: customerQuestions(),
-    storedEvents: {
-      readEventPage: async () => ({ items: [], next: null }),
-      readEvent: async () => null,
-      readEventBody: async () => null,
-      readExportPage: async () => ({
-        lines: [],
-        counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
-        reached: 0,
-        newest: 0,
-      }),
-    },
+    storedEvents: NO_STORED_EVENTS,
     readExplanation: async ({ customerId, productId, environment, at }) => ({
       customerId,
       productId,

@@ -50,15 +50,6 @@ describe('POST /imports', () => {
     expect(asked).toEqual([{ lines: ['one'], rules }])
   })
 
-  it('takes for a key of one environment nothing else', async () => {
-    const { asked, post } = await importingFront()
-    await post('one', { key: 'live-ops' })
-    expect(asked).toMatchObject([{ rules: { environments: ['live'] } }])
-    const outside = { key: 'live-ops', query: '?environment=sandbox' }
-    expect(await post('one', outside)).toMatchObject({ status: 403, code: 'forbidden' })
-    expect(asked).toHaveLength(1)
-  })
-
   it.each([
     ['as another type', { type: 'application/json' }, 415, 'media_type_not_supported'],
     ['with a flag that is none', { query: '?dryRun=yes' }, 400, 'invalid_request'],

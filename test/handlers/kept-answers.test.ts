@@ -9,21 +9,6 @@ function answer(customerId: string, told: Partial<AccessAnswer> = {}): AccessAns
   return { customerId, environment: 'live', asOf: NOON, ...unknown, ...told }
 }
 
-it('finds what was kept, as of the instant at which it is asked', () => {
-  const kept = createKeptAnswers()
-  kept.keep(answer('cus_1'))
-  expect(JSON.parse(kept.find('live', 'cus_1', NOON + 5)?.text(NOON + 5) ?? '')).toEqual({
-    customerId: 'cus_1',
-    environment: 'live',
-    asOf: '2026-03-01T12:00:00.005Z',
-    validUntil: null,
-    cursor: '7',
-    entitlements: [],
-  })
-  expect(kept.find('sandbox', 'cus_1', NOON)).toBeNull()
-  expect(kept.find('live', 'cus_2', NOON)).toBeNull()
-})
-
 it('puts the instant in its place, whatever an id says', () => {
   const kept = createKeptAnswers()
   const odd = 'cus_"asOf":null,"asOf":""'
@@ -33,14 +18,6 @@ it('puts the instant in its place, whatever an id says', () => {
     asOf: '2026-03-01T12:00:00.000Z',
     entitlements: [],
   })
-})
-
-it('finds nothing that has changed by itself since, or is asked as of an earlier instant', () => {
-  const kept = createKeptAnswers()
-  kept.keep(answer('cus_1', { validUntil: NOON + 10 }))
-  expect(kept.find('live', 'cus_1', NOON + 9)).not.toBeNull()
-  expect(kept.find('live', 'cus_1', NOON + 10)).toBeNull()
-  expect(kept.find('live', 'cus_1', NOON - 1)).toBeNull()
 })
 
 it('finds nothing that was to be forgotten', () => {

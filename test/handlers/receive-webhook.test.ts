@@ -1,6 +1,5 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { LatchkeyError } from '../../src/errors.js'
 import { eventually } from '../setup/eventually.js'
 import { FREE_PORT, NOW, NOW_SECONDS, OLD_SECRET, openFront, SECRET, signed } from './daemon-front.js'
 import { exchange, head, openConnection } from './raw-connection.js'
@@ -29,12 +28,6 @@ describe('an authentic delivery', () => {
         receivedAt: NOW,
       },
     ])
-  })
-
-  it('shows a null id where its body holds none', async () => {
-    const { url } = await openFront({ ingest: async () => ({ id: null, disposition: 'quarantined' }) })
-    const answer = await request(url).post('/webhooks/v3').set(signed('nonsense')).send('nonsense')
-    expect(answer.body).toEqual({ received: true, id: null, disposition: 'quarantined' })
   })
 
   it.each([
@@ -74,18 +67,6 @@ describe('an authentic delivery', () => {
     expect(deliveries[0]).toMatchObject({ body: Buffer.from(BODY), headers: { event: null } })
   })
 
-  it('is told to come again when it could not be stored', async () => {
-    const { url } = await openFront({
-      ingest: async () => {
-        throw new LatchkeyError('not_stored', 'The store did not take it in time.')
-      },
-    })
-    const answer = await request(url).post('/webhooks/v3').set(signed(BODY)).send(BODY)
-    expect(answer.status).toBe(503)
-    expect(answer.headers['retry-after']).toMatch(/^\d+$/)
-    expect(answer.body).toMatchObject({ status: 503, code: 'not_stored' })
-  })
-
   it('is answered 500 without details when there is a bug, which is logged', async () => {
     const { url, logged } = await openFront({
       ingest: async () => {
@@ -97,14 +78,6 @@ describe('an authentic delivery', () => {
     expect(answer.body.code).toBe('internal_error')
     expect(answer.text).not.toContain('inner workings')
     expect(JSON.stringify(logged)).toContain('the inner workings')
-  })
-
-  it('is counted by endpoint and disposition', async () => {
-    const { url, metricsUrl } = await openFront({ addresses: WITH_METRICS })
-    await request(url).post('/webhooks/v3').set(signed(BODY)).send(BODY)
-    const { text } = await request(metricsUrl).get('/metrics')
-    expect(text).toContain('latchkey_deliveries_total{endpoint="v3",disposition="applied"} 1')
-    expect(text).toContain('latchkey_request_duration_seconds_count{route="webhooks"} 1')
   })
 })
 

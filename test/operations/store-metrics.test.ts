@@ -25,15 +25,6 @@ async function scrape(overrides: Partial<StoreMetricsDeps> = {}): Promise<readon
   return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
-it('tells how many events wait, none included', async () => {
-  expect((await scrape()).filter((line) => line.startsWith('latchkey_events_waiting'))).toEqual([
-    'latchkey_events_waiting{environment="live",disposition="held"} 3',
-    'latchkey_events_waiting{environment="live",disposition="quarantined"} 0',
-    'latchkey_events_waiting{environment="sandbox",disposition="held"} 0',
-    'latchkey_events_waiting{environment="sandbox",disposition="quarantined"} 0',
-  ])
-})
-
 it('tells how old the oldest body is, as long as there is one', async () => {
   const told = async (overrides?: Partial<StoreMetricsDeps>) =>
     (await scrape(overrides)).filter((line) => line.startsWith('latchkey_oldest_body'))

@@ -4,12 +4,10 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { fromEnv } from '../config/config-file.js'
 import { expectNothingLost } from '../faults/aftermath.js'
 import { customerStory, deliver, eventsOf, storiesOf } from '../stories.js'
 import {
   ask,
-  CONFIG,
   configuredFolder,
   databaseIn,
   kill,
@@ -98,19 +96,6 @@ describe('a start', () => {
     const stderr = `error: there is no config file ${join(folder, 'missing.json')}\n`
     expect(exit).toEqual({ code: 2, stdout: '', stderr })
     expect(readdirSync(folder)).toEqual([])
-  })
-
-  it('exits 2 for a wrong config, with every problem and no secret', async () => {
-    const leaky = 'whsec_leaky_0123456789'
-    const live = { environment: 'live', secrets: [leaky, '', fromEnv('NOT_SET')] }
-    const folder = configuredFolder({ ...CONFIG, endpoints: { live }, polices: {} })
-    const { code, stdout, stderr } = await runProgram(latchkey('serve'), { folder })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^error: the config file \S+ has 3 problems\n/)
-    const places = ['endpoints.live.secrets[1]', 'endpoints.live.secrets[2]', 'polices']
-    expect([...stderr.matchAll(/^ {2}(\S+): /gm)].map(([, place]) => place).sort()).toEqual(places)
-    expect(stderr).not.toContain(leaky)
-    expect(readdirSync(folder)).toEqual(['config.json'])
   })
 
   it('exits 1, names the address where something else listens on it, and leaves nothing behind', async () => {

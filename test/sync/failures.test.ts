@@ -5,6 +5,10 @@ import { GOLD, HOUR, NOON, SILVER, type Syncing, syncing } from './syncing.js'
 const UNHEARD = new RetryableError('unreachable', 'No answer.')
 const NOT_THERE = new ActionRequiredError('not_there', 'Have them join.', { mayHeal: true })
 
+/** The platform asks to be left alone until then. */
+const slower = (notBefore: number, scope: 'platform' | 'target' = 'platform', isRefused = true) =>
+  new RetryableError('rate_limited', 'Slower.', { scope, notBefore, isRefused })
+
 async function withCustomers(count: number): Promise<Syncing> {
   const world = await syncing()
   for (let i = 10; i < 10 + count; i += 1) {
@@ -19,11 +23,7 @@ describe('a limit', () => {
     const { sync, community, access, pass, clock } = await withCustomers(10)
     await access({ customerId: 'cus_10', active: true, productId: 'pro_silver' })
     const until = NOON + 5_000
-    const limited = new RetryableError('rate_limited', 'Slower.', {
-      scope: 'platform',
-      notBefore: until,
-      isRefused: true,
-    })
+    const limited = slower(until)
     community.meet(() => (clock() < until ? { error: limited, isMade: false } : null))
     await sync.run()
     expect(community.calls.length).toBeLessThanOrEqual(community.concurrency)
@@ -50,11 +50,7 @@ describe('a limit', () => {
 
   it('lasts no longer, and no shorter, for a clock that is set back', async () => {
     const { sync, community, access, link, pass, clock } = await withCustomers(1)
-    const limited = new RetryableError('rate_limited', 'Slower.', {
-      scope: 'platform',
-      notBefore: NOON + 5_000,
-      isRefused: true,
-    })
+    const limited = slower(NOON + 5_000)
     community.meet(() => (community.calls.length === 1 ? { error: limited, isMade: false } : null))
     await sync.run()
     pass(-HOUR)
@@ -75,8 +71,7 @@ describe('a limit', () => {
     [59_999, 0],
   ])('of %d ms is told in the log %d times', async (ms, times) => {
     const { sync, community, logged } = await withCustomers(10)
-    const until = { scope: 'platform', notBefore: NOON + ms } as const
-    community.meet(() => ({ error: new RetryableError('rate_limited', 'Slower.', until), isMade: false }))
+    community.meet(() => ({ error: slower(NOON + ms, 'platform', false), isMade: false }))
     await sync.run()
     const told = logged.filter(({ msg }) => String(msg).includes('rate limited by the platform'))
     expect(told).toHaveLength(times)
@@ -86,11 +81,7 @@ describe('a limit', () => {
   it('is waited for by a process that comes after the one that was told of it', async () => {
     const { community, access, pass, clock, start, sync } = await withCustomers(40)
     const until = NOON + 5_000
-    const limited = new RetryableError('rate_limited', 'Slower.', {
-      scope: 'platform',
-      notBefore: until,
-      isRefused: true,
-    })
+    const limited = slower(until)
     community.meet(() => (clock() < until ? { error: limited, isMade: false } : null))
     await sync.run()
     const first = community.calls.length
@@ -111,10 +102,7 @@ describe('a limit', () => {
   it('of one target keeps no other waiting', async () => {
     const { sync, community, access } = await withCustomers(1)
     await access({ customerId: 'cus_10', active: true, productId: 'pro_silver' })
-    const limited = new RetryableError('rate_limited', 'Slower.', {
-      scope: 'target',
-      notBefore: NOON + 1_000,
-    })
+    const limited = slower(NOON + 1_000, 'target', false)
     community.meet(({ target }) => (target === 'discord:1:10' ? { error: limited, isMade: false } : null))
     expect(await sync.run()).toMatchObject({ given: 1, failed: 1 })
     expect(community.membersOf(SILVER)).toEqual(['10'])
@@ -122,10 +110,7 @@ describe('a limit', () => {
 
   it('that comes again and again is asked about less and less often', async () => {
     const { sync, community, pass, clock } = await withCustomers(50)
-    community.meet(() => ({
-      error: new RetryableError('rate_limited', 'Slower.', { scope: 'platform', notBefore: clock() + 100 }),
-      isMade: false,
-    }))
+    community.meet(() => ({ error: slower(clock() + 100, 'platform', false), isMade: false }))
     for (let second = 0; second < 600; second += 1) {
       await sync.run()
       pass(1_000)

@@ -4,8 +4,9 @@ import { GOLD, HOUR, PRODUCTS, SILVER, type Syncing, syncing } from './syncing.j
 
 const BOUND = { removals: () => ({ atMost: 2, percent: 10 }) }
 
-/** So many members, each by a customer of their own. */
-async function withMembers(count: number, world: Syncing): Promise<Syncing> {
+/** So many members, each by a customer of their own, of whom two may be removed in an hour, or one in ten. */
+async function bounded(count = 10): Promise<Syncing> {
+  const world = await syncing({ deps: BOUND })
   for (const id of ids(count)) {
     await world.link(`cus_${id}`, id)
     await world.access({ customerId: `cus_${id}`, active: true })
@@ -24,7 +25,7 @@ function ended(accountIds: readonly string[]) {
 
 describe('removals beyond the bound', () => {
   it('wait for an operator, who is told in the plan, in the status and once in the log, while gives go on', async () => {
-    const { sync, community, access, link, logged } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access, link, logged } = await bounded()
     await access(...ended(ids(3)))
     await link('cus_90', '90')
     await access({ customerId: 'cus_90', active: true })
@@ -57,7 +58,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('are made once they are confirmed by the hash of their plan, and no others with them', async () => {
-    const { sync, community, access } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access } = await bounded()
     await access(...ended(ids(3)))
     await sync.run()
     const { hash } = await sync.plan()
@@ -91,14 +92,14 @@ describe('removals beyond the bound', () => {
   })
 
   it.each(['', 'x', '0'.repeat(64)])('are not made for another hash, such as %j', async (confirm) => {
-    const { sync, community, access } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access } = await bounded()
     await access(...ended(ids(3)))
     await expect(sync.run({ confirm })).rejects.toMatchObject({ code: 'plan_changed' })
     expect(community.membersOf(GOLD)).toHaveLength(10)
   })
 
   it('are not made by a hash from before another one came to them', async () => {
-    const { sync, community, access } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access } = await bounded()
     await access(...ended(ids(3)))
     await sync.run()
     const { hash } = await sync.plan()
@@ -108,7 +109,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('lose their confirmation when access comes back before they are made', async () => {
-    const { sync, community, access, pass } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access, pass } = await bounded()
     await access(...ended(ids(3)))
     await sync.run()
     const down = new RetryableError('unreachable', 'No answer.')
@@ -124,7 +125,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('count those of the last hour: an empty community does not come by trickling either', async () => {
-    const { sync, community, access, pass } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access, pass } = await bounded()
     for (const id of ids(5)) {
       await access(...ended([id]))
       await sync.run()
@@ -139,7 +140,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('are made by themselves as soon as the hour allows it', async () => {
-    const { sync, community, access, pass } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access, pass } = await bounded()
     await access(...ended(ids(2)))
     await sync.run()
     await access(...ended(ids(2, 12)))
@@ -150,7 +151,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('are a small part of a large community', async () => {
-    const { sync, access } = await withMembers(30, await syncing({ deps: BOUND }))
+    const { sync, access } = await bounded(30)
     await access(...ended(ids(3)))
     expect(await sync.run()).toMatchObject({ taken: 3, unconfirmed: 0 })
     await access(...ended(ids(1, 13)))
@@ -158,7 +159,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('of one target keep nothing of another waiting', async () => {
-    const { sync, community, access, link } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community, access, link } = await bounded()
     await link('cus_90', '90')
     await access({ customerId: 'cus_90', active: true, productId: 'pro_silver' })
     await sync.run()
@@ -168,7 +169,7 @@ describe('removals beyond the bound', () => {
   })
 
   it('follow from a mapping that was removed, too', async () => {
-    const { sync, community } = await withMembers(10, await syncing({ deps: BOUND }))
+    const { sync, community } = await bounded()
     sync.reload(PRODUCTS.slice(2), [community])
     expect(await sync.run()).toMatchObject({ taken: 0, unconfirmed: 10 })
     expect(await sync.run({ confirm: (await sync.plan()).hash ?? '' })).toMatchObject({ taken: 10 })

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { NamedMigration } from '../../../migrations/column-types.js'
 import { MIGRATIONS } from '../../../migrations/index.js'
 import type { Policy } from '../../entitlements/policy.js'
@@ -7,7 +7,7 @@ import { LatchkeyError } from '../../errors.js'
 import { settleChangeLogEpoch } from '../changes.js'
 import { guarded, isStoreBroken, unavailable } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
-import type { Database } from '../schema.js'
+import type { Db } from '../schema.js'
 import { settlePolicy } from '../settings.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
@@ -98,7 +98,7 @@ export interface BroughtUpToDate {
  * @throws {LatchkeyError} `schema_too_new`, and any failure to make the copy
  */
 export async function bringUpToDate(
-  db: Kysely<Database>,
+  db: Db,
   file: string,
   migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<BroughtUpToDate> {
@@ -133,10 +133,7 @@ export async function compactFile(path: string) {
   return { file, before, after: statSync(file).size }
 }
 
-async function withStopped<T>(
-  path: string,
-  work: (db: Kysely<Database>, file: string) => Promise<T>,
-): Promise<T> {
+async function withStopped<T>(path: string, work: (db: Db, file: string) => Promise<T>): Promise<T> {
   const file = placeOf(path)
   const lock = lockStore(file)
   try {

@@ -1,4 +1,5 @@
 import type { Chat, ChatMember } from 'grammy/types'
+import { PLATFORMS } from '../../provider/accounts.js'
 import { isUnbanOwed } from '../../store/join-links.js'
 import {
   ActionRequiredError,
@@ -15,8 +16,6 @@ import type { Receiver } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and answers in about a tenth of a second. */
 const CONCURRENCY = 3
-
-const USER_ID = /^[1-9]\d{0,15}$/
 
 /**
  * Groups of the messenger. A bot can't add members: `give` approves a request to join. `take` bans, which removes the
@@ -85,7 +84,6 @@ export function createTelegramPlatform(
       await ban(groupId, userId)
       await liftBan(groupId, userId)
     },
-    listMembers: null,
     check: createCheck(context, checkUpdates),
   }
 }
@@ -107,7 +105,7 @@ async function memberStatus(
 
 function userIdOf(accountId: string): number {
   const userId = Number(accountId)
-  if (USER_ID.test(accountId) && Number.isSafeInteger(userId)) return userId
+  if (PLATFORMS.telegram.id.test(accountId) && Number.isSafeInteger(userId)) return userId
   throw new ActionRequiredError(
     'account_invalid',
     'The linked account is not a Telegram user id, which is a number: link the right one.',

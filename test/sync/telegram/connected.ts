@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
+import type { Messenger } from '../../../src/handlers/telegram.js'
 import type { Receipt } from '../../../src/ingest/delivery.js'
 import { createLogger } from '../../../src/log.js'
 import { createPerformAct, type PerformAct } from '../../../src/people/acts.js'
@@ -26,7 +27,7 @@ export const GOLD_GROUP: TelegramTarget = {
 }
 export const PRODUCTS: readonly SyncedProduct[] = [{ id: 'pro_gold', targets: [GOLD_GROUP] }]
 
-export interface ConnectedTelegram extends Telegram {
+export interface ConnectedTelegram extends Omit<Telegram, 'messenger'>, Messenger {
   readonly file: string
   /** Who asked to join, as the core was told. */
   readonly asked: readonly string[]
@@ -109,6 +110,7 @@ export async function connect(
   onTestFinished(close)
   return {
     ...telegram,
+    ...telegram.messenger,
     file,
     asked,
     receptionChanges: () => receptionChanges,

@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { ACTING_KEYS, act, runActingDaemon } from '../../daemon/acting.js'
-import type { RunningDaemon } from '../../daemon/running-daemon.js'
+import { call, type RunningDaemon, runDaemon } from '../../daemon/running-daemon.js'
 import { BotApiError } from '../../platforms/telegram-errors.js'
 import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type Fault, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
@@ -11,14 +9,6 @@ import { GROUP_ID } from './connected.js'
 const USER = 4_200_001
 const OTHER = 4_200_002
 const INVITES_FAIL = { method: 'createChatInviteLink', answer: new BotApiError(500, 'Internal Server Error') }
-
-const OPERATOR_KEY = 'lk_operator_key'
-const OPERATOR = {
-  name: 'operator',
-  hash: `sha256:${createHash('sha256').update(OPERATOR_KEY).digest('hex')}`,
-  scopes: ['admin'],
-  environments: ['live', 'sandbox'],
-}
 
 interface FollowingOptions {
   readonly groupId?: number
@@ -33,25 +23,24 @@ async function following({ groupId = GROUP_ID, faults = [] }: FollowingOptions =
   const group = server.addGroup(groupId)
   const targets = [{ adapter: 'telegram', groupId: String(groupId) }]
   const config = {
-    api: { keys: [...ACTING_KEYS.api.keys, OPERATOR] },
     products: { pro_gold: { targets } },
     sync: { telegram: { botToken: BOT_TOKEN, apiUrl: server.url } },
   }
-  const daemon = await runActingDaemon({ config })
+  const daemon = await runDaemon({ config })
   // Links end by the messenger's clock.
   daemon.setNow(Date.now())
   return { server, group, daemon, config }
 }
 
 const grant = (daemon: RunningDaemon, customerId = 'cus_1') =>
-  act(daemon, 'POST', `/customers/${customerId}/grants`, { productId: 'pro_gold', reason: 'a test' })
+  call(daemon, 'POST', `/customers/${customerId}/grants`, { productId: 'pro_gold', reason: 'a test' })
 const revoke = (daemon: RunningDaemon, customerId = 'cus_1') =>
-  act(daemon, 'DELETE', `/customers/${customerId}/grants/pro_gold`)
+  call(daemon, 'DELETE', `/customers/${customerId}/grants/pro_gold`)
 const link = (daemon: RunningDaemon, userId: number, customerId = 'cus_1') =>
-  act(daemon, 'PUT', `/customers/${customerId}/identities`, { messengerId: String(userId) })
+  call(daemon, 'PUT', `/customers/${customerId}/identities`, { messengerId: String(userId) })
 
 async function inviteUrl(daemon: RunningDaemon): Promise<string> {
-  const { json } = await act(daemon, 'POST', '/customers/cus_1/invites')
+  const { json } = await call(daemon, 'POST', '/customers/cus_1/invites')
   const [invite] = (json as { readonly invites: readonly { readonly url: string }[] }).invites
   return invite?.url ?? ''
 }
@@ -82,7 +71,7 @@ describe('the members of a group', () => {
   it('are let in who linked their account before they ask', async () => {
     const { server, group, daemon } = await following()
     await grant(daemon)
-    const { status, json } = await act(daemon, 'POST', '/customers/cus_1/link-tokens')
+    const { status, json } = await call(daemon, 'POST', '/customers/cus_1/link-tokens')
     expect(status).toBe(201)
     server.say(USER, `/start ${(json as { token: string }).token}`)
     await caughtUp(server)
@@ -181,8 +170,8 @@ describe('the bot token', () => {
     await caughtUp(server)
     server.revokeToken()
     await revoke(daemon)
-    const invites = await act(daemon, 'POST', '/customers/cus_1/invites')
-    const tokens = await act(daemon, 'POST', '/customers/cus_2/link-tokens')
+    const invites = await call(daemon, 'POST', '/customers/cus_1/invites')
+    const tokens = await call(daemon, 'POST', '/customers/cus_2/link-tokens')
     await eventually(() => expect(JSON.stringify(daemon.logged())).toContain('does not accept the bot token'))
     const stored = await daemon.stored((db) => db.selectFrom('memberships').selectAll().execute())
     const written = JSON.stringify([daemon.logged(), invites, tokens, stored])
@@ -192,7 +181,7 @@ describe('the bot token', () => {
 
 describe('updates that do not come', () => {
   const problemsOf = async (daemon: RunningDaemon) => {
-    const { json } = await act(daemon, 'GET', '/sync', undefined, { key: OPERATOR_KEY })
+    const { json } = await call(daemon, 'GET', '/sync')
     return (json as { readonly checked: { readonly problems: readonly unknown[] } | null }).checked?.problems
   }
   const problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
@@ -225,7 +214,7 @@ describe('an invite that cannot be had', () => {
     const world = await following()
     await grant(world.daemon)
     await happen(world)
-    const answered = await act(world.daemon, 'POST', '/customers/cus_1/invites')
+    const answered = await call(world.daemon, 'POST', '/customers/cus_1/invites')
     expect(answered).toMatchObject({ status, json: { code } })
     const lines = world.daemon.logged().filter(({ msg }) => msg === 'could not serve a request')
     expect(lines).toMatchObject([{ url: '/customers/cus_1/invites', code, reason: expect.any(String) }])

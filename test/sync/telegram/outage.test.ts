@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { act, runActingDaemon } from '../../daemon/acting.js'
+import { call, runDaemon } from '../../daemon/running-daemon.js'
 import { BOT_TOKEN, startTelegram } from '../../platforms/telegram-server.js'
 import { eventually } from '../../setup/eventually.js'
 import { GROUP_ID } from './connected.js'
@@ -12,7 +12,7 @@ it('ends with exactly the right members after an outage and a limit in which acc
   const server = await startTelegram()
   const group = server.addGroup(GROUP_ID)
   const targets = [{ adapter: 'telegram', groupId: String(GROUP_ID) }]
-  const daemon = await runActingDaemon({
+  const daemon = await runDaemon({
     // Waits are to end.
     now: 'running',
     config: {
@@ -24,11 +24,12 @@ it('ends with exactly the right members after an outage and a limit in which acc
     },
   })
   const grant = (userId: number) =>
-    act(daemon, 'POST', `/customers/${customerOf(userId)}/grants`, { productId: 'pro_gold', reason: 'paid' })
-  const revoke = (userId: number) => act(daemon, 'DELETE', `/customers/${customerOf(userId)}/grants/pro_gold`)
+    call(daemon, 'POST', `/customers/${customerOf(userId)}/grants`, { productId: 'pro_gold', reason: 'paid' })
+  const revoke = (userId: number) =>
+    call(daemon, 'DELETE', `/customers/${customerOf(userId)}/grants/pro_gold`)
   const join = async (userId: number) => {
     await grant(userId)
-    await act(daemon, 'PUT', `/customers/${customerOf(userId)}/identities`, { messengerId: String(userId) })
+    await call(daemon, 'PUT', `/customers/${customerOf(userId)}/identities`, { messengerId: String(userId) })
     group.askToJoin(userId)
   }
   for (const userId of users(0, 40)) await join(userId)

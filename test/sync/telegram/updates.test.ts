@@ -25,22 +25,6 @@ async function caughtUp(server: LocalTelegram): Promise<void> {
 }
 
 describe('somebody who asks to join', () => {
-  it('is declined where the account may not', async () => {
-    const { server, group, telegram } = await polling()
-    group.askToJoin(USER)
-    await caughtUp(server)
-    expect(telegram.asked).toEqual([String(USER)])
-    expect(group.pending()).toEqual([])
-    expect(group.members()).toEqual([])
-  })
-
-  it('is left to the reconciler where the account may', async () => {
-    const { server, group } = await polling({ accountAsked: async () => 'approve' })
-    group.askToJoin(USER)
-    await caughtUp(server)
-    expect(group.pending()).toEqual([USER])
-  })
-
   it('is left to the administrators of a group that follows nothing', async () => {
     const { server, telegram } = await polling()
     const other = server.addGroup(-1009)
@@ -117,13 +101,6 @@ describe('an invite', () => {
     })
   })
 
-  it('links who asks by it to the customer, and is revoked once they are in', async () => {
-    const { server, group, telegram, url } = await invited()
-    await join(server, group, USER, url)
-    expect(await telegram.accountOf('cus_1')).toBe(String(USER))
-    await eventually(() => expect(group.links.get(url)?.is_revoked).toBe(true))
-  })
-
   it('links nobody else, used once', async () => {
     const { server, group, telegram, url } = await invited()
     group.askToJoin(USER, url)
@@ -184,6 +161,11 @@ describe('an invite', () => {
     server.fail({ method: 'createChatInviteLink', answer: 'close' })
     await expect(ask()).rejects.toMatchObject({ code: 'platform_unavailable' })
   })
+})
+
+/** A token that somebody sends in some chat. */
+const sentIn = (chat: object, from: object, token: string) => ({
+  message: { message_id: 1, date: 0, chat, from, text: `/start ${token}` },
 })
 
 describe('a one-time link', () => {
@@ -252,15 +234,7 @@ describe('a one-time link', () => {
   it('is followed in a chat with the bot only', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)
-    server.updates.emit({
-      message: {
-        message_id: 1,
-        date: 0,
-        chat: { id: GROUP_ID, type: 'supergroup' },
-        from: { id: USER },
-        text: `/start ${token}`,
-      },
-    })
+    server.updates.emit(sentIn({ id: GROUP_ID, type: 'supergroup' }, { id: USER }, token))
     for (const text of ['hello', '/start', `/start ${'x'.repeat(65)}`]) server.say(USER, text)
     await caughtUp(server)
     expect(server.sent).toEqual([])
@@ -270,15 +244,7 @@ describe('a one-time link', () => {
   it('is of no use to another bot', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)
-    server.updates.emit({
-      message: {
-        message_id: 1,
-        date: 0,
-        chat: { id: OTHER, type: 'private' },
-        from: { id: OTHER, is_bot: true },
-        text: `/start ${token}`,
-      },
-    })
+    server.updates.emit(sentIn({ id: OTHER, type: 'private' }, { id: OTHER, is_bot: true }, token))
     server.say(USER, `/start ${token}`)
     await caughtUp(server)
     expect(server.sent).toEqual([{ chatId: USER, text: LINKED }])

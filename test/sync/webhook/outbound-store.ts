@@ -24,6 +24,7 @@ export interface OutboundStore {
   readonly db: Kysely<Database>
   /** Everything that was logged. */
   readonly logged: () => string
+  /** Has these happen, and whoever tells them look. */
   change(...changes: readonly Partial<NewChange>[]): Promise<void>
   /** What a restore does to the change log. */
   restore(): Promise<void>
@@ -58,16 +59,15 @@ export async function outboundStore(): Promise<OutboundStore> {
     }),
   )
   let isPaused = false
+  let running: Awaited<ReturnType<typeof createOutbound>> | null = null
   return {
     db,
     logged: () => lines.join(''),
-    change: (...changes) =>
-      writing.transaction().execute((trx) =>
-        appendChanges(
-          trx,
-          changes.map((one) => ({ ...CHANGE, ...one })),
-        ),
-      ),
+    async change(...changes) {
+      const all = changes.map((one) => ({ ...CHANGE, ...one }))
+      await writing.transaction().execute((trx) => appendChanges(trx, all))
+      running?.wake()
+    },
     restore: () => writing.transaction().execute(startChangeLogEpoch),
     pause(next) {
       isPaused = next
@@ -84,6 +84,7 @@ export async function outboundStore(): Promise<OutboundStore> {
         log,
       })
       onTestFinished(() => outbound.stop())
+      running = outbound
       return outbound
     },
   }

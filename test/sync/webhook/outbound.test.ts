@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { postMessage } from '../../../src/sync/outbound/message.js'
 import { eventually } from '../../setup/eventually.js'
 import { CHANGE, NOON, outboundStore, pass } from './outbound-store.js'
-import { NEXT_SECRET, type Receiver, SECRET, startReceiver, status } from './receiver.js'
+import { type AnswerMessage, NEXT_SECRET, type Receiver, SECRET, startReceiver, status } from './receiver.js'
 
 const MINUTE = 60_000
 const DAY = 86_400_000
@@ -14,13 +14,25 @@ const told = ({ received }: Receiver) =>
 const arrive = (receiver: Receiver, count: number) =>
   eventually(() => expect(receiver.received).toHaveLength(count))
 
+/** A store whose changes are told to a receiver that answers so. */
+async function telling(answer?: AnswerMessage) {
+  const store = await outboundStore()
+  const receiver = await startReceiver()
+  if (answer !== undefined) receiver.answerWith(answer)
+  const outbound = await store.tell(receiver)
+  return {
+    store,
+    receiver,
+    outbound,
+    messagesAre: (messages: readonly object[]) =>
+      eventually(async () => expect((await outbound.status())?.messages).toMatchObject(messages)),
+  }
+}
+
 describe('the outbound webhook', () => {
   it('posts a change as the change log has it, signed as the library verifies', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    const outbound = await store.tell(receiver)
+    const { store, receiver, messagesAre } = await telling()
     await store.change({})
-    outbound.wake()
     await arrive(receiver, 1)
     const [message] = receiver.received
     const [, epoch] = /^msg_(\w+)_1$/.exec(message?.id ?? '') ?? []
@@ -43,28 +55,17 @@ describe('the outbound webhook', () => {
         cause: { kind: 'event', eventId: 'evt_1' },
       },
     })
-    await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
+    await messagesAre([])
   })
 
   it('begins with what changes after it was first configured', async () => {
     const store = await outboundStore()
     const receiver = await startReceiver()
     await store.change({ productId: 'pro_old' })
-    const outbound = await store.tell(receiver)
+    await store.tell(receiver)
     await store.change({ productId: 'pro_new' })
-    outbound.wake()
     await arrive(receiver, 1)
     expect(told(receiver)).toEqual(['cus_1/pro_new'])
-  })
-
-  it('goes on where it was stopped', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    await (await store.tell(receiver)).stop()
-    await store.change({ productId: 'pro_meanwhile' })
-    await store.tell(receiver)
-    await arrive(receiver, 1)
-    expect(told(receiver)).toEqual(['cus_1/pro_meanwhile'])
   })
 
   it('begins anew after a restore, says so, and still tells what was waiting, under its old id', async () => {
@@ -73,15 +74,13 @@ describe('the outbound webhook', () => {
     store.pause(true)
     const before = await store.tell(receiver)
     await store.change({ productId: 'pro_waiting' })
-    before.wake()
     await eventually(async () => expect((await before.status())?.messages).toMatchObject([{ count: 1 }]))
     await before.stop()
     await store.change({ productId: 'pro_not_seen' })
     await store.restore()
     store.pause(false)
-    const outbound = await store.tell(receiver)
+    await store.tell(receiver)
     await store.change({ productId: 'pro_after' })
-    outbound.wake()
     await arrive(receiver, 2)
     expect(told(receiver)).toEqual(['cus_1/pro_waiting', 'cus_1/pro_after'])
     const [first, second] = receiver.received.map(({ id }) => /^msg_(\w+)_\d$/.exec(id)?.[1])
@@ -92,9 +91,8 @@ describe('the outbound webhook', () => {
   it('tells of the environments that it is configured for alone', async () => {
     const store = await outboundStore()
     const receiver = await startReceiver()
-    const outbound = await store.tell({ ...receiver, environments: ['sandbox'] })
+    await store.tell({ ...receiver, environments: ['sandbox'] })
     await store.change({ productId: 'pro_live' }, { productId: 'pro_test', environment: 'sandbox' })
-    outbound.wake()
     await arrive(receiver, 1)
     expect(told(receiver)).toEqual(['cus_1/pro_test'])
   })
@@ -107,14 +105,13 @@ describe('the outbound webhook', () => {
       if (payload.data.customerId === 'cus_1' && held.length === 0) held.push(() => res.writeHead(204).end())
       else res.writeHead(204).end()
     })
-    const outbound = await store.tell(receiver)
+    await store.tell(receiver)
     await store.change(
       { productId: 'pro_1' },
       { productId: 'pro_2' },
       { customerId: 'cus_2', productId: 'pro_1' },
       { customerId: 'cus_2', productId: 'pro_2' },
     )
-    outbound.wake()
     await arrive(receiver, 3)
     expect(told(receiver).toSorted()).toEqual(['cus_1/pro_1', 'cus_2/pro_1', 'cus_2/pro_2'])
     held[0]?.()
@@ -133,20 +130,17 @@ describe('the outbound webhook', () => {
       // A ninth that is not to come has some time to come.
       if (held.length === 8) setTimeout(() => held.splice(0).forEach((answer) => void answer()), 20)
     })
-    const outbound = await store.tell(receiver)
+    await store.tell(receiver)
     await store.change(...Array.from({ length: 40 }, (_, n) => ({ customerId: `cus_${n}` })))
-    outbound.wake()
     await arrive(receiver, 40)
     expect(Math.max(...seen)).toBe(8)
   })
 
   it('tries again under the same id, with the same body, and signs anew', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    receiver.answerWith((res, message, count) => status(count < 3 ? 500 : 204)(res, message, count))
-    const outbound = await store.tell(receiver)
+    const { store, receiver, outbound } = await telling((res, message, count) =>
+      status(count < 3 ? 500 : 204)(res, message, count),
+    )
     await store.change({}, { productId: 'pro_2' })
-    outbound.wake()
     await arrive(receiver, 1)
     for (const attempts of [1, 2]) {
       await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(attempts))
@@ -169,30 +163,23 @@ describe('the outbound webhook', () => {
     const receiver = await startReceiver()
     const elsewhere = await startReceiver()
     receiver.answerWith(status(307, { location: elsewhere.url }))
-    const outbound = await store.tell(receiver)
+    await store.tell(receiver)
     await store.change({})
-    outbound.wake()
     await eventually(async () => expect((await nextAttempt(store.db)).last_error).toBe('answered 307'))
     expect([elsewhere.received, elsewhere.refused]).toEqual([[], []])
   })
 
   it('sends nothing to anybody before a Retry-After has passed', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    receiver.answerWith((res, message, count) =>
+    const { store, receiver, outbound, messagesAre } = await telling((res, message, count) =>
       count === 1
         ? status(429, { 'retry-after': '600' })(res, message, count)
         : status(204)(res, message, count),
     )
-    const outbound = await store.tell(receiver)
     await store.change({})
-    outbound.wake()
     await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     await store.change({ customerId: 'cus_2' })
     pass(outbound, 9 * MINUTE)
-    await eventually(async () =>
-      expect((await outbound.status())?.messages).toMatchObject([{ state: 'pending', count: 2 }]),
-    )
+    await messagesAre([{ state: 'pending', count: 2 }])
     pass(outbound, MINUTE)
     await arrive(receiver, 3)
     expect(receiver.received.map(({ signedAt }) => signedAt)).toEqual([
@@ -203,34 +190,26 @@ describe('the outbound webhook', () => {
   })
 
   it('parks what the receiver says is gone, and goes on with the next', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    receiver.answerWith((res, message, count) => status(count === 1 ? 410 : 204)(res, message, count))
-    const outbound = await store.tell(receiver)
-    await store.change({}, { productId: 'pro_2' })
-    outbound.wake()
-    await arrive(receiver, 2)
-    await eventually(async () =>
-      expect((await outbound.status())?.messages).toEqual([
-        { state: 'parked', reason: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
-      ]),
+    const { store, receiver, messagesAre } = await telling((res, message, count) =>
+      status(count === 1 ? 410 : 204)(res, message, count),
     )
+    await store.change({}, { productId: 'pro_2' })
+    await arrive(receiver, 2)
+    await messagesAre([
+      { state: 'parked', reason: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
+    ])
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_2'])
   })
 
   it('gives up after three days, goes on with the next, and sends it again when it is told to', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    receiver.answerWith((res, message, count) => status(count < 3 ? 503 : 204)(res, message, count))
-    const outbound = await store.tell(receiver)
+    const { store, receiver, outbound, messagesAre } = await telling((res, message, count) =>
+      status(count < 3 ? 503 : 204)(res, message, count),
+    )
     await store.change({}, { productId: 'pro_2' })
-    outbound.wake()
     await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     pass(outbound, 3 * DAY)
     await arrive(receiver, 3)
-    await eventually(async () =>
-      expect((await outbound.status())?.messages).toMatchObject([{ reason: 'given_up', count: 1 }]),
-    )
+    await messagesAre([{ reason: 'given_up', count: 1 }])
     for (const other of [
       { customerId: 'cus_2' },
       { target: 'discord:1:2' },
@@ -242,17 +221,14 @@ describe('the outbound webhook', () => {
     await arrive(receiver, 4)
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_1', 'cus_1/pro_2', 'cus_1/pro_1'])
     expect(receiver.received[3]?.id).toBe(receiver.received[0]?.id)
-    await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
+    await messagesAre([])
   })
 
   it('sends nothing while sync is paused, and keeps it', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    const outbound = await store.tell(receiver)
+    const { store, receiver, outbound, messagesAre } = await telling()
     store.pause(true)
     await store.change({})
-    outbound.wake()
-    await eventually(async () => expect((await outbound.status())?.messages).toMatchObject([{ count: 1 }]))
+    await messagesAre([{ count: 1 }])
     vi.setSystemTime(NOON + MINUTE)
     store.pause(false)
     outbound.wake()
@@ -266,7 +242,6 @@ describe('the outbound webhook', () => {
     for (const receiver of receivers) {
       const outbound = await store.tell({ ...receiver, secrets: [SECRET, NEXT_SECRET] })
       await store.change({})
-      outbound.wake()
       await arrive(receiver, 1)
       await outbound.stop()
       expect(receiver.refused).toEqual([])
@@ -274,14 +249,12 @@ describe('the outbound webhook', () => {
   })
 
   it('takes the status for the answer where the body never ends', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    receiver.answerWith((res) => void res.writeHead(200).write('and so on'))
-    const outbound = await store.tell(receiver)
+    const { store, receiver, messagesAre } = await telling(
+      (res) => void res.writeHead(200).write('and so on'),
+    )
     await store.change({}, { productId: 'pro_2' })
-    outbound.wake()
     await arrive(receiver, 2)
-    await eventually(async () => expect((await outbound.status())?.messages).toEqual([]))
+    await messagesAre([])
   })
 
   it('gives a receiver fifteen seconds to answer', async () => {
@@ -297,12 +270,8 @@ describe('the outbound webhook', () => {
   })
 
   it('ends beside a receiver that hangs, and sends what it knows nothing of again', async () => {
-    const store = await outboundStore()
-    const receiver = await startReceiver()
-    receiver.answerWith(() => {})
-    const outbound = await store.tell(receiver)
+    const { store, receiver, outbound } = await telling(() => {})
     await store.change({})
-    outbound.wake()
     await arrive(receiver, 1)
     await outbound.stop()
     receiver.answerWith(status(204))
@@ -322,7 +291,6 @@ describe('the outbound webhook', () => {
       .replace('/hook', '/in/path-part?key=query-part')
     const outbound = await store.tell({ url })
     await store.change({}, { productId: 'pro_2' })
-    outbound.wake()
     await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     pass(outbound, MINUTE)
     await arrive(receiver, 3)
@@ -330,7 +298,6 @@ describe('the outbound webhook', () => {
     await outbound.stop()
     const unreachable = await store.tell({ url: url.replace(/:\d+/, ':9') })
     await store.change({})
-    unreachable.wake()
     await eventually(() => expect(store.logged()).toContain('no connection'))
     pass(unreachable, MINUTE)
     await eventually(() => expect(store.logged()).toContain('webhook delivery is failing'))
