@@ -65,7 +65,7 @@ export interface OpenOptions {
 }
 
 /** What commits announce, by the process that made them. */
-export const CHANNEL = 'latchkey_written'
+export const CHANNEL = 'latchkey'
 
 export function openPostgres(
   { url, connections, statementTimeoutMs }: PostgresOptions,
