@@ -65,7 +65,7 @@ export interface OpenOptions {
 }
 
 /** What commits announce, by the process that made them. */
-export const CHANNEL = 'latchkey.commits'
+export const CHANNEL = 'latchkey'
 
 export function openPostgres(
   { url, connections, statementTimeoutMs }: PostgresOptions,
@@ -183,7 +183,7 @@ class PoolDriver implements Driver {
   ) {
     this.#pool = pool
     this.#begin = `${BEGIN[purpose]}${holding === undefined ? '' : ifHeld(holding)}`
-    this.#commit = announcing === undefined ? 'commit' : `notify "${CHANNEL}", '${announcing}'; commit`
+    this.#commit = announcing === undefined ? 'commit' : `notify ${CHANNEL}, '${announcing}'; commit`
     this.#errorFor = (error) => errorFor(withCode(error))
   }
 
