@@ -41,9 +41,9 @@ export const databaseSchema = z
     url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
     connections: z
       .int()
-      .min(6)
+      .min(10)
       .max(1_000)
-      .default(12)
+      .default(16)
       .describe('How many connections to PostgreSQL each daemon opens, at most.'),
     statementTimeout: durationSchema('must be a duration, such as "30s"')
       .describe('PostgreSQL ends a statement that takes longer.')

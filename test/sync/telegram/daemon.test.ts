@@ -109,7 +109,6 @@ describe('what somebody has to mend', () => {
     const { json } = await call(daemon, 'GET', '/sync')
     return (json as { readonly checked: { readonly problems: readonly unknown[] } | null }).checked?.problems
   }
-  const _problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
 
   it('is told of at once where the bot loses its rights in a group, until it has them again', async () => {
     const { server, group, daemon } = await following()
