@@ -17,37 +17,23 @@ import { counted, durationText, type Finding, ok, warn } from './finding.js'
 /** Checks that the configured policy is in force, and that no rebuild is unfinished. */
 export async function checkPolicy(
   db: Kysely<Database>,
-  config: Config,
+  { policy }: Config,
   isRebuilding: boolean,
 ): Promise<readonly Finding[]> {
   const inForce = await loadPolicy(db)
-  const isInForce = inForce === null || isSamePolicy(inForce, config.policy)
-  return [
-    isInForce
+  const diff = 'see whose access would change: `latchkey policy diff`'
+  const own =
+    inForce === null || isSamePolicy(inForce, policy)
       ? ok('policy', 'the configured one is in force')
-      : warn(
-          'policy',
-          'the configured one is not in force',
-          'see whose access would change: `latchkey policy diff`',
-        ),
-    ...(await checkRebuild(db, isRebuilding)),
-  ]
-}
-
-async function checkRebuild(db: Kysely<Database>, isRebuilding: boolean): Promise<readonly Finding[]> {
+      : warn('policy', 'the configured one is not in force', diff)
   const job = await loadJob(db)
-  if (job === null || job.endpoints !== null) return []
+  if (job === null || job.endpoints !== null) return [own]
   const done = `${job.reached} of ${job.newest} events done`
-  if (isRebuilding) return [ok('rebuild', `under way, ${done}`)]
-  return [
-    job.isMoving
-      ? warn(
-          'rebuild',
-          `interrupted while sources moved to the policy in force, ${done}`,
-          'continue it with `latchkey rebuild`; the daemon continues it when it starts',
-        )
-      : warn('rebuild', `interrupted, ${done}`, 'continue it with `latchkey rebuild`'),
-  ]
+  if (isRebuilding) return [own, ok('rebuild', `under way, ${done}`)]
+  const [what, byItself] = job.isMoving
+    ? ['interrupted while sources moved to the policy in force', '; the daemon continues it when it starts']
+    : ['interrupted', '']
+  return [own, warn('rebuild', `${what}, ${done}`, `continue it with \`latchkey rebuild\`${byItself}`)]
 }
 
 /** The daemon removes expired bodies every minute. */
