@@ -49,13 +49,11 @@ export async function loadNamedConfig(
   return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
 }
 
-/** The database of a config that may be wrong elsewhere; the default one if the file does not name it. */
+/** The database of a config that may be wrong elsewhere; the default place if neither names a SQLite file. */
 export function databaseFileIn({ config: option }: SharedOptions, { env, folder }: CliContext): string {
   const { path } = locateConfig({ option, env, folder })
-  const named = existsSync(path)
-    ? /"url":\s*"sqlite:(?:\/\/)?([^"]+)"/.exec(readFileSync(path, 'utf8'))?.[1]
-    : null
-  const file = env.LATCHKEY_DATABASE_URL?.replace(/^sqlite:(\/\/)?/, '') || named || 'data/latchkey.db'
+  const text = env.LATCHKEY_DATABASE_URL || (existsSync(path) ? readFileSync(path, 'utf8') : '')
+  const [, file = 'data/latchkey.db'] = /\bsqlite:(?:\/\/)?([^"]+)/.exec(text) ?? []
   return resolve(dirname(path), file)
 }
 
