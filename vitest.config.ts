@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
@@ -23,7 +23,11 @@ const ON_BOTH_ENGINES = [
   'replays',
   'retention',
   'roles',
-].map((name) => `test/daemon/${name}.test.ts`)
+]
+  .map((name) => `test/daemon/${name}.test.ts`)
+  .concat('test/ingest/any-order.test.ts')
+
+const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
 export default defineConfig({
   test: {
@@ -39,13 +43,18 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'sqlite', include: ['test/**/*.test.ts'], globalSetup: ['test/setup/build.ts'] },
+        test: {
+          name: 'sqlite',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ON_POSTGRES],
+          globalSetup: ['test/setup/build.ts'],
+        },
       },
       {
         extends: true,
         test: {
           name: 'postgres',
-          include: ON_BOTH_ENGINES,
+          include: [...ON_BOTH_ENGINES, ON_POSTGRES],
           globalSetup: ['test/setup/postgres.ts'],
           env: { TEST_ENGINE: 'postgres' },
         },

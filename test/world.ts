@@ -103,7 +103,7 @@ export function postgresAt(file: string, atEnd = whenTestEnds): Promise<Postgres
   url.pathname = `/${name}`
   const options = onServer(`create database ${name}`).then(() => {
     atEnd(() => onServer(`drop database ${name} with (force)`))
-    return { url: url.href, connections: 8, statementTimeoutMs: 30_000 }
+    return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
   })
   made.set(file, options)
   return options

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { describeIssue, type Problem, problemsIn } from '../handlers/issues.js'
 import { durationSchema, withFallback } from './fields.js'
-import { describeIssue, formatPath, type Problem, problemsIn, type Usable } from './problems.js'
+import { formatPath, type Usable } from './problems.js'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 4680
@@ -40,9 +41,9 @@ export const databaseSchema = z
     url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
     connections: z
       .int()
-      .min(6)
+      .min(10)
       .max(1_000)
-      .default(12)
+      .default(16)
       .describe('How many connections to PostgreSQL each daemon opens, at most.'),
     statementTimeout: durationSchema('must be a duration, such as "30s"')
       .describe('PostgreSQL ends a statement that takes longer.')
