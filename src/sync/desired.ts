@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, PLATFORMS } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import {
@@ -22,7 +21,7 @@ import {
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'
-import { type Database, ENVIRONMENTS } from '../store/schema.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { loadSyncMarks, loadSyncSettings } from '../store/sync-state.js'
 import type { SyncContext } from './context.js'
 import { parseTargetKey, type SyncedProduct, type Target, targetKey } from './target.js'
@@ -132,7 +131,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
 
 /** @param more further accounts, and the customers they would belong to */
 export async function loadDesireInputs(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
   more: readonly LinkedAccount[] = [],
@@ -164,7 +163,7 @@ export function linkedAccounts(customerId: string, accounts: Accounts): readonly
 
 /** Products that each customer has access to, as last saved. */
 export async function loadActiveProducts(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Kysely } from 'kysely'
 import { compareText } from '../entitlements/order.js'
 import {
   type Failure,
@@ -20,7 +19,7 @@ import {
   statesShownAs,
   type TargetRef,
 } from '../store/memberships.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { CheckReport } from './checks.js'
 import type { CallState } from './limits.js'
@@ -48,7 +47,7 @@ export interface PlannedCall extends MembershipKey {
  * Every call to make, now or after a failure; without parked ones. `hash` is the argument of `confirm`; null: nothing
  * needs confirmation.
  */
-export async function readPlan(db: Kysely<Database>, { targets, bound, now }: SyncQuestion) {
+export async function readPlan(db: Db, { targets, bound, now }: SyncQuestion) {
   const calls: PlannedCall[] = []
   for (const target of targets) {
     const held = await isHeld(db, target, bound, now)
@@ -75,7 +74,7 @@ export type SyncStatus = Awaited<ReturnType<typeof readStatus>>
 
 /** @param stateOf takes a platform's name or a target's key */
 export async function readStatus(
-  db: Kysely<Database>,
+  db: Db,
   { targets, bound, now }: SyncQuestion,
   platforms: readonly AdapterName[],
   stateOf: (name: string) => CallState,
@@ -118,7 +117,7 @@ export interface MembershipView extends Omit<Membership, 'state' | 'confirmed' |
 
 /** In order of environment, target and account; `next` is the `after` of the next page. */
 export async function readMemberships(
-  db: Kysely<Database>,
+  db: Db,
   { targets, bound, now }: SyncQuestion,
   { state, customerId, limit, ...rest }: MembershipQuery,
 ): Promise<{ readonly items: readonly MembershipView[]; readonly next: MembershipKey | null }> {
