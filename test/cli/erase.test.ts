@@ -61,7 +61,7 @@ describe('latchkey erase', () => {
     const { folder } = await served()
     await answerOf(folder, ERASE)
     const { stdout, stderr } = await run(folder, 'events export')
-    expect(stderr).toMatch(/^without a signature: 6 events as read, /)
+    expect(stderr).toMatch(/^6 events as read, without a signature, /)
     expect(ADA.words.filter((word) => stdout.includes(word))).toEqual([])
     // Six of each, and the act.
     expect(stdout.trimEnd().split('\n')).toHaveLength(13)
