@@ -38,7 +38,7 @@ import {
   queryOf,
   readParameters,
 } from './query.js'
-import { type MountDeps, plainRoute, type RawHandler, READ, type Route, route } from './route.js'
+import { type MountDeps, type RawHandler, READ, type Route, route } from './route.js'
 import { sendTagged } from './send.js'
 
 type InEnvironment<Query> = Query & { readonly environment: Environment }
@@ -273,7 +273,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
-  plainRoute('GET /entitlements/:customerId', {
+  route('GET /entitlements/:customerId', {
     summary: 'Everything that a customer may use; an empty list for an unknown customer.',
     ...READ,
     query: AT,

@@ -128,41 +128,24 @@ export function route<
   Body = undefined,
 >(
   name: `${Method} ${Path}`,
-  declared: Facts<Rule, Query, Body, Answer> & {
-    readonly handle: (
-      asked: Asked<Path, Rule, z.output<Query>, BodyOf<Body>>,
-      deps: Deps,
-    ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
-  },
+  declared: Facts<Rule, Query, Body, Answer> &
+    (
+      | {
+          readonly handle: (
+            asked: Asked<Path, Rule, z.output<Query>, BodyOf<Body>>,
+            deps: Deps,
+          ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
+        }
+      // Does everything itself, for every method of its path: the other fields are for readers of the table.
+      | { readonly plain: (deps: Deps & MountDeps) => RawHandler<ParamNames<Path>> }
+    ),
 ): Route<Deps> {
-  return entry(name, declared)
-}
-
-type BodyOf<Body> = Body extends z.ZodType ? z.output<Body> : undefined
-
-/**
- * Declares a route that does everything itself, for every method of its path: its other fields are for readers of the
- * table.
- */
-export function plainRoute<
-  const Path extends string,
-  const Answer extends AnyAnswer,
-  Deps,
-  Query extends z.ZodObject = typeof NO_PARAMETERS,
->(
-  name: `${Method} ${Path}`,
-  declared: Facts<EnvironmentRule, Query, z.ZodType, Answer> & {
-    readonly plain: (deps: Deps & MountDeps) => RawHandler<ParamNames<Path>>
-  },
-): Route<Deps> {
-  return entry(name, declared)
-}
-
-/** The handler is type-checked by now; the table has one type for all. */
-function entry<Deps>(name: string, declared: object): Route<Deps> {
+  // Type-checked by now; the table has one type for all.
   const [method, path] = name.split(' ')
   return { method, path, query: NO_PARAMETERS, ...declared } as unknown as Route<Deps>
 }
+
+type BodyOf<Body> = Body extends z.ZodType ? z.output<Body> : undefined
 
 /** The HTTP methods of a route. */
 export function methodsOf({ method, hasNoHead }: Route<never>): readonly string[] {

@@ -9,7 +9,7 @@ import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from 
 import { createFailureLog } from './authenticate.js'
 import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
 import { methodNotAllowed } from './mount.js'
-import { plainRoute, type RawHandler, type Route } from './route.js'
+import { type RawHandler, type Route, route } from './route.js'
 import { sendJson } from './send.js'
 import { markProved } from './server.js'
 
@@ -30,7 +30,7 @@ export interface WebhookDeps {
 export const WEBHOOK_PATH = '/webhooks/:endpoint'
 
 export const webhookRoutes: readonly Route<WebhookDeps>[] = [
-  plainRoute(`POST ${WEBHOOK_PATH}`, {
+  route(`POST ${WEBHOOK_PATH}`, {
     summary: 'Receives a signed event. A 200 means that it is stored and that every answer includes it.',
     scope: null,
     environments: 'none',
