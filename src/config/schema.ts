@@ -16,7 +16,7 @@ import {
   warnOfProducts,
   warnOfSync,
 } from './sync.js'
-import { backupSchema, erasureSchema, retentionSchema, warnOfRetention } from './upkeep.js'
+import { backupSchema, erasureSchema, retentionSchema, warnOfBackup, warnOfRetention } from './upkeep.js'
 
 /** The config file as written, with references resolved. Unknown keys are problems. */
 export const configSchema = z
@@ -79,10 +79,19 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
 }
 
 /** Settings that are allowed but probably mistakes. */
-export function findWarnings({ endpoints, policy, retention, products, sync }: Config): Issue[] {
+export function findWarnings({
+  endpoints,
+  policy,
+  backup,
+  database,
+  retention,
+  products,
+  sync,
+}: Config): Issue[] {
   return [
     ...warnOfEndpoints(endpoints),
     ...warnOfPolicy(policy),
+    ...(database.postgres === undefined ? [] : warnOfBackup(backup)),
     ...warnOfRetention(retention),
     ...warnOfProducts(products, endpoints),
     ...warnOfSync(sync),

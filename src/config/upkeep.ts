@@ -18,6 +18,12 @@ export const backupSchema = z
   })
   .transform(({ folder, every, keep }) => ({ folder, everyMs: every, keep }))
 
+/** For a database that is PostgreSQL. */
+export function warnOfBackup(backup: z.output<typeof backupSchema> | null): Problem[] {
+  if (backup === null) return []
+  return [{ path: ['backup'], message: 'is not used with PostgreSQL: back it up with its own tools' }]
+}
+
 export const retentionSchema = z
   .strictObject({
     bodiesAfter: durationSchema('must be a duration, such as "180d"').describe(

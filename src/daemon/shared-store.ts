@@ -42,7 +42,11 @@ export async function openSharedStore(
     close: () => db.destroy(),
   })
   const store = await openPostgresStore(postgres, policy, openOn, fail)
-  for (const weakness of await findWeaknesses(store.reader)) log.warn(`the PostgreSQL server: ${weakness}`)
+  const weaknesses = await findWeaknesses(store.reader).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
+  for (const weakness of weaknesses) log.warn(`the PostgreSQL server: ${weakness}`)
 
   const lease = store.lease('following')
   const leading = lease.openFenced(store.own)

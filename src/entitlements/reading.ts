@@ -219,7 +219,7 @@ function createPaymentFinder(
         least = distance
       } else if (one.at > createdAt) break
     }
-    return nearest && nearest.paymentId
+    return nearest?.paymentId ?? null
   }
 }
 

@@ -138,6 +138,17 @@ it.each([
   expect(config.database.file).toBe(join(folder, file))
 })
 
+it('a database on PostgreSQL has its pool and its timeout, and the folder of the local socket', () => {
+  const folder = temporaryFolder()
+  const url = 'postgresql://somebody@db:5433/shop?sslmode=verify-full'
+  const path = writeConfig({ database: { url, connections: 20, statementTimeout: '5s' } }, folder)
+  expect(loadConfig({ path, env: {} }).config.database).toEqual({
+    url,
+    file: join(folder, 'data', 'postgres'),
+    postgres: { url, connections: 20, statementTimeoutMs: 5_000 },
+  })
+})
+
 it.each(['sqlite:/srv/a.db', 'sqlite:///srv/a.db'])('the database %s is absolute', (url) => {
   expect(load({ database: { url } }).config.database.file).toBe('/srv/a.db')
 })

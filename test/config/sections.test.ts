@@ -134,6 +134,8 @@ describe('the policy', () => {
     expect(warned({ retention: { bodiesAfter: '34d' } })).toEqual([
       expect.stringMatching(/^retention\.bodiesAfter: is under 35 days/),
     ])
+    const onPostgres = { database: { url: 'postgres://db/shop' }, backup: { folder: 'backups' } }
+    expect(warned(onPostgres)).toEqual([expect.stringMatching(/^backup: is not used with PostgreSQL/)])
   })
 })
 
