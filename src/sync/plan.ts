@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { compareText } from '../entitlements/order.js'
+import type { Environment } from '../provider/event.js'
 import {
   type Failure,
   type Membership,
@@ -35,6 +36,21 @@ export interface SyncQuestion {
   readonly bound: RemovalBound
   /** Epoch milliseconds. */
   readonly now: number
+}
+
+/** The questions that the store alone answers; for both environments if none is named. */
+export function createQuestions(
+  db: Kysely<Database>,
+  question: (environments?: readonly Environment[]) => Promise<SyncQuestion>,
+) {
+  return {
+    /** The names of all roles and groups, including those removed from the config: memberships in them must still end. */
+    targets: async (environments?: readonly Environment[]) =>
+      (await question(environments)).targets.map(({ target }) => target),
+    memberships: async (query: MembershipQuery) => readMemberships(db, await question(), query),
+    /** The calls that would be made now. */
+    plan: async (environments?: readonly Environment[]) => readPlan(db, await question(environments)),
+  }
 }
 
 export interface PlannedCall extends MembershipKey {
