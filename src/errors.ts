@@ -54,6 +54,7 @@ export const ERRORS = {
   input_failed: null,
   lines_refused: null,
   grant_not_found: [404, 'Grant not found'],
+  block_not_found: [404, 'Block not found'],
   customer_erased: [409, 'Customer erased'],
   idempotency_key_conflict: [422, 'Idempotency key used before'],
   plan_changed: [409, 'Plan changed'],

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import type { Path, Problem } from '../handlers/issues.js'
 import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Target, TargetOn } from '../sync/target.js'
 import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
-import { formatPath, type Path, type Problem, type Usable } from './problems.js'
+import { formatPath, type Usable } from './problems.js'
 
 const textSchema = z.string().regex(/\S/, 'is empty')
 const urlSchema = z.url({

@@ -32,6 +32,7 @@ export function createResting({
     messenger: () => null,
     wake() {},
     async reload() {},
+    async led() {},
     async stop() {},
   }
 }

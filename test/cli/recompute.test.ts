@@ -84,8 +84,8 @@ describe('latchkey policy', () => {
   it('show tells the policy in force, and the rows that are configured otherwise', async () => {
     const folder = await stopped()
     const { stdout } = await run(folder, 'policy show')
-    expect(stdout).toContain('grantOn.card: payment.authorized, checkout.succeeded\n')
-    expect(stdout).toMatch(/the configured policy differs.*\n {2}grantOn\.card: payment\.succeeded\n$/)
+    expect(stdout).toMatch(/^grantOn\.card +payment\.authorized, checkout\.succeeded$/m)
+    expect(stdout).toMatch(/the configured policy differs.*\n {2}grantOn\.card {2}payment\.succeeded\n$/)
     expect(await answerOf(folder, 'policy show')).toMatchObject({
       inForce: DOCUMENTED_POLICY,
       differs: ['grantOn.card'],
@@ -218,8 +218,10 @@ it('an event that is damaged in the database is named by all that needs it, in a
   const daemon = await serveHere(folder)
   await deliver(daemon.url, events)
   const { eventId } = await answerOf(folder, `block ${customerId} pro_1 --reason review`)
-  const damage = (id: string, normalized = 'not json') =>
-    onStore(folder, (db) => db.updateTable('events').set({ normalized }).where('event_id', '=', id).execute())
+  const damage = (id: string) =>
+    onStore(folder, (db) =>
+      db.updateTable('events').set({ normalized: 'not json' }).where('event_id', '=', id).execute(),
+    )
   const reasonOf = (id = '') => `The normalised form of the event ${id} is damaged`
   const expectFailure = async (words: string, reason: string) =>
     expect({ words, ...(await run(folder, words)) }).toMatchObject({
@@ -232,14 +234,8 @@ it('an event that is damaged in the database is named by all that needs it, in a
   for (const words of ['rebuild --verify', `explain ${customerId} pro_1`, 'policy diff']) {
     await expectFailure(words, reasonOf(paid))
   }
-  // Both as text that is no JSON, and as JSON of another shape.
-  for (const [mending, normalized] of [
-    ['replay', 'not json'],
-    ['rebuild', 'not json'],
-    ['policy apply', '{"id":"evt_0_paid","subject":"payment","createdAt":1,"customerId":["cus_0"]}'],
-    ['rebuild', '{"id":"evt_0_paid","subject":"payment","createdAt":"x"}'],
-  ] as const) {
-    await damage(paid, normalized)
+  for (const mending of ['replay', 'policy apply', 'rebuild']) {
+    await damage(paid)
     expect(await run(folder, mending)).toMatchObject({ code: 0 })
     expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
   }

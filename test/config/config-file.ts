@@ -50,3 +50,21 @@ export function fromEnv(name: string): string {
 export function fromFile(path: string): string {
   return `\${file:${path}}`
 }
+
+/* What a right config holds, to be changed in one place. */
+
+export const SECRET = 'whsec_0123456789abcdef'
+export const KEY = {
+  name: 'app',
+  hash: `sha256:${'0A'.repeat(32)}`,
+  scopes: ['read'],
+  environments: ['live'],
+}
+export const URL = 'https://app.example/hooks'
+export const OUT = `whsec_${'A'.repeat(32)}`
+export const ROLE = { adapter: 'discord', guildId: '1', roleId: '2' }
+export const GROUP = { adapter: 'telegram', groupId: '-100' }
+export const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
+
+export const v3 = (...secrets: unknown[]) => ({ endpoints: { v3: endpoint('live', ...secrets) } })
+export const grantOnCard = (...types: unknown[]) => ({ policy: { grantOn: { card: types } } })

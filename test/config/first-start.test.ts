@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createFirstConfig } from '../../src/config/first-start.js'
@@ -53,28 +53,5 @@ describe('the config of a first start', () => {
     expect(refusal(() => createFirstConfig({ path, isTerminal: false, schema })).code).toBe('config_invalid')
     expect(readFileSync(path, 'utf8')).toBe('mine')
     expect(readdirSync(dirname(path))).toEqual(['config.json'])
-  })
-
-  it('comes with the key and the next commands on a terminal', () => {
-    const { path, key, text } = firstStart()
-    for (const line of [
-      `API key (shown only now): ${key}`,
-      '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
-      '  npx latchkey check cus_1',
-      `  export LATCHKEY_API_KEY=${key}`,
-      '  curl -H "Authorization: Bearer $LATCHKEY_API_KEY" http://127.0.0.1:4680/entitlements/cus_1',
-    ]) {
-      expect(text).toContain(`${line}\n`)
-    }
-    expect(existsSync(join(dirname(path), 'data'))).toBe(false)
-  })
-
-  it('comes with a file of the key where nobody reads along', () => {
-    const { path, key, text } = firstStart(false)
-    const data = join(dirname(path), 'data')
-    expect(text).toContain('API key: in data/first-key.txt\n')
-    expect(text).not.toContain(key)
-    expect(readFileSync(join(data, 'first-key.txt'), 'utf8')).toBe(`${key}\n`)
-    expect([modeOf(data), modeOf(join(data, 'first-key.txt'))]).toEqual(['700', '600'])
   })
 })

@@ -1,22 +1,25 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { endpoint, problems } from './config-file.js'
+import {
+  BOTS,
+  endpoint,
+  GROUP,
+  grantOnCard,
+  KEY,
+  OUT,
+  problems,
+  ROLE,
+  SECRET,
+  URL,
+  v3,
+} from './config-file.js'
 
-const SECRET = 'whsec_0123456789abcdef'
-const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
 const HASH_OF_NOTHING = `sha256:${createHash('sha256').digest('hex')}`
-const KEY = { name: 'app', hash: `sha256:${'0A'.repeat(32)}`, scopes: ['read'], environments: ['live'] }
-const URL = 'https://app.example/hooks'
-const OUT = `whsec_${'A'.repeat(32)}`
-const ROLE = { adapter: 'discord', guildId: '1', roleId: '2' }
-const GROUP = { adapter: 'telegram', groupId: '-100' }
 
-const v3 = (...secrets: unknown[]) => ({ endpoints: { v3: endpoint('live', ...secrets) } })
 const tolerant = (toleranceSeconds: unknown) => ({
   endpoints: { v3: { ...endpoint('live', SECRET), toleranceSeconds } },
 })
 const keyWith = (change: object) => ({ api: { keys: [{ ...KEY, ...change }] } })
-const grantOnCard = (...types: unknown[]) => ({ policy: { grantOn: { card: types } } })
 const target = (told: object) => ({ products: { pro_x: { targets: [told] } } })
 const webhook = (told: object) => ({ sync: { webhook: told } })
 
@@ -105,7 +108,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   'retention.bodiesAfter: is required': [{ retention: {} }],
   'retention.bodiesAfter: must be a duration, such as "180d"': [{ retention: { bodiesAfter: '6 months' } }],
   'retention.keep: is not a known key': [{ retention: { bodiesAfter: '180d', keep: 1 } }],
-  'erasure.onCustomerDeleted: must be boolean': [{ erasure: { onCustomerDeleted: 'yes' } }],
+  'erasure.onCustomerDeleted: must be true or false': [{ erasure: { onCustomerDeleted: 'yes' } }],
   'erasure.always: is not a known key': [{ erasure: { always: true } }],
   'identity.ref: must be externalRef or metadata.<key>': [
     { identity: { ref: 'email' } },
@@ -120,7 +123,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     { database: { url: 'postgresql://db/' } },
     { database: { url: 'postgres:' } },
   ],
-  'database.connections: must be …': [5, 1_001, '8'].map((connections) => ({ database: { connections } })),
+  'database.connections: must be …': [9, 1_001, '16'].map((connections) => ({ database: { connections } })),
   'database.statementTimeout: must be a duration, such as "30s"': [{ database: { statementTimeout: '30' } }],
   'database.url: must name a file: acknowledged events must survive a restart': [
     { database: { url: 'sqlite:' } },

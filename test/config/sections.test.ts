@@ -3,20 +3,26 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { temporaryFolder } from '../world.js'
-import { endpoint, fromEnv, fromFile, load, problems, warnings } from './config-file.js'
+import {
+  BOTS,
+  endpoint,
+  fromEnv,
+  fromFile,
+  GROUP,
+  grantOnCard,
+  KEY,
+  load,
+  OUT,
+  problems,
+  ROLE,
+  SECRET,
+  URL,
+  v3,
+  warnings,
+} from './config-file.js'
 
 const DAY = 86_400_000
-const SECRET = 'whsec_0123456789abcdef'
 const LIVE = { endpoints: { v3: endpoint('live', SECRET) } }
-const BOTS = { discord: { botToken: 'd' }, telegram: { botToken: 't' } }
-const KEY = { name: 'app', hash: `sha256:${'0A'.repeat(32)}`, scopes: ['read'], environments: ['live'] }
-const URL = 'https://app.example/hooks'
-const OUT = `whsec_${'A'.repeat(32)}`
-const ROLE = { adapter: 'discord', guildId: '1', roleId: '2' }
-const GROUP = { adapter: 'telegram', groupId: '-100' }
-
-const v3 = (...secrets: unknown[]) => ({ endpoints: { v3: endpoint('live', ...secrets) } })
-const grantOnCard = (...types: unknown[]) => ({ policy: { grantOn: { card: types } } })
 
 describe('an endpoint', () => {
   it('takes secrets as texts and with an end, whose time may have any offset', () => {

@@ -65,6 +65,9 @@ describe('beside a daemon', () => {
     expect([code, stdout]).toEqual([0, 'in use now: api.keys\nneeds a restart: identity.ref\n'])
     const { stdout: json } = await run(folder, ['reload', '--json'])
     expect(JSON.parse(json)).toEqual({ changed: [], needsRestart: ['identity.ref'], policyDiffers: false })
+    expect((await run(folder, ['doctor'])).stdout).toMatch(
+      /^warn {2}daemon .*need a restart: identity\.ref\.$/m,
+    )
     rewriteConfig(folder, { ...CONFIG, policy: { failedRenewal: 'revoke' } })
     expect((await run(folder, ['reload'])).stdout).toContain('policy is not in force')
   })

@@ -46,7 +46,10 @@ const unreadable = (eventId: string) => ({
   ),
 })
 
-describe.each(['not json', '{}', 'null', '1,2'])(
+const ODD_TIME = '{"id":"evt_5","subject":"subscription","createdAt":"x"}'
+const ODD_ID = '{"id":"evt_5","subject":"subscription","createdAt":1,"customerId":["cus_1"]}'
+
+describe.each(['not json', '{}', 'null', '1,2', ODD_TIME, ODD_ID])(
   'an event that is stored as having been read as %s',
   (form) => {
     it('stops a verification, which says which it is', async () => {

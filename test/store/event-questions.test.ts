@@ -36,15 +36,6 @@ async function pagesOf(
 }
 
 describe('a page of stored events', () => {
-  it.each<[string, Partial<EventFilter>, readonly string[]]>([
-    ['a first instant, itself included', { from: NOON + 5_000 }, ['evt_held']],
-    ['a last instant, itself left out', { to: NOON + 5_000 }, ['evt_1']],
-    ['all of it together', { disposition: 'held', type: 'payment.succeeded', from: NOON }, ['evt_held']],
-    ['what waits and matches', { disposition: 'held', type: 'payment.failed' }, []],
-  ])('can be chosen by %s', async (_what, told, ids) => {
-    expect(await pagesOf(await storeOf([newEvent(), HELD]), everyEvent(told))).toEqual([ids])
-  })
-
   it('goes on where the one before ended, each event once, whatever arrives meanwhile', async () => {
     const db = await storeOf(numberedEvents(4))
     let arrived = 0

@@ -14,7 +14,6 @@ import { deliverAgain, NOON, newEvent, numberedEvents, storeOf } from './events.
 import { temporaryStore } from './temporary-store.js'
 
 const FIRST = newEvent()
-const other = (body: string) => newEvent(paymentEvent({ id: 'evt_1' }), { body })
 
 it('an id is never stored twice in one environment, nor then anything that came with it', async () => {
   const db = await storeOf([FIRST, { ...FIRST, environment: 'sandbox' }])
@@ -37,18 +36,6 @@ describe('a delivery of an event that is stored', () => {
     await deliverAgain(db, again(NOON))
     expect(await db.selectFrom('events').select(['deliveries', 'last_received_at']).execute()).toEqual([
       { deliveries: 4, last_received_at: NOON + 9_000 },
-    ])
-  })
-
-  it('keeps each other body once, however often it comes', async () => {
-    const db = await storeOf([FIRST])
-    const [second, third] = [other('{}'), other('[]')]
-    expect(await deliverAgain(db, FIRST, second, second, third)).toEqual([second, second, third])
-    await deliverAgain(db, second)
-    const kept = db.selectFrom('event_conflicts').select(['body_sha256', 'deliveries']).orderBy('deliveries')
-    expect(await kept.execute()).toEqual([
-      { body_sha256: third.bodySha256, deliveries: 1 },
-      { body_sha256: second.bodySha256, deliveries: 3 },
     ])
   })
 })
@@ -124,16 +111,6 @@ async function pacesAfter(...batches: readonly (readonly Partial<Omit<NewEvent, 
 }
 
 describe('the pace of deliveries', () => {
-  it('is kept of each endpoint', async () => {
-    const paces = await pacesAfter(
-      [{ endpoint: 'v3', receivedAt: NOON }],
-      [{ endpoint: 'legacy', receivedAt: NOON + 5 }],
-      [{ endpoint: 'v3', receivedAt: NOON + MINUTE }],
-    )
-    expect(paces.get('v3')).toMatchObject({ arrivals: 2, lastAt: NOON + MINUTE, meanInterval: MINUTE })
-    expect(paces.get('legacy')).toMatchObject({ arrivals: 1, lastAt: NOON + 5, meanInterval: null })
-  })
-
   it('is the same of one batch as of many', async () => {
     const times = [0, 3, 4, 9, 20].map((minutes) => ({ receivedAt: NOON + minutes * MINUTE }))
     expect(await pacesAfter(times)).toEqual(await pacesAfter(...times.map((time) => [time])))

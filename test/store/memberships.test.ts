@@ -55,13 +55,6 @@ function afterwards(happenings: readonly Happening[]): Membership | null {
 
 describe('a membership', () => {
   it.each<[string, Happening[], Partial<Membership> | null]>([
-    [
-      'is to be given once it is desired',
-      [want(true)],
-      { applied: 'unknown', given: false, nextAttemptAt: NOON },
-    ],
-    ['counts as given before the call', [want(true), GIVE], { applied: 'unknown', given: true }],
-    ['is settled once it was given', GIVEN, { applied: 'member', appliedAt: NOON + 2, nextAttemptAt: null }],
     ['that is desired no more is not given', [want(true), want(false), GIVE], null],
     ['that is desired again is not taken', [...GIVEN, want(false), want(true), TAKE], null],
     [
@@ -104,11 +97,6 @@ describe('a membership', () => {
       [want(true), GIVE, failed(RETRY), want(false)],
       { state: 'due', error: null, nextAttemptAt: NOON + 5_000 },
     ],
-    ...[RETRY, PARK].map((then): [string, Happening[], Partial<Membership>] => [
-      `that could not be asked about (${then.kind}) is asked about again when somebody has it retried`,
-      [...GIVEN, { kind: 'recheck', before: NOON + 9 }, failed(then, false), { kind: 'retry' }],
-      { state: 'recheck', error: null, nextAttemptAt: NOON + 5 },
-    ]),
   ])('%s', (_what, happenings, expected) => {
     if (expected === null) expect(afterwards(happenings)).toBeNull()
     else expect(afterwards(happenings)).toMatchObject(expected)

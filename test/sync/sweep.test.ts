@@ -159,23 +159,6 @@ describe('a sweep', () => {
   })
 })
 
-describe('paused', () => {
-  it('no call is made, after a restart either, and all is made up for when it is resumed', async () => {
-    const { sync, start, community, access } = await withMembers(await syncing())
-    await sync.pause()
-    await access({ customerId: 'cus_a', active: false })
-    const made = community.calls.length
-    expect(await sync.run()).toMatchObject({ paused: true, taken: 0 })
-    const next = await start()
-    expect(await next.run({ sweep: true })).toMatchObject({ paused: true, taken: 0 })
-    expect(await next.plan()).toMatchObject({ paused: true, calls: [{ accountId: 'a', action: 'take' }] })
-    expect(community.calls.length).toBe(made)
-    await next.resume()
-    await next.run()
-    expect(community.membersOf(GOLD)).toEqual(['b'])
-  })
-})
-
 describe('an account that asks to become a member', () => {
   it('may where access says so, however new it is, and is taken back when that ends', async () => {
     const { sync, community, access, link } = await syncing()

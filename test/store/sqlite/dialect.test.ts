@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { isStoreBroken, isStoreBusy } from '../../../src/store/engine.js'
@@ -25,19 +25,6 @@ describe('a database opened to write', () => {
     expect(rows[0]?.timeout).toBeLessThanOrEqual(100)
   })
 
-  it('keeps folder and files from everybody but their owner, whatever the umask', async () => {
-    const umask = process.umask(0)
-    const file = temporaryFile()
-    await temporaryStore(file).finally(() => process.umask(umask))
-    const modes = readdirSync(dirname(file)).map((name) => [name, mode(join(dirname(file), name))])
-    expect(Object.fromEntries(modes)).toEqual({
-      'latchkey.db': 0o600,
-      'latchkey.db-shm': 0o600,
-      'latchkey.db-wal': 0o600,
-    })
-    expect(mode(dirname(file))).toBe(0o700)
-  })
-
   it('takes the write lock when a transaction begins, and says busy to the next', async () => {
     const file = temporaryFile()
     const [first, second] = [await temporaryStore(file), open(file)]
@@ -57,25 +44,6 @@ describe('a database opened to write', () => {
 })
 
 describe('a database opened to read', () => {
-  it('is not made where it is missing', () => {
-    const file = temporaryFile()
-    expect(() => openDatabase(file, { readOnly: true })).toThrow(
-      expect.objectContaining({ code: 'store_missing' }),
-    )
-    expect(() => statSync(dirname(file))).toThrow('ENOENT')
-  })
-
-  it('leaves alone the log of a database that is empty', () => {
-    const file = temporaryFile()
-    mkdirSync(dirname(file))
-    writeFileSync(file, '')
-    writeFileSync(`${file}-wal`, 'a log')
-    expect(() => openDatabase(file, { readOnly: true })).toThrow(
-      expect.objectContaining({ code: 'store_missing' }),
-    )
-    expect(statSync(`${file}-wal`).size).toBe(5)
-  })
-
   it('refuses to write', async () => {
     const file = temporaryFile()
     await temporaryStore(file)
@@ -104,10 +72,6 @@ describe('an error that is not the database’s own', () => {
     expect([isStoreBroken(error), isStoreBusy(error)]).toEqual([false, false])
   })
 })
-
-function mode(path: string): number {
-  return statSync(path).mode & 0o777
-}
 
 function errorOf(act: () => unknown): unknown {
   try {

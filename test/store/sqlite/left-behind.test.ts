@@ -2,11 +2,9 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
-import { restore } from '../../../src/operations/restore.js'
-import { backUp } from '../../../src/store/sqlite/copy.js'
 import { lockStore } from '../../../src/store/sqlite/file.js'
 import { bringFileUpToDate, compactFile, openStore } from '../../../src/store/sqlite/store.js'
-import { filledStore, rowsIn } from '../filled-store.js'
+import { filledStore } from '../filled-store.js'
 import { temporaryFile } from '../temporary-store.js'
 
 const LEFT_BEHIND = ['', '-wal', '-shm', '-journal'].map((suffix) => `.latchkey.part${suffix}`)
@@ -59,15 +57,5 @@ describe('what killed processes left beside a database', () => {
     await expect(serveAndClose(file)).rejects.toMatchObject({ code: 'store_in_use' })
     await expect(bringFileUpToDate(file)).rejects.toMatchObject({ code: 'store_in_use' })
     expect(beside(file, LEFT_BEHIND)).toEqual(LEFT_BEHIND)
-  })
-
-  it('is removed by a restore once it has ended', async () => {
-    const file = await storeAfterKills()
-    const other = temporaryFile()
-    await filledStore(other, 5)
-    await backUp(other, `${file}.monday`, { overwrite: true })
-    await restore(file, `${file}.monday`, { now: Date.UTC(2026, 3, 1, 12), eraseAgain: async () => 0 })
-    expect(rowsIn(file)).toBe(5)
-    expect(beside(file, LEFT_BEHIND)).toEqual([])
   })
 })

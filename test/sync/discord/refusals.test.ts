@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import {
   accountId,
   BOT_ID,
-  BOT_ROLE_ID,
   BOT_TOKEN,
   discordId,
   GOLD_ROLE_ID,
@@ -13,16 +12,6 @@ import { failure, GOLD, startSetting } from './setting.js'
 const ADA = accountId(1)
 
 describe('what Discord refuses', () => {
-  it('names the permission that the bot lacks', async () => {
-    const { discord, platform } = await startSetting()
-    discord.guild.join(ADA)
-    discord.guild.setRole({ id: BOT_ROLE_ID, permissions: '0' })
-
-    const error = await failure(platform.give(GOLD, ADA))
-    expect(error).toMatchObject({ code: 'missing_permission', scope: 'target', mayHeal: false })
-    expect(error.message).toContain('Manage Roles')
-  })
-
   it('says that the role stands too high, and what to do about it', async () => {
     const { discord, platform } = await startSetting()
     discord.guild.join(ADA)
@@ -35,17 +24,6 @@ describe('what Discord refuses', () => {
     }
     expect(await failure(platform.give(GOLD, ADA))).toMatchObject(tooHigh)
     expect(await failure(platform.take(GOLD, ADA))).toMatchObject(tooHigh)
-  })
-
-  it('says that a role can be given by an integration alone', async () => {
-    const { discord, platform } = await startSetting()
-    discord.guild.join(ADA)
-    discord.guild.setRole({ id: GOLD_ROLE_ID, managed: true })
-
-    expect(await failure(platform.give(GOLD, ADA))).toMatchObject({
-      code: 'role_not_assignable',
-      scope: 'target',
-    })
   })
 
   it('names both possible reasons where it finds out neither', async () => {

@@ -102,81 +102,6 @@ describe('the members of a group', () => {
     await membersAre(group, [USER])
     await eventually(() => expect(group.pending()).toEqual([]))
   })
-
-  it('follow the account: who is linked to another loses the old one', async () => {
-    const { group, daemon } = await following()
-    await grant(daemon)
-    await link(daemon, USER)
-    group.askToJoin(USER)
-    await membersAre(group, [USER])
-    await link(daemon, OTHER)
-    await membersAre(group, [])
-    group.askToJoin(OTHER)
-    await membersAre(group, [OTHER])
-  })
-
-  it('whom staff let in stay when access ends', async () => {
-    const { server, group, daemon } = await following()
-    group.addByStaff(USER)
-    await link(daemon, USER)
-    await grant(daemon)
-    const isLookedFor = () => server.calls('getChatMember').some(({ payload }) => payload.user_id === USER)
-    await eventually(() => expect(isLookedFor()).toBe(true))
-    await revoke(daemon)
-    await grant(daemon, 'cus_2')
-    await link(daemon, OTHER, 'cus_2')
-    group.askToJoin(OTHER)
-    await membersAre(group, [USER, OTHER])
-    expect(server.calls('banChatMember')).toEqual([])
-  })
-
-  it('are followed when the group becomes a supergroup, and after a restart', async () => {
-    const { group, daemon } = await following({ groupId: -55 })
-    await grant(daemon)
-    await link(daemon, USER)
-    group.askToJoin(USER)
-    await membersAre(group, [USER])
-    group.upgrade()
-    const restarted = await daemon.restart()
-    await revoke(restarted)
-    await membersAre(group, [])
-  })
-
-  it('are as they should be after Telegram was away', async () => {
-    const { server, group, daemon } = await following()
-    await grant(daemon)
-    await link(daemon, USER)
-    group.askToJoin(USER)
-    await membersAre(group, [USER])
-    server.isDown = true
-    await revoke(daemon)
-    await eventually(() => expect(server.calls('banChatMember').length).toBeGreaterThan(0))
-    server.isDown = false
-    await eventually(() => {
-      daemon.setNow(Date.now())
-      expect(group.members()).toEqual([])
-    })
-    await eventually(() => expect(group.banned()).toEqual([]))
-  })
-})
-
-describe('the bot token', () => {
-  it('is in no log and no answer, whatever happens', async () => {
-    const { server, group, daemon } = await following()
-    server.fail({ answer: 'close', times: 3 })
-    await grant(daemon)
-    await link(daemon, USER)
-    group.askToJoin(USER)
-    await caughtUp(server)
-    server.revokeToken()
-    await revoke(daemon)
-    const invites = await call(daemon, 'POST', '/customers/cus_1/invites')
-    const tokens = await call(daemon, 'POST', '/customers/cus_2/link-tokens')
-    await eventually(() => expect(JSON.stringify(daemon.logged())).toContain('does not accept the bot token'))
-    const stored = await daemon.stored((db) => db.selectFrom('memberships').selectAll().execute())
-    const written = JSON.stringify([daemon.logged(), invites, tokens, stored])
-    expect(written).not.toContain(BOT_TOKEN.split(':')[1])
-  })
 })
 
 describe('what somebody has to mend', () => {
@@ -184,7 +109,6 @@ describe('what somebody has to mend', () => {
     const { json } = await call(daemon, 'GET', '/sync')
     return (json as { readonly checked: { readonly problems: readonly unknown[] } | null }).checked?.problems
   }
-  const problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
 
   it('is told of at once where the bot loses its rights in a group, until it has them again', async () => {
     const { server, group, daemon } = await following()
@@ -195,18 +119,6 @@ describe('what somebody has to mend', () => {
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([lost]))
     group.setStatus(BOT_ID, 'administrator')
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
-  })
-
-  it('is told of where another program fetches the updates', async () => {
-    const { server, daemon } = await following()
-    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
-    await eventually(() => expect(server.updates.isPolled()).toBe(true))
-    const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
-    await server.updates.poll(asOther)
-    const fetched = problem('Another program receives the updates of this bot')
-    await eventually(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
-    const told = { about: 'telegram:updates', msg: expect.stringContaining('action needed') }
-    expect(daemon.logged()).toContainEqual(expect.objectContaining(told))
   })
 })
 
