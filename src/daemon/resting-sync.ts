@@ -7,7 +7,7 @@ import { loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import { originOf } from '../sync/outbound/message.js'
-import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
+import { createQuestions, readStatus } from '../sync/plan.js'
 import { targetsOf } from '../sync/target.js'
 import type { Following, FollowingDeps } from './sync.js'
 
@@ -19,13 +19,10 @@ export function createResting({
   clock,
 }: Pick<FollowingDeps, 'config' | 'db' | 'writeSync' | 'clock'>): Following {
   const needsDaemon = () => Promise.reject(new Error('only a running daemon calls the platforms'))
-  const question = (environments?: readonly Environment[]) => questionOf(db, config, clock(), environments)
   return {
     questions: {
-      memberships: async (query) => readMemberships(db, await question(), query),
-      plan: async (environments) => readPlan(db, await question(environments)),
+      ...createQuestions(db, (environments) => questionOf(db, config, clock(), environments)),
       status: (environments) => readSyncState(db, config, clock(), environments),
-      targets: async (environments) => (await question(environments)).targets.map(({ target }) => target),
       pause: () => writeSync('setSyncPaused', true),
       resume: () => writeSync('setSyncPaused', false),
       check: needsDaemon,

@@ -70,7 +70,7 @@ export async function createFollowing(deps: FollowingDeps) {
   /** A restore pauses sync, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
-    if (pausedAt === null || (current.sync.webhook === null && sync.targets().length === 0)) return
+    if (pausedAt === null || (current.sync.webhook === null && (await sync.targets()).length === 0)) return
     log.warn(
       { since: new Date(pausedAt).toISOString() },
       'sync is paused: no role or group changes, and no webhook is sent; run `latchkey sync resume`',

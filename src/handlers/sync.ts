@@ -6,7 +6,6 @@ import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { MembershipKey, ShownState } from '../store/membership.js'
-import type { CheckFinding } from '../sync/platform.js'
 import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
@@ -22,9 +21,8 @@ import {
 import { type Route, route } from './route.js'
 
 /** What the routes for roles, groups and the outbound webhook need. */
-export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'check' | 'pause' | 'resume'> {
-  /** The names of all roles and groups, including those removed from the config: memberships in them must still end. */
-  readonly targets: (environments?: readonly Environment[]) => readonly string[] | Promise<readonly string[]>
+export interface SyncQuestions
+  extends Pick<Sync, 'memberships' | 'plan' | 'targets' | 'check' | 'pause' | 'resume'> {
   /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: messages of the outbound webhook that `retry` made due. @throws LatchkeyError `plan_changed` */
@@ -183,12 +181,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     summary: 'The state of roles, groups and the outbound webhook.',
     ...ADMIN,
     answer: syncStatus,
-    async handle({ environments }, { sync }: SyncDeps) {
-      const state = await sync.status(environments)
-      const { checked } = state
-      const problems = await findingsIn(environments, checked?.problems ?? [], sync)
-      return { ...state, checked: checked && { ...checked, problems } }
-    },
+    handle: ({ environments }, { sync }: SyncDeps) => sync.status(environments),
   }),
   route('GET /sync/memberships', {
     summary: 'Who should be, and who is, a member of which role or group.',
@@ -255,7 +248,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     answer: checkAnswer,
     hasNoHead: true,
     async handle({ environments }, { sync }: SyncDeps) {
-      const findings = await findingsIn(environments, await sync.check(), sync)
+      const findings = await sync.check(environments)
       return {
         ok: findings.every(({ isFine }) => isFine),
         findings: findings.map(({ about, isFine, message }) => ({ about, ok: isFine, message })),
@@ -277,14 +270,4 @@ async function targetProblem(
   return names.length === 0
     ? 'must be a role or group of the config, which has none here'
     : `must be one of ${names.join(', ')}`
-}
-
-/** Drops findings about targets of other environments; findings about a platform concern all. */
-async function findingsIn(
-  environments: readonly Environment[],
-  findings: readonly CheckFinding[],
-  { targets }: SyncQuestions,
-): Promise<readonly CheckFinding[]> {
-  const [own, all] = [await targets(environments), await targets()]
-  return findings.filter(({ about }) => own.includes(about) || !all.includes(about))
 }

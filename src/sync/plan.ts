@@ -38,6 +38,21 @@ export interface SyncQuestion {
   readonly now: number
 }
 
+/** The questions that the store alone answers; for both environments if none is named. */
+export function createQuestions(
+  db: Db,
+  question: (environments?: readonly Environment[]) => Promise<SyncQuestion>,
+) {
+  return {
+    /** The names of all roles and groups, including those removed from the config: memberships in them must still end. */
+    targets: async (environments?: readonly Environment[]) =>
+      (await question(environments)).targets.map(({ target }) => target),
+    memberships: async (query: MembershipQuery) => readMemberships(db, await question(), query),
+    /** The calls that would be made now. */
+    plan: async (environments?: readonly Environment[]) => readPlan(db, await question(environments)),
+  }
+}
+
 export interface PlannedCall extends MembershipKey {
   readonly customerId: string
   readonly action: 'give' | 'take'

@@ -9,8 +9,8 @@ import type { SyncContext, SyncTools } from './context.js'
 import { createUpdateDesired } from './desired.js'
 import { type CallState, createGate } from './limits.js'
 import { createLoop, oneAtATime } from './loop.js'
-import { type MembershipQuery, readMemberships, readPlan, readStatus } from './plan.js'
-import type { Platform } from './platform.js'
+import { createQuestions, readStatus } from './plan.js'
+import type { CheckFinding, Platform } from './platform.js'
 import { type AttemptResult, createReconciler } from './reconcile.js'
 import { createSweep, retryAll } from './sweep.js'
 import {
@@ -164,8 +164,14 @@ export async function createSync({ products, platforms, leads = () => true, onAt
     bound: removals(),
     now: clock(),
   })
-  /** The calls that would be made now in these environments; both if omitted. */
-  const plan = (environments?: readonly Environment[]) => readPlan(db, question(environments))
+  const questions = createQuestions(db, async (environments) => question(environments))
+  const { plan } = questions
+  /** Drops findings about targets of other environments; findings about a platform concern all. */
+  const findingsIn = (environments: readonly Environment[], findings: readonly CheckFinding[]) =>
+    findings.filter(({ about }) => {
+      const own = context.targets.filter(({ target }) => target === about)
+      return own.length === 0 || own.some(({ environment }) => environments.includes(environment))
+    })
 
   /**
    * Updates the desired memberships, tries stopped platforms again, and does all work that is due; resolves when that
@@ -223,18 +229,16 @@ export async function createSync({ products, platforms, leads = () => true, onAt
   return {
     wake: loop.wake,
     /** @param environments whose targets are shown; both if omitted */
-    status: (environments?: readonly Environment[]) =>
-      readStatus(
-        db,
-        question(environments),
-        PLATFORM_NAMES.filter(
-          (name) => context.platforms.has(name) || context.targets.some(({ adapter }) => adapter === name),
-        ),
-        (name) => (isConfigured(name, context) ? gate.stateOf(name) : NOT_CONFIGURED),
-        checks.report(),
-      ),
-    memberships: (query: MembershipQuery) => readMemberships(db, question(), query),
-    plan,
+    status(environments: readonly Environment[] = ENVIRONMENTS) {
+      const used = PLATFORM_NAMES.filter(
+        (name) => context.platforms.has(name) || context.targets.some(({ adapter }) => adapter === name),
+      )
+      const stateOf = (name: string) => (isConfigured(name, context) ? gate.stateOf(name) : NOT_CONFIGURED)
+      const report = checks.report()
+      const checked = report && { ...report, problems: findingsIn(environments, report.problems) }
+      return readStatus(db, question(environments), used, stateOf, checked)
+    },
+    ...questions,
     run,
     /** Compares with the real members on the platforms, and makes differences due. The schedule calls it. */
     async sweep(): Promise<void> {
@@ -247,14 +251,10 @@ export async function createSync({ products, platforms, leads = () => true, onAt
      * Asks the platforms whether everything that the configured targets need is there. The same check runs by itself
      * at the start, with every sweep, run and reload, and some minutes after a check with problems.
      */
-    check: checks.check,
+    check: async (environments: readonly Environment[] = ENVIRONMENTS) =>
+      findingsIn(environments, await checks.check()),
     /** Checks in the background where calls are allowed, since something may have changed. */
     recheck: checks.renew,
-    /**
-     * The names of all roles and groups, including those removed from the config: memberships in them must still end.
-     */
-    targets: (environments?: readonly Environment[]) =>
-      question(environments).targets.map(({ target }) => target),
     /** Starts no call until `resume`, even after a restart, except a `check` on request. */
     async pause(): Promise<void> {
       paused = true

@@ -130,7 +130,7 @@ export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
 
 /** Nothing follows access. */
 export const SYNC_OFF: SyncQuestions = {
-  targets: () => [],
+  targets: async () => [],
   status: async () => ({
     paused: false,
     platforms: [],

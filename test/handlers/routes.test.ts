@@ -66,7 +66,7 @@ async function openWhole() {
       findReplay: () => REPLAY,
       stopReplay: async () => REPLAY,
     },
-    sync: { ...SYNC_OFF, targets: () => ['discord:1:2'] },
+    sync: { ...SYNC_OFF, targets: async () => ['discord:1:2'] },
     messenger: () => ({
       linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
       invite: async () => [],

@@ -73,7 +73,7 @@ async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
     ],
     sync: {
       ...SYNC_OFF,
-      targets: (environments = ['live', 'sandbox']) => environments.map((name) => TARGETS[name]),
+      targets: async (environments = ['live', 'sandbox']) => environments.map((name) => TARGETS[name]),
       status: async (environments = ['live', 'sandbox']) => ({
         ...STATUS,
         targets: STATUS.targets.filter(({ environment }) => environments.includes(environment)),

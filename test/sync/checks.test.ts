@@ -71,6 +71,15 @@ describe('a check', () => {
     expect(warnings(world)).toHaveLength(1)
   })
 
+  it('tells of one environment what is about its targets, or about a whole platform', async () => {
+    const world = await checked(TOO_HIGH, { ...TOO_HIGH, about: 'discord' })
+    await eventually(() => expect(world.asked()).toBe(1))
+    expect((await world.sync.check(['live'])).map(({ about }) => about)).toEqual([TOO_HIGH.about, 'discord'])
+    expect((await world.sync.check(['sandbox'])).map(({ about }) => about)).toEqual(['discord'])
+    const { checked: report } = await world.sync.status(['sandbox'])
+    expect(report?.problems.map(({ about }) => about)).toEqual(['discord'])
+  })
+
   it('tells nothing where nothing is missing', async () => {
     const world = await checked({ ...TOO_HIGH, isFine: true })
     await eventually(async () =>
