@@ -3,29 +3,13 @@ import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
 const ON_BOTH_ENGINES = [
-  'access',
-  'altered-bodies',
-  'changes',
-  'customers',
-  'environments',
-  'event',
-  'events',
-  'explanation',
-  'gaps',
-  'manual-acts',
-  'membership-log',
-  'odd-payload',
-  'outages',
-  'payload',
-  'questions',
-  'rebuilds',
-  'repeated-payload',
-  'replays',
-  'retention',
-  'roles',
-]
-  .map((name) => `test/daemon/${name}.test.ts`)
-  .concat('test/ingest/any-order.test.ts')
+  'cli/{import,recompute,sync}',
+  'daemon/{access,altered-bodies,changes,customers,event,events,explanation,manual-acts}',
+  'daemon/{membership-log,odd-payload,payload,questions,rebuilds,repeated-payload,replays,retention,roles}',
+  'history/export',
+  'ingest/any-order',
+  'people/erasure',
+].map((name) => `test/${name}.test.ts`)
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 

@@ -74,7 +74,7 @@ export function createPlatforms(deps: PlatformsDeps) {
     },
     /** Null: none is configured. */
     messenger: () => adapters().flatMap(({ messenger }) => messenger ?? [])[0] ?? null,
-    /** An adapter that has stopped is made anew by the next `prepare`. */
+    /** What has stopped is made anew by the next `prepare`. */
     async stop(): Promise<void> {
       await turning
       await Promise.all(started.map((one) => one.stop?.()))

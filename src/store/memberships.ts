@@ -59,6 +59,8 @@ export interface MembershipFilter {
   /** The customers for whom they were last computed. */
   readonly customerIds?: readonly string[]
   readonly accountIds?: readonly string[]
+  /** Either of them: a customer, and the accounts that they may share with others. */
+  readonly about?: { readonly customerId: string; readonly accountIds: readonly string[] }
   readonly states?: readonly StoredState[]
   readonly hasFailed?: true
   /** Whether it is an unconfirmed removal from one of these targets. */
@@ -72,12 +74,21 @@ export async function findMemberships(
   filter: MembershipFilter,
   limit?: number,
 ): Promise<readonly Membership[]> {
-  const { environments, target, customerIds, accountIds, states, unconfirmed, after } = filter
+  const { environments, target, customerIds, accountIds, about, states, unconfirmed, after } = filter
   let query = db.selectFrom('memberships').selectAll()
   if (environments !== undefined) query = query.where('environment', 'in', environments)
   if (target !== undefined) query = query.where('target', '=', target)
   if (customerIds !== undefined) query = query.where('customer_id', 'in', customerIds)
   if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
+  if (about !== undefined) {
+    const { customerId, accountIds } = about
+    query = query.where((eb) =>
+      eb.or([
+        eb('customer_id', '=', customerId),
+        ...(accountIds.length === 0 ? [] : [eb('account_id', 'in', accountIds)]),
+      ]),
+    )
+  }
   if (states !== undefined) query = query.where('state', 'in', states)
   if (filter.hasFailed) query = query.where('error_code', 'is not', null)
   if (unconfirmed !== undefined) {

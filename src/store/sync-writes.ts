@@ -1,9 +1,8 @@
-import { markLinkedCustomers } from './customers.js'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from './join-links.js'
 import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Tx } from './schema.js'
-import { saveSyncSettings, setSyncPaused } from './sync-state.js'
+import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-state.js'
 
 /** @param now epoch milliseconds */
 type SyncWriteOf<Change, Answer> = (trx: Tx, change: Change, now: number) => Promise<Answer>

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { compareText } from '../entitlements/order.js'
+import type { Environment } from '../provider/event.js'
+import { accountsIn, loadCustomers } from '../store/customers.js'
 import {
   type Failure,
   type Membership,
@@ -19,7 +21,7 @@ import {
   statesShownAs,
   type TargetRef,
 } from '../store/memberships.js'
-import type { Db } from '../store/schema.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { CheckReport } from './checks.js'
 import type { CallState } from './limits.js'
@@ -127,7 +129,9 @@ export async function readMemberships(
     held.some((one) => one.environment === environment && one.target === target)
   const filter = {
     ...rest,
-    ...(customerId !== undefined && { customerIds: [customerId] }),
+    ...(customerId !== undefined && {
+      about: { customerId, accountIds: await accountIdsOf(db, rest.environments, customerId) },
+    }),
     ...(state && {
       states: statesShownAs(state),
       unconfirmed: { from: held, is: state === 'unconfirmed' },
@@ -139,6 +143,16 @@ export async function readMemberships(
   if (last === undefined || found.length <= limit) return { items, next: null }
   const { environment, target, accountId } = last
   return { items, next: { environment, target, accountId } }
+}
+
+/** A membership is kept for one customer of an account, and asked for by others who share it. */
+async function accountIdsOf(
+  db: Db,
+  environments: readonly Environment[] = ENVIRONMENTS,
+  customerId: string,
+): Promise<readonly string[]> {
+  const found = await Promise.all(environments.map((one) => loadCustomers(db, one, [customerId])))
+  return found.flatMap((own) => Object.values(accountsIn(own.get(customerId)?.facts ?? {})))
 }
 
 /** @param isHeld whether removals from its target wait for an operator */

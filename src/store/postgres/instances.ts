@@ -30,7 +30,7 @@ export function hear({ url }: PostgresOptions, own: string, then: () => void): (
     })
     try {
       await next.connect()
-      await next.query(`listen ${CHANNEL}`)
+      await next.query(`listen "${CHANNEL}"`)
       then()
     } catch {
       // A failed connection ends, too, and is tried again.
