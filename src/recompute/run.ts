@@ -100,7 +100,10 @@ export async function beginRun(
     counts: NOTHING_READ,
     changesAfter: await latestCursor(trx),
   }
-  const continues = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
+  const isSame = (['scope', 'endpoints', 'policy', 'normalizerVersion'] as const).every((name) =>
+    isDeepStrictEqual(interrupted?.[name], fresh[name]),
+  )
+  const continues = mode === 'apply' && interrupted !== null && isSame
   if (interrupted?.isMoving && given === null && !continues) {
     const message =
       'Not every source has been moved to the policy in force yet: `latchkey policy apply` continues that.'
@@ -119,11 +122,6 @@ export async function beginRun(
   for (const one of parts.flatMap(({ concerned }) => concerned)) noteConcerned(run, one)
   await saveRun(trx, run)
   return run
-}
-
-function isSameJob(a: StoredJob, b: StoredJob): boolean {
-  const names = ['scope', 'endpoints', 'policy', 'normalizerVersion'] as const
-  return names.every((name) => isDeepStrictEqual(a[name], b[name]))
 }
 
 /** Saves the position of a run, in the transaction that reaches it. */

@@ -205,18 +205,19 @@ export async function* loadDeliveries(
   db: Db,
   seqs: readonly number[],
 ): AsyncGenerator<StoredDelivery | MissingDelivery> {
-  const events = db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq')
-  for (const event of await events.execute()) {
+  const events = await db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq').execute()
+  for (const event of events) {
     yield toDelivery(event, event.normalized)
-    const others = db
-      .selectFrom('event_conflicts')
-      .where('environment', '=', event.environment)
-      .where('event_id', '=', event.event_id)
-    const hashes = await others.select('body_sha256').orderBy('received_at').orderBy('body_sha256').execute()
+    const isOther = sql`environment = ${event.environment} and event_id = ${event.event_id}`
+    const { rows: hashes } = await sql<{ sha256: string }>`
+      select body_sha256 as sha256 from event_conflicts where ${isOther} order by received_at, body_sha256`.execute(
+      db,
+    )
     // One by one: a body has up to a mebibyte, and there may be many.
-    for (const { body_sha256: sha256 } of hashes) {
-      const other = await others.selectAll().where('body_sha256', '=', sha256).executeTakeFirst()
-      if (other !== undefined) yield toDelivery(other, null)
+    for (const { sha256 } of hashes) {
+      const { rows } = await sql<BodyColumns>`
+        select * from event_conflicts where ${isOther} and body_sha256 = ${sha256}`.execute(db)
+      for (const other of rows) yield toDelivery(other, null)
     }
   }
 }
