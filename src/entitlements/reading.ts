@@ -210,16 +210,16 @@ function createPaymentFinder(
   const paying = except === undefined ? all : all.filter(({ paymentId }) => !except.has(paymentId))
   return ({ paymentId, createdAt }) => {
     if (paymentId !== null && firstPaid.has(paymentId) && !except?.has(paymentId)) return paymentId
-    let nearest: PayingEvent | null = null
+    let nearest: string | null = null
     let least = PAYMENT_SEARCH_MS + 1
     for (const one of paying) {
       const distance = Math.abs(one.at - createdAt)
       if (distance < least) {
-        nearest = one
+        nearest = one.paymentId
         least = distance
       } else if (one.at > createdAt) break
     }
-    return nearest?.paymentId ?? null
+    return nearest
   }
 }
 

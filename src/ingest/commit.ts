@@ -1,8 +1,8 @@
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
-import { loadForms, type NamingEvent, saveCustomerFacts } from '../store/customers.js'
+import { loadForms, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
 import { engineOf } from '../store/engine.js'
 import {
@@ -113,7 +113,13 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
 
-    await saveCustomerFacts(trx, environment, await namedEventsIn(trx, events, ownerOf, folded))
+    // Stored events whose source now belongs to another customer.
+    const seqs = folded.changes.flatMap((change) => change.strangers)
+    const strangers = await loadForms(trx, seqs)
+    await saveCustomerFacts(trx, environment, [
+      ...events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId })),
+      ...strangers.map((event) => ({ event, isOfOwnSource: false })),
+    ])
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     const deliveries = [
@@ -135,19 +141,6 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
     const source = sources.get(eventId) ?? null
     return source === null ? undefined : owners.get(sourceKey(source))
   }
-}
-
-/** Facts about customers in the new events, and in stored ones whose source now belongs to another customer. */
-async function namedEventsIn(
-  trx: Tx,
-  events: readonly NormalizedEvent[],
-  ownerOf: (eventId: string) => string | null | undefined,
-  { changes }: FoldedBatch,
-): Promise<readonly NamingEvent[]> {
-  const own = events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId }))
-  const seqs = changes.flatMap((change) => change.strangers)
-  const strangers = await loadForms(trx, seqs)
-  return [...own, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
 }
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */

@@ -85,14 +85,10 @@ export async function foldBatch(
       ? []
       : [{ ...after, saved: saved && { seq: saved.seq, customerId: saved.state.customerId } }],
   )
-  const gone = folded.filter(({ saved, after }) => after === null && saved !== undefined)
+  const gone = folded.flatMap(({ key, saved, after }) => (after === null && saved !== undefined ? [key] : []))
   const moved = folded.flatMap(({ key: source, gained }) => gained.map((seq) => ({ seq, source })))
   await saveSources(trx, environment, kept)
-  await deleteSources(
-    trx,
-    environment,
-    gone.map(({ key }) => key),
-  )
+  await deleteSources(trx, environment, gone)
   await placeEvents(trx, moved)
 
   const changes = folded.map(({ key, saved, stored, isMoved, causedBy, after: folded }): SourceChange => {

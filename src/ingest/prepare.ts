@@ -2,7 +2,7 @@ import type { ManualEvent, Normalized } from '../provider/event.js'
 import { parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import type { StoredDelivery } from '../store/event-questions.js'
-import { type DeliveredEvent, newestManualAt } from '../store/events.js'
+import { type DeliveredEvent, loadManualEvents } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { sha256Of } from '../store/stored-form.js'
@@ -76,7 +76,9 @@ export async function dateActs(
     const { environment, undated } = one
     const { customerId, type } = undated
     const customer = `${environment} ${customerId}`
-    let before = newest.get(customer) ?? (await newestManualAt(trx, environment, customerId))
+    const acts = newest.has(customer) ? undefined : await loadManualEvents(trx, environment, [customerId])
+    const earlier = (acts?.get(customerId) ?? []).map((act) => act.createdAt)
+    let before = newest.get(customer) ?? Math.max(0, ...earlier)
     if (type === 'manual.erased') {
       const sources = await loadSourcesOfCustomers(trx, environment, [customerId])
       before = Math.max(before, ...(sources.get(customerId) ?? []).map(({ newestAt }) => newestAt))

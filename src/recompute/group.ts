@@ -125,7 +125,7 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
       ...addSources(await loadSourceRowsOf(trx, environment, customers)),
       ...addSources(await loadSourceRows(trx, environment, keys)),
       ...(await loadSeqsByHand(trx, environment, customers)),
-      ...(run.leading.size === 0 ? [] : fresh.flatMap((node) => leadingTo(run, environment, node))),
+      ...fresh.flatMap(({ kind, id }) => [...(run.leading.get(nodeName(environment, kind, id)) ?? [])]),
     ]
     const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
     newRows = await loadGroupRows(trx, unknown)
@@ -158,10 +158,6 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
 
 function isSource(node: Node): node is SourceKey {
   return node.kind !== 'customer' && node.kind !== 'link'
-}
-
-function leadingTo(run: Run, environment: Environment, { kind, id }: Node): readonly number[] {
-  return [...(run.leading.get(nodeName(environment, kind, id)) ?? [])]
 }
 
 /**

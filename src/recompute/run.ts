@@ -43,35 +43,38 @@ export interface RecomputePlan extends JobScope {
   readonly sampleSize?: number
 }
 
-/** A running job. */
-export interface Run {
-  readonly mode: RecomputePlan['mode']
-  readonly clock: () => number
-  job: StoredJob & { readonly counts: typeof NOTHING_READ }
-  /** By event number, up to the newest one when the run began; 1: done. */
-  readonly done: Uint8Array
-  /** By source number, up to the newest one when the run began; 1: an event has led to it. */
-  settled: Uint8Array
-  /** By `nodeName`: customers and payments for which all events have to be searched. */
-  readonly concerned: Map<string, Concern>
-  /** How many parts of the job are saved, and what is not saved yet. */
-  parts: number
-  unsaved: { readonly ahead: number[]; readonly concerned: Concern[] }
-  /** The position when last saved, and whether anything was written since. */
-  savedAt: number
-  hasWritten: boolean
-  readonly taken: TakenIds
-  /** By `nodeName`: events that lead to a source, payment or customer, although nothing stored does. */
-  readonly leading: Map<string, Set<number>>
-  readonly found: {
-    /** For a verification. */
-    readonly differences: Map<string, StateDifference>
-    /** By customer's `nodeName`: what would change for them. */
-    readonly access: Map<string, readonly AccessDifference[]>
-    /** For a dry run of a replay. */
-    readonly customers: Map<string, CustomerAhead>
+/** A running job, from its stored place on. */
+function newRun(mode: RecomputePlan['mode'], clock: () => number, job: StoredJob) {
+  return {
+    mode,
+    clock,
+    job: { ...job, counts: { ...job.counts } },
+    /** By event number, up to the newest one when the run began; 1: done. */
+    done: new Uint8Array(job.newest + 1).fill(1, 0, job.reached + 1),
+    /** By source number, up to the newest one when the run began; 1: an event has led to it. */
+    settled: new Uint8Array(),
+    /** By `nodeName`: customers and payments for which all events have to be searched. */
+    concerned: new Map<string, Concern>(),
+    /** How many parts of the job are saved, and what is not saved yet. */
+    parts: 0,
+    unsaved: { ahead: [] as number[], concerned: [] as Concern[] },
+    /** The position when last saved, and whether anything was written since. */
+    savedAt: job.reached,
+    hasWritten: false,
+    taken: new Map() as TakenIds,
+    /** By `nodeName`: events that lead to a source, payment or customer, although nothing stored does. */
+    leading: new Map<string, Set<number>>(),
+    found: {
+      /** For a verification. */
+      differences: new Map<string, StateDifference>(),
+      /** By customer's `nodeName`: what would change for them. */
+      access: new Map<string, readonly AccessDifference[]>(),
+      /** For a dry run of a replay. */
+      customers: new Map<string, CustomerAhead>(),
+    },
   }
 }
+export type Run = ReturnType<typeof newRun>
 
 /**
  * Begins a job, or continues an interrupted one of the same kind.
@@ -97,28 +100,16 @@ export async function beginRun(
     counts: NOTHING_READ,
     changesAfter: await latestCursor(trx),
   }
-  const continues = mode === 'apply' && interrupted !== null && isSameJob(interrupted, fresh)
+  const isSame = (['scope', 'endpoints', 'policy', 'normalizerVersion'] as const).every((name) =>
+    isDeepStrictEqual(interrupted?.[name], fresh[name]),
+  )
+  const continues = mode === 'apply' && interrupted !== null && isSame
   if (interrupted?.isMoving && given === null && !continues) {
     const message =
       'Not every source has been moved to the policy in force yet: `latchkey policy apply` continues that.'
     throw new LatchkeyError('rebuild_running', message)
   }
-  const job = continues ? interrupted : fresh
-  const run: Run = {
-    mode,
-    clock,
-    job: { ...job, newest, counts: { ...job.counts } },
-    done: new Uint8Array(newest + 1).fill(1, 0, job.reached + 1),
-    settled: new Uint8Array(),
-    concerned: new Map(),
-    parts: 0,
-    unsaved: { ahead: [], concerned: [] },
-    savedAt: job.reached,
-    hasWritten: false,
-    taken: new Map(),
-    leading: new Map(),
-    found: { differences: new Map(), access: new Map(), customers: new Map() },
-  }
+  const run = newRun(mode, clock, { ...(continues ? interrupted : fresh), newest })
   if (mode !== 'apply') return run
   const parts = await loadJobParts(trx)
   if (continues) {
@@ -131,11 +122,6 @@ export async function beginRun(
   for (const one of parts.flatMap(({ concerned }) => concerned)) noteConcerned(run, one)
   await saveRun(trx, run)
   return run
-}
-
-function isSameJob(a: StoredJob, b: StoredJob): boolean {
-  const names = ['scope', 'endpoints', 'policy', 'normalizerVersion'] as const
-  return names.every((name) => isDeepStrictEqual(a[name], b[name]))
 }
 
 /** Saves the position of a run, in the transaction that reaches it. */

@@ -1,10 +1,7 @@
 import { foldActs } from '../entitlements/by-hand.js'
-import type { DerivedSource } from '../entitlements/derive.js'
 import { isChange, NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import { seqsInHistory } from '../entitlements/history.js'
-import type { SourceKey } from '../entitlements/model.js'
-import { compareText } from '../entitlements/order.js'
-import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
+import { sourceKey } from '../entitlements/source-of.js'
 import { accessFrom, differencesOf, type EntitlementDifference, writeAccess } from '../ingest/settle.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
@@ -26,30 +23,6 @@ import {
   type StateDifference,
 } from './run.js'
 
-/** The differences between the stored state of a group and its events. */
-interface Differences {
-  readonly events: readonly EventDifference[]
-  readonly links: readonly PaymentLink[]
-  /** Payments that nothing links. */
-  readonly unlinked: readonly string[]
-  /** `saved`: undefined if it is not stored. `folded`: null if it has no events. */
-  readonly sources: readonly {
-    readonly key: SourceKey
-    readonly saved: { readonly seq: number; readonly customerId: string | null } | undefined
-    readonly folded: DerivedSource | null
-  }[]
-  /** By customer, for all with readable sources and changes by hand. */
-  readonly access: ReadonlyMap<string, CustomerAccess>
-}
-
-/** An event and its new columns. */
-type EventDifference = ReturnType<typeof eventDifferences>[number]
-
-interface CustomerAccess {
-  readonly differences: readonly EntitlementDifference[]
-  readonly after: readonly EntitlementRecord[]
-}
-
 /**
  * Corrects the groups of these seeds, or records what would change.
  * @returns how many events they have
@@ -59,14 +32,7 @@ export async function settleGroups(trx: Tx, run: Run, seeds: Seeds): Promise<num
   let count = 0
   for (const environment of ENVIRONMENTS) {
     const group = await readGroup(trx, run, environment, seeds)
-    const { links, derived } = group
-    const differences: Differences = {
-      links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
-      unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
-      events: eventDifferences(group),
-      sources: sourceDifferences(group),
-      access: await compareAccess(trx, group, now),
-    }
+    const differences = await differencesIn(trx, group, now)
     if (run.mode === 'apply') await write(trx, run, environment, differences, now)
     else noteFound(run, group, differences, now)
     noteConcerns(run, group, differences)
@@ -75,6 +41,24 @@ export async function settleGroups(trx: Tx, run: Run, seeds: Seeds): Promise<num
   }
   return count
 }
+
+type Differences = Awaited<ReturnType<typeof differencesIn>>
+
+/** The differences between the stored state of a group and its events. */
+async function differencesIn(trx: Tx, group: Group, now: number) {
+  const { links, derived } = group
+  return {
+    links: [...derived.links.values()].filter((link) => !isSameLink(link, links.get(link.paymentId))),
+    /** Payments that nothing links. */
+    unlinked: [...links.keys()].filter((paymentId) => !derived.links.has(paymentId)),
+    events: eventDifferences(group),
+    sources: sourceDifferences(group),
+    access: await compareAccess(trx, group, now),
+  }
+}
+
+/** An event and its new columns. */
+type EventDifference = ReturnType<typeof eventDifferences>[number]
 
 function eventDifferences({ events, derived }: Group) {
   return events.flatMap((event) => {
@@ -95,8 +79,11 @@ function eventDifferences({ events, derived }: Group) {
   })
 }
 
-/** State and history as the stored text: the same events and policy always give the same text. */
-function sourceDifferences({ derived, sources }: Group): Differences['sources'] {
+/**
+ * State and history as the stored text: the same events and policy always give the same text. `saved`: undefined if the
+ * source is not stored. `folded`: null if it has no events.
+ */
+function sourceDifferences({ derived, sources }: Group) {
   const changed = [...derived.sources].flatMap(([name, folded]) => {
     const row = sources.get(name)
     const is = sourceColumns(folded)
@@ -114,23 +101,18 @@ function sourceDifferences({ derived, sources }: Group): Differences['sources'] 
   return [...changed, ...gone]
 }
 
-async function compareAccess(
-  trx: Tx,
-  { environment, customerIds, events, derived }: Group,
-  now: number,
-): Promise<Differences['access']> {
+/** By customer. */
+async function compareAccess(trx: Tx, { environment, customerIds, events, derived }: Group, now: number) {
   const stored = await loadEntitlements(trx, environment, [...customerIds])
   const states = Map.groupBy([...derived.sources.values()], ({ state }) => state.customerId)
   const byHand = events.flatMap(({ after }) => (after?.subject === 'manual' ? [after] : []))
   const acts = Map.groupBy(byHand, ({ customerId }) => customerId)
-  const access = new Map<string, CustomerAccess>()
-  for (const customerId of customerIds) {
+  const access = [...customerIds].map((customerId) => {
     const own = (states.get(customerId) ?? []).map(({ state }) => state)
-    own.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
     const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
-    access.set(customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after })
-  }
-  return access
+    return [customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after }] as const
+  })
+  return new Map(access)
 }
 
 /** Whether time alone has changed it since. */

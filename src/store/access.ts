@@ -96,30 +96,20 @@ export async function readProductCustomers(
   { environment, productId, after, limit }: ProductCustomersQuery,
 ): Promise<readonly ProductCustomer[]> {
   const found: ProductCustomer[] = []
-  let candidates: readonly string[]
-  let last = after
-  do {
-    candidates = await loadWrittenActive(db, { environment, productId, after: last, limit })
-    last = candidates.at(-1) ?? last
-    const answers = await readAccesses(db, clock, { environment, customerIds: candidates, at: null })
+  for (let last = after; ; ) {
+    const { rows } = await sql<{ customerId: string }>`
+      select customer_id as "customerId" from entitlements
+      where environment = ${environment} and product_id = ${productId} and active = 1 and customer_id > ${last}
+      order by customer_id limit ${limit}`.execute(db)
+    const customerIds = rows.map(({ customerId }) => customerId)
+    const answers = await readAccesses(db, clock, { environment, customerIds, at: null })
     for (const { customerId, entitlements } of answers) {
       const entitlement = entitlements.find((one) => one.productId === productId)
       if (entitlement?.active) found.push({ customerId, entitlement })
     }
-  } while (found.length < limit && candidates.length === limit)
-  return found.slice(0, limit)
-}
-
-/** Customers with access to the product in the stored entitlements, by id. */
-export async function loadWrittenActive(
-  db: Db,
-  { environment, productId, after, limit }: ProductCustomersQuery,
-): Promise<readonly string[]> {
-  const { rows } = await sql<{ customer_id: string }>`
-    select customer_id from entitlements
-    where environment = ${environment} and product_id = ${productId} and active = 1 and customer_id > ${after}
-    order by customer_id limit ${limit}`.execute(db)
-  return rows.map((row) => row.customer_id)
+    if (found.length >= limit || customerIds.length < limit) return found.slice(0, limit)
+    last = customerIds.at(-1) ?? last
+  }
 }
 
 /** A source's state, an event by hand, or the place of the change log, as text. */

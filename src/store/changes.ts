@@ -29,7 +29,16 @@ const insert = bulkInsert('changes')
 
 /** Appends in the order given. */
 export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {
-  return insert(trx, changes.map(toRow))
+  const rows = changes.map(({ customerId, productId, before, after, cause, ...change }) => ({
+    ...change,
+    customer_id: customerId,
+    product_id: productId,
+    before: JSON.stringify(before),
+    after: JSON.stringify(after),
+    cause_kind: cause.kind,
+    cause_event_id: cause.eventId,
+  }))
+  return insert(trx, rows)
 }
 
 /** The changes of one environment, or of all (null), after a cursor, oldest first. */
@@ -51,29 +60,18 @@ export async function latestCursor(db: Db): Promise<number> {
   return rows[0]?.cursor ?? 0
 }
 
-function toRow(change: NewChange) {
+export function changeOf({ cursor, at, environment, ...row }: Selectable<ChangesTable>): Change {
+  const [before, after] = [JSON.parse(row.before) as AccessSnapshot, JSON.parse(row.after) as AccessSnapshot]
+  const cause = { kind: row.cause_kind, eventId: row.cause_event_id }
   return {
-    at: change.at,
-    environment: change.environment,
-    customer_id: change.customerId,
-    product_id: change.productId,
-    before: JSON.stringify(change.before),
-    after: JSON.stringify(change.after),
-    cause_kind: change.cause.kind,
-    cause_event_id: change.cause.eventId,
-  }
-}
-
-export function changeOf(row: Selectable<ChangesTable>): Change {
-  return {
-    cursor: row.cursor,
-    at: row.at,
-    environment: row.environment,
+    cursor,
+    at,
+    environment,
     customerId: row.customer_id,
     productId: row.product_id,
-    before: JSON.parse(row.before) as AccessSnapshot,
-    after: JSON.parse(row.after) as AccessSnapshot,
-    cause: { kind: row.cause_kind, eventId: row.cause_event_id },
+    before,
+    after,
+    cause,
   }
 }
 

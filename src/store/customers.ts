@@ -133,12 +133,9 @@ export async function saveCustomers(
     for (const name of LOOKUP_NAMES) {
       const [before, after] = [known?.[name]?.value, facts[name]?.value]
       if (before === after) continue
-      const row = (value: string) => ({
-        environment,
-        name,
-        value: lookupValue(name, value),
-        customer_id: customerId,
-      })
+      const row = (value: string) => {
+        return { environment, name, value: lookupValue(name, value), customer_id: customerId }
+      }
       if (before !== undefined) lost.push(row(before))
       if (after !== undefined) gained.push(row(after))
     }
@@ -146,21 +143,15 @@ export async function saveCustomers(
   const isAccount = ({ name }: CustomerReferencesTable) => name !== 'email'
   const keyOf = (row: CustomerReferencesTable) => LOOKUP_KEY.map((column) => row[column])
   const relinked = new Set([...lost, ...gained].filter(isAccount).map((row) => row.customer_id))
-  await markForSync(
-    trx,
-    [...relinked].map((customerId) => ({ environment, customerId })),
-  )
+  const marks = [...relinked].map((customerId) => ({ environment, customerId }))
+  const lostAccounts = lost.filter(isAccount).map(({ name, value }) => [environment, name, value])
+  const rows = records.map(({ customerId, facts, deletedAt }) => {
+    return { environment, customer_id: customerId, facts: textOf(facts), deleted_at: deletedAt }
+  })
+  await markForSync(trx, marks)
   await deleteLookups(trx, lost.map(keyOf))
-  await markHolders(
-    trx,
-    lost.filter(isAccount).map(({ name, value }) => [environment, name, value]),
-  )
-  await upsertCustomers(
-    trx,
-    records.map(({ customerId, facts, deletedAt }) => {
-      return { environment, customer_id: customerId, facts: textOf(facts), deleted_at: deletedAt }
-    }),
-  )
+  await markHolders(trx, lostAccounts)
+  await upsertCustomers(trx, rows)
   await insertLookups(trx, gained)
 }
 
@@ -221,14 +212,9 @@ async function loadOwnEvents(
 
 /** Events by number; unreadable and removed ones are left out. */
 export async function loadForms(db: Db, seqs: readonly number[]): Promise<readonly NormalizedEvent[]> {
-  const rows = await selectForms(
-    db,
-    seqs.map((seq) => [seq]),
-  )
-  return rows.flatMap(({ normalized }) => {
-    const event = normalized === null ? null : eventInFormIfReadable(normalized)
-    return event === null ? [] : [event]
-  })
+  const keys = seqs.map((seq) => [seq])
+  const rows = await selectForms(db, keys)
+  return rows.flatMap(({ normalized }) => (normalized && eventInFormIfReadable(normalized)) || [])
 }
 
 /** The facts about a customer from all events together; `record` is null if no event names them. */

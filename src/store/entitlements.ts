@@ -37,7 +37,17 @@ export function saveEntitlements(
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
-  const rows = records.map((record) => toRow(environment, record))
+  const rows = records.map((record) => {
+    const { active, ...shown } = snapshotOf(record)
+    return {
+      environment,
+      customer_id: record.customerId,
+      product_id: record.productId,
+      active: active ? 1 : 0,
+      shown: JSON.stringify(shown),
+      next_change_at: record.nextChangeAt,
+    }
+  })
   return upsert(trx, rows)
 }
 
@@ -58,18 +68,6 @@ export async function loadDue(
   const due = sql`next_change_at <= ${now} order by next_change_at limit ${limit}`
   const { rows } = await selectWhere(due).execute(db)
   return rows.map((row) => ({ environment: row.environment, ...recordIn(row) }))
-}
-
-function toRow(environment: Environment, record: EntitlementRecord): EntitlementsTable {
-  const { active, ...shown } = snapshotOf(record)
-  return {
-    environment,
-    customer_id: record.customerId,
-    product_id: record.productId,
-    active: active ? 1 : 0,
-    shown: JSON.stringify(shown),
-    next_change_at: record.nextChangeAt,
-  }
 }
 
 function recordIn(row: EntitlementsTable): EntitlementRecord {

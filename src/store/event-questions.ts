@@ -44,7 +44,10 @@ export async function readEventPage(
   const rows = await loadSummaries(db, sql`seq in (${sql.join(found.slice(0, limit))})`)
   const items: StoredEvent[] = []
   // Checked against the filter again: an event may have stopped waiting since it was found.
-  for (const row of rows) if (matchesFilter(row, filter)) items.push(await toStoredEvent(db, row))
+  for (const row of rows) {
+    const found = { ...row, customer_id: row.customerId, received_at: row.receivedAt }
+    if (matchesFilter(found, filter)) items.push(await toStoredEvent(db, row))
+  }
   return { items, next }
 }
 
@@ -120,19 +123,28 @@ function toBody(row: BodyRow): EventBody {
   return { sha256, bytes: row.body, removed }
 }
 
-/** `body_bytes` is the original length of the body. */
-type SummaryRow = Omit<Selectable<EventsTable>, 'body' | 'payment_id' | 'body_bytes'> & {
-  readonly body_bytes: number
-  readonly conflicts: number | string
-}
+/** `bodySha256` and `bodyBytes` are those of the original body. */
+type SummaryRow = Pick<
+  Selectable<EventsTable>,
+  'seq' | 'environment' | 'endpoint' | 'generation' | 'type' | 'disposition' | 'reason' | 'deliveries'
+> &
+  Pick<Selectable<EventsTable>, 'headers' | 'normalized' | 'source_kind' | 'source_id'> &
+  RemovalColumns &
+  Readonly<Record<'receivedAt' | 'lastReceivedAt' | 'normalizerVersion' | 'bodyBytes', number>> &
+  Readonly<Record<'id' | 'bodySha256', string>> & {
+    readonly createdAt: number | null
+    readonly customerId: string | null
+    readonly conflicts: number | string
+  }
 
 /** All columns of events except their bytes, of which only the length is read; newest first. */
 async function loadSummaries(db: Db, which: RawBuilder<unknown>): Promise<readonly SummaryRow[]> {
   const { rows } = await sql<SummaryRow>`
-    select seq, environment, event_id, endpoint, received_at, headers, body_sha256, deliveries, last_received_at,
-      disposition, reason, generation, type, created_at, normalizer_version, normalized, customer_id, source_kind,
-      source_id, body_removed, body_removed_at, coalesce(body_bytes, length(body)) as body_bytes,
-      (select count(*) from event_conflicts as other
+    select seq, event_id as id, environment, endpoint, generation, type, disposition, reason,
+      created_at as "createdAt", received_at as "receivedAt", last_received_at as "lastReceivedAt", deliveries,
+      customer_id as "customerId", source_kind, source_id, normalizer_version as "normalizerVersion", headers,
+      normalized, body_sha256 as "bodySha256", coalesce(body_bytes, length(body)) as "bodyBytes", body_removed,
+      body_removed_at, (select count(*) from event_conflicts as other
         where other.environment = events.environment and other.event_id = events.event_id) as conflicts
     from events where ${which} order by seq desc`.execute(db)
   return rows
@@ -141,28 +153,16 @@ async function loadSummaries(db: Db, which: RawBuilder<unknown>): Promise<readon
 /** An event as shown; instants are epoch milliseconds. Hash and length are those of the stored bytes. */
 export type StoredEvent = Awaited<ReturnType<typeof toStoredEvent>>
 
-async function toStoredEvent(db: Db, row: SummaryRow) {
-  const { source_kind: kind, source_id: id } = row
-  const removed = removalIn(row)
-  const came = { sha256: row.body_sha256, bytes: row.body_bytes }
-  const shown = removed?.why === 'redacted' ? ((await readLeft(db, row.seq)) ?? came) : came
+async function toStoredEvent(db: Db, { headers: _, normalized: _form, ...row }: SummaryRow) {
+  const { seq, source_kind: kind, source_id: id, body_removed, body_removed_at, ...event } = row
+  const removed = removalIn({ body_removed, body_removed_at })
+  const came = { sha256: event.bodySha256, bytes: event.bodyBytes }
+  const shown = removed?.why === 'redacted' ? ((await readLeft(db, seq)) ?? came) : came
   return {
-    id: row.event_id,
-    environment: row.environment,
-    endpoint: row.endpoint,
-    generation: row.generation,
-    type: row.type,
-    disposition: row.disposition,
-    reason: row.reason,
-    createdAt: row.created_at,
-    receivedAt: row.received_at,
-    lastReceivedAt: row.last_received_at,
-    deliveries: row.deliveries,
-    customerId: row.customer_id,
+    ...event,
     source: kind === null || id === null ? null : { kind, id },
     // A count is text on PostgreSQL.
-    conflicts: Number(row.conflicts),
-    normalizerVersion: row.normalizer_version,
+    conflicts: Number(event.conflicts),
     bodySha256: shown.sha256,
     bodyBytes: shown.bytes,
     bodyRemoved: removed && { ...removed, ...came },
@@ -205,18 +205,19 @@ export async function* loadDeliveries(
   db: Db,
   seqs: readonly number[],
 ): AsyncGenerator<StoredDelivery | MissingDelivery> {
-  const events = db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq')
-  for (const event of await events.execute()) {
+  const events = await db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq').execute()
+  for (const event of events) {
     yield toDelivery(event, event.normalized)
-    const others = db
-      .selectFrom('event_conflicts')
-      .where('environment', '=', event.environment)
-      .where('event_id', '=', event.event_id)
-    const hashes = await others.select('body_sha256').orderBy('received_at').orderBy('body_sha256').execute()
+    const isOther = sql`environment = ${event.environment} and event_id = ${event.event_id}`
+    const { rows: hashes } = await sql<{ sha256: string }>`
+      select body_sha256 as sha256 from event_conflicts where ${isOther} order by received_at, body_sha256`.execute(
+      db,
+    )
     // One by one: a body has up to a mebibyte, and there may be many.
-    for (const { body_sha256: sha256 } of hashes) {
-      const other = await others.selectAll().where('body_sha256', '=', sha256).executeTakeFirst()
-      if (other !== undefined) yield toDelivery(other, null)
+    for (const { sha256 } of hashes) {
+      const { rows } = await sql<BodyColumns>`
+        select * from event_conflicts where ${isOther} and body_sha256 = ${sha256}`.execute(db)
+      for (const other of rows) yield toDelivery(other, null)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Outcome } from '../entitlements/derive.js'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import {
   type Environment,
@@ -98,13 +99,6 @@ function removalColumns(removed: RemovedBody | undefined, isAnyRemoved: boolean)
   }
 }
 
-/** The new disposition of a stored event after it is folded with others. */
-export interface EventOutcome {
-  readonly eventId: string
-  readonly disposition: StoredDisposition
-  readonly reason: HoldReason | null
-}
-
 const insert = bulkInsert('events')
 
 /** The number of the next stored event: a source's history contains it before the event is stored. */
@@ -181,7 +175,7 @@ const updateDispositions = bulkUpdate(
 export async function setDispositions(
   trx: Tx,
   environment: Environment,
-  outcomes: readonly EventOutcome[],
+  outcomes: readonly (Outcome & { readonly eventId: string })[],
 ): Promise<void> {
   const rows = outcomes.map((one) => [one.disposition, one.reason, environment, one.eventId])
   await updateDispositions(trx, rows)
@@ -274,10 +268,4 @@ export async function loadManualEvent(
     select normalized from events where environment = ${environment} and event_id = ${eventId}`.execute(db)
   const normalized = rows[0]?.normalized ?? null
   return normalized === null ? null : manualEventIn(normalized, eventId)
-}
-
-/** `createdAt` of the newest event by hand of a customer; 0: there is none. */
-export async function newestManualAt(trx: Tx, environment: Environment, customerId: string): Promise<number> {
-  const events = (await loadManualEvents(trx, environment, [customerId])).get(customerId) ?? []
-  return Math.max(0, ...events.map(({ createdAt }) => createdAt))
 }

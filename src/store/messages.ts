@@ -142,10 +142,8 @@ export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[
       .where('cursor', '=', cursor)
       .execute()
   }
-  await beginNext(
-    trx,
-    outcomes.map(({ environment, customerId }) => [environment, customerId]),
-  )
+  const customers = outcomes.map(({ environment, customerId }) => [environment, customerId])
+  await beginNext(trx, customers)
 }
 
 /**

@@ -15,10 +15,8 @@ const insertMarks = bulkInsert('sync_marks')
 
 /** A customer may be marked several times. */
 export async function markForSync(trx: Tx, marks: readonly SyncMark[]): Promise<void> {
-  await insertMarks(
-    trx,
-    marks.map(({ environment, customerId }) => ({ environment, customer_id: customerId })),
-  )
+  const rows = marks.map(({ environment, customerId }) => ({ environment, customer_id: customerId }))
+  await insertMarks(trx, rows)
 }
 
 /** The oldest marks; `upTo` is for `unmarkForSync`. */

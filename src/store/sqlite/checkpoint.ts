@@ -34,10 +34,18 @@ export async function startCheckpoints(db: Db, file: string) {
   return {
     async look() {
       if (hasEnded || Atomics.load(isMoving, 0) === 1) return
-      const { log, moved } = await framesOf(db)
-      const left = log - moved
+      // How many frames are in the log, and how many of them have been moved.
+      const { rows } = await db.executeQuery<{ log: number; checkpointed: number }>(ASK_FRAMES)
+      const { log, checkpointed } = rows[0] ?? { log: 0, checkpointed: 0 }
+      const left = log - checkpointed
       if (log >= FRAMES_BEFORE_RESET_ANYWAY || (log >= FRAMES_BEFORE_RESET && left <= FEW_FRAMES)) {
-        await moveTheRest(db)
+        // Once all frames are moved, the next transaction starts the log from its beginning.
+        try {
+          await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
+        } catch (error) {
+          // A full disk, or the like: retried the next time.
+          if (!isStoreBusy(error)) throw error
+        }
       } else if (left >= FRAMES_BEFORE_CHECKPOINT || log >= FRAMES_BEFORE_RESET) {
         // Started on first use: most stores are small, and a thread takes time to start.
         thread ??= new Worker(threadFile(import.meta.url, 'checkpoint-thread'), {
@@ -55,20 +63,4 @@ export async function startCheckpoints(db: Db, file: string) {
   }
 }
 
-/** Once all frames are moved, the next transaction starts the log from its beginning. */
-async function moveTheRest(db: Db): Promise<void> {
-  try {
-    await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
-  } catch (error) {
-    // A full disk, or the like: retried the next time.
-    if (!isStoreBusy(error)) throw error
-  }
-}
-
 const ASK_FRAMES = CompiledQuery.raw('pragma wal_checkpoint(NOOP)')
-
-/** How many frames are in the log, and how many of them have been moved. */
-async function framesOf(db: Db): Promise<{ log: number; moved: number }> {
-  const { rows } = await db.executeQuery<{ log: number; checkpointed: number }>(ASK_FRAMES)
-  return { log: rows[0]?.log ?? 0, moved: rows[0]?.checkpointed ?? 0 }
-}
