@@ -1,10 +1,32 @@
 import { defineConfig } from 'vitest/config'
 import { TotalsReporter } from './test/setup/totals-reporter.js'
 
+/** What a store does for everything above it: these run on both engines. */
+const ON_BOTH_ENGINES = [
+  'access',
+  'altered-bodies',
+  'changes',
+  'customers',
+  'environments',
+  'event',
+  'events',
+  'explanation',
+  'gaps',
+  'manual-acts',
+  'membership-log',
+  'odd-payload',
+  'outages',
+  'payload',
+  'questions',
+  'rebuilds',
+  'repeated-payload',
+  'replays',
+  'retention',
+  'roles',
+].map((name) => `test/daemon/${name}.test.ts`)
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/setup/build.ts'],
     setupFiles: ['test/setup/declared-answers.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
@@ -14,5 +36,20 @@ export default defineConfig({
     isolate: false,
     // Tests of processes, of stalled senders and of failing disks mostly wait: four keep two cores busy.
     maxWorkers: 4,
+    projects: [
+      {
+        extends: true,
+        test: { name: 'sqlite', include: ['test/**/*.test.ts'], globalSetup: ['test/setup/build.ts'] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          include: ON_BOTH_ENGINES,
+          globalSetup: ['test/setup/postgres.ts'],
+          env: { TEST_ENGINE: 'postgres' },
+        },
+      },
+    ],
   },
 })

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import type { ColumnTypes } from './column-types.js'
 
@@ -11,31 +11,22 @@ export function customers({ text, integer, tableOptions, keyedTableOptions }: Co
         .addColumn('environment', text, (column) => column.notNull())
         .addColumn('customer_id', text, (column) => column.notNull())
         .addColumn('facts', text, (column) => column.notNull())
-        .addColumn('email', text)
-        .addColumn('community_id', text)
-        .addColumn('messenger_id', text)
         .addColumn('deleted_at', integer)
         .addPrimaryKeyConstraint('customers_key', ['environment', 'customer_id'])
         .modifyEnd(tableOptions)
         .execute()
-      for (const column of ['email', 'community_id', 'messenger_id'] as const) {
+      // Both lead from a value to customers: the merchant's references, and what is known of the person.
+      for (const table of ['customer_references', 'customer_lookups']) {
         await db.schema
-          .createIndex(`customers_by_${column}`)
-          .on('customers')
-          .columns(['environment', column, 'customer_id'])
-          .where(sql.ref(column), 'is not', null)
+          .createTable(table)
+          .addColumn('environment', text, (column) => column.notNull())
+          .addColumn('name', text, (column) => column.notNull())
+          .addColumn('value', text, (column) => column.notNull())
+          .addColumn('customer_id', text, (column) => column.notNull())
+          .addPrimaryKeyConstraint(`${table}_key`, ['environment', 'name', 'value', 'customer_id'])
+          .modifyEnd(keyedTableOptions)
           .execute()
       }
-
-      await db.schema
-        .createTable('customer_references')
-        .addColumn('environment', text, (column) => column.notNull())
-        .addColumn('name', text, (column) => column.notNull())
-        .addColumn('value', text, (column) => column.notNull())
-        .addColumn('customer_id', text, (column) => column.notNull())
-        .addPrimaryKeyConstraint('customer_references_key', ['environment', 'name', 'value', 'customer_id'])
-        .modifyEnd(keyedTableOptions)
-        .execute()
       await db.schema
         .createIndex('customer_references_by_customer')
         .on('customer_references')

@@ -1,5 +1,7 @@
-import { statSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
+import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
@@ -9,7 +11,7 @@ import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
 import { createFollowing, type FollowingDeps } from './daemon/sync.js'
 import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
-import { openWriter } from './daemon/writer.js'
+import { createWriter, type OpenWriter, openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok } from './doctor/finding.js'
 import { answerFor } from './entitlements/entitlement.js'
@@ -17,7 +19,7 @@ import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, forgetting, type KeptAnswers } from './handlers/kept-answers.js'
-import { type Listeners, startListeners } from './handlers/listeners.js'
+import { assertCanListen, type Listeners, startListeners } from './handlers/listeners.js'
 import { syncStateJson } from './handlers/sync.js'
 import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
@@ -39,7 +41,9 @@ import { findCustomers, findCustomersByReference, findCustomersByReferences } fr
 import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/events.js'
+import type { PostgresOptions } from './store/postgres/dialect.js'
 import { loadJob } from './store/recompute.js'
+import type { Database } from './store/schema.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
@@ -101,18 +105,19 @@ export async function startDaemon(
   const startedAt = clock()
   let current = config
   let configNote: string | null = null
-  let fail: (error: unknown) => void = () => {}
-  const failure = new Promise<unknown>((resolve) => {
-    fail = resolve
-  })
-  const store = await openStore(
-    config.database.file,
-    config.policy,
-    (file) =>
-      // Starting a thread takes longer than most commands.
-      isPrivate ? openWriter(file, clock) : startWriter({ file, clock, onEnded: (error) => fail(error) }),
-    (error) => fail(error),
-  )
+  const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
+  const { file, postgres } = config.database
+  if (!isPrivate && postgres === undefined && !existsSync(file)) await assertCanListen(config.server)
+  const store =
+    postgres === undefined
+      ? await openStore(
+          file,
+          config.policy,
+          // Starting a thread takes longer than most commands.
+          (own) => (isPrivate ? openWriter(own, clock) : startWriter({ file: own, clock, onEnded: fail })),
+          fail,
+        )
+      : await openShared(postgres, config, clock, log, fail)
   const started = createStartedParts()
   started.add('store', store.close)
   try {
@@ -125,7 +130,8 @@ export async function startDaemon(
     await warnIfPolicyDiffers()
     const metrics = createMetrics(bytesBeingRead)
     const { writer } = store
-    const keptAnswers = createKeptAnswers()
+    // Another process may outdate an answer unnoticed.
+    const keptAnswers = postgres === undefined ? createKeptAnswers() : createKeptAnswers(0)
     let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
@@ -133,7 +139,7 @@ export async function startDaemon(
         wakeFollowing()
         reportRemarks(remarks, log, metrics)
       },
-      onBroken: (error) => fail(error),
+      onBroken: fail,
       log,
     })
     started.add('queue', queue.drain)
@@ -189,7 +195,7 @@ export async function startDaemon(
     started.add('following', following.stop)
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
-    const socketFile = usableSocket(socketFileOf(config.database.file), log)
+    const socketFile = usableSocket(socketFileOf(file), log)
     const readiness = () =>
       readinessOf(queue.isAlive, writer.canWrite, policyDiffers, following.outages, configNote)
     let listeners: Listeners | null = null
@@ -208,7 +214,7 @@ export async function startDaemon(
           metrics: listeners?.metricsUrl ?? '',
           socket: socketFile,
         },
-        database: { file: store.file, bytes: statSync(store.file).size },
+        database: { file: store.file, bytes: await store.bytes() },
         queue: queue.waiting(),
         endpoints: current.endpoints.map(({ name, environment }) => ({
           name,
@@ -236,7 +242,12 @@ export async function startDaemon(
       customers: {
         readAccesses: (query) => readAccesses(store.reader, clock, query),
         findByReference: ({ environment, reference, page }) =>
-          findCustomersByReference(store.reader, environment, config.identity.ref, reference, page),
+          findCustomersByReference(
+            store.reader,
+            environment,
+            { name: config.identity.ref, value: reference },
+            page,
+          ),
         findByReferences: ({ environment, references }) =>
           findCustomersByReferences(store.reader, environment, config.identity.ref, references),
         findByDetail: ({ environment, lookup, page }) =>
@@ -311,10 +322,10 @@ export async function startDaemon(
       failure,
     }
     if (isPrivate) return daemon
-    if (config.backup !== null) {
+    if (config.backup !== null && postgres === undefined) {
       const backups = startScheduledBackups({
         ...config.backup,
-        startBackup: (target) => startBackup(config.database.file, target),
+        startBackup: (target) => startBackup(file, target),
         registry: metrics.registry,
         clock,
         log,
@@ -348,4 +359,24 @@ export async function startDaemon(
     })
     throw error
   }
+}
+
+/** Opens a store that several daemons share, and writes in this thread: the database does most of the work. */
+async function openShared(
+  postgres: PostgresOptions,
+  { database, policy }: Config,
+  clock: () => number,
+  log: Logger,
+  fail: (error: unknown) => void,
+) {
+  const { findWeaknesses, openPostgresStore } = await import('./store/postgres/store.js')
+  // For the local socket.
+  mkdirSync(dirname(database.file), { recursive: true, mode: 0o700 })
+  const openOn = (db: Kysely<Database>): OpenWriter => ({
+    ...createWriter({ db, clock, erasureList: null }),
+    close: () => db.destroy(),
+  })
+  const store = await openPostgresStore(postgres, policy, openOn, fail)
+  for (const weakness of await findWeaknesses(store.reader)) log.warn(`the PostgreSQL server: ${weakness}`)
+  return store
 }

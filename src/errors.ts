@@ -117,7 +117,8 @@ const OF_THE_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|MISUSE|RANGE)(_|$)/
 export function isExplained(error: unknown): boolean {
   if (isLatchkeyError(error)) return error.cause === undefined || isExplained(error.cause)
   if (!(error instanceof Error && 'code' in error)) return false
-  return 'syscall' in error || (isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code))
+  if ('syscall' in error || error.code === 'POSTGRES_UNREACHABLE') return true
+  return isSqliteCode(error.code) && !OF_THE_STATEMENT.test(error.code)
 }
 
 /** A failure in one line, with its kind if it is a bug. Its stack is for the log, not for users. */

@@ -21,7 +21,7 @@ const MAY_IMPORT: Readonly<
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
-  sync: { code: ['errors', 'store', 'entitlements'], typesOf: ['provider', 'recompute'] },
+  sync: { code: ['errors', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   handlers: {
     code: ['errors', 'provider'],
     typesOf: [
@@ -38,8 +38,8 @@ const MAY_IMPORT: Readonly<
   },
   operations: { code: ['errors', 'store', 'system-refusal'], typesOf: ['provider', 'ingest', 'sync'] },
   doctor: {
-    code: ['errors', 'system-refusal', 'config', 'store', 'operations', 'people', 'recompute'],
-    typesOf: ['handlers', 'provider'],
+    code: ['errors', 'system-refusal', 'config', 'provider', 'store', 'operations', 'people', 'recompute'],
+    typesOf: ['handlers'],
   },
   log: { code: ['errors'] },
   config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
@@ -233,8 +233,8 @@ describe('the architecture', () => {
     expect(hidden).toEqual([])
   })
 
-  it('imports by a call only where commands begin, where platforms are chosen, and for a terminal', () => {
-    const LAZY = ['src/daemon/platforms.ts', 'src/log.ts']
+  it('imports by a call only where commands begin, where platforms and the engine are chosen, and for a terminal', () => {
+    const LAZY = ['src/daemon.ts', 'src/doctor/stored.ts', 'src/daemon/platforms.ts', 'src/log.ts']
     const callers = imports.filter(({ when }) => when === 'run').map(({ from }) => from)
     expect(callers.filter((file) => partOf(file) !== 'cli' && !LAZY.includes(file))).toEqual([])
   })
@@ -248,10 +248,10 @@ describe('the architecture', () => {
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 
-  it('loads a platform only where one is configured', () => {
+  it('loads a platform, and PostgreSQL, only where one is configured', () => {
     const packages = packagesOf(loadedBy('src/daemon.ts'))
     expect(packages).toContain('kysely')
-    expect(packages.filter((name) => /discord|grammy/.test(name))).toEqual([])
+    expect(packages.filter((name) => /discord|grammy|^pg$/.test(name))).toEqual([])
   })
 
   it('reads the clock and the environment only where the program is put together', () => {

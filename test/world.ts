@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { Command } from 'commander'
 import type { Kysely } from 'kysely'
-import { expect, onTestFinished } from 'vitest'
+import pg from 'pg'
+import { expect, inject, onTestFinished } from 'vitest'
 import { processContext } from '../src/cli/context.js'
 import { createCommands, runCli } from '../src/cli/program.js'
 import { loadConfig } from '../src/config/load.js'
@@ -19,6 +20,7 @@ import { createBatchWriter } from '../src/ingest/commit.js'
 import type { Delivery, ManualAct } from '../src/ingest/delivery.js'
 import { createLogger } from '../src/log.js'
 import { migrate } from '../src/store/migrate.js'
+import { openPostgres, type PostgresOptions } from '../src/store/postgres/dialect.js'
 import type { Database } from '../src/store/schema.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
 
@@ -78,6 +80,51 @@ export function rewriteConfig(folder: string, config: unknown): string {
 }
 
 export const databaseIn = (folder: string): string => join(folder, 'data', 'latchkey.db')
+
+// The engines
+
+export const ENGINES = ['sqlite', 'postgres'] as const
+
+/** What holds the stores of this run: each suite that `vitest.config.ts` lists for both runs once on each. */
+export const ENGINE = ENGINES.find((one) => one === process.env.TEST_ENGINE) ?? 'sqlite'
+
+type AtEnd = (end: () => unknown) => void
+const whenTestEnds: AtEnd = (end) => onTestFinished(async () => void (await end()))
+
+/** By the path of the database that each stands for. */
+const made = new Map<string, Promise<PostgresOptions>>()
+
+/** Where tests run on PostgreSQL: the database that stands for the file at this path, made at the first call. */
+export function postgresAt(file: string, atEnd = whenTestEnds): Promise<PostgresOptions> {
+  const known = made.get(file)
+  if (known !== undefined) return known
+  const name = `latchkey_${createHash('sha256').update(file).digest('hex').slice(0, 32)}`
+  const url = new URL(inject('postgresUrl'))
+  url.pathname = `/${name}`
+  const options = onServer(`create database ${name}`).then(() => {
+    atEnd(() => onServer(`drop database ${name} with (force)`))
+    return { url: url.href, connections: 8, statementTimeoutMs: 30_000 }
+  })
+  made.set(file, options)
+  return options
+}
+
+async function onServer(command: string): Promise<void> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') })
+  await client.connect()
+  await client.query(command)
+  await client.end()
+}
+
+/** Opens the store at this path beside a daemon, or with none. */
+export async function openStoreAt(
+  file: string,
+  { readOnly }: { readonly readOnly: boolean },
+  atEnd = whenTestEnds,
+): Promise<Kysely<Database>> {
+  if (ENGINE === 'sqlite') return openDatabase(file, { readOnly })
+  return openPostgres(await postgresAt(file, atEnd), readOnly ? 'read' : 'write')
+}
 
 // The database, from outside
 

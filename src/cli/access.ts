@@ -127,7 +127,7 @@ function explanationText(explanation: ExplanationJson, paint: Paint): string {
 }
 
 /** A heading and its lines; nothing if there are none. */
-export function section(title: string, lines: readonly string[]): string {
+function section(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : linesText([title, ...lines.map((line) => `  ${line}`)])
 }
 

@@ -1,29 +1,48 @@
 import { InvalidArgumentError } from 'commander'
-import type { z } from 'zod'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
+import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Api, ApiOptions } from './api.js'
-import { apiCommand, flag, instantIn, isoTime, parseId, pathOf, required, value } from './command.js'
+import { apiCommand, flag, instantIn, isoTime, pathOf, required, value } from './command.js'
 import type { CliContext } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
-const reason = value('<text>', 'why; kept with the change')
+const reason = value('<text>', 'why; kept with the change', parseReason)
 
-interface Reason {
-  readonly reason?: string | undefined
+/** Checked before a database is made for it, like the other options of acts; the API checks the rest. */
+function parseReason(text: string): string {
+  if (text.trim() !== '') return text
+  throw new InvalidArgumentError('It is empty.')
 }
 
-/** Changes by hand may start a new database, and check their reason first. */
-const ACT = {
-  whereNone: 'new database',
-  check: ({ options }: { readonly options: Reason }) => checkReason(options),
-} as const
+function parseAccount(text: string): string {
+  const platforms = Object.values(PLATFORMS)
+  if (platforms.some(({ id }) => id.test(text))) return text
+  const forms = new Set(platforms.map(({ idForm }) => idForm))
+  throw new InvalidArgumentError(`Expected the id of an account: ${[...forms].join(', or ')}.`)
+}
+
+/** Changes by hand may start a new database. */
+const ACT = { whereNone: 'new database' } as const
+
+type OptionOf<Fact extends string> = Fact extends `${infer Name}Id` ? Name : never
+type AccountOption = OptionOf<AccountFact>
+
+/** `--community` for `communityId`, and so on. */
+export const ACCOUNT_OPTIONS = ACCOUNT_FACTS.map((fact) => fact.slice(0, -'Id'.length)) as AccountOption[]
+
+export function accountsNamed(
+  options: Readonly<Partial<Record<AccountOption, string | undefined>>>,
+): Accounts {
+  const named = ACCOUNT_OPTIONS.map((option) => [`${option}Id`, options[option]] as const)
+  return Object.fromEntries(named.filter(([, id]) => id !== undefined))
+}
 
 interface GivenAct {
   readonly api: Api
-  readonly options: Reason & ApiOptions
+  readonly options: ApiOptions & { readonly reason?: string | undefined }
   readonly args: readonly string[]
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
@@ -110,23 +129,17 @@ const linkCommand = apiCommand('link <customer>', {
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
-    community: value('<id>', "the account's id in the community", parseId),
-    messenger: value('<id>', "the account's id in the messenger", parseId),
+    ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the account's id in the ${option}`, parseAccount)),
     reason,
   },
   ...ACT,
-  async check({ options }) {
-    const { communityIdText, messengerIdText } = await import('../handlers/customers.js')
-    const { community, messenger } = options
-    checkOption('--community', communityIdText, community)
-    checkOption('--messenger', messengerIdText, messenger)
-    if (community === undefined && messenger === undefined)
-      throw new LatchkeyError('usage', 'name an account: --community, --messenger or both')
-    await checkReason(options)
+  check({ options }) {
+    if (Object.keys(accountsNamed(options)).length > 0) return
+    const names = ACCOUNT_OPTIONS.map((option) => `--${option}`)
+    throw new LatchkeyError('usage', `name an account: ${names.join(', ')}`)
   },
   run(given) {
-    const { community: communityId, messenger: messengerId } = given.options
-    return act(given, 'PUT', ['identities'], { communityId, messengerId })
+    return act(given, 'PUT', ['identities'], accountsNamed(given.options))
   },
 })
 
@@ -135,12 +148,12 @@ const eraseCommand = apiCommand('erase <customer>', {
   about: 'erase a customer: end their access and remove their personal data',
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
-    reason: value('<text>', 'why, without personal data: it is kept'),
+    reason: value('<text>', 'why, without personal data: it is kept', parseReason),
     yes: flag('do it: it cannot be undone'),
   },
   ...ACT,
   check({ options, args: [customerId] }) {
-    if (options.yes) return checkReason(options)
+    if (options.yes) return
     const what = `it ends the access of ${customerId} and removes their personal data from all that is stored`
     throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
@@ -158,19 +171,6 @@ function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: E
   const erased = `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
   if (wasKnown) return erased
   return `${erased}No purchase or detail of this customer was stored: check the id and the environment.\n`
-}
-
-/** @throws {LatchkeyError} `usage`, by the same rule as over HTTP */
-async function checkReason({ reason: why }: Reason): Promise<void> {
-  if (why === undefined) return
-  const { reasonText } = await import('../handlers/customers.js')
-  checkOption('--reason', reasonText, why)
-}
-
-function checkOption(name: string, rule: z.ZodType<string>, text: string | undefined): void {
-  const parsed = rule.safeParse(text ?? null)
-  if (text !== undefined && !parsed.success)
-    throw new LatchkeyError('usage', `${name} ${parsed.error.issues[0]?.message}`)
 }
 
 export const actsCommands = [

@@ -13,7 +13,13 @@ import { MAX_SOCKET_PATH_BYTES, socketFileOf } from '../handlers/api-key.js'
 import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
 import type { Environment } from '../provider/event.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
-import { type CliContext, defaultEnvironment, loadNamedConfig, type SharedOptions } from './context.js'
+import {
+  type CliContext,
+  databaseFileIn,
+  defaultEnvironment,
+  loadNamedConfig,
+  type SharedOptions,
+} from './context.js'
 
 /** How a command finds the API. */
 export interface ApiOptions extends SharedOptions {
@@ -69,7 +75,16 @@ export async function withApi<T>(
   const { url, environment } = options
   if (url !== undefined)
     return use(createApi(wayToUrl(url, context), { config: null, isWithin: false, environment }))
-  const { config } = await loadNamedConfig(options, context)
+  const config = await loadNamedConfig(options, context).then(
+    (loaded) => loaded.config,
+    (error: unknown) => ({ error }),
+  )
+  if ('error' in config) {
+    // A running daemon is there all the same, and a file that it can't read again is a reason to ask it.
+    const socketPath = socketFileOf(databaseFileIn(options, context))
+    if (typeof whereNone !== 'object' || !(await isListening(socketPath))) throw config.error
+    return use(createApi(wayToSocket(socketPath), { config: null, isWithin: false, environment }))
+  }
   const known = { config, environment: environment ?? defaultEnvironment(config.endpoints) }
   const socketPath = socketFileOf(config.database.file)
   for (let left = ATTEMPTS; ; left -= 1) {
@@ -248,13 +263,17 @@ async function startWithin(
   const { file } = config.database
   if (typeof whereNone === 'object') {
     const socket = socketFileOf(file)
+    const { isStoreServed } = await import('../store/sqlite/file.js')
     const isTooLong = Buffer.byteLength(socket) > MAX_SOCKET_PATH_BYTES
     const message = isTooLong
       ? `the path of ${socket} is too long for a socket: name the daemon with --url`
-      : `${whereNone.needsDaemon}; it was looked for at ${socket}, and --url names one elsewhere`
+      : isStoreServed(file)
+        ? `a process holds the database ${file}, and does not answer at ${socket}: it is starting or stopping`
+        : `${whereNone.needsDaemon}; it was looked for at ${socket}, and --url names one elsewhere`
     throw new LatchkeyError('daemon_unreachable', message)
   }
-  const isThere = isDatabaseThere(file, 'write')
+  // A database elsewhere is found out about as it is opened.
+  const isThere = config.database.postgres !== undefined || isDatabaseThere(file, 'write')
   if (!isThere && whereNone === 'database') throw missingDatabase(file)
   const scratch = isThere || whereNone !== 'any database' ? null : mkdtempSync(join(tmpdir(), 'latchkey-'))
   const database = { ...config.database, file: scratch === null ? file : join(scratch, 'latchkey.db') }

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LoadConfigOptions, LoadedConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
@@ -49,6 +49,16 @@ export async function loadNamedConfig(
   return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
 }
 
+/** The database of a config that may be wrong elsewhere; the default one if the file does not name it. */
+export function databaseFileIn({ config: option }: SharedOptions, { env, folder }: CliContext): string {
+  const { path } = locateConfig({ option, env, folder })
+  const named = existsSync(path)
+    ? /"url":\s*"sqlite:(?:\/\/)?([^"]+)"/.exec(readFileSync(path, 'utf8'))?.[1]
+    : null
+  const file = env.LATCHKEY_DATABASE_URL?.replace(/^sqlite:(\/\/)?/, '') || named || 'data/latchkey.db'
+  return resolve(dirname(path), file)
+}
+
 /** The default environment: the only one configured, or live. */
 export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment {
   const isSandboxOnly =
@@ -62,15 +72,13 @@ export function otherThan(environment: Environment): Environment {
 
 /** The version of the package that this program is part of. */
 export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(packageFile(fileURLToPath(import.meta.url)), 'utf8'))
-  return String(version)
+  return String(JSON.parse(readFileSync(packageFile('package.json'), 'utf8')).version)
 }
 
-/** The nearest one above: the built program is one folder deeper than its source. */
-function packageFile(below: string): string {
+/** A file beside the nearest package.json above: the built program is one folder deeper than its source. */
+export function packageFile(name: string, below = fileURLToPath(import.meta.url)): string {
   const folder = dirname(below)
-  const file = join(folder, 'package.json')
-  if (existsSync(file)) return file
+  if (existsSync(join(folder, 'package.json'))) return join(folder, name)
   if (folder === below) throw new Error('there is no package.json above the program')
-  return packageFile(folder)
+  return packageFile(name, folder)
 }

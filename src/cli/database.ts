@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { LatchkeyError } from '../errors.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import { command, flag } from './command.js'
-import { type CliContext, loadNamedConfig } from './context.js'
+import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
 import { withProgress } from './progress.js'
 import { linesText } from './text.js'
 
@@ -15,7 +15,7 @@ const backupCommand = command('backup <file>', {
   async run({ options, args: [to = ''], context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
     const { backUp } = await import('../store/sqlite/copy.js')
-    const { database } = (await loadNamedConfig(options, context)).config
+    const database = await fileOf(options, context)
     const target = resolve(context.folder, to)
     assertDatabase(database.file, 'read')
     const copied = await withBytes(context, (onProgress) =>
@@ -38,7 +38,8 @@ const restoreCommand = command('restore <file>', {
   arguments: { file: 'a file made by `latchkey backup`' },
   async run({ options, args: [file = ''], context, show }) {
     const { restore } = await import('../operations/restore.js')
-    const { database, products } = (await loadNamedConfig(options, context)).config
+    const { products } = (await loadNamedConfig(options, context)).config
+    const database = await fileOf(options, context)
     const from = resolve(context.folder, file)
     const restored = await withBytes(context, (onProgress) =>
       restore(database.file, from, {
@@ -103,7 +104,7 @@ const compactCommand = command('compact', {
   async run({ options, context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
     const { compactFile } = await import('../store/sqlite/store.js')
-    const { database } = (await loadNamedConfig(options, context)).config
+    const database = await fileOf(options, context)
     assertDatabase(database.file, 'write')
     const sizes = await withProgress(context, (progress) => {
       progress.show(null, `rewriting ${database.file} …`)
@@ -120,7 +121,7 @@ const migrateCommand = command('migrate', {
   async run({ options, context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
     const { bringFileUpToDate } = await import('../store/sqlite/store.js')
-    const { database } = (await loadNamedConfig(options, context)).config
+    const database = await fileOf(options, context)
     assertDatabase(database.file, 'write')
     const done = await bringFileUpToDate(database.file)
     const { steps, backup } = done
@@ -131,6 +132,15 @@ const migrateCommand = command('migrate', {
     show(done, () => (steps.length === 0 ? 'the schema is up to date\n' : linesText(ran)))
   },
 })
+
+/** @throws {LatchkeyError} `usage` if the database is not a file, but PostgreSQL, which has tools of its own */
+async function fileOf(options: SharedOptions, context: CliContext): Promise<{ readonly file: string }> {
+  const { database } = (await loadNamedConfig(options, context)).config
+  if (database.postgres === undefined) return database
+  const message =
+    'the database is PostgreSQL: back it up and restore it with its own tools (pg_dump, pg_restore); every start of the daemon brings its schema up to date'
+  throw new LatchkeyError('usage', message)
+}
 
 /** Shows the progress of a copy. */
 function withBytes<T>(

@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from 'commander'
+import type { NewFile } from '../config/write-file.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
 import type { BodyRemovalReason } from '../store/schema.js'
-import { section } from './access.js'
+import { refusalText } from '../system-refusal.js'
 import type { Api } from './api.js'
 import {
   apiCommand,
   choice,
-  flag,
   isoTime,
   jsonLine,
   parseBetween,
@@ -23,7 +24,7 @@ import {
 } from './command.js'
 import { otherThan } from './context.js'
 import { createProgress } from './progress.js'
-import { linesText, table, tableLines } from './text.js'
+import { detailText, table } from './text.js'
 
 /** The options that select stored events. */
 export const EVENT_FILTER = {
@@ -100,7 +101,7 @@ const eventsShowCommand = apiCommand('events show <event>', {
   examples: ['events show evt_1'],
   async run({ api, args: [eventId = ''], show }) {
     const event = await readEvent(api, eventId)
-    show(event, () => eventText(event))
+    show(event, (paint) => detailText(event, paint))
   },
 })
 
@@ -118,9 +119,39 @@ async function readEvent(api: Api, eventId: string): Promise<EventDetailJson> {
   })
 }
 
-const OUTPUT = {
-  output: value('<file>', 'write them to a file that only its owner can read'),
-  force: flag('replace an existing file'),
+const OUTPUT = { output: value('<file>', 'write them to a new file that only its owner can read') }
+
+interface Output extends Pick<NewFile, 'write' | 'discard'> {
+  readonly finish: () => void
+}
+
+/**
+ * Begins a file that must not be there yet.
+ * @throws {LatchkeyError} `output_failed`, also while it is written, and if it has appeared meanwhile; `usage` for a
+ * name that belongs to the database
+ */
+async function openOutput(path: string, { config }: Api): Promise<Output> {
+  const { beginFile } = await import('../config/write-file.js')
+  const { assertNotOwnFile } = await import('../store/sqlite/file.js')
+  if (config !== null) assertNotOwnFile(config.database.file, path)
+  const orFailed = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (cause) {
+      const isThere = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
+      const why = isThere ? 'exists already: name another file' : `can't be written: ${refusalText(cause)}`
+      throw new LatchkeyError('output_failed', `${path} ${why}`, { cause })
+    }
+  }
+  const file = orFailed(() => {
+    if (existsSync(path)) throw Object.assign(new Error(), { code: 'EEXIST' })
+    return beginFile(path)
+  })
+  return {
+    write: (content) => orFailed(() => file.write(content)),
+    finish: () => orFailed(() => file.finish({ replace: false })),
+    discard: file.discard,
+  }
 }
 
 /** `latchkey events body`: the bytes of one stored event exactly as they were sent and signed. */
@@ -132,7 +163,7 @@ const eventsBodyCommand = apiCommand('events body <event>', {
     ...OUTPUT,
   },
   async run({ api, options, args: [eventId = ''], context }) {
-    const { sha256, output, force } = options
+    const { sha256, output } = options
     const event = await readEvent(api, eventId)
     const removed = removalOf(event, sha256)
     const query = { environment: event.environment, sha256 }
@@ -142,13 +173,12 @@ const eventsBodyCommand = apiCommand('events body <event>', {
         throw new LatchkeyError('event_not_found', message)
       }
       if (isLatchkeyError(error, 'body_removed') && removed !== null)
-        throw new LatchkeyError('body_removed', `the body of ${eventId}${removalText(removed, ' ')}`)
+        throw new LatchkeyError('body_removed', `the body of ${eventId} ${removalText(removed)}`)
       throw error
     })
-    if (removed !== null) context.err(`the body of ${eventId}${removalText(removed, ' ')}\n`)
+    if (removed !== null) context.err(`the body of ${eventId} ${removalText(removed)}\n`)
     if (output !== undefined) {
-      const { openOutputFile } = await import('./output-file.js')
-      const file = openOutputFile(resolve(context.folder, output), { replace: !!force, config: api.config })
+      const file = await openOutput(resolve(context.folder, output), api)
       try {
         file.write(bytes)
         file.finish()
@@ -181,8 +211,7 @@ const eventsExportCommand = apiCommand('events export', {
   async run({ api, options, context, show }) {
     const { out, err, folder, isTerminal } = context
     const file = options.output === undefined ? null : resolve(folder, options.output)
-    const files = file === null ? null : await import('./output-file.js')
-    const output = files?.openOutputFile(String(file), { replace: !!options.force, config: api.config })
+    const output = file === null ? null : await openOutput(file, api)
     // On a terminal, the events themselves show the progress.
     const progress = createProgress({ err, isTerminal: isTerminal && file !== null })
     const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }
@@ -238,76 +267,6 @@ function parseSha256(text: string): string {
   throw new InvalidArgumentError('Expected a SHA-256 in lower-case hex.')
 }
 
-/** A sender's text may contain control characters, which a terminal would obey. */
-const CONTROL_CHARACTER = /[^\P{Cc}\n]/gu
-
-/** A stored event as text: its disposition, its context, its content, and its delivery. */
-function eventText(event: EventDetailJson): string {
-  const { id, type, disposition, reasonText, headers, normalized, otherBodies: others } = event
-  // Fields shown above are left out of the content.
-  const {
-    id: _id,
-    generation: _generation,
-    createdAt: _at,
-    customerId: _customer,
-    ...said
-  } = { ...normalized }
-  const sections = [
-    `${type ?? 'unreadable'} ${id}: ${reasonText === null ? disposition : `${disposition}, ${reasonText}`}\n`,
-    linesText(tableLines(factsOf(event)).map((line) => `  ${line}`)),
-    section('It says', tableLines(rowsOf(said))),
-    section(
-      'Signed headers',
-      headers === null
-        ? ['none: changed by hand']
-        : tableLines([
-            ['event', headers.event ?? 'not sent'],
-            ['timestamp', headers.timestamp],
-            ['signature', headers.signature],
-          ]),
-    ),
-    section(
-      'Other bodies under this id, which changed nothing',
-      tableLines(
-        others.map(({ sha256, bytes, endpoint, receivedAt, deliveries, removed }) => {
-          const times = deliveries === 1 ? 'once' : `${deliveries} times`
-          return [sha256, `${bytes} bytes`, endpoint, receivedAt, `${times}${removalText(removed)}`]
-        }),
-      ),
-    ),
-  ]
-  const text = sections.filter((one) => one !== '').join('\n')
-  return text.replaceAll(CONTROL_CHARACTER, '\ufffd')
-}
-
-function factsOf(event: EventDetailJson): string[][] {
-  const { source, deliveries, conflicts, bodySha256, bodyRemoved: original } = event
-  const again = deliveries === 1 ? 'once' : `${deliveries} times, last ${event.lastReceivedAt}`
-  // Shown only if the body was replaced.
-  const isRewritten = original !== null && original.sha256 !== bodySha256
-  return [
-    ['environment', event.environment],
-    ['endpoint', event.endpoint],
-    ['happened', event.createdAt ?? 'unknown'],
-    ['received', `${event.receivedAt}, ${again}`],
-    ['customer', event.customerId ?? 'none named'],
-    ['belongs to', source === null ? 'nothing' : `${source.kind} ${source.id}`],
-    ['generation', event.generation ?? 'neither'],
-    ['normaliser', String(event.normalizerVersion)],
-    ['body', `${event.bodyBytes} bytes, sha256 ${bodySha256}${removalText(original)}`],
-    ...(isRewritten ? [['as it came', `${original.bytes} bytes, sha256 ${original.sha256}`]] : []),
-    ...(conflicts === 0 ? [] : [['conflicts', String(conflicts)]]),
-  ]
-}
-
-/** `railProof.rail`, `card`. */
-function rowsOf(fields: object, path = ''): string[][] {
-  return Object.entries(fields).flatMap(([name, field]) => {
-    if (field === null) return []
-    return typeof field === 'object' ? rowsOf(field, `${path}${name}.`) : [[`${path}${name}`, String(field)]]
-  })
-}
-
 /** What happened to the bytes of an event. */
 const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
   expired: 'was removed because it was older than bodies are kept',
@@ -315,11 +274,8 @@ const BODY_REMOVAL_TEXT: Readonly<Record<BodyRemovalReason, string>> = {
   redacted: 'was rewritten without the personal data of an erased customer',
 }
 
-function removalText(
-  removed: { readonly why: BodyRemovalReason; readonly at: string } | null,
-  joint = ', which ',
-): string {
-  return removed === null ? '' : `${joint}${BODY_REMOVAL_TEXT[removed.why]}, at ${removed.at}`
+function removalText({ why, at }: { readonly why: BodyRemovalReason; readonly at: string }): string {
+  return `${BODY_REMOVAL_TEXT[why]}, at ${at}`
 }
 
 export const eventsCommands = [eventsListCommand, eventsShowCommand, eventsBodyCommand, eventsExportCommand]

@@ -49,15 +49,17 @@ function textOf(error: unknown): string {
     return `the host ${error.hostname} can't be found: ${ANOTHER_HOST}`
   // Not the system's text, which begins with codes and ends with the name of a call.
   if (isSystemRefusal(error) && error.path !== undefined) {
-    return `${error.path} can't be used: ${refusalText(error)}`
+    return `${error.path} can't be used: ${refusalText(error)}${error.code === 'EROFS' ? `: ${A_WRITABLE_DISK}` : ''}`
   }
   return failureText(error)
 }
 
+const A_WRITABLE_DISK = 'make its folder writable, or set database.url to another one'
 const ANOTHER_HOST = 'set another host in the config, or LATCHKEY_HOST'
 const ANOTHER_PORT = 'set another port in the config, or LATCHKEY_PORT'
 
 function listenText(error: NodeJS.ErrnoException, host: string, port: number): string {
+  if (port < 0) return `the socket ${host} can't be made, ${refusalText(error)}: ${A_WRITABLE_DISK}`
   switch (error.code) {
     case 'EADDRINUSE':
       return `something else listens on ${host}:${port}: ${ANOTHER_PORT}`

@@ -32,9 +32,9 @@ interface ImportOptions extends ApiOptions {
 export function importCommand(stdin: () => Readable): RegisterCommand {
   return apiCommand('import <file>', {
     about: 'import the output of "events export": signatures are checked, known events are recognised',
-    examples: ['import events.jsonl --dry-run', 'import events.jsonl.gz --with-manual'],
+    examples: ['import events.jsonl --dry-run', 'import events.jsonl --with-manual'],
     environment: 'refuse events of the other environment (default: take both)',
-    arguments: { file: 'lines of JSON, gzip or not; "-" reads standard input' },
+    arguments: { file: 'lines of JSON; "-" reads standard input' },
     options: {
       withManual: flag('also take unsigned lines: changes by hand, and events whose bytes were removed'),
       dryRun: flag('only check every line'),
@@ -63,7 +63,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
             const outcome = line.text === null ? tooLong : outcomes.next().value
             if (outcome !== undefined) tally.add(line, outcome)
           }
-          progress.show(input.size ? input.reached() / input.size : null, `${tally.lines()} lines read`)
+          progress.show(input.share(), `${tally.lines()} lines read`)
         }
       } catch (error) {
         progress.clear()

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import type { ComparisonJson, PolicyJson, RebuildJson, SummaryJson } from '../handlers/rebuilds.js'
+import type { JobJson, PolicyJson, SummaryJson } from '../handlers/rebuilds.js'
 import type { ReplayJson, ReplaySummaryJson } from '../handlers/replays.js'
 import type { Environment } from '../provider/event.js'
 import type { Api } from './api.js'
@@ -22,50 +22,46 @@ const rebuildCommand = apiCommand('rebuild', {
   async run({ api, options, context, show }) {
     const { verify, environment, json } = options
     if (verify) return verifyStore(api, { environment, json }, context)
-    const summary = await followRebuild('/rebuild', {}, api, context, environment)
+    const done = await followJob('/rebuild', { query: {} }, api, context, { ...REBUILD, only: environment })
+    const summary = summaryOf(done)
     show(summary, () => differenceText(summary, { conditional: false, environment }))
   },
 })
 
-/** Rebuilds the state; `only`: the environment whose changes are reported. */
-async function followRebuild(
+interface Sent {
+  readonly query: Readonly<Record<string, string | undefined>>
+  readonly body?: object
+}
+
+/** Starts a rebuild or a comparison, and follows it at `askAt` to its end. */
+async function followJob(
   path: string,
-  query: { readonly expect?: string },
+  sent: Sent,
   api: Api,
   context: CliContext,
-  only?: Environment,
-): Promise<SummaryJson> {
-  const started = await api.send<RebuildJson>('POST', path, { query })
-  const ask = () => api.get<RebuildJson>('/rebuild', { environment: only })
-  const watched = { ask, progressOf, name: 'rebuild', code: 'rebuild_failed' } as const
-  const ended = await follow(started, watched, context)
-  if (ended.state === 'done') return summaryOf(ended)
+  {
+    askAt = path,
+    name = 'comparison',
+    only,
+  }: { askAt?: string; name?: string; only?: Environment | undefined } = {},
+): Promise<Extract<JobJson, { state: 'done' }>> {
+  const started = await api.send<JobJson>('POST', path, sent)
+  const ask = () => api.get<JobJson>(askAt, { environment: only })
+  const ended = await follow(started, { ask, progressOf, name, code: 'rebuild_failed' }, context)
+  if (ended.state === 'done') return ended
   const reason =
     ended.state === 'failed' ? ended.reason : 'The daemon was restarted meanwhile: run the command again.'
   throw new LatchkeyError('rebuild_failed', reason)
 }
 
+const REBUILD = { askAt: '/rebuild', name: 'rebuild' }
+
 function summaryOf({ gains, losses, otherwise, sample }: SummaryJson): SummaryJson {
   return { gains, losses, otherwise, sample }
 }
 
-function progressOf(status: RebuildJson | ComparisonJson) {
+function progressOf(status: JobJson) {
   return status.state === 'running' ? { done: status.folded, total: status.total } : { done: 0, total: 0 }
-}
-
-/** Compares two states, and writes nothing. */
-async function followComparison(
-  path: string,
-  body: { readonly policy?: object; readonly named?: number },
-  api: Api,
-  { environment, context }: { readonly environment: Environment | undefined; readonly context: CliContext },
-): Promise<Extract<ComparisonJson, { state: 'done' }>> {
-  const started = await api.send<ComparisonJson>('POST', path, { query: { environment }, body })
-  const ask = () => api.get<ComparisonJson>(path)
-  const watched = { ask, progressOf, name: 'comparison', code: 'rebuild_failed' } as const
-  const status = await follow(started, watched, context)
-  if (status.state === 'done') return status
-  throw new LatchkeyError('rebuild_failed', status.state === 'failed' ? status.reason : 'It was interrupted.')
 }
 
 /** @throws {LatchkeyError} `rebuild_differs`; `store_unavailable` if something can't be compared */
@@ -74,8 +70,9 @@ async function verifyStore(
   { environment, json }: { readonly environment: Environment | undefined; readonly json: true | undefined },
   context: CliContext,
 ): Promise<void> {
-  const { differences } = await followComparison('/rebuild/verification', {}, api, { environment, context })
-  const { count, named } = differences
+  const sent = { query: { environment }, body: {} }
+  const { differences } = await followJob('/rebuild/verification', sent, api, context)
+  const { count, named } = differences ?? { count: 0, named: [] }
   if (json) context.out(jsonLine({ differences: named }))
   for (const one of json ? [] : named) context.out(`${one.environment}  ${one.kind}  ${one.id}\n`)
   if (count > named.length) context.err(`note: there are ${count - named.length} more\n`)
@@ -162,8 +159,8 @@ const policyDiffCommand = apiCommand('policy diff', {
   async run({ api, options: { all, environment }, context, show }) {
     // Reads the file now: the daemon may have an older version of it.
     const policy = api.config === null ? {} : { policy: asConfigured(api.config.policy) }
-    const body = { ...policy, named: all ? ALL : SAMPLE_SIZE }
-    const summary = summaryOf(await followComparison('/policy/diff', body, api, { environment, context }))
+    const sent = { query: { environment }, body: { ...policy, named: all ? ALL : SAMPLE_SIZE } }
+    const summary = summaryOf(await followJob('/policy/diff', sent, api, context))
     show(summary, () => differenceText(summary, { conditional: true }))
   },
 })
@@ -179,14 +176,14 @@ const policyApplyCommand = apiCommand('policy apply', {
   examples: ['policy apply'],
   environment: null,
   async run({ api, context, show }) {
-    const query: { expect?: string } = {}
-    if (api.config !== null) {
-      const { policyFingerprint } = await import('../store/settings.js')
-      query.expect = policyFingerprint(api.config.policy)
-    }
-    const summary = await followRebuild('/policy/apply', query, api, context)
-    const text = () => `the configured policy is in force\n${differenceText(summary, { conditional: false })}`
-    show(summary, text)
+    const { configured, unfinishedRebuild, inForce } = await api.get<PolicyJson>('/policy')
+    const policy = api.config?.policy ?? configured
+    const wasInForce = !unfinishedRebuild && isDeepStrictEqual(policy, inForce)
+    const { policyFingerprint } = await import('../store/settings.js')
+    const query = { expect: api.config === null ? undefined : policyFingerprint(policy) }
+    const summary = summaryOf(await followJob('/policy/apply', { query }, api, context, REBUILD))
+    const first = `the configured policy ${wasInForce ? 'was in force already' : 'is in force'}\n`
+    show(summary, () => `${first}${differenceText(summary, { conditional: false })}`)
   },
 })
 

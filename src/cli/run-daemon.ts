@@ -5,14 +5,13 @@ import { createFirstConfig, type FirstConfig, type FirstConfigOptions } from '..
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import type { Config } from '../config/schema.js'
-import { DEFAULT_HOST, DEFAULT_PORT } from '../config/server.js'
 import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, issueLine, LatchkeyError } from '../errors.js'
 import type { Reloaded } from '../handlers/control.js'
 import { createLogger, terminalLines } from '../log.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import type { CliContext, SharedOptions } from './context.js'
-import { packageVersion } from './context.js'
+import { packageFile, packageVersion } from './context.js'
 
 /** Only the daemon's user can read the files that it creates. */
 const PRIVATE = 0o077
@@ -39,10 +38,10 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   process.on('SIGHUP', () => daemon && reload().catch(() => {}))
   const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   if (!named && !existsSync(path)) {
-    const { LATCHKEY_HOST: host = DEFAULT_HOST, LATCHKEY_PORT: port = DEFAULT_PORT } = context.env
-    const url = `http://${host}:${port}`
+    const { LATCHKEY_HOST: host, LATCHKEY_PORT: port } = context.env
     const { isTerminal, out, err } = context
-    const { text } = makeFirstConfig({ path, isTerminal, url })
+    const schema = packageFile('config.schema.json')
+    const { text } = makeFirstConfig({ path, isTerminal, host, port, schema })
     // If standard output is not a terminal, its reader expects log lines.
     if (isTerminal) out(text)
     else err(text)
@@ -136,7 +135,7 @@ function changedParts(before: Config, after: Config): readonly string[] {
 /** All other settings. The daemon itself reports a changed policy, and `provider` is not used yet. */
 function needingRestart(config: Config): object {
   const { path, endpoints, apiKeys, policy, products, sync, log, provider, database, ...rest } = config
-  return { ...rest, database: { url: database.url } }
+  return { ...rest, database: { url: database.url, ...database.postgres } }
 }
 
 /** `['server.port', 'retention.bodiesAfter']`: the differences, as the config names them. */

@@ -1,4 +1,5 @@
 import { counted, durationText } from '../doctor/finding.js'
+import { checkSync } from '../doctor/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type {
   MembershipJson,
@@ -132,23 +133,16 @@ function bodyOf({ confirm, sweep, retry, target, customer: customerId }: RunOpti
 
 function runText(run: SyncRunJson, isConfirmed: boolean): string {
   if (run.left === undefined) return 'the run takes longer and continues: see `latchkey sync status`\n'
-  const { paused, given, taken, unchanged } = run
-  const first = paused
-    ? `sync is paused: no call was made${isConfirmed ? '; confirmed removals are made after `latchkey sync resume`' : ''}`
-    : `${given} given, ${taken} taken, ${unchanged} were so already`
-  const others: readonly (readonly [number, (count: number) => string])[] = [
-    [run.failed, (count) => `${count} failed: retried automatically`],
-    [run.waiting, (count) => `${count} wait for the customer: see \`latchkey sync status --state waiting\``],
-    [run.parked, (count) => `${count} need action: see \`latchkey sync status --state parked\``],
-    [run.unconfirmed, (count) => `${counted(count, 'removal')} above the bound: see \`latchkey sync plan\``],
-    [
-      run.stopped,
-      (count) => `${counted(count, 'call')} stopped until somebody acts: see \`latchkey sync status\``,
-    ],
-    [run.left, (count) => `${counted(count, 'call')} still to be made: continues by itself`],
-    [run.messages, (count) => `${counted(count, 'message')} of the outbound webhook tried again`],
-  ]
-  return linesText([first, ...others.flatMap(([count, text]) => (count > 0 ? [text(count)] : []))])
+  if (run.paused) {
+    const later = '; confirmed removals are made after `latchkey sync resume`'
+    return `sync is paused: no call was made${isConfirmed ? later : ''}\n`
+  }
+  const { done: _, paused: _paused, given, taken, unchanged, ...others } = run
+  const further = Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
+  return linesText([
+    `${given} given, ${taken} taken, ${unchanged} were so already`,
+    ...(further.length === 0 ? [] : [`${further.join(', ')}: see \`latchkey sync status\``]),
+  ])
 }
 
 /** `latchkey sync check`: asks the platforms whether the bots have the rights they need. */
@@ -188,81 +182,31 @@ const syncResumeCommand = apiCommand('sync resume', {
 })
 
 type TargetJson = SyncStatusJson['targets'][number]
-type WebhookJson = NonNullable<SyncStatusJson['webhook']>
 
-/** The state of roles, groups and the outbound webhook, and what an operator can do about it. */
-export function statusText(status: SyncStatusJson, now: number, paint?: Paint): string {
-  const { paused, unconfirmed, sweptAt, checked, platforms, targets, webhook, unreachable } = status
-  const named = [
-    ...platforms.map(({ platform, ...one }) => ({ name: platform as string, ...one })),
-    ...targets.map(({ target, ...one }) => ({ name: target, ...one })),
-  ]
-  const stopped = named.filter(({ state }) => state === 'stopped').map(({ name }) => name)
+/** Each target with its memberships, the limits in force, and the findings that `latchkey doctor` shows too. */
+export function statusText(status: SyncStatusJson, now: number, paint: Paint): string {
+  const { sweptAt, platforms, targets } = status
+  const limits = [
+    ...platforms.map(({ platform: name, ...one }) => ({ name, ...one })),
+    ...targets.map(({ target: name, ...one }) => ({ name, ...one })),
+  ].flatMap(({ name, state, until, reason }) =>
+    // A limit that has ended stays known until the next call is answered.
+    state === 'limited' && until !== null && Date.parse(until) > now
+      ? [`${name}: no call before ${until}: ${reason?.message}`]
+      : [],
+  )
   return linesText([
-    ...(paused ? ['paused: no call is made until `latchkey sync resume`'] : []),
     ...tableLines(targets.map(targetCells), paint),
     ...(targets.length === 0 ? ['no product has a role or group'] : []),
-    ...unreachable.map(({ platform, since, reason }) => `${platform}: unreachable since ${since}: ${reason}`),
-    ...named.flatMap((one) => callLines(one, now)),
-    ...(checked === null ? [] : checkLines(checked, stopped, now)),
-    ...(targets.some(({ memberships }) => memberships.waiting > 0)
-      ? [
-          'waiting memberships complete by themselves once the customer joins: see `latchkey sync status --state waiting`',
-        ]
-      : []),
-    ...(targets.some(({ memberships }) => memberships.parked > 0)
-      ? ['parked memberships need action: see `latchkey sync status --state parked`']
-      : []),
-    ...(unconfirmed > 0
-      ? [`${counted(unconfirmed, 'removal')} above the bound: see \`latchkey sync plan\``]
-      : []),
-    ...(sweptAt === null ? [] : [`last sweep ${ago(sweptAt, now)}`]),
-    ...(webhook === null ? [] : webhookLines(webhook, now)),
+    ...limits,
+    ...checkSync(status, now).map((finding) => findingLine(finding, paint).trimEnd()),
+    ...(sweptAt === null ? [] : [`last sweep ${durationText(Math.max(0, now - Date.parse(sweptAt)))} ago`]),
   ])
 }
 
 function targetCells({ environment, target, memberships }: TargetJson): readonly string[] {
   const counts = Object.entries(memberships).filter(([state, count]) => count > 0 || state === 'settled')
   return [environment, target, counts.map(([state, count]) => `${count} ${state}`).join(', ')]
-}
-
-/** A limit that has ended stays known until the next call is answered. */
-function callLines(
-  { name, state, until, reason }: { readonly name: string } & Pick<TargetJson, 'state' | 'until' | 'reason'>,
-  now: number,
-): readonly string[] {
-  if (state === 'ok') return []
-  const isOver = until === null || Date.parse(until) <= now
-  const limited = isOver ? 'tried again with the next call' : `no call before ${until}`
-  const when = state === 'stopped' ? 'stopped until `latchkey sync run`' : limited
-  return [`${name}: ${when}: ${reason?.message}`]
-}
-
-/** The reasons of stopped ones are shown above. */
-function checkLines(
-  { at, problems }: NonNullable<SyncStatusJson['checked']>,
-  stopped: readonly string[],
-  now: number,
-): readonly string[] {
-  return problems
-    .filter(({ about }) => !stopped.includes(about))
-    .map(({ about, message }) => `${about}: ${message} (checked ${ago(at, now)})`)
-}
-
-function webhookLines({ origin, messages }: WebhookJson, now: number): readonly string[] {
-  const parts = messages.map(
-    ({ state, count, oldestAt, lastError }) =>
-      `${count} ${state}, the oldest ${ago(oldestAt, now)}${lastError === null ? '' : ` (${lastError})`}`,
-  )
-  const isParked = messages.some(({ state }) => state === 'parked')
-  return [
-    `webhook to ${origin}: ${parts.length === 0 ? 'nothing to send' : parts.join('; ')}`,
-    ...(isParked ? ['send parked messages again: `latchkey sync run --retry --target webhook`'] : []),
-  ]
-}
-
-function ago(instant: string, now: number): string {
-  return `${durationText(Math.max(0, now - Date.parse(instant)))} ago`
 }
 
 export const syncCommands = [

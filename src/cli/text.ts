@@ -32,8 +32,12 @@ function painted(cell: string, paint: Paint): string {
   return style === undefined ? cell : paint(style, cell)
 }
 
+/** A sender's text may contain control characters, which a terminal would obey. */
+const CONTROL_CHARACTER = /\p{Cc}/gu
+
 /** Rows as lines with aligned columns. Empty columns are left out. */
-export function tableLines(rows: readonly (readonly string[])[], paint?: Paint): string[] {
+export function tableLines(given: readonly (readonly string[])[], paint?: Paint): string[] {
+  const rows = given.map((row) => row.map((cell) => cell.replaceAll(CONTROL_CHARACTER, '\ufffd')))
   const widths = rows.reduce<number[]>(
     (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
     [],
@@ -53,6 +57,25 @@ export function tableLines(rows: readonly (readonly string[])[], paint?: Paint):
 /** The same as one text. */
 export function table(rows: readonly (readonly string[])[], paint?: Paint): string {
   return linesText(tableLines(rows, paint))
+}
+
+/** A whole answer: one row for each value, after its path. Nulls and empty lists are left out. */
+export function detailText(answer: object, paint?: Paint): string {
+  return table(rowsOf(answer), paint)
+}
+
+function rowsOf(value: unknown, path = ''): string[][] {
+  if (value === null) return []
+  if (Array.isArray(value)) return value.map((item) => [path, inlineText(item)])
+  if (typeof value !== 'object') return [[path, String(value)]]
+  return Object.entries(value).flatMap(([name, inner]) => rowsOf(inner, path ? `${path}.${name}` : name))
+}
+
+/** `name live, environment live`. */
+function inlineText(item: unknown): string {
+  return rowsOf(item)
+    .map((row) => row.join(' ').trim())
+    .join(', ')
 }
 
 /** One line each. */

@@ -2,11 +2,15 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Help, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, LatchkeyError } from '../errors.js'
+import type { StatusJson } from '../handlers/control.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
+import { ofEach } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Generation } from '../provider/event.js'
+import { isJsonObject } from '../provider/json.js'
 import { buildSampleEvent, findSampleType, SAMPLE_TYPES } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
+import { ACCOUNT_OPTIONS, accountsNamed } from './acts.js'
 import {
   choice,
   command,
@@ -47,6 +51,15 @@ export const triggerCommand = command('trigger <type>', {
     payment: value('<id>', 'the payment id (default: follows from customer and product)', parseId),
     subscription: value('<id>', 'the subscription id', parseId),
     rail: withDefault(choice('<rail>', 'how it was paid', ['card', 'crypto']), 'card'),
+    email: value('<email>', "the customer's email"),
+    ...ofEach(ACCOUNT_OPTIONS, (option) =>
+      value('<id>', `the customer's account in the ${option}; only v2 names it`, parseId),
+    ),
+    externalRef: value('<text>', "the merchant's reference of the checkout"),
+    metadata: value('<json>', 'the metadata of the checkout, an object of texts', parseMetadata),
+    periodEnd: value('<time>', 'when the paid period ends (default: in 30 days)', parseInstant),
+    cancelAtPeriodEnd: flag('the subscription ends with its paid period; only v3 says so'),
+    amount: value('<cents>', 'the price (default: 1900)', parseBetween(0, 100_000_000)),
     at: value('<time>', 'when it happened (default: now)', parseInstant),
     endpoint: value('<name>', 'the endpoint to use (default: the first of the sandbox)'),
     live: flag('use a live endpoint: changes live access'),
@@ -59,8 +72,11 @@ export const triggerCommand = command('trigger <type>', {
   async run({ options, args: [type = ''], context }) {
     const { config } = await loadNamedConfig(options, context)
     const endpoint = chooseEndpoint(config, options)
-    const url = options.url ?? webhooksUrl(config)
-    requireSampleType(type, options.generation)
+    const url = options.url ?? (await webhooksUrl(config))
+    const { email, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
+    const accounts = accountsNamed(options)
+    const hasAccount = Object.keys(accounts).length > 0
+    assertSendable(type, options.generation, hasAccount, cancelAtPeriodEnd === true)
     const ids = chooseIds(type, options)
     const hints = new Set<string>()
 
@@ -74,6 +90,8 @@ export const triggerCommand = command('trigger <type>', {
         createdAt: options.at ?? sentAt,
         environment: endpoint.environment,
         rail: options.rail,
+        ...{ email, externalRef, metadata, periodEnd, cancelAtPeriodEnd },
+        ...{ accounts, priceCents: options.amount },
         ...about,
       })
       const secret = currentSecret(endpoint, sentAt)
@@ -118,11 +136,35 @@ function typeLines(generation: Generation): string[] {
   return ['', `Event types of ${generation}:`, ...wrapped.split('\n').map((line) => `  ${line}`)]
 }
 
-/** @throws {LatchkeyError} `usage` for a type that the generation does not send */
-function requireSampleType(type: string, generation: Generation | undefined): void {
-  if (findSampleType(type, generation) !== undefined) return
-  const what = `${generation === undefined ? '' : `${generation} `}event type ${JSON.stringify(type)}`
-  throw new LatchkeyError('usage', `there is no ${what}: \`latchkey trigger --help\` lists them all`)
+function parseMetadata(text: string): Readonly<Record<string, string>> {
+  try {
+    const metadata: unknown = JSON.parse(text)
+    if (isJsonObject(metadata) && Object.values(metadata).every((one) => typeof one === 'string')) {
+      return metadata as Readonly<Record<string, string>>
+    }
+  } catch {}
+  throw new InvalidArgumentError('Expected a JSON object of texts, such as {"plan":"gold"}.')
+}
+
+/** @throws {LatchkeyError} `usage` for a type, or a detail of it, that the generation does not send */
+function assertSendable(
+  type: string,
+  generation: Generation | undefined,
+  hasAccount: boolean,
+  isCanceled: boolean,
+): void {
+  const found = findSampleType(type, generation)
+  if (found === undefined) {
+    const what = `${generation === undefined ? '' : `${generation} `}event type ${JSON.stringify(type)}`
+    throw new LatchkeyError('usage', `there is no ${what}: \`latchkey trigger --help\` lists them all`)
+  }
+  const isV2 = SAMPLE_TYPES.v2.includes(found)
+  if (hasAccount && !isV2) {
+    const advice = 'add --generation v2, or link the account with `latchkey link`'
+    throw new LatchkeyError('usage', `${found} of v3 names no account: ${advice}`)
+  }
+  if (isCanceled && isV2)
+    throw new LatchkeyError('usage', `${found} of v2 can't say --cancel-at-period-end: leave it out`)
 }
 
 /**
@@ -164,11 +206,22 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
 // A wildcard is an address to listen on; the same machine is reached at its loopback address.
 const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-/** Where the running daemon takes webhooks. Throws `usage` if the system chooses the port. */
-function webhooksUrl({ server }: Config): string {
-  const { host, port } = server.webhooks ?? server
+/**
+ * Where the running daemon says that it takes webhooks: its environment may name another port than the config. If none
+ * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
+ */
+async function webhooksUrl(config: Config): Promise<string> {
+  const { localApi } = await import('./api.js')
+  const status = await localApi(config)
+    .get<StatusJson>('/status')
+    .catch(() => null)
+  if (status !== null) return status.listeners.webhooks.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
+  const { host, port } = config.server.webhooks ?? config.server
   if (port === 0)
-    throw new LatchkeyError('usage', 'the config leaves the port to the system: name the daemon with --url')
+    throw new LatchkeyError(
+      'usage',
+      'no daemon answers at its local socket, and the config leaves the port to the system: name it with --url',
+    )
   const reached = LOOPBACK_OF[host] ?? host
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
 }

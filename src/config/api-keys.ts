@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { type Node, parseTree } from 'jsonc-parser'
+import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import { API_SCOPES, type ApiKey } from '../handlers/api-key.js'
@@ -68,49 +68,20 @@ export function createApiKey({ name, ...rights }: Omit<ApiKeyEntry, 'hash'>): Ne
 }
 
 /**
- * Adds a key to the text of the config file `path`, and leaves every other character as it is.
+ * Adds a key to the text of the config file `path`.
  * Throws `usage` if the name is taken, `config_invalid` if the file has no place for it.
  */
 export function addApiKey(text: string, path: string, entry: ApiKeyEntry): string {
-  parseJsonText(text, path)
-  const root = parseTree(text)
-  const api = member(root, 'api')
-  const keys = member(api, 'keys')
-  if (keys?.children?.some((key) => member(key, 'name')?.value === entry.name)) {
+  const keys: unknown = Object(Object(parseJsonText(text, path).value).api).keys
+  if (Array.isArray(keys) && keys.some((key) => Object(key).name === entry.name)) {
     throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} exists already`)
   }
-  if (keys) return insertLast(text, expectKind(keys, 'array', 'api.keys'), inline(entry))
-  if (api) return insertLast(text, expectKind(api, 'object', 'api'), `"keys": [${inline(entry)}]`)
-  return insertLast(text, expectKind(root, 'object', ''), `"api": { "keys": [${inline(entry)}] }`)
-}
-
-/** The value of the last member of that name, which is the one that `JSON.parse` keeps. */
-function member(node: Node | undefined, key: string): Node | undefined {
-  const members = node?.type === 'object' ? node.children : []
-  return members?.findLast(({ children }) => children?.[0]?.value === key)?.children?.[1]
-}
-
-function expectKind(node: Node | undefined, kind: 'array' | 'object', path: string): Node {
-  if (node?.type === kind) return node
-  const message = `must be ${kind === 'array' ? 'a list' : 'an object'}`
-  throw new LatchkeyError('config_invalid', 'the config file has no place for a key', {
-    issues: [{ path, message }],
-  })
-}
-
-/** Separates the new member from the last one by the same white space that separates the others. */
-function insertLast(text: string, { offset, length, children }: Node, content: string): string {
-  const last = children?.at(-1)
-  if (last === undefined) {
-    return `${text.slice(0, offset + 1)} ${content} ${text.slice(offset + length - 1)}`
+  try {
+    const formattingOptions = { insertSpaces: true, tabSize: 2 }
+    const options = { isArrayInsertion: true, formattingOptions }
+    return applyEdits(text, modify(text, ['api', 'keys', -1], entry, options))
+  } catch (cause) {
+    const issues = [{ path: 'api.keys', message: 'must be a list' }]
+    throw new LatchkeyError('config_invalid', 'the config file has no place for a key', { cause, issues })
   }
-  const [space] = /\s*$/.exec(text.slice(0, last.offset)) ?? ['']
-  const end = last.offset + last.length
-  return `${text.slice(0, end)},${space}${content}${text.slice(end)}`
-}
-
-function inline(entry: ApiKeyEntry): string {
-  const list = (items: readonly string[]) => `[${items.map((item) => JSON.stringify(item)).join(', ')}]`
-  const { name, hash, scopes, environments } = entry
-  return `{ "name": ${JSON.stringify(name)}, "hash": "${hash}", "scopes": ${list(scopes)}, "environments": ${list(environments)} }`
 }

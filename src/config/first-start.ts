@@ -14,8 +14,11 @@ export interface FirstConfigOptions {
   readonly path: string
   /** Whether standard output is a terminal; if not, the key goes to a separate file. */
   readonly isTerminal: boolean
-  /** The daemon's future address. */
-  readonly url?: string
+  /** The daemon's future address; an override by the environment is kept in the file, for the commands. */
+  readonly host?: string | undefined
+  readonly port?: string | undefined
+  /** The JSON Schema of the file, for editors; absolute. */
+  readonly schema: string
 }
 
 export interface FirstConfig {
@@ -25,15 +28,16 @@ export interface FirstConfig {
 }
 
 /** Creates the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
-export function createFirstConfig({
-  path,
-  isTerminal,
-  url = `http://${DEFAULT_HOST}:${DEFAULT_PORT}`,
-}: FirstConfigOptions): FirstConfig {
+export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstConfigOptions): FirstConfig {
+  const host = given.host || DEFAULT_HOST
+  // A wrong one is reported when the file is loaded; with 0 the system chooses one, and another every time.
+  const port = Number(given.port) || DEFAULT_PORT
+  const url = `http://${host}:${port}`
   const { key, entry } = createApiKey({ name: 'first', scopes: [...API_SCOPES], environments: ['sandbox'] })
   const secret = `whsec_${randomBytes(32).toString('base64url')}`
   const config = {
-    server: { host: DEFAULT_HOST, port: DEFAULT_PORT },
+    $schema: relative(dirname(path), schema).replace(/^(?!\.)/, './'),
+    server: { host, port },
     database: { url: 'sqlite:./data/latchkey.db' },
     endpoints: { sandbox: { environment: 'sandbox', secrets: [secret] } },
     api: { keys: [entry] },

@@ -5,7 +5,7 @@ import { parseJsonText } from './json-text.js'
 import { describeIssue, formatPath, problemsIn, toIssue } from './problems.js'
 import { reasonOf, resolveReferences, throwWhereRead } from './references.js'
 import { type Config, configSchema, findConflicts, findWarnings } from './schema.js'
-import { readOverrides, sqlitePath } from './server.js'
+import { isPostgres, readOverrides, sqlitePath } from './server.js'
 
 export interface LoadConfigOptions {
   readonly path: string
@@ -58,7 +58,9 @@ export function loadConfig({
     ...data,
     path: absolute,
     server: { ...server, host: overrides.host ?? server.host, port: overrides.port ?? server.port },
-    database: { url, file: resolve(folder, sqlitePath(url)) },
+    database: isPostgres(url)
+      ? { url, file: resolve(folder, 'data/postgres'), postgres: { ...database, url } }
+      : { url, file: resolve(folder, sqlitePath(url)) },
     backup: backup && { ...backup, folder: resolve(folder, backup.folder) },
     log: { level: overrides.logLevel ?? log.level },
   }

@@ -43,13 +43,15 @@ export const configSchema = z
 type Sections = DeepReadonly<z.output<typeof configSchema>>
 
 /** The whole configuration, with references resolved and defaults filled in. It contains secrets: never logged. */
-export interface Config extends Sections {
+export interface Config extends Omit<Sections, 'database'> {
   /** The path of its file, absolute. */
   readonly path: string
   readonly database: {
     readonly url: string
-    /** The SQLite file, absolute. */
+    /** The SQLite file, absolute. With PostgreSQL, only its folder counts: the local socket is there. */
     readonly file: string
+    /** If it is PostgreSQL. */
+    readonly postgres?: Sections['database']
   }
 }
 

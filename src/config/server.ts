@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { withFallback } from './fields.js'
+import { durationSchema, withFallback } from './fields.js'
 import { describeIssue, formatPath, type Problem, problemsIn, type Usable } from './problems.js'
 
 export const DEFAULT_HOST = '127.0.0.1'
@@ -24,18 +24,35 @@ export const serverSchema = z.strictObject({
 /** The address may contain a password: no message quotes it. */
 const databaseUrlSchema = z.string().superRefine((url, context) => {
   const file = sqlitePath(url)
-  if (/^postgres(ql)?:/i.test(url)) {
-    context.addIssue('PostgreSQL is not supported by this version: use sqlite:<path>')
+  if (isPostgres(url)) {
+    if (!URL.canParse(url) || !new URL(url).pathname.slice(1)) {
+      context.addIssue('must name a host and a database: postgres://user:password@host:5432/database')
+    }
   } else if (!url.startsWith('sqlite:')) {
-    context.addIssue('must be sqlite:<path>, such as sqlite:./data/latchkey.db')
+    context.addIssue('must be sqlite:<path>, such as sqlite:./data/latchkey.db, or postgres://…')
   } else if (file === '' || file.startsWith(':')) {
     context.addIssue('must name a file: acknowledged events must survive a restart')
   }
 })
 
-export const databaseSchema = z.strictObject({
-  url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
-})
+export const databaseSchema = z
+  .strictObject({
+    url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
+    connections: z
+      .int()
+      .min(6)
+      .max(1_000)
+      .default(12)
+      .describe('How many connections to PostgreSQL each daemon opens, at most.'),
+    statementTimeout: durationSchema('must be a duration, such as "30s"')
+      .describe('PostgreSQL ends a statement that takes longer.')
+      .prefault('30s'),
+  })
+  .transform(({ statementTimeout, ...database }) => ({ ...database, statementTimeoutMs: statementTimeout }))
+
+export function isPostgres(url: string): boolean {
+  return /^postgres(ql)?:/.test(url)
+}
 
 export const logSchema = z.strictObject({ level: logLevelSchema.default('info') })
 

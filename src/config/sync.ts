@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
-import type { Target } from '../sync/target.js'
+import type { Target, TargetOn } from '../sync/target.js'
 import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
 import { formatPath, type Path, type Problem, type Usable } from './problems.js'
 
@@ -39,22 +40,25 @@ const botTokenSchema = textOf(/^[!-~]+$/, (token) =>
     : 'must be the token alone: it has a space, a line break or another character that no token has',
 )
 
+const TARGETS = {
+  discord: z.strictObject({
+    adapter: z.literal('discord'),
+    guildId: discordIdSchema,
+    roleId: discordIdSchema,
+    environment: environmentSchema.default('live'),
+  }),
+  telegram: z.strictObject({
+    adapter: z.literal('telegram'),
+    groupId: telegramGroupSchema,
+    environment: environmentSchema.default('live'),
+  }),
+} satisfies { readonly [Name in PlatformName]: z.ZodType<TargetOn<Name>> }
+type TargetSchema = (typeof TARGETS)[PlatformName]
+
 const targetSchema = z.discriminatedUnion(
   'adapter',
-  [
-    z.strictObject({
-      adapter: z.literal('discord'),
-      guildId: discordIdSchema,
-      roleId: discordIdSchema,
-      environment: environmentSchema.default('live'),
-    }),
-    z.strictObject({
-      adapter: z.literal('telegram'),
-      groupId: telegramGroupSchema,
-      environment: environmentSchema.default('live'),
-    }),
-  ],
-  'must be an adapter that exists: discord, telegram',
+  Object.values(TARGETS) as [TargetSchema, ...TargetSchema[]],
+  `must be an adapter that exists: ${PLATFORM_NAMES.join(', ')}`,
 )
 
 const productSchema = z.strictObject({
@@ -95,19 +99,6 @@ const botSchema = z.strictObject({
   apiUrl: withFallback(urlSchema, null).describe("Left out: the platform's own."),
 })
 
-const telegramSchema = botSchema.extend({
-  updates: withFallback(
-    z.strictObject({
-      url: urlSchema.describe('The public URL of `POST /platforms/telegram/updates`, for the messenger.'),
-      secret: z
-        .string()
-        .regex(/^[\w-]{16,256}$/, 'must be 16 to 256 of A-Z a-z 0-9 _ -')
-        .describe('Proves that an update comes from the messenger.'),
-    }),
-    null,
-  ).describe('Makes the messenger deliver updates. Left out: updates are fetched by long polling.'),
-})
-
 const outboundSecretSchema = z
   .string()
   .regex(
@@ -134,8 +125,7 @@ const outboundSchema = z
 
 export const syncSchema = z
   .strictObject({
-    discord: withFallback(botSchema, null),
-    telegram: withFallback(telegramSchema, null),
+    ...ofEach(PLATFORM_NAMES, () => withFallback(botSchema, null)),
     webhook: withFallback(outboundSchema, null).describe(
       "Every change of access, posted to the merchant's own address.",
     ),
@@ -155,7 +145,6 @@ export const syncSchema = z
   .transform(({ sweepEvery, ...sync }) => ({ ...sync, sweepEveryMs: sweepEvery }))
 
 export type BotConfig = DeepReadonly<z.output<typeof botSchema>>
-export type TelegramConfig = DeepReadonly<z.output<typeof telegramSchema>>
 export type SyncConfig = DeepReadonly<z.output<typeof syncSchema>>
 
 export const providerSchema = z.strictObject({ baseUrl: urlSchema, apiKey: textSchema })
@@ -226,8 +215,8 @@ function findSharedTargets(named: readonly NamedTarget[]): Problem[] {
   })
 }
 
-function keyOf(target: Target): string {
-  return target.adapter === 'discord' ? `${target.guildId} ${target.roleId}` : target.groupId
+function keyOf({ environment: _, ...ids }: Target): string {
+  return Object.entries(ids).flat().sort().join(' ')
 }
 
 export function warnOfProducts(

@@ -7,7 +7,7 @@ import { newestBackupAt } from '../operations/backup-folder.js'
 import type { SyncState } from '../operations/metrics.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 import type { ShownState } from '../store/membership.js'
-import type { Outage } from '../sync/outages.js'
+import { type Outage, outageWords } from '../sync/outages.js'
 
 /* Notes for the operator of a daemon: in the log at its start, then in `/readyz`. */
 
@@ -92,12 +92,6 @@ export async function readinessOf(
   }
 }
 
-const OUTAGE_NOTES: Readonly<Record<Outage['platform'], string>> = {
-  discord: 'Discord is unreachable',
-  telegram: 'Telegram is unreachable',
-  webhook: 'Webhook delivery is failing',
-}
-
 function outageNote({ platform, since }: Outage): string {
-  return `${OUTAGE_NOTES[platform]} since ${new Date(since).toISOString()}; retrying.`
+  return `${outageWords(platform).down} since ${new Date(since).toISOString()}; retrying.`
 }

@@ -1,78 +1,82 @@
 import type { Logger } from 'pino'
 import type { BotConfig, SyncConfig } from '../config/sync.js'
-import type { Outages } from '../sync/outages.js'
+import type { Messenger } from '../handlers/telegram.js'
+import { PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
+import type { Outages, Reach } from '../sync/outages.js'
 import type { Platform } from '../sync/platform.js'
-import type { DiscordTarget } from '../sync/target.js'
-import type { Telegram, TelegramDeps } from './telegram.js'
+import type { TelegramDeps } from './telegram.js'
 
 export interface PlatformsDeps extends TelegramDeps {
   readonly outages: Outages
   readonly log: Logger
 }
 
-interface Used<Of> {
-  /** The config that it was made for. */
-  readonly config: string
-  readonly made: Of | null
+/** A platform for one bot. `start` and `stop` are about its work in the background. */
+interface Adapter {
+  readonly platform: Platform
+  readonly start?: () => void
+  readonly stop?: () => Promise<void>
+  /** Lets customers join by a link. */
+  readonly messenger?: Messenger
+}
+type MakeAdapter = (deps: PlatformsDeps, bot: BotConfig, reach: Reach) => Adapter
+
+/** The code of each platform, which takes as long to load as most of the rest of a start. */
+const LOADERS: Readonly<Record<PlatformName, () => Promise<MakeAdapter>>> = {
+  async discord() {
+    const { createDiscordPlatform } = await import('../sync/discord/platform.js')
+    return ({ clock }, bot, reach) => ({ platform: createDiscordPlatform({ ...bot, clock, reach }) })
+  },
+  telegram: async () => (await import('./telegram.js')).createTelegram,
 }
 
 /** The configured platforms. If a platform's config did not change, it keeps its known limits. */
 export function createPlatforms(deps: PlatformsDeps) {
-  const { clock, outages, log } = deps
-  let discord: Used<Platform<DiscordTarget>> = { config: 'null', made: null }
-  let telegram: Used<Telegram> = { config: 'null', made: null }
-  let started: Telegram | null = null
+  const { outages, log } = deps
+  let used: ReadonlyMap<PlatformName, { readonly config: string; readonly adapter: Adapter }> = new Map()
+  let started: readonly Adapter[] = []
   /** One poller at a time: the next one starts when the last has stopped. */
   let turning: Promise<void> = Promise.resolve()
+  const adapters = () => [...used.values()].map(({ adapter }) => adapter)
 
   return {
-    /**
-     * Loads the code of the configured platforms, which takes as long as most of the rest of a start. Returns a
-     * function that puts them to use.
-     */
-    async prepare(config: Pick<SyncConfig, 'discord' | 'telegram'>): Promise<() => readonly Platform[]> {
-      const loadedDiscord = config.discord && (await import('../sync/discord/platform.js'))
-      const loadedTelegram = config.telegram && (await import('./telegram.js'))
+    /** Loads the code of the configured platforms. Returns a function that puts them to use. */
+    async prepare(config: Pick<SyncConfig, PlatformName>): Promise<() => readonly Platform[]> {
+      const configured = PLATFORM_NAMES.flatMap((name) =>
+        config[name] === null ? [] : [[name, config[name]] as const],
+      )
+      const makers = await Promise.all(
+        configured.map(async ([name, bot]) => ({ name, bot, make: await LOADERS[name]() })),
+      )
       return () => {
-        discord = again(
-          discord,
-          config.discord,
-          (bot) =>
-            loadedDiscord?.createDiscordPlatform({ ...bot, clock, reach: outages.of('discord') }) ?? null,
+        used = new Map(
+          makers.map(({ name, bot, make }) => {
+            const [known, config] = [used.get(name), JSON.stringify(bot)]
+            if (known?.config === config) return [name, known]
+            return [name, { config, adapter: make(deps, bot, outages.of(name)) }]
+          }),
         )
-        telegram = again(
-          telegram,
-          config.telegram,
-          (bot) => loadedTelegram?.createTelegram(deps, bot, outages.of('telegram')) ?? null,
-        )
-        // A platform is only asked about targets of its own adapter.
-        const made = [discord.made, telegram.made?.platform ?? null] as (Platform | null)[]
-        return made.filter((one) => one !== null)
+        return adapters().map(({ platform }) => platform)
       }
     },
-    /** Starts receiving updates in the background. */
+    /** Starts the work in the background of new adapters, once that of the ones that they replace has ended. */
     start(): void {
-      const [last, next] = [started, telegram.made]
-      if (last === next) return
+      const [last, next] = [started, adapters()]
       started = next
       turning = turning
-        .then(() => last?.stop())
-        .catch((error: unknown) => log.error({ err: error }, 'the previous messenger did not stop'))
-        .then(() => next?.start())
+        .then(async () => {
+          for (const one of last) if (!next.includes(one)) await one.stop?.()
+        })
+        .catch((error: unknown) => log.error({ err: error }, 'a replaced platform did not stop'))
+        .then(() => {
+          for (const one of next) if (!last.includes(one)) one.start?.()
+        })
     },
-    messenger: () => telegram.made,
+    /** Null: none is configured. */
+    messenger: () => adapters().flatMap(({ messenger }) => messenger ?? [])[0] ?? null,
     async stop(): Promise<void> {
       await turning
-      await started?.stop()
+      await Promise.all(started.map((one) => one.stop?.()))
     },
   }
-}
-
-function again<Bot extends BotConfig, Of>(
-  used: Used<Of>,
-  bot: Bot | null,
-  make: (bot: Bot) => Of | null,
-): Used<Of> {
-  const config = JSON.stringify(bot)
-  return config === used.config ? used : { config, made: bot === null ? null : make(bot) }
 }

@@ -1,13 +1,14 @@
 import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
 import type { SyncState } from '../operations/metrics.js'
+import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { loadTargetRefs } from '../store/memberships.js'
 import { countMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
 import { originOf } from '../sync/outbound/message.js'
 import { readMemberships, readPlan, readStatus } from '../sync/plan.js'
-import { ADAPTER_NAMES, targetsOf } from '../sync/target.js'
+import { targetsOf } from '../sync/target.js'
 import type { Following, FollowingDeps } from './sync.js'
 
 /** Answers a command without a daemon from the database alone: gives, takes and sends nothing. */
@@ -46,7 +47,7 @@ export async function readSyncState(
   environments?: readonly Environment[],
 ): Promise<SyncState> {
   const { webhook } = config.sync
-  const platforms = ADAPTER_NAMES.filter((name) => config.sync[name] !== null)
+  const platforms = PLATFORM_NAMES.filter((name) => config.sync[name] !== null)
   const question = await questionOf(db, config, now, environments)
   const isOk = () => ({ state: 'ok', until: null, reason: null }) as const
   return {

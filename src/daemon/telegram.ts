@@ -1,4 +1,4 @@
-import type { TelegramConfig } from '../config/sync.js'
+import type { BotConfig } from '../config/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../people/acts.js'
 import type { Reach } from '../sync/outages.js'
@@ -14,39 +14,37 @@ import { createReceiver } from '../sync/telegram/receive.js'
 /** Opens a chat with the bot in every Telegram client. */
 const DEEP_LINKS = 'https://t.me'
 
-export interface TelegramDeps extends Omit<TelegramContext, 'call' | 'groups' | 'updates' | 'linkAccount'> {
+export interface TelegramDeps extends Omit<TelegramContext, 'call' | 'groups' | 'linkAccount'> {
   readonly performAct: PerformAct
 }
 
 export type Telegram = ReturnType<typeof createTelegram>
 
 /** The assembled messenger. */
-export function createTelegram({ performAct, ...deps }: TelegramDeps, config: TelegramConfig, reach: Reach) {
-  const { updates } = config
+export function createTelegram({ performAct, ...deps }: TelegramDeps, config: BotConfig, reach: Reach) {
   const call = createCalls({ ...config, clock: deps.clock, reach })
   const groups = createGroups(call, deps, deps.products)
-  const context: TelegramContext = { ...deps, call, groups, updates, linkAccount: linkBy(performAct) }
+  const context: TelegramContext = { ...deps, call, groups, linkAccount: linkBy(performAct) }
   /** Without the @; asked once. */
   let username: string | null = null
   const joinLinks = createJoinLinks(context)
-  const handleUpdate = createHandleUpdate(context, joinLinks)
-  const receiver = createReceiver(context, handleUpdate)
+  const receiver = createReceiver(context, createHandleUpdate(context, joinLinks))
   return {
     platform: createTelegramPlatform(context, receiver.check),
     /** Starts receiving updates in the background. */
     start: receiver.start,
     /** Resolves once no update is being handled any more. */
     stop: receiver.stop,
-    /** Verifies and handles delivered updates; null: updates are polled. */
-    updates: updates && { secret: updates.secret, handle: orPlatformFailure(handleUpdate) },
-    /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
-    invite: orPlatformFailure(joinLinks.invite),
-    /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
-    linkToken: orPlatformFailure(async (customer: Customer) => {
-      username ??= (await call((api) => api.getMe())).username
-      const made = await joinLinks.newLinkToken(customer)
-      return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }
-    }),
+    messenger: {
+      /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
+      invite: orPlatformFailure(joinLinks.invite),
+      /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
+      linkToken: orPlatformFailure(async (customer: Customer) => {
+        username ??= (await call((api) => api.getMe())).username
+        const made = await joinLinks.newLinkToken(customer)
+        return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }
+      }),
+    },
   }
 }
 
@@ -56,7 +54,7 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
     performAct({
       environment,
       customerId,
-      act: { type: 'manual.identity_linked', communityId: null, messengerId: accountId },
+      act: { type: 'manual.identity_linked', accounts: { messengerId: accountId } },
       actor: 'telegram',
       reason,
       idempotencyKey: `telegram ${key}`,

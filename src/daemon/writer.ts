@@ -56,8 +56,8 @@ export interface WriterDeps {
   /** A connection for this writer alone. */
   readonly db: Kysely<Database>
   readonly clock: () => number
-  /** The file for erasures. */
-  readonly erasureList: string
+  /** The file for erasures; null: there is none, since the database's own backups bring nobody back unnoticed. */
+  readonly erasureList: string | null
 }
 
 export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
@@ -66,12 +66,12 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
     db,
     policy: policyInForce,
     clock,
-    recordErasures: (acts) => listErasures(erasureList, acts),
+    ...(erasureList !== null && { recordErasures: (acts) => listErasures(erasureList, acts) }),
   })
   return {
     writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
     async applyErasureList() {
-      const again = await applyErasureList(db, erasureList, writeBatch)
+      const again = erasureList === null ? 0 : await applyErasureList(db, erasureList, writeBatch)
       await finishErasures(db, clock)
       return again
     },

@@ -9,7 +9,14 @@ import { threadFile } from '../store/sqlite/thread-file.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
 import { checkBackup, checkDisk, checkFiles, checkLog } from './machine.js'
-import { checkBodyHashes, checkIntegrity, checkSchema, openStored, unreadable } from './stored.js'
+import {
+  checkBodyHashes,
+  checkIntegrity,
+  checkSchema,
+  checkServer,
+  openStored,
+  unreadable,
+} from './stored.js'
 import { checkSync } from './sync.js'
 import { checkPolicy, checkPrivacy } from './upkeep.js'
 
@@ -53,17 +60,20 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
 
 async function* examineStore(examination: Examination): AsyncGenerator<Finding> {
   const { config, thorough, clock, daemon, syncOf } = examination
-  const db = openStored(config, clock())
+  const db = await openStored(config, clock())
+  const { file, postgres } = config.database
   if ('level' in db) return yield db
   try {
     const [schema] = await attempt('schema', async () => [await checkSchema(db)])
     if (schema !== undefined) yield schema
-    yield* await attempt('integrity', () => checkIntegrity(db, thorough))
-    yield* checkLog(config.database.file)
+    if (postgres === undefined) {
+      yield* await attempt('integrity', () => checkIntegrity(db, thorough))
+      yield* checkLog(file)
+    } else yield* await attempt('database', () => checkServer(db))
     // The tables can only be read if the schema is the current one.
     if (schema?.level !== 'ok') return
     const checks: Record<string, Check> = {
-      disk: async () => checkDisk(config.database.file),
+      ...(postgres === undefined && { disk: async () => checkDisk(file) }),
       clock: () => checkClock(db, daemon.facts, clock()),
       deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
       events: () => checkEvents(db, clock()),

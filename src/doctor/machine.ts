@@ -63,7 +63,9 @@ function sizeOf(file: string): number {
 const LATE = 1.5
 
 /** Checks that backups are made as often as the config says. */
-export function checkBackup({ backup }: Config, now: number): readonly Finding[] {
+export function checkBackup({ backup, database }: Config, now: number): readonly Finding[] {
+  if (database.postgres !== undefined)
+    return [ok('backup', 'by the tools of PostgreSQL, which this does not see')]
   if (backup === null) {
     return [ok('backup', 'none are scheduled; `latchkey backup` makes one')]
   }

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
 import { isLatchkeyError } from '../errors.js'
 import { assertDatabase } from '../operations/assert-database.js'
-import { engineOf, isStoreBroken, isStoreBusy } from '../store/engine.js'
+import { engineOf, isOfPostgres, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { compareBodies } from '../store/event-questions.js'
 import { pendingMigrations } from '../store/migrate.js'
 import type { Database } from '../store/schema.js'
@@ -14,8 +14,9 @@ import { counted, type Finding, fail, ok, warn } from './finding.js'
 import { newestBackup } from './machine.js'
 
 /** The opened database; or the finding why it can't be opened. */
-export function openStored(config: Config, now: number): Kysely<Database> | Finding {
-  const { file } = config.database
+export async function openStored(config: Config, now: number): Promise<Kysely<Database> | Finding> {
+  const { file, postgres } = config.database
+  if (postgres !== undefined) return (await import('../store/postgres/store.js')).openReader(postgres)
   try {
     assertDatabase(file, 'read')
     return openDatabase(file, { readOnly: true })
@@ -46,6 +47,10 @@ const RESTORE = 'stop the daemon, and restore a backup: `latchkey restore`'
 
 /** An unreadable database is a finding; any other error is a bug. */
 export function unreadable(what: string, error: unknown): Finding {
+  if (error instanceof Error && isOfPostgres(error)) {
+    const detail = `the database can’t be read: ${(error.cause instanceof Error ? error.cause : error).message}`
+    return fail(what, detail, 'check that its server runs, and database.url')
+  }
   if (isLatchkeyError(error, 'store_unavailable')) return fail(what, error.message, RESTORE)
   if (!(error instanceof Error)) throw error
   const detail = `the database can’t be read: ${error.message}`
@@ -69,6 +74,14 @@ export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
     if (!isLatchkeyError(error, 'schema_too_new')) throw error
     return fail('schema', error.message.replace(/\.$/, ''), 'run the Latchkey that wrote it, or a newer one')
   }
+}
+
+/** Whether the server keeps what it has taken. */
+export async function checkServer(db: Kysely<Database>): Promise<readonly Finding[]> {
+  const { findWeaknesses } = await import('../store/postgres/store.js')
+  const found = await findWeaknesses(db)
+  if (found.length === 0) return [ok('database', 'keeps what it has committed')]
+  return found.map((detail) => fail('database', detail, 'change the settings of the PostgreSQL server'))
 }
 
 /** Whether the file is intact. */

@@ -1,4 +1,5 @@
 import type { SyncStatusJson } from '../handlers/sync.js'
+import { PLATFORMS } from '../provider/accounts.js'
 import { counted, durationText, type Finding, fail, ok, warn } from './finding.js'
 
 /** A receiver that is being redeployed is back sooner. */
@@ -63,8 +64,6 @@ function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly F
   ]
 }
 
-const PLATFORM_NAMES = { discord: 'Discord', telegram: 'Telegram' } as const
-
 /** An outage of the webhook is reported with its waiting messages. */
 function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): readonly Finding[] {
   return unreachable.flatMap(({ platform, since, reason }) => {
@@ -72,7 +71,7 @@ function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): re
     const waiting = targets
       .filter(({ target }) => target.startsWith(`${platform}:`))
       .reduce((sum, { memberships }) => sum + memberships.due + memberships.retrying, 0)
-    const name = PLATFORM_NAMES[platform]
+    const name = PLATFORMS[platform].title
     const age = durationText(Math.max(0, now - Date.parse(since)))
     const detail = `${name} has been unreachable for ${age}, ${counted(waiting, 'membership')} waiting: ${reason}`
     return [

@@ -65,32 +65,31 @@ export async function checkPrivacy(
 ): Promise<readonly Finding[]> {
   const ages = { oldestAt: await oldestBodyAt(db), nextAt: await nextAgingBodyAt(db) }
   const waiting = retention === null ? [] : checkWaiting(await readWaitingBodies(db), now)
-  return [await checkErasures(db, database.file, isServed), checkBodies(ages, retention, now), ...waiting]
+  const list = database.postgres === undefined ? erasureListOf(realpathSync(database.file)) : null
+  return [await checkErasures(db, list, isServed), checkBodies(ages, retention, now), ...waiting]
 }
 
-/** Checks that all erasures are finished, and on the list beside the database, which outlasts it. */
-async function checkErasures(
-  db: Kysely<Database>,
-  databaseFile: string,
-  isServed: boolean,
-): Promise<Finding> {
+/**
+ * Checks that all erasures are finished, and on the list beside the database, which outlasts it.
+ * @param list null: there is none
+ */
+async function checkErasures(db: Kysely<Database>, list: string | null, isServed: boolean): Promise<Finding> {
   const start = isServed ? 'restart the daemon' : 'start the daemon'
-  const list = erasureListOf(realpathSync(databaseFile))
-  const listed = readErasureList(list)
+  const listed = list === null ? null : readErasureList(list)
   const erased = [...(await loadErasedIds(db))].flatMap(([environment, ids]) =>
     [...ids].map((id) => `${environment} ${id}`),
   )
   const onList = new Set(
     listed?.erasures.map(({ environment, customerId }) => `${environment} ${customerId}`),
   )
-  if (listed === null && erased.length > 0) {
+  if (list !== null && listed === null && erased.length > 0) {
     return warn('erasures', `the list of erasures is missing: ${list}`, `${start}, which writes it again`)
   }
   if (listed !== null && listed.unreadable > 0) {
     const detail = `${counted(listed.unreadable, 'line')} of ${list} can’t be read`
     return warn('erasures', detail, 'put a copy of the list in its place, or remove those lines')
   }
-  if (erased.length !== onList.size || !erased.every((key) => onList.has(key))) {
+  if (list !== null && (erased.length !== onList.size || !erased.every((key) => onList.has(key)))) {
     return warn(
       'erasures',
       `${list} and the database have different erasures`,
@@ -104,7 +103,9 @@ async function checkErasures(
   }
   return ok(
     'erasures',
-    erased.length === 0 ? 'none' : `${erased.length}, all on the list beside the database`,
+    erased.length === 0
+      ? 'none'
+      : `${erased.length}${list === null ? '' : ', all on the list beside the database'}`,
   )
 }
 

@@ -1,6 +1,6 @@
 /* Tracks what a source's access depends on, event by event, and gives the reason for each step. */
 
-import type { KeptPayment } from './kept-event.js'
+import type { KeptPayment } from './model.js'
 import type { Policy } from './policy.js'
 import { isCycleEvent, type Reading, type SourceReading } from './reading.js'
 import type { Note } from './reasons.js'

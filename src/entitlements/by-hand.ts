@@ -2,8 +2,16 @@
 
 import type { ManualEvent } from '../provider/event.js'
 import { createIntervalTracker, lastsUntil } from './intervals.js'
-import type { GrantAct } from './kept-event.js'
-import type { AccessInterval, Block, Erasure, GrantByHand, Instant, SourceKey, SourceState } from './model.js'
+import type {
+  AccessInterval,
+  Block,
+  Erasure,
+  GrantAct,
+  GrantByHand,
+  Instant,
+  SourceKey,
+  SourceState,
+} from './model.js'
 import { compareByTime } from './order.js'
 import type { Observe } from './reasons.js'
 
@@ -45,12 +53,12 @@ export function foldGrants(
  * Folds one customer's block events into all past and present blocks: a pure function of the set of events.
  * Blocking twice is one block; lifting the block on every product also lifts blocks on single products.
  */
-export function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
+function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
   let blocks: readonly Block[] = []
-  for (const { type, productId, createdAt: at } of [...events].sort(compareByTime)) {
+  for (const { type, productId, createdAt: at, actor, reason } of [...events].sort(compareByTime)) {
     const isSame = (block: Block): boolean => isInForce(block) && block.productId === productId
     if (type === 'manual.blocked' && !blocks.some(isSame)) {
-      blocks = [...blocks, { productId, from: at, until: null }]
+      blocks = [...blocks, { productId, from: at, until: null, actor, reason }]
     }
     if (type === 'manual.unblocked') {
       const isLifted = (block: Block): boolean => isInForce(block) && (productId === null || isSame(block))
@@ -80,12 +88,22 @@ export function isInForce({ until }: Block): boolean {
   return until === null
 }
 
-/** Every erasure of one customer, in order: a pure function of the set of changes by hand. */
-export function foldErasures(events: readonly ManualEvent[]): readonly Erasure[] {
-  return [...events]
+/** Changes by hand to a customer, except grants. */
+export interface ActsOnCustomer {
+  readonly blocks: readonly Block[]
+  readonly erasures: readonly Erasure[]
+}
+
+const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
+
+/** Every block and erasure of one customer, in order: a pure function of the set of changes by hand. */
+export function foldActs(events: readonly ManualEvent[] = []): ActsOnCustomer {
+  if (events.length === 0) return NO_ACTS
+  const erasures = events
     .filter(({ type }) => type === 'manual.erased')
     .sort(compareByTime)
     .map(({ createdAt: at, id: eventId }) => ({ at, eventId }))
+  return { blocks: foldBlocks(events), erasures }
 }
 
 /**

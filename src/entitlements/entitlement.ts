@@ -1,19 +1,55 @@
-/* Combines a customer's sources into entitlements at an instant. */
+/* What sources show of themselves, and a customer's sources together as entitlements at an instant. */
 
 import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
 import type {
   AccessAnswer,
   AccessInterval,
+  AccessSnapshot,
   Block,
   Entitlement,
   EntitlementStatus,
   Instant,
+  KeptSubscription,
   ProductAnswer,
+  Shown,
   SourceState,
   SourceView,
 } from './model.js'
 import { compareText } from './order.js'
+
+export const NOTHING_SHOWN: Shown = {
+  pastDueSince: null,
+  cancelAtPeriodEnd: false,
+  periodEnd: null,
+  providerStatus: null,
+}
+
+/** What a subscription shows after another one of its events. */
+export function shownAfter(before: Shown, event: KeptSubscription): Shown {
+  const { type, createdAt, cancelAtPeriodEnd, expiresAt, status } = event
+  const isRenewal = type === 'subscription.renewed'
+  return {
+    pastDueSince: type === 'subscription.past_due' ? createdAt : isRenewal ? null : before.pastDueSince,
+    // A renewal cancels any earlier announcement of a cancellation, unless it repeats it.
+    cancelAtPeriodEnd: cancelAtPeriodEnd ?? (before.cancelAtPeriodEnd && !isRenewal),
+    periodEnd: expiresAt ?? before.periodEnd,
+    providerStatus: status ?? before.providerStatus,
+  }
+}
+
+export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
+
+export function snapshotOf({ active, status, since, until }: AccessSnapshot): AccessSnapshot {
+  return { active, status, since, until }
+}
+
+const SNAPSHOT_FIELDS = Object.keys(NEVER_GRANTED) as (keyof AccessSnapshot)[]
+
+/** Whether the change log has this change: one of `since` alone is not logged. */
+export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
+  return SNAPSHOT_FIELDS.some((name) => name !== 'since' && a[name] !== b[name])
+}
 
 /**
  * What one customer may use, by product in order of id: the union of the customer's sources, without
@@ -81,7 +117,7 @@ export function answerFor(productId: string, answer: AccessAnswer): ProductAnswe
 /** A product that no source of the customer ever gave and no block names. */
 function neverGranted(productId: string, blocked: boolean): Entitlement {
   const status = blocked ? 'blocked' : 'none'
-  return { productId, active: false, status, since: null, until: null, pastDue: false, sources: [] }
+  return { productId, ...NEVER_GRANTED, status, pastDue: false, sources: [] }
 }
 
 /** The next instant after `now` at which time alone changes these answers; null: none is known. */

@@ -5,14 +5,23 @@ import { afterErasures, blocksOn } from './by-hand.js'
 import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
 import { foldSource } from './fold-source.js'
-import type { FoldableEvent } from './kept-event.js'
-import type { Block, EndReason, Erasure, HoldReason, Instant, SourceKey, SourceView } from './model.js'
+import type {
+  Block,
+  ByHand,
+  EndReason,
+  Erasure,
+  FoldableEvent,
+  HoldReason,
+  Instant,
+  SourceKey,
+  SourceView,
+} from './model.js'
 import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
 
 /** What the store adds to an event. Instants are epoch milliseconds. */
-export interface StoredSourceEvent {
+export interface StoredSourceEvent extends ByHand {
   readonly event: FoldableEvent
   readonly receivedAt: number
   readonly disposition: Outcome['disposition']
@@ -108,9 +117,9 @@ function explainSource(
     const reason = folded.held[id]
     // A waiting event has no effect yet, although the walk includes it.
     const did = reason === undefined ? walked : { note: { code: 'held', reason } as const, changes: [] }
-    const { receivedAt, disposition } = known
-    const sentence = sentenceOf({ event, ...did }, key)
-    return [{ id, type, createdAt, receivedAt, disposition, row, ...did, sentence }]
+    const { event: _, ...stored } = known
+    const sentence = `${sentenceOf({ event, ...did }, key)}${byHandText(stored)}`
+    return [{ id, type, createdAt, row, ...stored, ...did, sentence }]
   })
   const held = events.flatMap(({ id, type, createdAt, receivedAt, note, sentence }) =>
     note.code === 'held'
@@ -137,7 +146,13 @@ function concerns(events: readonly StoredSourceEvent[], productId: string): bool
 function explainBlock(block: Block) {
   const what = block.productId === null ? 'Every product' : block.productId
   const end = block.until === null ? 'until it is unblocked' : `to ${time(block.until)}`
-  return { ...block, sentence: `${what} is blocked from ${time(block.from)} ${end}.` }
+  return { ...block, sentence: `${what} is blocked from ${time(block.from)} ${end}.${byHandText(block)}` }
+}
+
+/** ` By ada: chargeback under review.` */
+function byHandText({ actor, reason }: ByHand): string {
+  if (actor === undefined) return ''
+  return ` By ${actor}${reason == null ? '' : `: ${reason}`}.`
 }
 
 /** `eventId`: the event that set the end; null: it is only announced, and another event must set it. */

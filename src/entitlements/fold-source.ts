@@ -2,8 +2,7 @@
 
 import type { Rail } from '../provider/event.js'
 import { foldGrants } from './by-hand.js'
-import type { FoldableEvent, GrantAct, SourceEvent } from './kept-event.js'
-import type { HoldReason, SourceKey, SourceState } from './model.js'
+import type { FoldableEvent, GrantAct, HoldReason, SourceEvent, SourceKey, SourceState } from './model.js'
 import { compareByTime, newestValue } from './order.js'
 import { isDecisive, onlyInforms, type Policy } from './policy.js'
 import { readPayment, readSubscription } from './reading.js'
@@ -30,7 +29,6 @@ export function foldSource(
   const sent = events.filter(isSent)
   const whole = kind === 'subscription' ? readSubscription(sent, policy) : readPayment(sent, policy)
   const { productId, intervals, terms, cyclesWithoutPayment } = walk(whole, policy, observe)
-  const { pastDueSince, cancelAtPeriodEnd, periodEnd, providerStatus } = terms
   const state: SourceState = {
     kind,
     id,
@@ -39,10 +37,7 @@ export function foldSource(
     held: heldEvents(sent, { customerId, productId }, whole.railOf, policy),
     rail: whole.rail,
     intervals,
-    pastDueSince,
-    cancelAtPeriodEnd,
-    periodEnd,
-    providerStatus,
+    ...terms.shown,
     cyclesWithoutPayment,
   }
   return kind === 'manual' ? { ...state, ...foldGrants(events.filter(isAct), observe) } : state

@@ -1,6 +1,76 @@
-/* The types of the access rules: sources and their intervals, entitlements, answers. */
+/* The types of the access rules: events as the rules read them, sources and their intervals, entitlements, answers. */
 
-import type { Environment, Rail } from '../provider/event.js'
+import type { Environment, ManualEvent, PaymentEvent, Rail, SubscriptionEvent } from '../provider/event.js'
+
+/**
+ * What the rules read of an event beside what all events have: a source's history keeps these fields, in this order.
+ * A new one comes last: events stored before it have null there.
+ */
+export const KEPT = {
+  payment: ['paymentId', 'railProof'],
+  subscription: ['paymentId', 'status', 'cycles', 'cancelAtPeriodEnd', 'expiresAt'],
+  manual: ['until'],
+} as const
+
+type Kept<Event, Own extends keyof Event> = Pick<Event, Extract<keyof Event, KeptOfAll>> & {
+  readonly [Name in Own]: Event[Name] | null
+}
+type KeptOfAll = 'subject' | 'id' | 'type' | 'createdAt' | 'customerId' | 'productId'
+
+export type KeptPayment = Kept<PaymentEvent, (typeof KEPT)['payment'][number]>
+export type KeptSubscription = Kept<SubscriptionEvent, (typeof KEPT)['subscription'][number]>
+
+/** Types that the provider sends: the policy decides their effect. */
+export type SourceEvent = KeptPayment | KeptSubscription
+
+/** A grant by hand, or its revocation: the only changes by hand that form a source. */
+export interface GrantAct extends Kept<ManualEvent, (typeof KEPT)['manual'][number]> {
+  readonly type: 'manual.granted' | 'manual.revoked'
+  readonly productId: string
+}
+
+/** The events that form sources, of every kind. */
+export type FoldableEvent = SourceEvent | GrantAct
+
+export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct {
+  const isGrant = event.type === 'manual.granted' || event.type === 'manual.revoked'
+  return isGrant && event.productId !== null
+}
+
+interface TypeFacts {
+  readonly subject: FoldableEvent['subject']
+  /** The code of the type in a source's history. */
+  readonly code: string
+  /** Why access ended, if an event of the type ended it. */
+  readonly ends: EndReason
+  /** The name of the type in an explanation. */
+  readonly name: string
+}
+
+/** Every type of event that forms sources. */
+export const TYPES: Readonly<Record<FoldableEvent['type'], TypeFacts>> = {
+  'payment.authorized': { subject: 'payment', code: 'pa', ends: 'failed', name: 'Authorization' },
+  'payment.succeeded': { subject: 'payment', code: 'ps', ends: 'failed', name: 'Success' },
+  'payment.completed': { subject: 'payment', code: 'pc', ends: 'failed', name: 'Completion' },
+  'payment.failed': { subject: 'payment', code: 'pf', ends: 'failed', name: 'Failure' },
+  'payment.canceled': { subject: 'payment', code: 'px', ends: 'voided', name: 'Voiding' },
+  'payment.refunded': { subject: 'payment', code: 'pr', ends: 'refunded', name: 'Refund' },
+  'payment.partially_refunded': { subject: 'payment', code: 'pp', ends: 'refunded', name: 'Partial refund' },
+  'payment.chargeback': { subject: 'payment', code: 'pb', ends: 'charged_back', name: 'Chargeback' },
+  'payment.settled': { subject: 'payment', code: 'pt', ends: 'failed', name: 'Settlement' },
+  'checkout.initiated': { subject: 'payment', code: 'ci', ends: 'failed', name: 'Begun checkout' },
+  'checkout.succeeded': { subject: 'payment', code: 'cs', ends: 'failed', name: 'Completed checkout' },
+  'checkout.failed': { subject: 'payment', code: 'cf', ends: 'failed', name: 'Failed checkout' },
+  'checkout.canceled': { subject: 'payment', code: 'cx', ends: 'voided', name: 'Canceled checkout' },
+  'subscription.created': { subject: 'subscription', code: 'sc', ends: 'expired', name: 'Start' },
+  'subscription.renewed': { subject: 'subscription', code: 'sr', ends: 'expired', name: 'Renewal' },
+  'subscription.updated': { subject: 'subscription', code: 'su', ends: 'expired', name: 'Update' },
+  'subscription.past_due': { subject: 'subscription', code: 'sp', ends: 'expired', name: 'Overdue notice' },
+  'subscription.canceled': { subject: 'subscription', code: 'sx', ends: 'canceled', name: 'Cancellation' },
+  'subscription.expired': { subject: 'subscription', code: 'se', ends: 'expired', name: 'Expiry' },
+  'manual.granted': { subject: 'manual', code: 'mg', ends: 'revoked', name: 'Grant by hand' },
+  'manual.revoked': { subject: 'manual', code: 'mr', ends: 'revoked', name: 'End of the grant by hand' },
+}
 
 export type SourceKind = 'subscription' | 'payment' | 'manual'
 
@@ -45,19 +115,23 @@ export interface GrantByHand {
 /** Why a grant or a take-back waits. */
 export type HoldReason = 'source_unknown' | 'customer_unknown' | 'product_unknown' | 'rail_unknown'
 
-/** A folded source: a pure function of the set of its events and the policy. */
-export interface SourceState extends SourceKey {
-  /** Null until an event names the customer; such a source gives nobody access. */
-  readonly customerId: string | null
-  readonly rail: Rail
-  /** In order, without overlaps, and never empty. */
-  readonly intervals: readonly AccessInterval[]
+/** What the newest events of a subscription say of it, apart from its access. */
+export interface Shown {
   /** When the provider last reported it, unless a renewal came since; ends with access. */
   readonly pastDueSince: number | null
   readonly cancelAtPeriodEnd: boolean
   readonly periodEnd: number | null
   /** The provider's own word for a subscription's status, from the newest event that has one. */
   readonly providerStatus: string | null
+}
+
+/** A folded source: a pure function of the set of its events and the policy. */
+export interface SourceState extends SourceKey, Shown {
+  /** Null until an event names the customer; such a source gives nobody access. */
+  readonly customerId: string | null
+  readonly rail: Rail
+  /** In order, without overlaps, and never empty. */
+  readonly intervals: readonly AccessInterval[]
   /** `createdAt` of the newest event: an answer about now is never about an earlier instant. */
   readonly newestAt: number
   /** Paid cycles without a known payment: no refund can end them. */
@@ -72,22 +146,27 @@ export type EntitlementStatus = 'active' | 'ending' | 'blocked' | 'none' | EndRe
 
 /** The state of one product in one source at one instant: `until` is the known end of access, past or coming. */
 export interface SourceView
-  extends Pick<SourceState, 'id' | 'kind' | 'rail' | 'cancelAtPeriodEnd' | 'periodEnd'>,
+  extends Pick<SourceState, 'id' | 'kind' | 'rail'>,
+    Omit<Shown, 'pastDueSince' | 'providerStatus'>,
     Pick<AccessInterval, 'until' | 'reason' | 'eventId'> {
   readonly active: boolean
   readonly since: number | null
   readonly pastDue: boolean
 }
 
-/** Whether one customer may use one product at one instant, and why. */
-export interface Entitlement {
-  readonly productId: string
+/** Whether one customer may use one product at one instant, as answers, the change log and the outbound webhook show it. */
+export interface AccessSnapshot {
   readonly active: boolean
   readonly status: EntitlementStatus
   /** The beginning of the current unbroken stretch of access; null if inactive. */
   readonly since: number | null
   /** The end of access: while active, of the longest-lasting source; later, of the source that ended last. */
   readonly until: number | null
+}
+
+/** The same, and why. */
+export interface Entitlement extends AccessSnapshot {
+  readonly productId: string
   readonly pastDue: boolean
   readonly sources: readonly SourceView[]
 }
@@ -98,8 +177,14 @@ export interface Entitlement {
  */
 export type Instant = { readonly now: number } | { readonly at: number }
 
+/** Who made a change by hand, and why; left out where nobody asks for it. */
+export interface ByHand {
+  readonly actor?: string
+  readonly reason?: string | null
+}
+
 /** A block on one product, or on every one (`productId` null), from `from` (inclusive) until `until` (exclusive). */
-export interface Block {
+export interface Block extends ByHand {
   readonly productId: string | null
   readonly from: number
   /** Null: it is in force. */

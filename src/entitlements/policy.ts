@@ -2,7 +2,7 @@
 
 import type { Rail } from '../provider/event.js'
 import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
-import type { SourceEvent } from './kept-event.js'
+import type { SourceEvent } from './model.js'
 
 export type GrantType = PaymentEventType
 export type RevokeType = PaymentEventType | SubscriptionEventType

@@ -3,7 +3,7 @@
  */
 
 import type { Rail } from '../provider/event.js'
-import type { KeptPayment, KeptSubscription, SourceEvent } from './kept-event.js'
+import type { KeptPayment, KeptSubscription, SourceEvent } from './model.js'
 import { compareByTime, compareText, newestValue } from './order.js'
 import { type Policy, tableOf, type Verdict, verdictOn } from './policy.js'
 

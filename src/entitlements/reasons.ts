@@ -1,7 +1,7 @@
 /* What the folds say about each event: every reason and change in an explanation, and the words for each. */
 
-import { type FoldableEvent, TYPES } from './kept-event.js'
 import type { EndReason, HoldReason, SourceKey } from './model.js'
+import { type FoldableEvent, TYPES } from './model.js'
 import type { PolicyRow } from './policy.js'
 
 type OfPayment = { paymentId: string }

@@ -1,9 +1,10 @@
 /* Walks the events of a source in order: its basis, its ends and its plan determine the intervals of access. */
 
 import { type BasisTracker, createBasisTracker } from './basis.js'
+import { NOTHING_SHOWN, shownAfter } from './entitlement.js'
 import { createIntervalTracker, type End } from './intervals.js'
-import { type KeptSubscription, type SourceEvent, TYPES } from './kept-event.js'
-import type { EndReason, SourceState } from './model.js'
+import type { EndReason, Shown } from './model.js'
+import { type KeptSubscription, type SourceEvent, TYPES } from './model.js'
 import type { Policy } from './policy.js'
 import { isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './reading.js'
 import type { Change, Note, Observe } from './reasons.js'
@@ -84,34 +85,20 @@ function noteOf(
   return { code: 'plan_change_unpaid', productId, chargedTo, by: takeBackOf(chargedTo)?.by ?? '' }
 }
 
-/** The state of a subscription from its own events, apart from paid cycles: its ends, and fields for display. */
-interface Terms
-  extends Pick<SourceState, 'pastDueSince' | 'cancelAtPeriodEnd' | 'periodEnd' | 'providerStatus'> {
+/** The state of a subscription from its own events, apart from paid cycles: its ends, and what it shows. */
+interface Terms {
+  readonly shown: Shown
   readonly canceled: End | null
   readonly completed: End | null
   readonly lapsed: End | null
 }
 
-const NO_TERMS: Terms = {
-  pastDueSince: null,
-  cancelAtPeriodEnd: false,
-  periodEnd: null,
-  providerStatus: null,
-  canceled: null,
-  completed: null,
-  lapsed: null,
-}
+const NO_TERMS: Terms = { shown: NOTHING_SHOWN, canceled: null, completed: null, lapsed: null }
 
 function termsAfter(before: Terms, event: KeptSubscription, policy: Policy): Terms {
-  const { type, createdAt, cycles, cancelAtPeriodEnd, expiresAt, status } = event
-  const isRenewal = type === 'subscription.renewed'
-  const isPastDue = type === 'subscription.past_due'
+  const { cycles, expiresAt } = event
   return {
-    pastDueSince: isPastDue ? createdAt : isRenewal ? null : before.pastDueSince,
-    // A renewal cancels any earlier announcement of a cancellation, unless it repeats it.
-    cancelAtPeriodEnd: cancelAtPeriodEnd ?? (before.cancelAtPeriodEnd && !isRenewal),
-    periodEnd: expiresAt ?? before.periodEnd,
-    providerStatus: status ?? before.providerStatus,
+    shown: shownAfter(before.shown, event),
     canceled: canceledAfter(before.canceled, event, policy),
     // The newest event that shows the end of a fixed term decides.
     completed: cycles !== null && showsPlan(event) ? completionOf(event, policy) : before.completed,
@@ -176,11 +163,12 @@ function changesOf({ type, createdAt }: SourceEvent, before: Terms, after: Terms
   }
   // A cancellation itself announces nothing: its end is among the ends.
   if (type === 'subscription.canceled') return changes
-  const [wasDue, isDue] = [before.pastDueSince !== null, after.pastDueSince !== null]
-  if (wasDue !== isDue) changes.push({ code: isDue ? 'past_due' : 'past_due_over' })
-  if (before.cancelAtPeriodEnd === after.cancelAtPeriodEnd) return changes
-  if (!after.cancelAtPeriodEnd) return [...changes, { code: 'cancellation_withdrawn' }]
-  return [...changes, { code: 'cancellation_announced', at: after.periodEnd }]
+  const [was, is] = [before.shown, after.shown]
+  const isDue = is.pastDueSince !== null
+  if ((was.pastDueSince !== null) !== isDue) changes.push({ code: isDue ? 'past_due' : 'past_due_over' })
+  if (was.cancelAtPeriodEnd === is.cancelAtPeriodEnd) return changes
+  if (!is.cancelAtPeriodEnd) return [...changes, { code: 'cancellation_withdrawn' }]
+  return [...changes, { code: 'cancellation_announced', at: is.periodEnd }]
 }
 
 interface Naming {

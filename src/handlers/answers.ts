@@ -4,8 +4,7 @@
  */
 
 import { z } from 'zod'
-import type { SourceView } from '../entitlements/model.js'
-import type { AccessSnapshot } from '../store/changes.js'
+import type { AccessSnapshot, Entitlement, SourceView } from '../entitlements/model.js'
 
 /** Accepts deeply read-only values: encoding changes nothing. */
 export type DeepReadonly<Value> = Value extends readonly (infer Item)[]
@@ -77,15 +76,20 @@ export const source = z.object({
   eventId: z.string(),
 }) satisfies z.ZodType<SourceView>
 
-export const entitlement = z.object({
-  productId: z.string(),
+/** An entitlement at one instant. */
+export const snapshot = z.object({
   active: z.boolean(),
   status,
   since: instant.nullable(),
   until: instant.nullable(),
+}) satisfies z.ZodType<AccessSnapshot>
+
+export const entitlement = z.object({
+  productId: z.string(),
+  ...snapshot.shape,
   pastDue: z.boolean(),
   sources: z.array(source),
-})
+}) satisfies z.ZodType<Entitlement>
 export type EntitlementJson = z.input<typeof entitlement>
 
 /** The customer, and the instant that the answer is about. */
@@ -113,10 +117,5 @@ export const platformCall = z.object({
   action: z.enum(['give', 'take']),
 })
 
-/** An entitlement at one instant. */
-export const snapshot = z.object({
-  active: z.boolean(),
-  status,
-  since: instant.nullable(),
-  until: instant.nullable(),
-}) satisfies z.ZodType<AccessSnapshot>
+/** Who made a change by hand, and why. */
+export const byHand = { actor: z.string().exactOptional(), reason: z.string().nullable().exactOptional() }

@@ -30,7 +30,6 @@ export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
 interface AuthenticateDeps {
   /** Called for each request, since a reload may change the keys. */
   readonly apiKeys: () => readonly ApiKey[]
-  readonly failures: FailureLimit
   readonly clientAddress: (req: IncomingMessage) => string
   readonly metrics: Pick<RequestMetrics, 'keyRefused'>
   readonly log: Logger
@@ -38,25 +37,21 @@ interface AuthenticateDeps {
 
 /** Slows down an address that guesses keys: every failure is counted, and logged up to the limit. */
 export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
-  const { apiKeys, failures, clientAddress, metrics, log } = deps
+  const { apiKeys, metrics } = deps
+  const noteFailure = createFailureLog('API key refused', deps)
 
   function refuse(req: IncomingMessage, what: keyof typeof HINTS): LatchkeyError {
-    const address = clientAddress(req)
     metrics.keyRefused(what)
-    const { limited, justLimited, retryAfterSeconds } = failures(address)
-    if (!limited) {
-      log.warn({ method: req.method, route: routeOf(req), address, hint: HINTS[what] }, 'API key refused')
-      return new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
-    }
-    if (justLimited) {
-      log.warn(
-        { address, retryAfterSeconds },
-        'too many bad API keys from this address; no longer logging them',
-      )
-    }
-    return new LatchkeyError('rate_limited', 'Too many requests from this address had no valid API key.', {
-      retryAfterSeconds,
+    const { limited, retryAfterSeconds } = noteFailure(req, {
+      method: req.method,
+      route: routeOf(req),
+      hint: HINTS[what],
     })
+    return limited
+      ? new LatchkeyError('rate_limited', 'Too many requests from this address had no valid API key.', {
+          retryAfterSeconds,
+        })
+      : new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
   }
 
   const keyOf = createKeyMemory(apiKeys)
@@ -167,6 +162,29 @@ export function createFailureLimit({
       justLimited: window.count === failures + 1,
       retryAfterSeconds: Math.ceil((window.endsAt - now) / 1000),
     }
+  }
+}
+
+/**
+ * Counts failed requests, and logs those up to the limit of their address and one more, so that nobody can fill the
+ * disk from outside.
+ */
+export function createFailureLog(
+  message: string,
+  { clientAddress, log }: Pick<AuthenticateDeps, 'clientAddress' | 'log'>,
+): (req: IncomingMessage, fields: object) => FailureCount {
+  const failures = createFailureLimit()
+  return (req, fields) => {
+    const address = clientAddress(req)
+    const count = failures(address)
+    const { limited, justLimited, retryAfterSeconds } = count
+    if (!limited) log.warn({ ...fields, address }, message)
+    if (justLimited)
+      log.warn(
+        { address, retryAfterSeconds },
+        `${message}: too many from this address, no longer logging them`,
+      )
+    return count
   }
 }
 

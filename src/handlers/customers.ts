@@ -4,12 +4,21 @@ import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
+import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
 import { isPlainText, isUsableId } from '../provider/ids.js'
 import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
 import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
 import type { Fact } from '../store/customers.js'
-import { access, entitlement, environment, instant, snapshot, source } from './answers.js'
+import {
+  access,
+  byHand as byHandFields,
+  entitlement,
+  environment,
+  instant,
+  snapshot,
+  source,
+} from './answers.js'
 import { idText } from './body.js'
 import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
 import { type ParamNames, READ, type Route, route } from './route.js'
@@ -32,14 +41,7 @@ const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }
 const customerAnswer = z.object({
   customerId: z.string(),
   environment,
-  identities: z.object({
-    email: fact,
-    name: fact,
-    communityId: fact,
-    communityUsername: fact,
-    messengerId: fact,
-    messengerUsername: fact,
-  }),
+  identities: z.object(ofEach(DETAIL_NAMES, () => fact)),
   references: z.object({
     externalRef: fact,
     metadata: z.record(z.string(), fact),
@@ -47,7 +49,14 @@ const customerAnswer = z.object({
   }),
   deletedAt: instant.nullable(),
   erasedAt: instant.nullable(),
-  blocks: z.array(z.object({ productId: z.string().nullable(), since: instant, until: instant.nullable() })),
+  blocks: z.array(
+    z.object({
+      productId: z.string().nullable(),
+      since: instant,
+      until: instant.nullable(),
+      ...byHandFields,
+    }),
+  ),
   sources: z.array(
     z.object({
       productId: z.string().nullable(),
@@ -93,7 +102,7 @@ const changeAnswer = z.object({
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000
 
-export const reasonText = z
+const reasonText = z
   .string()
   .trim()
   .min(1, 'is empty')
@@ -144,14 +153,13 @@ function byHand<
   })
 }
 
-/** A 64-bit number; a user name is not an id. */
-export const communityIdText = z
-  .string()
-  .regex(/^[1-9]\d{0,19}$/, 'is not the id of a Discord account: a whole number above 0')
-/** Telegram ids are below 2^52; those of groups are negative. */
-export const messengerIdText = z
-  .string()
-  .regex(/^[1-9]\d{0,15}$/, 'is not the id of a Telegram account: a whole number above 0')
+/** The id of an account; a user name is not one. */
+const accountTexts = Object.fromEntries(
+  Object.values(PLATFORMS).map(({ account, title, id, idForm }) => [
+    account,
+    z.string().regex(id, `is not the id of a ${title} account: ${idForm}`),
+  ]),
+) as Readonly<Record<AccountFact, z.ZodString>>
 
 export const customerRoutes: readonly Route<CustomerDeps>[] = [
   route('GET /customers/:customerId', {
@@ -167,14 +175,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       const { facts, metadata, references, blocks, sources } = known
       return {
         ...known,
-        identities: {
-          email: factOf(facts.email),
-          name: factOf(facts.name),
-          communityId: factOf(facts.communityId),
-          communityUsername: factOf(facts.communityUsername),
-          messengerId: factOf(facts.messengerId),
-          messengerUsername: factOf(facts.messengerUsername),
-        },
+        identities: ofEach(DETAIL_NAMES, (name) => factOf(facts[name])),
         references: {
           externalRef: factOf(facts.externalRef),
           metadata: Object.fromEntries(Object.entries(metadata).map(([key, one]) => [key, factOf(one)])),
@@ -259,19 +260,16 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
   byHand('PUT /customers/:customerId/identities', {
     summary: 'Links platform accounts; an omitted one stays as it is.',
     body: z
-      .strictObject({
-        communityId: communityIdText.nullish(),
-        messengerId: messengerIdText.nullish(),
-        ...perhapsWhy,
-      })
+      .strictObject({ ...ofEach(ACCOUNT_FACTS, (fact) => accountTexts[fact].nullish()), ...perhapsWhy })
       .refine(
-        ({ communityId, messengerId }) => communityId != null || messengerId != null,
-        'names neither communityId nor messengerId',
+        (named) => ACCOUNT_FACTS.some((fact) => named[fact] != null),
+        `names none of ${ACCOUNT_FACTS.join(', ')}`,
       ),
-    act: ({ communityId = null, messengerId = null }) => ({
+    act: (named) => ({
       type: 'manual.identity_linked',
-      communityId,
-      messengerId,
+      accounts: Object.fromEntries(
+        ACCOUNT_FACTS.flatMap((fact) => (named[fact] == null ? [] : [[fact, named[fact]]])),
+      ),
     }),
   }),
 ]

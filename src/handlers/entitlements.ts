@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Explanation } from '../entitlements/explain.js'
 import type { AccessAnswer, Entitlement, ProductAnswer } from '../entitlements/model.js'
+import { LOOKUP_NAMES, ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessesQuery, AccessQuery } from '../store/access.js'
 import type { ExplanationQuery } from '../store/account.js'
@@ -12,6 +13,7 @@ import type { CustomerLookup } from '../store/customers.js'
 import type { IdPage } from '../store/schema.js'
 import {
   access,
+  byHand,
   endReason,
   entitlement,
   environment,
@@ -153,13 +155,20 @@ const explanationAnswer = z.object({
           note: reason,
           changes: z.array(reason),
           sentence,
+          ...byHand,
         }),
       ),
     }),
   ),
   held: z.array(z.object({ ...explainedEvent, source: sourceKey.nullable(), reason: holdReason, sentence })),
   blocks: z.array(
-    z.object({ productId: z.string().nullable(), from: instant, until: instant.nullable(), sentence }),
+    z.object({
+      productId: z.string().nullable(),
+      from: instant,
+      until: instant.nullable(),
+      sentence,
+      ...byHand,
+    }),
   ),
   erasures: z.array(z.object({ at: instant, eventId: z.string(), sentence })),
   ends: z.array(
@@ -212,22 +221,18 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     ...READ,
     query: z.object({ ...AT.shape, ...PAGE }),
     body: z
-      .strictObject({
-        email: detailText.optional(),
-        communityId: detailText.optional(),
-        messengerId: detailText.optional(),
-      })
+      .strictObject(ofEach(LOOKUP_NAMES, () => detailText.optional()))
       .refine(
         (details) => Object.keys(details).length === 1,
-        'needs exactly one of email, communityId and messengerId',
+        `needs exactly one of ${LOOKUP_NAMES.join(', ')}`,
       ),
     bodyType: 'json',
     answer: accessPage,
     async handle({ query, body, environment }, deps: EntitlementDeps) {
       const { limit, cursor: after = '', at = null } = query
-      const lookup = body as CustomerLookup
+      const [[name = '', value = ''] = []] = Object.entries(body)
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByDetail({ environment, lookup, page })
+      const customerIds = await deps.customers.findByDetail({ environment, lookup: { name, value }, page })
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),

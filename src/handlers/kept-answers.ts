@@ -34,6 +34,7 @@ export interface KeptAnswers {
   clearedDuring<Result>(change: () => Promise<Result>): Promise<Result>
 }
 
+/** @param maxKept 0: none are kept */
 export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
   // Two halves, and the older is dropped whole: deleting a map's first key walks all keys deleted before it.
   let kept = new Map<string, RenderedAnswer>()
@@ -54,7 +55,7 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
     },
     keep(answer) {
       const rendered = renderAnswer(answer)
-      if (changes > 0) return rendered
+      if (changes > 0 || maxKept === 0) return rendered
       if (kept.size >= maxKept / 2) {
         older = kept
         kept = new Map()

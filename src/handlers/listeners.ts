@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
+import { createServer as createProbe } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ApiKey, localKey } from './api-key.js'
 import { createAuthenticate, createClientAddress, createFailureLimit } from './authenticate.js'
@@ -38,12 +40,23 @@ export interface Listeners {
   stop(): Promise<void>
 }
 
+/** Throws the system's error if an address can't be listened on. For a first start, which would leave a database. */
+export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDeps['addresses']) {
+  for (const address of [api, webhooks, metrics]) {
+    if (address === null) continue
+    const probe = createProbe().listen(address.port, address.host)
+    await once(probe, 'listening')
+    probe.close()
+    await once(probe, 'close')
+  }
+}
+
 /** Opens every configured listener. A listener for webhooks alone moves them off the main one. */
 export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const { addresses, metrics, log } = deps
   const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
   const hasDeliveries = addresses.webhooks === null
-  const authenticate = createAuthenticate({ ...own, failures: createFailureLimit() })
+  const authenticate = createAuthenticate(own)
   const api = createApi({ ...own, authenticate }, hasDeliveries)
   const key = localKey()
   const local = createApi({ ...own, authenticate: () => key }, hasDeliveries)

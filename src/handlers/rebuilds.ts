@@ -56,64 +56,45 @@ export const summary = z.object({
 })
 export type SummaryJson = z.input<typeof summary>
 
-const none = z.object({ state: z.literal('none') })
-const running = z.object({ state: z.literal('running'), folded: z.int(), total: z.int() })
-const failed = z.object({ state: z.literal('failed'), reason: z.string() })
-const done = z.object({ state: z.literal('done'), ...summary.shape })
-
-const rebuildAnswer = z.discriminatedUnion('state', [
-  none,
+const jobAnswer = z.discriminatedUnion('state', [
+  z.object({ state: z.literal('none') }),
   z.object({ state: z.literal('interrupted'), folded: z.int() }),
-  running,
-  done,
-  failed,
-])
-export type RebuildJson = z.input<typeof rebuildAnswer>
-
-/** Only a verification looks for `differences`: stored access that is not what the events say. */
-const comparisonAnswer = z.discriminatedUnion('state', [
-  none,
-  running,
-  done.extend({
-    differences: z.object({
-      count: z.int(),
-      named: z.array(
-        z.object({
-          environment,
-          kind: z.enum(['source', 'link', 'place', 'disposition', 'entitlement']),
-          id: z.string(),
-        }),
-      ),
-    }),
+  z.object({ state: z.literal('running'), folded: z.int(), total: z.int() }),
+  z.object({ state: z.literal('failed'), reason: z.string() }),
+  z.object({
+    state: z.literal('done'),
+    ...summary.shape,
+    /** Of comparisons. Only a verification looks for them: stored access that is not what the events say. */
+    differences: z
+      .object({
+        count: z.int(),
+        named: z.array(
+          z.object({
+            environment,
+            kind: z.enum(['source', 'link', 'place', 'disposition', 'entitlement']),
+            id: z.string(),
+          }),
+        ),
+      })
+      .exactOptional(),
   }),
-  failed,
 ])
-export type ComparisonJson = z.input<typeof comparisonAnswer>
+export type JobJson = z.input<typeof jobAnswer>
 
 /**
  * @param job the last one of this process; null if there is none
- * @param interruptedAt progress of an earlier interrupted one, which resumes when run again; null if there is none
- * @param shown the environments whose changes are shown
+ * @param shown the environments whose changes are shown; all if there are none
  */
-function rebuildOf(job: Job | null, interruptedAt: number | null = null, shown: readonly Environment[] = []) {
-  if (job === null && interruptedAt !== null) return { state: 'interrupted' as const, folded: interruptedAt }
-  if (job?.outcome.state !== 'done') return unfinished(job)
-  const [only, ...others] = shown
-  const { access } = job.outcome.report
-  return { state: 'done' as const, ...access[only === undefined || others.length > 0 ? 'all' : only] }
-}
-
-function comparisonOf(job: Job | null) {
-  if (job?.outcome.state !== 'done') return unfinished(job)
-  const { access, differences } = job.outcome.report
-  return { state: 'done' as const, ...access.all, differences }
-}
-
-function unfinished(job: Job | null) {
+function jobOf(job: Job | null, shown: readonly Environment[] = []) {
   if (job === null) return { state: 'none' as const }
-  const { outcome, progress } = job
+  const { kind, outcome, progress } = job
   if ('reason' in outcome) return { state: 'failed' as const, reason: outcome.reason }
-  return { state: 'running' as const, folded: progress.reached, total: progress.total }
+  if (outcome.state === 'running')
+    return { state: 'running' as const, folded: progress.reached, total: progress.total }
+  const { access, differences } = outcome.report
+  const [only, ...others] = shown
+  const summed = access[only === undefined || others.length > 0 ? 'all' : only]
+  return { state: 'done' as const, ...summed, ...(kind !== 'rebuild' && { differences }) }
 }
 
 /** Maximum number of examples; all differences are counted. */
@@ -133,8 +114,8 @@ function comparison(
     route(`GET ${path}`, {
       summary: `The progress and result of the last ${name}.`,
       ...ADMIN,
-      answer: comparisonAnswer,
-      handle: (_, { rebuilds }: RebuildDeps) => comparisonOf(rebuilds.rebuilds.last(name)),
+      answer: jobAnswer,
+      handle: (_, { rebuilds }: RebuildDeps) => jobOf(rebuilds.rebuilds.last(name)),
     }),
     route(`POST ${path}`, {
       summary: about,
@@ -145,13 +126,13 @@ function comparison(
         policy: z.unknown().optional(),
         named: z.int().min(1).max(MAX_NAMED).default(NAMED),
       }),
-      answer: comparisonAnswer,
+      answer: jobAnswer,
       ...STARTED,
       acceptedAt: () => path,
       handle({ body: { policy: given, named }, environments }, { rebuilds: deps }: RebuildDeps) {
         const other = given === undefined ? deps.configuredPolicy().policy : deps.policyIn(given)
         const compared = name === 'policy diff' ? other : null
-        return comparisonOf(deps.rebuilds.startComparison(name, environments, compared, named))
+        return jobOf(deps.rebuilds.startComparison(name, environments, compared, named))
       },
     }),
   ]
@@ -174,7 +155,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...ADMIN,
     // Holds the policy that the caller means: the command may have read the config file after the daemon did.
     query: z.object({ expect: z.string().optional() }),
-    answer: rebuildAnswer,
+    answer: jobAnswer,
     ...STARTED,
     errors: ['policy_differs', ...STARTED.errors],
     acceptedAt: () => '/rebuild',
@@ -186,25 +167,29 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
           'The daemon runs with another policy than this one: run `latchkey reload` first.',
         )
       }
-      return rebuildOf(rebuilds.startRebuild(configured.policy))
+      return jobOf(rebuilds.startRebuild(configured.policy))
     },
   }),
   route('GET /rebuild', {
     summary: 'The progress and changes of the last rebuild, in one environment if named.',
     ...ADMIN,
     environments: 'shown of both',
-    answer: rebuildAnswer,
-    handle: async ({ environments }, { rebuilds }: RebuildDeps) =>
-      rebuildOf(rebuilds.rebuilds.last('rebuild'), await rebuilds.unfinishedAt(), environments),
+    answer: jobAnswer,
+    async handle({ environments }, { rebuilds: { rebuilds, unfinishedAt } }: RebuildDeps) {
+      const job = rebuilds.last('rebuild')
+      // One that an earlier process began is resumed when it is run again.
+      const folded = job === null ? await unfinishedAt() : null
+      return folded === null ? jobOf(job, environments) : { state: 'interrupted' as const, folded }
+    },
   }),
   route('POST /rebuild', {
     summary: 'Computes all access again, in both environments, under the policy in force.',
     ...ADMIN,
-    answer: rebuildAnswer,
+    answer: jobAnswer,
     ...STARTED,
     acceptedAt: () => '/rebuild',
     handle: async (_, { rebuilds: { rebuilds, policyInForce } }: RebuildDeps) =>
-      rebuildOf(rebuilds.startRebuild(await policyInForce())),
+      jobOf(rebuilds.startRebuild(await policyInForce())),
   }),
   ...comparison(
     '/rebuild/verification',

@@ -11,7 +11,7 @@ import { type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
 import type { MountDeps, Route } from './route.js'
 import { type SyncDeps, syncRoutes } from './sync.js'
-import { type TelegramDeps, telegramRoutes, UPDATES_PATH } from './telegram.js'
+import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
 /** The dependencies of all handlers. */
@@ -40,7 +40,7 @@ export const ROUTES: readonly Route<RouteDeps>[] = [
   ...controlRoutes,
 ]
 
-/** `all`: the whole table, except routes for deliveries if those have their own listener; `delivered`: only those. */
+/** `all`: the whole table, except the route for deliveries if that has its own listener; `delivered`: only that. */
 export function createApi(
   deps: RouteDeps & MountDeps,
   hasDeliveries: boolean,
@@ -48,12 +48,11 @@ export function createApi(
   const table = mountRoutes(ROUTES, deps)
   const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
   const webhooks = pathNamed(WEBHOOK_PATH)
-  const delivered = [webhooks, pathNamed(UPDATES_PATH)]
   const takeWebhook = createShortcut(webhooks)
   const takeQuestion = createShortcut(pathNamed('/entitlements/:customerId'), ['GET', 'HEAD'])
-  const paths = hasDeliveries ? table : table.filter((one) => !delivered.includes(one))
+  const paths = hasDeliveries ? table : table.filter((one) => one !== webhooks)
   return {
     all: createListener(paths, deps.log, hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion]),
-    delivered: createListener(delivered, deps.log, [takeWebhook]),
+    delivered: createListener([webhooks], deps.log, [takeWebhook]),
   }
 }

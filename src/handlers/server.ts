@@ -1,4 +1,4 @@
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, unlinkSync } from 'node:fs'
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -9,7 +9,7 @@ import {
   STATUS_CODES,
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { Duplex } from 'node:stream'
+import { Duplex, PassThrough } from 'node:stream'
 import { LatchkeyError } from '../errors.js'
 import { problemOf } from './problem.js'
 
@@ -109,7 +109,8 @@ export function createServer({
     listen: (at) =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
-        if ('socketFile' in at) rmSync(at.socketFile, { force: true })
+        // Not `rmSync`, whose errors may have no code.
+        if ('socketFile' in at && existsSync(at.socketFile)) unlinkSync(at.socketFile)
         server.listen('socketFile' in at ? { path: at.socketFile } : at, () => {
           server.off('error', reject)
           if ('socketFile' in at) chmodSync(at.socketFile, 0o600)
@@ -128,27 +129,8 @@ export function createServer({
 
 /** The two ends of a connection. (`duplexPair` of node:stream only exists since Node 22.6.) */
 function connectionPair(): readonly [Duplex, Duplex] {
-  const waiting = new Map<Duplex, () => void>()
-  const endOf = (other: () => Duplex): Duplex =>
-    new Duplex({
-      read() {
-        const written = waiting.get(this)
-        waiting.delete(this)
-        written?.()
-      },
-      write(chunk: Buffer, _encoding, done) {
-        if (chunk.length === 0) return done()
-        waiting.set(other(), done)
-        other().push(chunk)
-      },
-      final(done) {
-        other().push(null)
-        done()
-      },
-    })
-  const inner: Duplex = endOf(() => outer)
-  const outer: Duplex = endOf(() => inner)
-  return [inner, outer]
+  const [there, back] = [new PassThrough(), new PassThrough()]
+  return [Duplex.from({ readable: there, writable: back }), Duplex.from({ readable: back, writable: there })]
 }
 
 /** The oldest unproved connection, so that idle ones keep nobody out; if there is none, the new one. */

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
+import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { MembershipKey, ShownState } from '../store/membership.js'
 import type { CheckFinding } from '../sync/platform.js'
@@ -36,7 +37,7 @@ export interface SyncDeps {
   readonly log: Logger
 }
 
-const platform = z.enum(['discord', 'telegram'])
+const platform = z.enum(PLATFORM_NAMES)
 const failure = z.object({ code: z.string(), message: z.string() })
 const STATES = [
   'settled',

@@ -1,37 +1,23 @@
-/* Telegram: links for customers, and the updates that it delivers. */
+/* Telegram: links for customers. */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
-import type { Logger } from 'pino'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Customer } from '../sync/telegram/context.js'
 import type { Invite, InviteRequest, LinkToken } from '../sync/telegram/join-links.js'
 import { instant } from './answers.js'
-import { idText, parseJson, readBody } from './body.js'
+import { idText } from './body.js'
 import { ACTED_ON } from './customers.js'
-import { methodNotAllowed } from './mount.js'
-import { plainRoute, type RawHandler, type Route, route } from './route.js'
-import { sendJson } from './send.js'
+import { type Route, route } from './route.js'
 
 /** The parts of the messenger that the routes need. */
 export interface Messenger {
   readonly linkToken: (customer: Customer) => Promise<LinkToken & { readonly url: string }>
   readonly invite: (request: InviteRequest) => Promise<readonly Invite[]>
-  /** Null: updates are polled, not delivered. */
-  readonly updates: {
-    readonly secret: string
-    readonly handle: (update: unknown) => Promise<void>
-  } | null
 }
 
 export interface TelegramDeps {
   /** Null if none is configured; called each time, since a reload may change it. */
   readonly messenger: () => Messenger | null
-  readonly clientAddress: (req: IncomingMessage) => string
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly log: Logger
 }
 
 /** @throws LatchkeyError `platform_not_configured` */
@@ -42,8 +28,6 @@ function messengerOf({ messenger }: TelegramDeps): Messenger {
 }
 
 const LINK_ERRORS = ['platform_not_configured', 'platform_unavailable', 'platform_refused'] as const
-
-export const UPDATES_PATH = '/platforms/telegram/updates'
 
 export const telegramRoutes: readonly Route<TelegramDeps>[] = [
   route('POST /customers/:customerId/link-tokens', {
@@ -80,68 +64,4 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
       return { invites: await messengerOf(deps).invite(asked) }
     },
   }),
-  plainRoute(`POST ${UPDATES_PATH}`, {
-    summary: 'Takes one update from Telegram. Any answer but 200 makes Telegram send it again.',
-    scope: null,
-    environments: 'none',
-    query: 'any',
-    body: z.unknown(),
-    answer: z.object({}),
-    errors: ['route_not_found', 'unauthorized', 'store_unavailable'],
-    plain: receiveUpdate,
-  }),
 ]
-
-/** Far more than a message of maximum length. */
-const MAX_UPDATE_BYTES = 256 * 1024
-const SECRET_HEADER = 'x-telegram-bot-api-secret-token'
-/** Anybody can send refused updates, so their log lines are limited. */
-const LOG_EVERY_MS = 60_000
-const REFUSED_HINT =
-  'not from Telegram, or a proxy dropped the header, or another program set the webhook of this bot: see `latchkey sync check`'
-
-function receiveUpdate(deps: TelegramDeps): RawHandler {
-  const { messenger } = deps
-  const warnAboutRefused = createWarnAboutRefused(deps)
-
-  return async (req, res) => {
-    const updates = messenger()?.updates ?? null
-    if (updates === null) throw new LatchkeyError('route_not_found', 'Updates are not delivered here.')
-    if (req.method !== 'POST') throw methodNotAllowed(res, 'POST')
-    if (!isProved(req, updates.secret)) {
-      warnAboutRefused(req)
-      throw new LatchkeyError(
-        'unauthorized',
-        'The update does not carry the secret of sync.telegram.updates.',
-      )
-    }
-    await updates.handle(parseJson(await readBody(req, MAX_UPDATE_BYTES)))
-    sendJson(res, 200, {})
-  }
-}
-
-function createWarnAboutRefused({ clientAddress, clock, log }: TelegramDeps) {
-  let refused = 0
-  let loggedAt = Number.NEGATIVE_INFINITY
-
-  return (req: IncomingMessage): void => {
-    refused += 1
-    if (clock() - loggedAt < LOG_EVERY_MS) return
-    log.warn(
-      { refused, address: clientAddress(req), hint: REFUSED_HINT },
-      'a Telegram update was refused: its secret token is missing or wrong',
-    )
-    refused = 0
-    loggedAt = clock()
-  }
-}
-
-/** Compares hashes in constant time, so that timing reveals nothing about the secret or its length. */
-function isProved(req: IncomingMessage, secret: string): boolean {
-  const [sent = '', ...others] = req.headersDistinct[SECRET_HEADER] ?? []
-  return others.length === 0 && timingSafeEqual(sha256(sent), sha256(secret))
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text, 'latin1').digest()
-}

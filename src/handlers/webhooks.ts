@@ -6,7 +6,7 @@ import type { Delivery, Receipt } from '../ingest/delivery.js'
 import type { RequestMetrics } from '../operations/metrics.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from '../provider/signature.js'
-import { createFailureLimit } from './authenticate.js'
+import { createFailureLog } from './authenticate.js'
 import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
 import { methodNotAllowed } from './mount.js'
 import { plainRoute, type RawHandler, type Route } from './route.js'
@@ -109,31 +109,23 @@ const SAID_TO_SENDER: Readonly<Record<SignatureRefusal['code'], string>> = {
 }
 
 /**
- * Counts and logs an unauthentic delivery; the log says what the operator can do. Above the limit of its address it is
- * counted but no longer logged, so that nobody can fill the disk from outside.
+ * Counts and logs an unauthentic delivery; the log says what the operator can do.
  *
- * @throws LatchkeyError always: the refusal's own code, or `rate_limited` over the limit.
+ * @throws LatchkeyError always: the refusal's own code, or `rate_limited` over the limit of its address.
  */
-function createRefusal({ clientAddress, metrics, log }: WebhookDeps) {
-  const failures = createFailureLimit()
+function createRefusal(deps: WebhookDeps) {
+  const { metrics } = deps
+  const noteFailure = createFailureLog('delivery refused', deps)
   return async (req: IncomingMessage, endpoint: Endpoint, refusal: SignatureRefusal): Promise<never> => {
     const { code, skewSeconds, expiredSecret } = refusal
-    const address = clientAddress(req)
     metrics.rejected(endpoint.name, code)
     if (code === 'timestamp_out_of_tolerance' && skewSeconds !== null) {
       metrics.clockSkew(endpoint.name, skewSeconds)
     }
-
-    const { limited, justLimited, retryAfterSeconds } = failures(address)
-    if (!limited) {
-      const hint = HINTS[code](refusal)
-      log.warn(
-        { endpoint: endpoint.name, code, skewSeconds, expiredSecret, address, hint },
-        'delivery refused',
-      )
-      throw new LatchkeyError(code, SAID_TO_SENDER[code])
-    }
-    if (justLimited) log.warn({ endpoint: endpoint.name, address, retryAfterSeconds }, 'address limited')
+    const hint = HINTS[code](refusal)
+    const logged = { endpoint: endpoint.name, code, skewSeconds, expiredSecret, hint }
+    const { limited, retryAfterSeconds } = noteFailure(req, logged)
+    if (!limited) throw new LatchkeyError(code, SAID_TO_SENDER[code])
     throw new LatchkeyError('rate_limited', 'Too many deliveries from this address failed their check.', {
       retryAfterSeconds,
     })
@@ -171,31 +163,22 @@ const UNREAD_HINTS: Readonly<Partial<Record<ErrorCode, (names: string) => string
 
 /**
  * Counts and logs a delivery that was refused before its signature was checked; the log says what the operator can do,
- * and nothing that the sender chose. Above the limit of its address it is counted but no longer logged.
+ * and nothing that the sender chose.
  *
  * @throws always `error`, so that the limit changes no answer
  */
-function createUnreadRefusal({ clientAddress, metrics, log, endpointNamed, endpointNames }: WebhookDeps) {
+function createUnreadRefusal(deps: WebhookDeps) {
+  const { metrics, endpointNamed, endpointNames } = deps
   // A separate limit, so that these do not use up the signature failures of an address.
-  const failures = createFailureLimit()
+  const noteFailure = createFailureLog('delivery refused', deps)
   return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
     const code = isLatchkeyError(error) ? error.code : null
     const hintOf = code === null ? undefined : UNREAD_HINTS[code]
     // Another method is not a delivery; any other error is a bug.
     if (req.method !== 'POST' || code === null || hintOf === undefined) throw error
-    const address = clientAddress(req)
     metrics.refused(code)
-    const { limited, justLimited, retryAfterSeconds } = failures(address)
-    if (!limited) {
-      const names = endpointNames().filter((name) => endpointNamed(name) !== undefined)
-      const where = endpoint === null ? {} : { endpoint }
-      log.warn({ ...where, code, address, hint: hintOf(names.join(', ')) }, 'delivery refused')
-    } else if (justLimited) {
-      log.warn(
-        { address, retryAfterSeconds },
-        'too many refused deliveries from this address; no longer logging them',
-      )
-    }
+    const names = endpointNames().filter((name) => endpointNamed(name) !== undefined)
+    noteFailure(req, { ...(endpoint !== null && { endpoint }), code, hint: hintOf(names.join(', ')) })
     throw error
   }
 }

@@ -1,7 +1,6 @@
-import type { Kysely } from 'kysely'
 import { loadDeliveries, type MissingDelivery } from '../store/event-questions.js'
 import { type EventFilter, newestSeq, walkEvents } from '../store/event-walk.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { exportLine } from './line.js'
 
 /** A body has up to one mebibyte, and only this many are in memory at a time. */
@@ -31,7 +30,7 @@ export interface ExportPage extends ExportPlace {
  * an import in this order keeps the same body. The last page has reached the newest.
  */
 export async function readExportPage(
-  db: Kysely<Database>,
+  db: Db,
   filter: EventFilter,
   place: ExportPlace | null,
 ): Promise<ExportPage> {

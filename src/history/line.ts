@@ -3,7 +3,7 @@ import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { MAX_AHEAD_MS } from '../provider/envelope.js'
-import { parseManualEvent, parseNormalizedEvent } from '../provider/event-form.js'
+import { parseManualEvent, parseNormalizedEvent } from '../provider/event.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
 import {

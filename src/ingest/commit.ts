@@ -1,10 +1,10 @@
-import type { Kysely, Transaction } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
 import { loadForms, type NamingEvent, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
+import { engineOf } from '../store/engine.js'
 import {
   type ErasedIds,
   type ErasureAct,
@@ -13,7 +13,7 @@ import {
   saveErasures,
 } from '../store/erasures.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq, recordDuplicates } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import type { Db, Tx } from '../store/schema.js'
 import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
@@ -38,9 +38,9 @@ export interface CommittedBatch {
 export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<CommittedBatch>
 
 export interface BatchWriterDeps {
-  readonly db: Kysely<Database>
+  readonly db: Db
   /** Read in the transaction of each batch: a rebuild may have changed it since the last one. */
-  readonly policy: (trx: Transaction<Database>) => Policy | Promise<Policy>
+  readonly policy: (trx: Tx) => Policy | Promise<Policy>
   readonly clock: () => number
   /** Called with erasures before they are committed, once their dates are known. If omitted, they are not listed. */
   readonly recordErasures?: (acts: readonly ErasureAct[]) => void
@@ -51,7 +51,7 @@ export interface BatchWriterDeps {
  * is visible in every answer.
  */
 export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWriterDeps): WriteBatch {
-  /** Cached, since nobody else erases; null: not loaded, or outdated. */
+  /** Cached if nobody else erases; null: not loaded, or outdated. */
   let erased: ErasedIds | null = null
 
   return async (deliveries) => {
@@ -65,7 +65,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
       const dated = await dateActs(trx, read, clock())
       const acts = erasuresAmong(dated)
       const known = erased ?? (await loadErasedIds(trx))
-      erased = acts.length === 0 ? known : null
+      erased = acts.length === 0 && !engineOf(trx).isShared ? known : null
       const prepared = redactErased(dated, known, acts, clock())
       const inForce = await policy(trx)
       for (const environment of environments) {
@@ -81,7 +81,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
   }
 
   async function write(
-    trx: Transaction<Database>,
+    trx: Tx,
     environment: Environment,
     prepared: readonly PreparedDelivery[],
     inForce: Policy,
@@ -127,7 +127,7 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
 
 /** Facts about customers in the new events, and in stored ones whose source now belongs to another customer. */
 async function namedEventsIn(
-  trx: Transaction<Database>,
+  trx: Tx,
   events: readonly NormalizedEvent[],
   ownerOf: (eventId: string) => string | null | undefined,
   { changes }: FoldedBatch,
@@ -145,7 +145,7 @@ async function namedEventsIn(
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */
 async function separate(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   prepared: readonly PreparedDelivery[],
 ): Promise<{ fresh: PreparedDelivery[]; repeated: PreparedDelivery[] }> {

@@ -1,5 +1,10 @@
-import type { Transaction } from 'kysely'
-import { type ArrivedEvent, newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
+import {
+  type ArrivedEvent,
+  type DerivedSource,
+  newerLinks,
+  type Outcome,
+  outcomeOf,
+} from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
@@ -7,10 +12,9 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { placeEvents, setDispositions } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import type { Tx } from '../store/schema.js'
 import {
   deleteSources,
-  type FoldedSource,
   loadLinks,
   loadSources,
   readHistory,
@@ -63,7 +67,7 @@ interface TouchedSource {
  * @param fresh events that are not stored yet, each once, in order of arrival, with their future numbers
  */
 export async function foldBatch(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   fresh: readonly ArrivedEvent[],
   policy: Policy,
@@ -119,7 +123,7 @@ export async function foldBatch(
 
 /** Updates the subscription of each payment: if events disagree, the newest counts. */
 async function learnLinks(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   fresh: readonly ArrivedEvent[],
 ): Promise<{ subscriptionOf: (paymentId: string) => string | undefined; moves: readonly LinkedMove[] }> {
@@ -213,7 +217,7 @@ function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
 function foldTouched(
   { key, saved, stored, isMoved, fresh }: TouchedSource,
   policy: Policy,
-): FoldedSource | null {
+): DerivedSource | null {
   const events = [...stored, ...fresh]
   if (events.length === 0) return null
   if (isMoved) events.sort((a, b) => a.seq - b.seq)

@@ -1,9 +1,8 @@
-import type { Transaction } from 'kysely'
 import type { ManualEvent, Normalized } from '../provider/event.js'
-import { parseManualEvent } from '../provider/event-form.js'
+import { parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { type DeliveredEvent, newestManualAt } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { sha256Of } from '../store/stored-form.js'
 import type { ManualAct, RecordedDelivery } from './delivery.js'
@@ -62,7 +61,7 @@ export function ownIdOf(normalized: Normalized): string | null {
  * the customer: the provider's clock may be ahead of ours.
  */
 export async function dateActs(
-  trx: Transaction<Database>,
+  trx: Tx,
   incoming: readonly (PreparedDelivery | ManualAct)[],
   now: number,
 ): Promise<PreparedDelivery[]> {

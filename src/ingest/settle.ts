@@ -1,10 +1,16 @@
-import type { Kysely, Transaction } from 'kysely'
-import { afterErasures } from '../entitlements/by-hand.js'
-import { entitlementsOf, givesSameAccess, nextChangeAfter } from '../entitlements/entitlement.js'
+import { type ActsOnCustomer, afterErasures, foldActs } from '../entitlements/by-hand.js'
+import {
+  entitlementsOf,
+  givesSameAccess,
+  isChange,
+  NEVER_GRANTED,
+  nextChangeAfter,
+  snapshotOf,
+} from '../entitlements/entitlement.js'
 import type { Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
-import { type AccessSnapshot, appendChanges, type NewChange } from '../store/changes.js'
+import { appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
   type EntitlementRecord,
@@ -12,30 +18,28 @@ import {
   loadEntitlements,
   saveEntitlements,
 } from '../store/entitlements.js'
-import { type ActsOnCustomer, loadActsOn, NO_ACTS } from '../store/events.js'
-import type { Database } from '../store/schema.js'
+import { loadManualEvents } from '../store/events.js'
+import type { Db, Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'
 
 /** The cause of a change, computed only if an entitlement changed. */
 export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
 
-export const NEVER_GRANTED: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
-
 /** Saves these customers' entitlements from their stored sources and changes by hand, and logs what changed. */
 export async function saveAccess(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   customerIds: readonly string[],
   now: number,
   causeOf: CauseOf,
 ): Promise<void> {
   const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-  const acts = await loadActsOn(trx, environment, customerIds)
+  const acts = await loadManualEvents(trx, environment, customerIds)
   const stored = await loadEntitlements(trx, environment, customerIds)
   const differences = customerIds.flatMap((customerId) => {
     const own = sources.get(customerId) ?? []
-    const after = accessFrom(own, acts.get(customerId) ?? NO_ACTS, { customerId, now })
+    const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
     return differencesOf(stored.get(customerId) ?? [], after)
   })
   await writeAccess(trx, environment, differences, now, causeOf)
@@ -64,7 +68,7 @@ export function differencesOf(
 
 /** Stores what differs, and appends the changes among it to the change log. */
 export async function writeAccess(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   differences: readonly EntitlementDifference[],
   now: number,
@@ -74,7 +78,7 @@ export async function writeAccess(
     const { customerId, productId } = difference
     const [was, is] = [difference.before ?? NEVER_GRANTED, difference.after ?? NEVER_GRANTED]
     if (!isChange(was, is)) return []
-    const [before, after, cause] = [snapshot(was), snapshot(is), causeOf(difference)]
+    const [before, after, cause] = [snapshotOf(was), snapshotOf(is), causeOf(difference)]
     return [{ at: now, environment, customerId, productId, before, after, cause }]
   })
   await saveEntitlements(
@@ -101,25 +105,13 @@ export function accessFrom(
 }
 
 function toRecord(customerId: string, entitlement: Entitlement, now: number): EntitlementRecord {
-  const { productId, active, status, since, until } = entitlement
+  const { productId } = entitlement
   return {
     customerId,
     productId,
-    active,
-    status,
-    since,
-    until,
+    ...snapshotOf(entitlement),
     nextChangeAt: nextChangeAfter([entitlement], now),
   }
-}
-
-export function snapshot({ active, status, since, until }: AccessSnapshot): AccessSnapshot {
-  return { active, status, since, until }
-}
-
-/** A change of `since` alone is not logged. */
-export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
-  return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 
 /** Whether the second record should replace the first; null: no record. */
@@ -194,7 +186,7 @@ const MAX_PER_TRANSACTION = 500
  * Queries don't need this, since they use the clock; the change log does.
  * @returns how many entitlements were due
  */
-export async function refreshDue(db: Kysely<Database>, clock: () => number): Promise<number> {
+export async function refreshDue(db: Db, clock: () => number): Promise<number> {
   let total = 0
   let found: number
   do {
@@ -204,7 +196,7 @@ export async function refreshDue(db: Kysely<Database>, clock: () => number): Pro
   return total
 }
 
-async function refreshDueIn(trx: Transaction<Database>, now: number): Promise<number> {
+async function refreshDueIn(trx: Tx, now: number): Promise<number> {
   const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
   for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
     const customerIds = [...new Set(own.map(({ customerId }) => customerId))]

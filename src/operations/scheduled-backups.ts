@@ -1,11 +1,12 @@
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import { failureText, LatchkeyError } from '../errors.js'
 import type { Backup } from '../store/sqlite/copy.js'
 import { emptyPartOf, removePartOf } from '../store/sqlite/file.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
+import { createBackupGauge } from './metrics.js'
 import { everyMinute, type Schedule } from './schedule.js'
 
 /** The wait after a failure: short, but not so short that a full disk or a large database keeps the machine busy. */
@@ -45,7 +46,7 @@ export interface ScheduledBackupsDeps {
  */
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
   const { folder, everyMs, keep, startBackup, registry, clock, log } = deps
-  const report = createGauge(registry)
+  const report = createBackupGauge(registry)
   let failedAt: number | null = null
 
   async function makeWhereDue(stopping: AbortSignal): Promise<void> {
@@ -98,17 +99,4 @@ export function startBackup(file: string, target: string): BackupUnderWay {
     emptyPartOf(target)
   }
   return { done, stop }
-}
-
-/** The series begins with the first backup: before that it would show 1970. */
-function createGauge(registry: Registry): (at: number) => void {
-  let gauge: Gauge | null = null
-  return (at) => {
-    gauge ??= new Gauge({
-      name: 'latchkey_last_backup_timestamp_seconds',
-      help: 'When the newest scheduled backup was begun, in seconds since 1970.',
-      registers: [registry],
-    })
-    gauge.set(at / 1000)
-  }
 }

@@ -3,20 +3,16 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AccessAnswer } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
+import type { Accounts } from '../provider/accounts.js'
 import { NO_DETAILS } from '../provider/customer.js'
-import type { CustomerDetails, Environment, ManualEvent } from '../provider/event.js'
-import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
+import { type Environment, MANUAL_ID_PREFIX, type ManualEvent } from '../provider/event.js'
 
 /** The possible changes by hand. Block and unblock: `productId` null means every product. */
 export type Act =
   | { readonly type: 'manual.granted'; readonly productId: string; readonly until: number | null }
   | { readonly type: 'manual.revoked'; readonly productId: string }
   | { readonly type: 'manual.blocked' | 'manual.unblocked'; readonly productId: string | null }
-  | {
-      readonly type: 'manual.identity_linked'
-      readonly communityId: string | null
-      readonly messengerId: string | null
-    }
+  | { readonly type: 'manual.identity_linked'; readonly accounts: Accounts }
 
 export interface ActRequest {
   readonly environment: Environment
@@ -114,7 +110,7 @@ function undatedEvent(request: ActRequest): ManualAct['undated'] {
     reason,
     ...('productId' in act && { productId: act.productId }),
     ...('until' in act && { until: act.until }),
-    ...(act.type === 'manual.identity_linked' && { identities: act }),
+    ...('accounts' in act && { accounts: act.accounts }),
   })
 }
 
@@ -126,12 +122,12 @@ function idOf({ environment, idempotencyKey }: ActRequest): string {
 
 type ActFields = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &
   Partial<Pick<ManualEvent, 'productId' | 'until'>> & {
-    readonly identities?: Partial<Pick<CustomerDetails, 'communityId' | 'messengerId'>>
+    readonly accounts?: Accounts
   }
 
 /** The event of a change by hand, without its time; omitted fields are null. */
 export function undatedAct(fields: ActFields): ManualAct['undated'] {
-  const { id, type, customerId, actor, reason, productId = null, until = null, identities = {} } = fields
+  const { id, type, customerId, actor, reason, productId = null, until = null, accounts = {} } = fields
   return {
     id,
     generation: null,
@@ -141,11 +137,7 @@ export function undatedAct(fields: ActFields): ManualAct['undated'] {
     customerId,
     productId,
     until,
-    customer: {
-      ...NO_DETAILS,
-      communityId: identities.communityId ?? null,
-      messengerId: identities.messengerId ?? null,
-    },
+    customer: { ...NO_DETAILS, ...accounts },
     externalRef: null,
     metadata: {},
     actor,

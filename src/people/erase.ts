@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Kysely } from 'kysely'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import { ERASED_AFTER_DELETION } from '../ingest/remarks.js'
-import { MANUAL_ID_PREFIX } from '../provider/event-form.js'
+import { MANUAL_ID_PREFIX } from '../provider/event.js'
 import { type ErasureRecord, loadDeletedUnerased, loadErasure, type PersonKey } from '../store/erasures.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { undatedAct } from './acts.js'
 
 export interface EraseRequest extends PersonKey {
@@ -22,7 +21,7 @@ export interface EraseRequest extends PersonKey {
 export type Erase = (request: EraseRequest) => Promise<ErasureRecord>
 
 export interface EraseDeps {
-  readonly db: Kysely<Database>
+  readonly db: Db
   readonly write: (act: ManualAct) => Promise<Receipt>
   /** Removes the remaining data of everyone who is erased. */
   readonly finish: () => Promise<void>

@@ -1,11 +1,10 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Kysely } from 'kysely'
 import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import type { Environment } from '../provider/event.js'
 import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasures.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
 import { undatedAct } from './acts.js'
@@ -90,7 +89,7 @@ function endsWithinLine(file: string): boolean {
  * @returns how many were repeated
  */
 export async function applyErasureList(
-  db: Kysely<Database>,
+  db: Db,
   file: string,
   write: (acts: readonly RecordedDelivery[]) => Promise<unknown>,
 ): Promise<number> {

@@ -1,5 +1,4 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
 import { redact, redactBody } from '../provider/redact.js'
 import { engineOf } from '../store/engine.js'
 import {
@@ -14,7 +13,7 @@ import {
   saveRedacted,
   saveRedactedConflict,
 } from '../store/erasures.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 
 /** Deliveries wait for one transaction: a body of a mebibyte takes about 50 ms, most take less than one. */
 const EVENTS_PER_TRANSACTION = 8
@@ -24,7 +23,7 @@ const EVENTS_PER_TRANSACTION = 8
  * their turn between two transactions; if interrupted, the next call starts again.
  * @throws {LatchkeyError} `store_unavailable` if an event of somebody can't be read: all others are finished by then
  */
-export async function finishErasures(db: Kysely<Database>, clock: () => number): Promise<void> {
+export async function finishErasures(db: Db, clock: () => number): Promise<void> {
   const unfinished = await loadUnfinishedErasures(db)
   const failures: unknown[] = []
   for (const erasure of unfinished) {
@@ -36,11 +35,7 @@ export async function finishErasures(db: Kysely<Database>, clock: () => number):
   if (failures.length > 0) throw failures[0]
 }
 
-async function removeStored(
-  db: Kysely<Database>,
-  erasure: ErasureRecord,
-  clock: () => number,
-): Promise<void> {
+async function removeStored(db: Db, erasure: ErasureRecord, clock: () => number): Promise<void> {
   const erased = (await loadErasedIds(db)).get(erasure.environment) ?? new Set()
   const seqs = await loadSeqsOfPerson(db, erasure)
   let hadEvents = false

@@ -1,9 +1,14 @@
-import type {
-  CustomerEventType,
-  ManualEventType,
-  PaymentEventType,
-  SubscriptionEventType,
+/* One event of either generation, or by hand, in the vocabulary of all code after normalisation. */
+
+import { z } from 'zod'
+import { DETAIL_NAMES, ofEach } from './accounts.js'
+import {
+  CUSTOMER_EVENT_TYPES,
+  MANUAL_EVENT_TYPES,
+  PAYMENT_EVENT_TYPES,
+  SUBSCRIPTION_EVENT_TYPES,
 } from './event-types.js'
+import { isUsableId } from './ids.js'
 
 export type Environment = 'live' | 'sandbox'
 export type Generation = 'v2' | 'v3'
@@ -12,92 +17,150 @@ export type Generation = 'v2' | 'v3'
 export type ProvenRail = 'card' | 'crypto'
 export type Rail = ProvenRail | 'unknown'
 
-/** The evidence in an event for its payment's rail; `strength` ranks it: method field, type, rail-only field. */
-export interface RailProof {
-  readonly rail: ProvenRail
-  readonly strength: 3 | 2 | 1
-}
+/** The prefix of the ids of all changes by hand. */
+export const MANUAL_ID_PREFIX = 'man_'
 
-/** Details of the person in an event; null where it has none. Personal data: never logged. */
-export interface CustomerDetails {
-  readonly email: string | null
-  readonly name: string | null
-  readonly communityId: string | null
-  readonly communityUsername: string | null
-  readonly messengerId: string | null
-  readonly messengerUsername: string | null
-}
+const usableId = z.string().refine(isUsableId)
+const text = z.string().nullable()
 
-interface EventFacts {
+const customerDetails = z.strictObject(ofEach(DETAIL_NAMES, () => text))
+
+const railProof = z.strictObject({ rail: z.enum(['card', 'crypto']), strength: z.literal([3, 2, 1]) })
+
+const facts = {
   /** The `evt_` id, or the `man_` id of a change by hand; unique within an environment. */
-  readonly id: string
+  id: usableId.refine((id) => !id.startsWith(MANUAL_ID_PREFIX)),
   /** Null if `type` has the form of neither generation. */
-  readonly generation: Generation | null
+  generation: z.enum(['v2', 'v3']).nullable(),
   /** When it happened at the provider, in epoch milliseconds; not when it was delivered. */
-  readonly createdAt: number
-  readonly apiVersion: string | null
-  readonly customerId: string | null
-  readonly productId: string | null
-  readonly customer: CustomerDetails
+  createdAt: z.int(),
+  apiVersion: text,
+}
+
+const names = {
+  productId: usableId.nullable(),
+  customerId: usableId.nullable(),
   /** The merchant's own reference and metadata; text and number values of metadata are kept as text. */
-  readonly externalRef: string | null
-  readonly metadata: Readonly<Record<string, string>>
-}
-
-/** A payment or checkout event. `subscriptionId` is the subscription that the event names, if any. */
-export interface PaymentEvent extends EventFacts {
-  readonly subject: 'payment'
-  readonly type: PaymentEventType
-  readonly paymentId: string | null
-  readonly subscriptionId: string | null
-  readonly railProof: RailProof | null
-}
-
-/** A subscription event. `paymentId` is the payment that the event names, if any. */
-export interface SubscriptionEvent extends EventFacts {
-  readonly subject: 'subscription'
-  readonly type: SubscriptionEventType
-  readonly subscriptionId: string | null
-  readonly paymentId: string | null
-  /** The provider's own status word, lower case. */
-  readonly status: string | null
-  /** Null unless the event has both fields; a field with the value `null` counts as present. */
-  readonly cycles: { readonly current: number | null; readonly total: number | null } | null
-  readonly cancelAtPeriodEnd: boolean | null
-  /** The end of the paid period, in epoch milliseconds. */
-  readonly expiresAt: number | null
-}
-
-export interface CustomerEvent extends EventFacts {
-  readonly subject: 'customer'
-  readonly type: CustomerEventType
-}
-
-/** Authentic and stored, but without effect on access: payouts, payment methods, unknown types. */
-export interface OtherEvent extends EventFacts {
-  readonly subject: 'other'
-  readonly type: string
+  externalRef: text,
+  customer: customerDetails,
+  metadata: z.record(z.string(), z.string()),
 }
 
 /**
- * A change that an operator made by hand to one customer. The provider does not know it: it has no generation, and the
- * identity that it links is in `customer`.
+ * The events by subject. Every field is declared here alone; the store writes them in this order, without nulls, so that
+ * a new field must be nullable: events stored before it have null there.
  */
-export interface ManualEvent extends EventFacts {
-  readonly subject: 'manual'
-  readonly type: ManualEventType
-  readonly customerId: string
-  /** Null for blocks that concern every product, and for links. */
-  readonly productId: string | null
-  /** The end of a grant, in epoch milliseconds; null: for good, and for every other type. */
-  readonly until: number | null
-  /** Who made the change: an API key's name, or the system user. */
-  readonly actor: string
-  readonly reason: string | null
+const SCHEMAS = {
+  payment: z.strictObject({
+    ...facts,
+    subject: z.literal('payment'),
+    type: z.enum(PAYMENT_EVENT_TYPES),
+    paymentId: usableId.nullable(),
+    /** The subscription that the event names, if any. */
+    subscriptionId: usableId.nullable(),
+    railProof: railProof.nullable(),
+    ...names,
+  }),
+  subscription: z.strictObject({
+    ...facts,
+    subject: z.literal('subscription'),
+    type: z.enum(SUBSCRIPTION_EVENT_TYPES),
+    subscriptionId: usableId.nullable(),
+    /** The payment that the event names, if any. */
+    paymentId: usableId.nullable(),
+    /** The provider's own status word, lower case. */
+    status: text,
+    /** Null unless the event has both fields; a field with the value `null` counts as present. */
+    cycles: z.strictObject({ current: z.number().nullable(), total: z.number().nullable() }).nullable(),
+    cancelAtPeriodEnd: z.boolean().nullable(),
+    /** The end of the paid period, in epoch milliseconds. */
+    expiresAt: z.int().nullable(),
+    ...names,
+  }),
+  customer: z.strictObject({
+    ...facts,
+    subject: z.literal('customer'),
+    type: z.enum(CUSTOMER_EVENT_TYPES),
+    ...names,
+  }),
+  other: z.strictObject({ ...facts, subject: z.literal('other'), type: z.string(), ...names }),
+  manual: z.strictObject({
+    ...facts,
+    // Any other id could take the place of a future event from the provider.
+    id: usableId.startsWith(MANUAL_ID_PREFIX),
+    generation: z.null(),
+    apiVersion: z.null(),
+    subject: z.literal('manual'),
+    type: z.enum(MANUAL_EVENT_TYPES),
+    /** The end of a grant, in epoch milliseconds; null: for good, and for every other type. */
+    until: z.int().nullable(),
+    /** Who made the change: an API key's name, or the system user. */
+    actor: z.string(),
+    reason: text,
+    ...names,
+    customerId: usableId,
+  }),
+}
+type EventOf<Subject extends keyof typeof SCHEMAS> = Frozen<z.output<(typeof SCHEMAS)[Subject]>>
+
+/** Read-only, and so are the objects in it. */
+type Frozen<Value> = Value extends object ? { readonly [Name in keyof Value]: Frozen<Value[Name]> } : Value
+
+/** The evidence in an event for its payment's rail; `strength` ranks it: method field, type, rail-only field. */
+export type RailProof = Frozen<z.output<typeof railProof>>
+
+/** Details of the person in an event; null where it has none. Personal data: never logged. */
+export type CustomerDetails = Frozen<z.output<typeof customerDetails>>
+
+/** A payment or checkout event. */
+export type PaymentEvent = EventOf<'payment'>
+export type SubscriptionEvent = EventOf<'subscription'>
+export type CustomerEvent = EventOf<'customer'>
+/** Authentic and stored, but without effect on access: payouts, payment methods, unknown types. */
+export type OtherEvent = EventOf<'other'>
+/**
+ * A change that an operator made by hand to one customer. The provider does not know it: it has no generation, and the
+ * identity that it links is in `customer`. Without a product: blocks that concern every one, and links.
+ */
+export type ManualEvent = EventOf<'manual'>
+
+export type NormalizedEvent = PaymentEvent | SubscriptionEvent | CustomerEvent | OtherEvent | ManualEvent
+
+const { manual, ...sent } = SCHEMAS
+const sentEvent = z.discriminatedUnion('subject', [
+  sent.payment,
+  sent.subscription,
+  sent.customer,
+  sent.other,
+])
+
+const fieldsIn = (subject: keyof typeof SCHEMAS): readonly string[] => Object.keys(SCHEMAS[subject].shape)
+
+/** The names of an event's fields, by subject, in the order of writing. */
+export const EVENT_FIELDS: Readonly<Record<NormalizedEvent['subject'], readonly string[]>> = {
+  payment: fieldsIn('payment'),
+  subscription: fieldsIn('subscription'),
+  customer: fieldsIn('customer'),
+  other: fieldsIn('other'),
+  manual: fieldsIn('manual'),
 }
 
-/** One event of either generation, or by hand, in the vocabulary of all code after normalisation. */
-export type NormalizedEvent = PaymentEvent | SubscriptionEvent | CustomerEvent | OtherEvent | ManualEvent
+/** Parses the normalised event of an export line; null if it can't be one. */
+export function parseNormalizedEvent(json: unknown): NormalizedEvent | null {
+  // Not the schema's output, which has another key order: events are compared as text.
+  return sentEvent.safeParse(json).success ? (json as NormalizedEvent) : null
+}
+
+/** The change by hand in the bytes of an export line, which has all its fields; null if there is none. */
+export function parseManualEvent(body: Uint8Array): ManualEvent | null {
+  try {
+    const json: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
+    // Not the schema's output, which has another key order: events are compared as text.
+    return manual.safeParse(json).success ? (json as ManualEvent) : null
+  } catch {
+    return null
+  }
+}
 
 /** Why authentic bytes can't be used. They are kept, and a later version of the program may read them. */
 export const QUARANTINE_REASONS = [

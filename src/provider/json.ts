@@ -1,15 +1,10 @@
-import type { QuarantineReason } from './event.js'
-
 export type JsonObject = Readonly<Record<string, unknown>>
 
 export type JsonBody =
   | { readonly ok: true; readonly object: JsonObject }
   | {
       readonly ok: false
-      readonly reason: Extract<
-        QuarantineReason,
-        'not_utf8' | 'not_json' | 'not_an_object' | 'nested_too_deep' | 'duplicate_keys'
-      >
+      readonly reason: 'not_utf8' | 'not_json' | 'not_an_object' | 'nested_too_deep' | 'duplicate_keys'
     }
 
 /**

@@ -1,4 +1,5 @@
-import { NO_DETAILS } from './customer.js'
+import { DETAIL_NAMES } from './accounts.js'
+import { NO_DETAILS, ofCustomer } from './customer.js'
 import type { NormalizedEvent } from './event.js'
 import { shownId } from './ids.js'
 import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
@@ -6,7 +7,7 @@ import { isJsonObject, type JsonObject, parseJsonBody } from './json.js'
 /** The documented fields that describe a person, and free text by the merchant or the buyer about them. */
 const PERSON_FIELDS = [
   ...['phone', 'phoneNumber', 'firstName', 'lastName', 'fullName', 'username'],
-  ...Object.keys(NO_DETAILS),
+  ...DETAIL_NAMES,
   ...['address', 'billingAddress'],
 ]
 const FREE_FIELDS = ['externalRef', 'metadata', 'customFields', 'customFieldsResponse']
@@ -17,10 +18,6 @@ const EMPTIED: ReadonlySet<string> = new Set(
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
   ]),
 )
-
-function ofCustomer(name: string): string {
-  return `customer${name.charAt(0).toUpperCase()}${name.slice(1)}`
-}
 
 /** The stored parts of a delivery that may describe a person. */
 export interface Redactable {

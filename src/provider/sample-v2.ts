@@ -1,14 +1,22 @@
+import { ACCOUNT_FACTS, type AccountFact, ofEach, PLATFORMS } from './accounts.js'
+import { ofCustomer } from './customer.js'
 import type { V2EventType } from './event-types.js'
 import {
   isoTime,
   SAMPLE_CURRENCY,
-  SAMPLE_EMAIL,
-  SAMPLE_PRICE_CENTS,
   SAMPLE_TX_HASH,
   type SampleSubject,
+  sampleEmail,
   samplePeriodEnd,
+  samplePriceCents,
   sampleRefundedCents,
 } from './sample-subject.js'
+
+const USERNAMES = Object.values(PLATFORMS).map(({ username }) => username)
+
+function accountsOf({ accounts = {} }: SampleSubject, nameOf: (fact: AccountFact) => string): object {
+  return Object.fromEntries(ACCOUNT_FACTS.map((fact) => [nameOf(fact), accounts[fact] ?? null]))
+}
 
 /** The status that a payment or subscription shows in its event. */
 const STATUS: Readonly<Record<V2EventType, string>> = {
@@ -39,28 +47,27 @@ export function sampleDataV2(type: string, subject: SampleSubject): object {
 
 function paymentData(type: string, subject: SampleSubject): object {
   const isCard = subject.rail === 'card'
+  const price = samplePriceCents(subject)
   return {
     payment: {
       id: subject.paymentId,
       status: statusIn(type),
       subscriptionId: subject.subscriptionId,
       productId: subject.productId,
-      valueUsd: String(SAMPLE_PRICE_CENTS),
-      priceCents: String(SAMPLE_PRICE_CENTS),
+      valueUsd: String(price),
+      priceCents: String(price),
       currency: SAMPLE_CURRENCY,
       vatAmountCents: isCard ? 0 : null,
-      totalAmountCents: isCard ? SAMPLE_PRICE_CENTS : null,
-      refundedAmountCents: sampleRefundedCents(type),
+      totalAmountCents: isCard ? price : null,
+      refundedAmountCents: sampleRefundedCents(type, subject),
       txHash: isCard ? null : SAMPLE_TX_HASH,
       source: isCard ? 'FIAT' : 'CRYPTO',
       customerId: subject.customerId,
-      customerEmail: subject.customerId && SAMPLE_EMAIL,
-      customerCommunityId: null,
-      customerMessengerId: null,
-      customerCommunityUsername: null,
-      customerMessengerUsername: null,
+      customerEmail: sampleEmail(subject),
+      ...accountsOf(subject, ofCustomer),
+      ...ofEach(USERNAMES.map(ofCustomer), () => null),
     },
-    context: { externalRef: null, metadata: null, successUrl: null, cancelUrl: null },
+    context: { ...contextOf(subject), successUrl: null, cancelUrl: null },
   }
 }
 
@@ -71,32 +78,35 @@ function subscriptionData(type: string, subject: SampleSubject): object {
       id: subject.subscriptionId,
       status,
       productId: subject.productId,
-      expiresAt: samplePeriodEnd(subject.createdAt, status === 'ACTIVE'),
+      expiresAt: samplePeriodEnd(subject, status === 'ACTIVE'),
     },
     lastPayment: subject.paymentId && {
       id: subject.paymentId,
       status: 'PAYMENT_SUCCESS',
-      priceCents: String(SAMPLE_PRICE_CENTS),
+      priceCents: String(samplePriceCents(subject)),
       currency: SAMPLE_CURRENCY,
       createdAt: isoTime(subject.createdAt),
     },
     customer: {
       id: subject.customerId,
-      email: subject.customerId && SAMPLE_EMAIL,
-      communityId: null,
-      messengerId: null,
-      communityUsername: null,
-      messengerUsername: null,
+      email: sampleEmail(subject),
+      ...accountsOf(subject, (fact) => fact),
+      ...ofEach(USERNAMES, () => null),
     },
-    context: { externalRef: null, metadata: null },
+    context: contextOf(subject),
   }
+}
+
+function contextOf({ externalRef, metadata }: SampleSubject): object {
+  return { externalRef: externalRef ?? null, metadata: metadata ?? null }
 }
 
 /** One payout of one payment; real events contain many of both. */
 function settledData(subject: SampleSubject): object {
+  const price = samplePriceCents(subject)
   const payout = {
     id: 'pout_sample',
-    payoutAmountCents: SAMPLE_PRICE_CENTS,
+    payoutAmountCents: price,
     currency: SAMPLE_CURRENCY,
     paidOutAt: isoTime(subject.createdAt),
   }
@@ -105,15 +115,14 @@ function settledData(subject: SampleSubject): object {
     payoutId: payout.id,
     productId: subject.productId,
     subscriptionId: subject.subscriptionId,
-    priceCents: String(SAMPLE_PRICE_CENTS),
+    priceCents: String(price),
     currency: SAMPLE_CURRENCY,
-    grossAmountCents: SAMPLE_PRICE_CENTS,
-    merchantNetCents: SAMPLE_PRICE_CENTS,
+    grossAmountCents: price,
+    merchantNetCents: price,
     customerId: subject.customerId,
-    customerEmail: subject.customerId && SAMPLE_EMAIL,
-    customerCommunityId: null,
-    customerMessengerId: null,
-    externalRef: null,
+    customerEmail: sampleEmail(subject),
+    ...accountsOf(subject, ofCustomer),
+    externalRef: subject.externalRef ?? null,
   }
   return { payouts: [payout], payments: [payment] }
 }

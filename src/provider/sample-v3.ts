@@ -1,10 +1,10 @@
 import {
   isoTime,
   SAMPLE_CURRENCY,
-  SAMPLE_EMAIL,
-  SAMPLE_PRICE_CENTS,
   type SampleSubject,
+  sampleEmail,
   samplePeriodEnd,
+  samplePriceCents,
   sampleRefundedCents,
 } from './sample-subject.js'
 
@@ -51,7 +51,7 @@ export function sampleDataV3(type: string, subject: SampleSubject): object {
     case 'payment_method':
       return { object: 'payment_method', id: 'pm_sample', status: action, customer: customerOf(subject) }
     default:
-      return { object: 'payout', id: 'pout_sample', status: action, amount_cents: SAMPLE_PRICE_CENTS }
+      return { object: 'payout', id: 'pout_sample', status: action, amount_cents: samplePriceCents(subject) }
   }
 }
 
@@ -60,13 +60,13 @@ function common(subject: SampleSubject): object {
     organization_id: 'org_sample',
     customer: subject.customerId && customerOf(subject),
     product: subject.productId && { object: 'product', id: subject.productId, name: 'Sample product' },
-    external_ref: null,
-    metadata: {},
+    external_ref: subject.externalRef ?? null,
+    metadata: subject.metadata ?? {},
   }
 }
 
-function customerOf({ customerId }: SampleSubject): object {
-  return { object: 'customer', id: customerId, email: customerId && SAMPLE_EMAIL }
+function customerOf(subject: SampleSubject): object {
+  return { object: 'customer', id: subject.customerId, email: sampleEmail(subject) }
 }
 
 function paymentData(type: string, subject: SampleSubject): object {
@@ -76,9 +76,9 @@ function paymentData(type: string, subject: SampleSubject): object {
     id: subject.paymentId,
     status: PAYMENT_STATUS[type],
     subscription_id: subject.subscriptionId,
-    price_cents: String(SAMPLE_PRICE_CENTS),
+    price_cents: String(samplePriceCents(subject)),
     currency: SAMPLE_CURRENCY,
-    refunded_amount_cents: sampleRefundedCents(type),
+    refunded_amount_cents: sampleRefundedCents(type, subject),
     created_at: isoTime(subject.createdAt),
     ...(subject.rail === 'card' ? cardData(type) : CRYPTO_DATA),
   }
@@ -104,8 +104,8 @@ function subscriptionData(type: string, subject: SampleSubject): object {
     status,
     current_cycle: type === 'subscription.created' ? 1 : 2,
     total_cycles: null,
-    cancel_at_period_end: false,
-    expires_at: samplePeriodEnd(subject.createdAt, status === 'active'),
+    cancel_at_period_end: subject.cancelAtPeriodEnd ?? false,
+    expires_at: samplePeriodEnd(subject, status === 'active'),
     last_payment: subject.paymentId,
   }
 }

@@ -1,4 +1,3 @@
-import type { Transaction } from 'kysely'
 import { type Derived, derive } from '../entitlements/derive.js'
 import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
@@ -6,7 +5,7 @@ import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.j
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
 import { type GroupRow, loadGroupRows, loadSeqsByHand, placeOf } from '../store/recompute.js'
-import type { Database } from '../store/schema.js'
+import type { Tx } from '../store/schema.js'
 import { loadLinks, loadSourceRows, loadSourceRowsOf, type SourceRow } from '../store/sources.js'
 import { damagedForm, eventInFormIfReadable } from '../store/stored-form.js'
 import { type ReadAgain, readAgain } from './read-again.js'
@@ -60,12 +59,7 @@ interface Node {
 }
 
 /** Reads the groups of an environment that contain these seeds, together. */
-export async function readGroup(
-  trx: Transaction<Database>,
-  run: Run,
-  environment: Environment,
-  seeds: Seeds,
-): Promise<Group> {
+export async function readGroup(trx: Tx, run: Run, environment: Environment, seeds: Seeds): Promise<Group> {
   const own = <T extends { readonly environment: Environment }>(all: readonly T[] = []) =>
     all.filter((one) => one.environment === environment)
   const events = new Map<number, GroupEvent>()
@@ -175,7 +169,7 @@ function leadingTo(run: Run, environment: Environment, { kind, id }: Node): read
  * @throws {LatchkeyError} `store_unavailable` if neither form nor body of an event can be read
  */
 export async function readEvents(
-  trx: Transaction<Database>,
+  trx: Tx,
   run: Run,
   rows: readonly GroupRow[],
 ): Promise<readonly GroupEvent[]> {

@@ -1,10 +1,9 @@
-import type { Kysely } from 'kysely'
 import { ownIdOf } from '../ingest/prepare.js'
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { loadStoredIds } from '../store/events.js'
 import { type JobScope, loadBodies, type ReplayedEvent } from '../store/recompute.js'
-import { type Database, ENVIRONMENTS, eventKey } from '../store/schema.js'
+import { type Db, ENVIRONMENTS, eventKey } from '../store/schema.js'
 import { isAltered } from '../store/stored-form.js'
 
 /** The environment of every configured endpoint, by its name. */
@@ -47,7 +46,7 @@ const NO_HEADERS = 'null'
  * one that has it already, or came first, is read.
  */
 export async function readAgain(
-  db: Kysely<Database>,
+  db: Db,
   seqs: readonly number[],
   endpoints: Endpoints,
   taken: TakenIds = new Map(),

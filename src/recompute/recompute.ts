@@ -1,10 +1,10 @@
-import type { Kysely, Transaction } from 'kysely'
 import { seqsInHistory } from '../entitlements/history.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
+  accountsIn,
   addFacts,
   type CustomerRecord,
   type PersonFacts,
@@ -22,7 +22,7 @@ import {
   placeOf,
   type SourceHistory,
 } from '../store/recompute.js'
-import type { Database } from '../store/schema.js'
+import type { Db, Tx } from '../store/schema.js'
 import { readEvents, type Seeds } from './group.js'
 import {
   beginRun,
@@ -54,7 +54,7 @@ const ROWS_AT_ONCE = 500
 const SAMPLE_SIZE = 10
 
 export interface RecomputeDeps {
-  readonly db: Kysely<Database>
+  readonly db: Db
   readonly clock: () => number
   readonly pace?: typeof PACE
 }
@@ -103,11 +103,7 @@ export async function recompute(
 }
 
 /** A comparison rolls back everything it writes, such as access that has ended. */
-async function inTransaction<T>(
-  db: Kysely<Database>,
-  isKept: boolean,
-  work: (trx: Transaction<Database>) => Promise<T>,
-): Promise<T> {
+async function inTransaction<T>(db: Db, isKept: boolean, work: (trx: Tx) => Promise<T>): Promise<T> {
   if (isKept) return db.transaction().execute(work)
   const trx = await db.startTransaction().execute()
   try {
@@ -133,7 +129,7 @@ async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<vo
 
 /** The next events that are not done, and the job's position after them. */
 async function nextEvents(
-  trx: Transaction<Database>,
+  trx: Tx,
   run: Run,
   limit: number,
 ): Promise<{ readonly rows: readonly GroupRow[]; readonly reached: number }> {
@@ -201,7 +197,7 @@ async function sweep(run: Run, environments: readonly Environment[], inTurn: InT
 /** @param load processes the next `ROWS_AT_ONCE` rows after the last one */
 async function eachPage<Row>(
   inTurn: InTurn,
-  load: (trx: Transaction<Database>, last: Row | undefined) => Promise<readonly Row[]>,
+  load: (trx: Tx, last: Row | undefined) => Promise<readonly Row[]>,
 ): Promise<void> {
   let page: readonly Row[] = []
   do {
@@ -215,7 +211,7 @@ const SOUGHT_AT_ONCE = 10_000
 const SETTLED_AT_ONCE = 200
 
 /** Runs in a transaction of its own, between deliveries. */
-type InTurn = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>
+type InTurn = <T>(work: (trx: Tx) => Promise<T>) => Promise<T>
 
 /**
  * Computes again the facts and links of the affected customers and payments from all events. No source leads to all of
@@ -228,7 +224,7 @@ async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
     // Not all events have their payment in a column; and in a dry run, the columns differ from the new readings.
     const isAnyAsked = isDryReplay(run) || some.some(([, { kind }]) => kind === 'payment')
     let reached = 0
-    const seekNext = async (trx: Transaction<Database>): Promise<boolean> => {
+    const seekNext = async (trx: Tx): Promise<boolean> => {
       const rows = await loadGroupRowsBeyond(trx, reached, Number.MAX_SAFE_INTEGER, ROWS_AT_ONCE)
       const asked = rows.filter(
         ({ environment, customer_id: id }) => isAnyAsked || naming.has(nodeName(environment, 'customer', id)),
@@ -251,13 +247,13 @@ async function settleConcerned(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-async function readable(trx: Transaction<Database>, run: Run, rows: readonly GroupRow[]) {
+async function readable(trx: Tx, run: Run, rows: readonly GroupRow[]) {
   const events = await readEvents(trx, run, rows)
   return events.flatMap(({ row, after }) => (after === null ? [] : [{ row, after }]))
 }
 
 async function settleThese(
-  trx: Transaction<Database>,
+  trx: Tx,
   run: Run,
   concerns: readonly (readonly [string, Concern])[],
   naming: ReadonlyMap<string, ReadonlySet<number>>,
@@ -271,9 +267,7 @@ async function settleThese(
     else {
       const person = personIn(id, events)
       if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
-      const { communityId, messengerId } = person.record?.facts ?? {}
-      const accounts = { communityId: communityId?.value ?? null, messengerId: messengerId?.value ?? null }
-      noteAhead(run, environment, id, { accounts })
+      noteAhead(run, environment, id, { accounts: accountsIn(person.record?.facts ?? {}) })
     }
   }
   if (payments.length > 0) await settleGroups(trx, run, { payments })

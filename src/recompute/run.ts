@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Kysely, Transaction } from 'kysely'
+import { isChange } from '../entitlements/entitlement.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { isChange } from '../ingest/settle.js'
+import type { Accounts } from '../provider/accounts.js'
 import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
 import { latestCursor, loadChanges, type NewChange } from '../store/changes.js'
 import { newestSeq } from '../store/event-walk.js'
@@ -18,7 +18,7 @@ import {
   saveJob,
   saveJobPart,
 } from '../store/recompute.js'
-import type { Database } from '../store/schema.js'
+import type { Db, Tx } from '../store/schema.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 
@@ -67,7 +67,7 @@ export interface Run {
  * @throws {LatchkeyError} `rebuild_running`: a policy is in force, but not all sources were moved to it yet
  */
 export async function beginRun(
-  trx: Transaction<Database>,
+  trx: Tx,
   { scope, endpoints, policy: given, mode }: RecomputePlan,
   clock: () => number,
 ): Promise<Run> {
@@ -128,7 +128,7 @@ function isSameJob(a: StoredJob, b: StoredJob): boolean {
 }
 
 /** Saves the position of a run, in the transaction that reaches it. */
-export async function saveRun(trx: Transaction<Database>, run: Run): Promise<void> {
+export async function saveRun(trx: Tx, run: Run): Promise<void> {
   if (run.mode !== 'apply') return
   const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
   const { concerned } = run.unsaved
@@ -219,7 +219,7 @@ export interface CustomerAhead {
   readonly environment: Environment
   readonly customerId: string
   readonly activeProducts: readonly string[] | null
-  readonly accounts: { readonly communityId: string | null; readonly messengerId: string | null } | null
+  readonly accounts: Accounts | null
 }
 
 export function summarise(
@@ -241,10 +241,7 @@ const CHANGES_AT_ONCE = 1_000
 /**
  * The changes of a job since it began, however often it was interrupted: each entitlement before it and now.
  */
-export async function changesOf(
-  { changesAfter }: StoredJob,
-  db: Kysely<Database>,
-): Promise<readonly AccessDifference[]> {
+export async function changesOf({ changesAfter }: StoredJob, db: Db): Promise<readonly AccessDifference[]> {
   const found = new Map<string, AccessDifference>()
   for (let after: number | undefined = changesAfter; after !== undefined; ) {
     const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE)

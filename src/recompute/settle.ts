@@ -1,24 +1,16 @@
-import type { Transaction } from 'kysely'
-import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
+import { foldActs } from '../entitlements/by-hand.js'
 import type { DerivedSource } from '../entitlements/derive.js'
+import { isChange, NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
-import {
-  accessFrom,
-  differencesOf,
-  type EntitlementDifference,
-  isChange,
-  NEVER_GRANTED,
-  snapshot,
-  writeAccess,
-} from '../ingest/settle.js'
+import { accessFrom, differencesOf, type EntitlementDifference, writeAccess } from '../ingest/settle.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
 import { hasSameForm, saveForms, savePlaces } from '../store/recompute.js'
-import { type Database, ENVIRONMENTS } from '../store/schema.js'
+import { ENVIRONMENTS, type Tx } from '../store/schema.js'
 import { deleteLinks, deleteSources, saveLinks, saveSources, sourceColumns } from '../store/sources.js'
 import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {
@@ -62,7 +54,7 @@ interface CustomerAccess {
  * Corrects the groups of these seeds, or records what would change.
  * @returns how many events they have
  */
-export async function settleGroups(trx: Transaction<Database>, run: Run, seeds: Seeds): Promise<number> {
+export async function settleGroups(trx: Tx, run: Run, seeds: Seeds): Promise<number> {
   const now = run.clock()
   let count = 0
   for (const environment of ENVIRONMENTS) {
@@ -123,7 +115,7 @@ function sourceDifferences({ derived, sources }: Group): Differences['sources'] 
 }
 
 async function compareAccess(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, customerIds, events, derived }: Group,
   now: number,
 ): Promise<Differences['access']> {
@@ -135,9 +127,7 @@ async function compareAccess(
   for (const customerId of customerIds) {
     const own = (states.get(customerId) ?? []).map(({ state }) => state)
     own.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
-    const done = acts.get(customerId) ?? []
-    const folded = { blocks: foldBlocks(done), erasures: foldErasures(done) }
-    const after = accessFrom(own, folded, { customerId, now })
+    const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
     access.set(customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after })
   }
   return access
@@ -155,7 +145,7 @@ function hasRunOut({ before, after }: EntitlementDifference, now: number): boole
 
 /** Writes what differs, and appends changes of access to the change log. */
 async function write(
-  trx: Transaction<Database>,
+  trx: Tx,
   run: Run,
   environment: Environment,
   { events, links, unlinked, sources, access }: Differences,
@@ -191,7 +181,7 @@ function noteFound(run: Run, group: Group, differences: Differences, now: number
       .flatMap(({ productId, before, after }): AccessDifference[] => {
         const [was, is] = [before ?? NEVER_GRANTED, after ?? NEVER_GRANTED]
         if (!isChange(was, is)) return []
-        return [{ environment, customerId, productId, before: snapshot(was), after: snapshot(is) }]
+        return [{ environment, customerId, productId, before: snapshotOf(was), after: snapshotOf(is) }]
       })
     if (changes.length > 0) run.found.access.set(name, changes)
     else run.found.access.delete(name)

@@ -2,16 +2,16 @@
  * Answers what customers may use, from their sources: exact at every instant, whatever was last stored as the result.
  */
 
-import { type Kysely, sql } from 'kysely'
-import { afterErasures, blocksOn, foldBlocks, foldErasures, isInForce } from '../entitlements/by-hand.js'
+import { sql } from 'kysely'
+import { afterErasures, blocksOn, foldActs, isInForce } from '../entitlements/by-hand.js'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
-import type { AccessAnswer, Block, Entitlement, SourceState } from '../entitlements/model.js'
+import type { AccessAnswer, Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
-import type { Database, IdPage } from './schema.js'
+import { manualEventIn } from './events.js'
+import type { Db, IdPage } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
-import { eventInForm } from './stored-form.js'
 
 /** `at`: epoch milliseconds; null asks about now. */
 export interface AccessQuery {
@@ -22,7 +22,7 @@ export interface AccessQuery {
 
 /** What one customer may use. */
 export async function readAccess(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { customerId, ...query }: AccessQuery,
 ): Promise<AccessAnswer> {
@@ -36,22 +36,39 @@ export interface AccessesQuery extends Omit<AccessQuery, 'customerId'> {
 
 /** The same for many, in order, all at one instant and in one statement. */
 export async function readAccesses(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { environment, customerIds, at }: AccessesQuery,
 ): Promise<readonly AccessAnswer[]> {
-  const inputs = await loadAccessInputs(db, environment, customerIds)
+  const keys = [...new Set(customerIds)].map((id) => [environment, id])
+  const states: SourceState[] = []
+  const events: ManualEvent[] = []
+  let cursor: number | null = null
+  let epoch = NO_EPOCH
+  for (const row of await selectInputs(db, keys)) {
+    // The smaller cursor: a change committed in between then comes twice, but is never missed.
+    if (row.part === 'cursor') cursor ??= Number(row.state)
+    else if (row.part === 'epoch') epoch = row.state ?? epoch
+    else if (row.part === 'source') states.push(stateOf(row))
+    else if (row.state !== null && row.event_id !== null) {
+      const event = manualEventIn(row.state, row.event_id)
+      if (event !== null) events.push(event)
+    }
+  }
+  const statesOf = Map.groupBy(states, (one) => one.customerId)
+  const byHand = Map.groupBy(events, (one) => one.customerId)
   const now = clock()
   const instant = at === null ? { now } : { at }
   return customerIds.map((customerId) => {
-    const { cursor, sources, blocks } = inputs.get(customerId) as AccessInputs
+    const { blocks, erasures } = foldActs(byHand.get(customerId))
+    const sources = (statesOf.get(customerId) ?? []).map((source) => afterErasures(source, erasures))
     const entitlements = entitlementsOf(sources, blocks, instant)
     return {
       customerId,
       environment,
       asOf: at ?? now,
       validUntil: at === null ? nextChangeAfter(entitlements, now) : null,
-      cursor,
+      cursor: formatCursor(epoch, cursor ?? 0),
       blocked: blocksOn(null, blocks, instant).some(isInForce),
       entitlements,
     }
@@ -74,7 +91,7 @@ export interface ProductCustomer {
  * of now. Time alone only ever ends access, so nobody is missing.
  */
 export async function readProductCustomers(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { environment, productId, after, limit }: ProductCustomersQuery,
 ): Promise<readonly ProductCustomer[]> {
@@ -95,7 +112,7 @@ export async function readProductCustomers(
 
 /** Customers with access to the product in the stored entitlements, by id. */
 export async function loadWrittenActive(
-  db: Kysely<Database>,
+  db: Db,
   { environment, productId, after, limit }: ProductCustomersQuery,
 ): Promise<readonly string[]> {
   const rows = await db
@@ -109,15 +126,6 @@ export async function loadWrittenActive(
     .limit(limit)
     .execute()
   return rows.map((row) => row.customer_id)
-}
-
-/** The inputs of an answer about one customer. */
-interface AccessInputs {
-  /** The place of the change log at the time of reading, or an earlier one. */
-  readonly cursor: string
-  /** The customer's sources, unordered. */
-  readonly sources: readonly SourceState[]
-  readonly blocks: readonly Block[]
 }
 
 /** A source's state, an event by hand, or the place of the change log, as text. */
@@ -146,42 +154,3 @@ const selectInputs = bulkStatement(
     union all
     select 'epoch', null, null, value, null, null, null from settings where key = ${sql.lit(EPOCH_SETTING)}`,
 )
-
-/** By customer id. */
-export async function loadAccessInputs(
-  db: Kysely<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, AccessInputs>> {
-  const sources = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
-  const events = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectInputs(
-    db,
-    [...sources.keys()].map((id) => [environment, id]),
-  )
-  let cursor: number | null = null
-  let epoch = NO_EPOCH
-  for (const row of rows) {
-    // The smaller cursor: a change committed in between then comes twice, but is never missed.
-    if (row.part === 'cursor') cursor ??= Number(row.state)
-    else if (row.part === 'epoch') epoch = row.state ?? epoch
-    else if (row.part === 'source') sources.get(row.customer_id ?? '')?.push(stateOf(row))
-    else if (row.state !== null && row.event_id !== null) {
-      const event = eventInForm(row.state, row.event_id)
-      // A provider's event may have any type; changes by hand are recognised by their subject.
-      if (event.subject === 'manual') events.get(event.customerId)?.push(event)
-    }
-  }
-  return new Map(
-    [...sources].map(([id, own]) => {
-      const byHand = events.get(id) ?? []
-      const erasures = foldErasures(byHand)
-      const input: AccessInputs = {
-        cursor: formatCursor(epoch, cursor ?? 0),
-        sources: own.map((source) => afterErasures(source, erasures)),
-        blocks: foldBlocks(byHand),
-      }
-      return [id, input]
-    }),
-  )
-}

@@ -1,7 +1,7 @@
 /* Everything stored about one customer: the explanation of their access, and what is known of the person. */
 
 import { type Kysely, type Selectable, sql } from 'kysely'
-import { afterErasures } from '../entitlements/by-hand.js'
+import { afterErasures, foldActs } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
 import {
   type Explanation,
@@ -17,7 +17,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessQuery } from './access.js'
-import { rowStatement } from './bulk.js'
+import { bulkLookup } from './bulk.js'
 import {
   type CustomerRecord,
   type Fact,
@@ -26,7 +26,7 @@ import {
   loadReferences,
   type Reference,
 } from './customers.js'
-import { loadActsOn, NO_ACTS } from './events.js'
+import { loadManualEvents } from './events.js'
 import type { Database, EventsTable } from './schema.js'
 import { loadPolicy } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
@@ -74,7 +74,9 @@ export async function loadAccount(
     if (event.customerId === null) return event.productId === productId
     return (event.productId ?? productId) === productId
   })
-  const { blocks, erasures } = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+  const { blocks, erasures } = foldActs(
+    (await loadManualEvents(db, environment, [customerId])).get(customerId),
+  )
   const isKnown =
     own.length > 0 ||
     holds.some(({ event }) => event.customerId === customerId) ||
@@ -87,9 +89,10 @@ type EventRow = Pick<
   'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
 >
 
-const selectEvents = rowStatement(
-  ([seq]) =>
-    sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where seq = ${seq}`,
+const selectEvents = bulkLookup(
+  ['seq'],
+  (matches) => sql<EventRow>`
+    select seq, event_id, normalized, received_at, disposition from events where ${matches}`,
 )
 
 async function loadEvents(
@@ -101,7 +104,7 @@ async function loadEvents(
     db,
     history.map(({ seq }) => [seq]),
   )
-  return rows.flatMap((row) => storedEvent(row) ?? [])
+  return rows.sort((a, b) => a.seq - b.seq).flatMap((row) => storedEvent(row) ?? [])
 }
 
 /** Maximum number of held events searched for the customer's, newest first. */
@@ -135,8 +138,11 @@ async function loadHolds(
 
 function storedEvent(row: EventRow): StoredSourceEvent | null {
   const { seq, event_id, normalized, received_at: receivedAt, disposition } = row
-  const event = normalized === null ? null : historyEvent(seq, eventInForm(normalized, event_id))
-  return event === null || disposition === 'quarantined' ? null : { event, receivedAt, disposition }
+  const read = normalized === null ? null : eventInForm(normalized, event_id)
+  const event = read && historyEvent(seq, read)
+  if (event === null || disposition === 'quarantined') return null
+  const byHand = read?.subject === 'manual' ? { actor: read.actor, reason: read.reason } : {}
+  return { event, receivedAt, disposition, ...byHand }
 }
 
 export interface CustomerQuery {
@@ -172,7 +178,9 @@ export async function readKnownCustomer(
 ): Promise<KnownCustomer | null> {
   const record = await loadCustomer(db, environment, customerId)
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-  const { blocks, erasures } = (await loadActsOn(db, environment, [customerId])).get(customerId) ?? NO_ACTS
+  const { blocks, erasures } = foldActs(
+    (await loadManualEvents(db, environment, [customerId])).get(customerId),
+  )
   const isKnown = record !== undefined || [sources, blocks, erasures].some(({ length }) => length > 0)
   if (!isKnown) return null
   const now = clock()

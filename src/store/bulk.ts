@@ -1,21 +1,23 @@
-import { type Kysely, type RawBuilder, type SelectType, sql } from 'kysely'
+import { type Insertable, type RawBuilder, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { engineOf, type Row } from './engine.js'
-import type { Database } from './schema.js'
+import { type EachRow, engineOf, type Row } from './engine.js'
+import type { Database, Db } from './schema.js'
 
-/** Runs once per row, in order, and returns the results of all. */
-type BulkStatement<Answer> = (db: Kysely<Database>, rows: readonly Row[]) => Promise<Answer[]>
+/** Runs for all of these rows, and returns all results, unordered. */
+type BulkStatement<Answer> = (db: Db, rows: readonly Row[]) => Promise<Answer[]>
 
-/** A statement for one row, with its values as parameters in order. */
-export function rowStatement<Answer = never>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
-  return statementAbout(write)
+/** An update of table rows from the values of each row, which `from` brings in: between `set …` and `where …`. */
+export function bulkUpdate<Answer = never>(
+  write: (values: EachRow['values'], from: RawBuilder<unknown>) => RawBuilder<Answer>,
+): BulkStatement<Answer> {
+  return statementAbout(({ values, from }) => write(values, from))
 }
 
-/** A statement for one row as `values (…)`; it has no other parameters. */
+/** A statement for the rows as a list, such as `values (…)`; it has no other parameters. */
 export function bulkStatement<Answer = never>(
-  write: (row: RawBuilder<unknown>) => RawBuilder<Answer>,
+  write: (list: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
-  return statementAbout((row) => write(sql`values (${sql.join(row)})`))
+  return statementAbout(({ list }) => write(list))
 }
 
 /** A statement for the table rows in which these columns have the given values. */
@@ -23,81 +25,69 @@ export function bulkLookup<Answer = never>(
   columns: readonly string[],
   write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
 ): BulkStatement<Answer> {
-  return statementAbout((row) =>
-    write(
-      sql.join(
-        columns.map((column, i) => sql`${sql.ref(column)} = ${row[i]}`),
-        sql` and `,
-      ),
-    ),
-  )
+  return statementAbout((row) => write(row.has(columns)))
 }
 
 /** The same within one environment, for each value of this column. */
 export function lookupIn<Answer = never>(
   column: string,
   write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
-): (db: Kysely<Database>, environment: Environment, values: readonly string[]) => Promise<Answer[]> {
-  const statement = bulkLookup(['environment', column], write)
-  return (db, environment, values) =>
-    statement(
-      db,
-      values.map((value) => [environment, value]),
-    )
+) {
+  return inEnvironment(bulkLookup(['environment', column], write), (value: string) => [value])
 }
 
-function statementAbout<Answer>(write: (row: Row) => RawBuilder<Answer>): BulkStatement<Answer> {
-  const texts = new WeakMap<object, string>()
-  return async (db, rows) => {
-    const [first] = rows
-    if (first === undefined) return []
-    const engine = engineOf(db)
-    const text = texts.get(engine) ?? write(first).compile(db).sql
-    texts.set(engine, text)
-    return (await engine.forEach(db, text, rows)) as Answer[]
+/** Runs a statement for items of one environment, which comes before the values of each. */
+export function inEnvironment<Item, Answer>(statement: BulkStatement<Answer>, valuesOf: (item: Item) => Row) {
+  return (db: Db, environment: Environment, items: readonly Item[]): Promise<Answer[]> => {
+    const rows = items.map((item) => [environment, ...valuesOf(item)])
+    return statement(db, rows)
   }
 }
 
-/** Inserts rows with all of these columns; `otherwise` is the conflict clause. */
-export function bulkInsert<Table extends keyof Database, Column extends ColumnOf<Table>>(
+function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): BulkStatement<Answer> {
+  return async (db, rows) =>
+    rows.length === 0 ? [] : ((await engineOf(db).forEach(db, write, rows)) as Answer[])
+}
+
+/** Inserts rows, all with the columns of the first; `otherwise` is the conflict clause. */
+export function bulkInsert<Table extends keyof Database>(
   table: Table,
-  columns: readonly Column[],
-  otherwise: RawBuilder<unknown> = sql``,
-): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Column>[]) => Promise<void> {
-  const names = sql.join(columns.map((column) => sql.ref(column)))
-  const insert = bulkStatement((row) => sql`insert into ${sql.table(table)} (${names}) ${row} ${otherwise}`)
-  return async (db, rows) => {
-    await insert(
-      db,
-      rows.map((row) => columns.map((column) => row[column] as Row[number])),
-    )
+  otherwise: (columns: readonly string[]) => RawBuilder<unknown> = () => sql``,
+) {
+  /** By their columns. */
+  const statements = new Map<string, BulkStatement<never>>()
+  return async (db: Db, rows: readonly Insertable<Database[Table]>[]): Promise<void> => {
+    const columns = Object.keys(rows[0] ?? {})
+    const names = columns.join()
+    const insert =
+      statements.get(names) ??
+      bulkStatement(
+        (list) => sql`insert into ${sql.table(table)} (${refs(columns)}) ${list} ${otherwise(columns)}`,
+      )
+    statements.set(names, insert)
+    const values = rows.map((row) => columns.map((column) => row[column as keyof typeof row] as Row[number]))
+    await insert(db, values)
   }
 }
 
 /**
- * The same, but an existing row with the same key gets the new values of the columns `updating`. Each key at most
- * once. Every column that is set is written to all its indexes, even if its value stays the same.
+ * The same, but an existing row with the same key gets the new values of the columns `updating`; if omitted, of all.
+ * Each key at most once. Every column that is set is written to all its indexes, even if its value stays the same.
  */
-export function bulkUpsert<
-  Table extends keyof Database,
-  Key extends ColumnOf<Table>,
-  Column extends ColumnOf<Table>,
->(
+export function bulkUpsert<Table extends keyof Database>(
   table: Table,
-  key: readonly Key[],
-  columns: readonly Column[],
-  { updating = columns }: { readonly updating?: readonly Column[] } = {},
-): (db: Kysely<Database>, rows: readonly InsertedRow<Table, Key | Column>[]) => Promise<void> {
-  const assignments = updating.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
-  const names = sql.join(key.map((column) => sql.ref(column)))
-  return bulkInsert(
-    table,
-    [...key, ...columns],
-    sql`on conflict (${names}) do update set ${sql.join(assignments)}`,
-  )
+  key: readonly (keyof Database[Table] & string)[],
+  { updating }: { readonly updating?: readonly (keyof Database[Table] & string)[] } = {},
+) {
+  const isKey = (column: string): boolean => key.some((one) => one === column)
+  return bulkInsert(table, (columns) => {
+    const set = (updating ?? columns.filter((column) => !isKey(column))).map(
+      (column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`,
+    )
+    return sql`on conflict (${refs(key)}) do update set ${sql.join(set)}`
+  })
 }
 
-type ColumnOf<Table extends keyof Database> = keyof Database[Table] & string
-type InsertedRow<Table extends keyof Database, Column extends ColumnOf<Table>> = {
-  readonly [Name in Column]: SelectType<Database[Table][Name]>
+function refs(columns: readonly string[]): RawBuilder<unknown> {
+  return sql.join(columns.map((column) => sql.ref(column)))
 }

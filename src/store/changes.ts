@@ -1,20 +1,12 @@
 /* The change log: every change of an entitlement, in the order of writing, and its cursors. */
 
 import { randomBytes } from 'node:crypto'
-import type { Kysely, Selectable, Transaction } from 'kysely'
-import type { EntitlementStatus } from '../entitlements/model.js'
+import type { Selectable } from 'kysely'
+import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
-import type { ChangesTable, Database } from './schema.js'
+import type { ChangesTable, Db, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
-
-/** An entitlement at one instant; never granted: inactive, `none`. */
-export interface AccessSnapshot {
-  readonly active: boolean
-  readonly status: EntitlementStatus
-  readonly since: number | null
-  readonly until: number | null
-}
 
 /** One change of one entitlement, by an event, by time alone, or by a recompute. */
 export interface NewChange {
@@ -33,25 +25,16 @@ export interface Change extends NewChange {
   readonly cursor: number
 }
 
-const insert = bulkInsert('changes', [
-  'at',
-  'environment',
-  'customer_id',
-  'product_id',
-  'before',
-  'after',
-  'cause_kind',
-  'cause_event_id',
-])
+const insert = bulkInsert('changes')
 
 /** Appends in the order given. */
-export function appendChanges(trx: Transaction<Database>, changes: readonly NewChange[]): Promise<void> {
+export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {
   return insert(trx, changes.map(toRow))
 }
 
 /** The changes of one environment, or of all (null), after a cursor, oldest first. */
 export async function loadChanges(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment | null,
   after: number,
   limit: number,
@@ -62,7 +45,7 @@ export async function loadChanges(
 }
 
 /** The newest change of all environments; 0 before the first. */
-export async function latestCursor(db: Kysely<Database>): Promise<number> {
+export async function latestCursor(db: Db): Promise<number> {
   const row = await db
     .selectFrom('changes')
     .select('cursor')
@@ -107,17 +90,17 @@ export const NO_EPOCH = '0'
  * Names the change log that the numbers belong to. A restored store reuses numbers from before the restore for other
  * changes: the epoch tells the two apart.
  */
-export async function changeLogEpoch(db: Kysely<Database>): Promise<string> {
+export async function changeLogEpoch(db: Db): Promise<string> {
   return (await getSetting(db, EPOCH_SETTING)) ?? NO_EPOCH
 }
 
 /** Invalidates all earlier cursors. */
-export async function startChangeLogEpoch(trx: Transaction<Database>): Promise<void> {
+export async function startChangeLogEpoch(trx: Tx): Promise<void> {
   await setSetting(trx, EPOCH_SETTING, randomBytes(6).toString('hex'))
 }
 
 /** Gives the store an epoch if it has none: a newly created database also counts from the beginning. */
-export function settleChangeLogEpoch(db: Kysely<Database>): Promise<void> {
+export function settleChangeLogEpoch(db: Db): Promise<void> {
   return db.transaction().execute(async (trx) => {
     if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
   })
@@ -148,7 +131,7 @@ export interface ListedChange extends Omit<Change, 'cursor'> {
 
 /** The changes after a cursor, oldest first, at most `limit`; null for a cursor that is not of this log. */
 export async function readChangePage(
-  db: Kysely<Database>,
+  db: Db,
   { environment, after, limit }: ChangePageQuery,
 ): Promise<readonly ListedChange[] | null> {
   const epoch = await changeLogEpoch(db)

@@ -1,30 +1,21 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
+import { ACCOUNT_FACTS, type AccountFact, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
 import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
-  type Database,
+  type Db,
   EVERY_ID,
   type EventsTable,
   type IdPage,
   type SourcesTable,
+  type Tx,
 } from './schema.js'
 import { eventInFormIfReadable } from './stored-form.js'
-import { markAccountHolders } from './sync-state.js'
-
-/** A detail to find customers by; the case of an email does not matter. */
-export type CustomerLookup =
-  | { readonly email: string }
-  | { readonly communityId: string }
-  | { readonly messengerId: string }
-
-/** The facts that hold platform accounts. */
-const ACCOUNTS = ['communityId', 'messengerId'] as const
-/** The facts that customers are found by. */
-const LOOKUPS = ['email', ...ACCOUNTS] as const
+import { markForSync } from './sync-state.js'
 
 const selectCustomers = lookupIn(
   'customer_id',
@@ -33,35 +24,12 @@ const selectCustomers = lookupIn(
 
 /** By customer id; unknown customers are not in the map. */
 export async function loadCustomers(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, CustomerRecord>> {
   const rows = await selectCustomers(db, environment, customerIds)
   return new Map(rows.map((row) => [row.customer_id, fromRow(row)]))
-}
-
-/** The ids of the customers whose newest known detail is this one, in order. */
-export async function findCustomers(
-  db: Kysely<Database>,
-  environment: Environment,
-  lookup: CustomerLookup,
-  { after, limit }: IdPage = EVERY_ID,
-): Promise<readonly string[]> {
-  const customers = db
-    .selectFrom('customers')
-    .select('customer_id')
-    .where('environment', '=', environment)
-    .where('customer_id', '>', after)
-    .orderBy('customer_id')
-    .limit(limit)
-  const matching =
-    'email' in lookup
-      ? customers.where('email', '=', lookup.email.toLowerCase())
-      : 'communityId' in lookup
-        ? customers.where('community_id', '=', lookup.communityId)
-        : customers.where('messenger_id', '=', lookup.messengerId)
-  return (await matching.execute()).map((row) => row.customer_id)
 }
 
 /** An event that names a customer. */
@@ -80,7 +48,7 @@ export interface NamingEvent {
  * themselves decide which is the newest.
  */
 export async function saveCustomerFacts(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   namingEvents: readonly NamingEvent[],
 ): Promise<void> {
@@ -124,7 +92,7 @@ function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
 
 /** A customer with the newest event for each fact; undefined if nothing is known. */
 export async function loadCustomer(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<CustomerRecord | undefined> {
@@ -134,46 +102,131 @@ export async function loadCustomer(
   return { ...record, facts: namingEvents.reduce((facts, event) => addFacts(facts, event), record.facts) }
 }
 
-const KEY = ['environment', 'customer_id'] as const
-const COLUMNS = ['facts', 'email', 'community_id', 'messenger_id', 'deleted_at'] as const
+const upsertCustomers = bulkUpsert('customers', ['environment', 'customer_id'])
 
-/** Most events repeat known facts: writing them again would also write the indexes, a page for each. */
-const upsertFacts = bulkUpsert('customers', KEY, COLUMNS, { updating: ['facts', 'deleted_at'] })
-const upsertAll = bulkUpsert('customers', KEY, COLUMNS)
+const LOOKUP_KEY = ['environment', 'name', 'value', 'customer_id'] as const
+const insertLookups = bulkInsert('customer_lookups', () => sql`on conflict do nothing`)
+const deleteLookups = bulkLookup(LOOKUP_KEY, (matches) => sql`delete from customer_lookups where ${matches}`)
 
-/** @param stored the known facts, by customer id */
+const markHolders = bulkLookup(
+  ['environment', 'name', 'value'],
+  (matches) => sql`
+    insert into sync_marks (environment, customer_id)
+    select environment, customer_id from customer_lookups where ${matches}`,
+)
+
+/**
+ * Marks every customer whose accounts change, and those who share a lost one: one may keep a membership that another
+ * loses.
+ * @param stored the known facts, by customer id
+ */
 export async function saveCustomers(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   stored: ReadonlyMap<string, CustomerRecord>,
   records: readonly CustomerRecord[],
 ): Promise<void> {
-  const isAsBefore = (names: readonly (keyof CustomerFacts)[], record: CustomerRecord): boolean => {
-    const known = stored.get(record.customerId)
-    return names.every((name) => known?.facts[name]?.value === record.facts[name]?.value)
+  const lost: CustomerReferencesTable[] = []
+  const gained: CustomerReferencesTable[] = []
+  for (const { customerId, facts } of records) {
+    const known = stored.get(customerId)?.facts
+    for (const name of LOOKUP_NAMES) {
+      const [before, after] = [known?.[name]?.value, facts[name]?.value]
+      if (before === after) continue
+      const row = (value: string) => ({
+        environment,
+        name,
+        value: lookupValue(name, value),
+        customer_id: customerId,
+      })
+      if (before !== undefined) lost.push(row(before))
+      if (after !== undefined) gained.push(row(after))
+    }
   }
-  const relinked = records.filter((record) => !isAsBefore(ACCOUNTS, record))
-  await markAccountHolders(
+  const isAccount = ({ name }: CustomerReferencesTable) => name !== 'email'
+  const keyOf = (row: CustomerReferencesTable) => LOOKUP_KEY.map((column) => row[column])
+  const relinked = new Set([...lost, ...gained].filter(isAccount).map((row) => row.customer_id))
+  await markForSync(
     trx,
-    environment,
-    relinked.map(({ customerId }) => customerId),
+    [...relinked].map((customerId) => ({ environment, customerId })),
   )
-  for (const record of records) {
-    const upsert = isAsBefore(LOOKUPS, record) ? upsertFacts : upsertAll
-    await upsert(trx, [toRow(environment, record)])
-  }
+  await deleteLookups(trx, lost.map(keyOf))
+  await markHolders(
+    trx,
+    lost.filter(isAccount).map(({ name, value }) => [environment, name, value]),
+  )
+  await upsertCustomers(
+    trx,
+    records.map(({ customerId, facts, deletedAt }) => {
+      return { environment, customer_id: customerId, facts: textOf(facts), deleted_at: deletedAt }
+    }),
+  )
+  await insertLookups(trx, gained)
 }
 
-function toRow(environment: Environment, { customerId, facts, deletedAt }: CustomerRecord): CustomersTable {
-  return {
-    environment,
-    customer_id: customerId,
-    facts: textOf(facts),
-    email: facts.email?.value.toLowerCase() ?? null,
-    community_id: facts.communityId?.value ?? null,
-    messenger_id: facts.messengerId?.value ?? null,
-    deleted_at: deletedAt,
-  }
+/** The case of an email does not matter. */
+function lookupValue(name: string, value: string): string {
+  return name === 'email' ? value.toLowerCase() : value
+}
+
+/** The newest accounts of a customer. */
+export function accountsIn(facts: CustomerFacts): Accounts {
+  const known = ACCOUNT_FACTS.map((name) => [name, facts[name]?.value] as const)
+  return Object.fromEntries(known.filter(([, value]) => value !== undefined))
+}
+
+/** A platform account and one of its customers; it may have several. */
+export interface LinkedAccount {
+  readonly fact: AccountFact
+  readonly accountId: string
+  readonly customerId: string
+}
+
+const selectHolders = bulkLookup(
+  ['environment', 'name', 'value'],
+  (matches) => sql<LinkedAccount>`
+    select name as "fact", value as "accountId", customer_id as "customerId"
+    from customer_lookups where ${matches}`,
+)
+
+/** All customers with these accounts. */
+export async function loadAccountHolders(
+  db: Db,
+  environment: Environment,
+  accounts: readonly Pick<LinkedAccount, 'fact' | 'accountId'>[],
+): Promise<readonly LinkedAccount[]> {
+  return selectHolders(
+    db,
+    accounts.map(({ fact, accountId }) => [environment, fact, accountId]),
+  )
+}
+
+/** Bounds how long one transaction blocks deliveries. */
+const MAX_MARKED = 1_000
+
+/** Where a walk over the holders of one kind of account continues; empty texts: at its beginning. */
+export interface AccountPlace extends LinkedAccount {
+  readonly environment: Environment
+}
+
+/**
+ * Marks the next customers with an account.
+ * @returns where to continue; null: at the end
+ */
+export async function markLinkedCustomers(
+  trx: Tx,
+  { environment, fact, accountId, customerId }: AccountPlace,
+): Promise<AccountPlace | null> {
+  const { rows } = await sql<Pick<AccountPlace, 'accountId' | 'customerId'>>`
+    select value as "accountId", customer_id as "customerId" from customer_lookups
+    where environment = ${environment} and name = ${fact} and (value, customer_id) > (${accountId}, ${customerId})
+    order by value, customer_id limit ${MAX_MARKED}`.execute(trx)
+  await markForSync(
+    trx,
+    rows.map((row) => ({ environment, customerId: row.customerId })),
+  )
+  const last = rows.at(-1)
+  return last === undefined || rows.length < MAX_MARKED ? null : { environment, fact, ...last }
 }
 
 /** The same facts give the same text, in any order of arrival. */
@@ -206,7 +259,7 @@ const selectForms = bulkLookup(
  * @param since leaves out earlier events (epoch milliseconds)
  */
 async function loadOwnEvents(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
   since = Number.NEGATIVE_INFINITY,
@@ -221,10 +274,7 @@ async function loadOwnEvents(
 }
 
 /** Events by number; unreadable and removed ones are left out. */
-export async function loadForms(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): Promise<readonly NormalizedEvent[]> {
+export async function loadForms(db: Db, seqs: readonly number[]): Promise<readonly NormalizedEvent[]> {
   const rows = await selectForms(
     db,
     seqs.map((seq) => [seq]),
@@ -245,7 +295,7 @@ const deleteCustomers = lookupIn('customer_id', (matches) => sql`delete from cus
 
 /** Stores exactly these facts about these customers. By customer id. */
 export async function replacePeople(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   people: ReadonlyMap<string, PersonFacts>,
 ): Promise<void> {
@@ -348,11 +398,7 @@ export interface Reference {
 const MAX_REFERENCE_LENGTH = 255
 
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
-const saveReferences = bulkInsert(
-  'customer_references',
-  ['environment', 'name', 'value', 'customer_id'],
-  sql`on conflict do nothing`,
-)
+const saveReferences = bulkInsert('customer_references', () => sql`on conflict do nothing`)
 
 export const deleteReferences = lookupIn(
   'customer_id',
@@ -364,26 +410,37 @@ const selectReferences = lookupIn(
   (isTheirs) => sql<Reference>`select name, value from customer_references where ${isTheirs}`,
 )
 
-/** The ids of the customers whose events have this reference, in order; none if no event has one of that name. */
-export async function findCustomersByReference(
-  db: Kysely<Database>,
-  environment: Environment,
-  name: string,
-  value: string,
-  { after, limit }: IdPage = EVERY_ID,
-): Promise<readonly string[]> {
-  const rows = await db
-    .selectFrom('customer_references')
-    .select('customer_id')
-    .where('environment', '=', environment)
-    .where('name', '=', name)
-    .where('value', '=', value)
-    .where('customer_id', '>', after)
-    .orderBy('customer_id')
-    .limit(limit)
-    .execute()
-  return rows.map((row) => row.customer_id)
+function finderIn(table: 'customer_references' | 'customer_lookups') {
+  return async (
+    db: Db,
+    environment: Environment,
+    { name, value }: CustomerLookup,
+    { after, limit }: IdPage = EVERY_ID,
+  ): Promise<readonly string[]> => {
+    const rows = await db
+      .selectFrom(table)
+      .select('customer_id')
+      .where('environment', '=', environment)
+      .where('name', '=', name)
+      .where('value', '=', lookupValue(name, value))
+      .where('customer_id', '>', after)
+      .orderBy('customer_id')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => row.customer_id)
+  }
 }
+
+/** A detail or reference that leads to customers. */
+export interface CustomerLookup {
+  readonly name: string
+  readonly value: string
+}
+
+/** The ids of the customers whose newest detail is this one, in order. */
+export const findCustomers = finderIn('customer_lookups')
+/** The ids of the customers whose events have this reference, in order; none if no event has one of that name. */
+export const findCustomersByReference = finderIn('customer_references')
 
 const selectReferred = bulkLookup(
   ['environment', 'name', 'value'],
@@ -393,7 +450,7 @@ const selectReferred = bulkLookup(
 
 /** The same for many references of one name, by value; values without a customer are not in the map. */
 export async function findCustomersByReferences(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   name: string,
   values: readonly string[],
@@ -405,7 +462,7 @@ export async function findCustomersByReferences(
 
 /** Every reference of a customer, by name, then value. */
 export async function loadReferences(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<readonly Reference[]> {

@@ -1,7 +1,7 @@
-import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
+import { CompiledQuery } from 'kysely'
 import { bulkUpsert } from './bulk.js'
 import type { DeliveredEvent } from './events.js'
-import type { Database, DeliveryPaceTable } from './schema.js'
+import type { Db, DeliveryPaceTable, Tx } from './schema.js'
 
 /** Nights and weekends are quiet in most shops: the longest silences of a whole week and more are known. */
 export const WEEK_MS = 7 * 86_400_000
@@ -26,10 +26,7 @@ export interface DeliveryPace {
 }
 
 /** Adds new events to the pace of their endpoints: repeated deliveries are not arrivals. */
-export async function recordArrivals(
-  trx: Transaction<Database>,
-  deliveries: readonly DeliveredEvent[],
-): Promise<void> {
+export async function recordArrivals(trx: Tx, deliveries: readonly DeliveredEvent[]): Promise<void> {
   // Changes by hand came through no endpoint.
   const arrived = deliveries.filter(({ headers }) => headers !== null)
   if (arrived.length === 0) return
@@ -70,17 +67,17 @@ export function withArrival(pace: DeliveryPace | undefined, at: number): Deliver
 /** Compiled once: every batch runs it. */
 const SELECT_ALL = CompiledQuery.raw('select endpoint, pace from delivery_pace')
 
-const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'], ['pace'])
+const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'])
 
 /** By endpoint name, including endpoints that are not configured any more. */
-export async function loadPaces(db: Kysely<Database>): Promise<ReadonlyMap<string, DeliveryPace>> {
+export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPace>> {
   const { rows } = await db.executeQuery<DeliveryPaceTable>(SELECT_ALL)
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 
 /** When the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
 export async function loadNewestTimes(
-  db: Kysely<Database>,
+  db: Db,
 ): Promise<{ readonly receivedAt: number; readonly createdAt: number | null } | null> {
   const row = await db
     .selectFrom('events')

@@ -1,18 +1,35 @@
 import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
+import { LatchkeyError } from '../errors.js'
 import type { Database } from './schema.js'
 
 export type Row = readonly (string | number | Buffer | null)[]
 
+/** One of many rows, in a statement that is written once for all of them. */
+export interface EachRow {
+  /** Its values, in order. */
+  readonly values: readonly RawBuilder<unknown>[]
+  /** The row as a list of rows: `values (…)`. */
+  readonly list: RawBuilder<unknown>
+  /** Follows what an update sets to its values. */
+  readonly from: RawBuilder<unknown>
+  /** Whether these columns have its values. */
+  has(columns: readonly string[]): RawBuilder<unknown>
+}
+
+export type RowStatement = (row: EachRow) => RawBuilder<unknown>
+
 /**
  * What differs between databases. It is the adapter of every connection, so queries have it wherever they run, also in
- * a transaction. SQLite is the only one so far.
+ * a transaction.
  */
 export interface Engine extends DialectAdapter {
+  /** Whether other processes write, too: what one transaction reads may be outdated in the next. */
+  readonly isShared: boolean
   /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
-  /** Runs one statement for each row, in order, and returns the results of all. */
-  forEach(db: Kysely<Database>, statement: string, rows: readonly Row[]): Promise<unknown[]>
+  /** Runs a statement for all these rows, and returns all results, unordered. */
+  forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]>
   /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
   /**
@@ -30,7 +47,15 @@ export function engineOf(db: Kysely<Database>): Engine {
 
 /** Whether nothing was stored because the database can't be written now: the sender may try again. */
 export function isStoreBusy(error: unknown): boolean {
-  return hasCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/)
+  return hasCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/) || hasCode(error, POSTGRES_BUSY)
+}
+
+/** Unreachable, out of something, or shutting down; read-only; a deadlock, a conflict, or too long a wait. */
+const POSTGRES_BUSY = /^(POSTGRES_UNREACHABLE|(08|53|57)...|25006|25P03|40...|55P03)$/
+
+/** Whether PostgreSQL has failed, or the connection to it. */
+export function isOfPostgres(error: unknown): boolean {
+  return hasCode(error, /^(POSTGRES_UNREACHABLE|[0-9A-Z]{5})$/)
 }
 
 /** Whether the database or its disk can't be trusted any more: stop acknowledging, and end. */
@@ -42,4 +67,37 @@ export function isStoreBroken(error: unknown): boolean {
 export function hasCode(error: unknown, pattern: RegExp): boolean {
   if (!(error instanceof Error)) return false
   return ('code' in error && pattern.test(String(error.code))) || hasCode(error.cause, pattern)
+}
+
+/** The error for a store that can't be read or written now; the sender may try again. */
+export function unavailable(what: 'read' | 'written', cause: unknown): LatchkeyError {
+  return new LatchkeyError('store_unavailable', `The store cannot be ${what} now.`, { cause })
+}
+
+/**
+ * Wraps the calls of a writer: what keeps it from writing now becomes `store_unavailable`, and what breaks the store is
+ * reported.
+ * @param harmed asked before each call
+ */
+export function guarded<Writer extends { close(): Promise<void> }>(
+  writer: Writer,
+  onBroken: (error: unknown) => void,
+  harmed: () => LatchkeyError | null = () => null,
+): Writer {
+  const guard = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
+    return async (...args: unknown[]) => {
+      try {
+        const harm = harmed()
+        if (harm !== null) throw harm
+        return await call(...args)
+      } catch (error) {
+        if (isStoreBroken(error)) onBroken(error)
+        // The caller retries the batch.
+        else if (isStoreBusy(error) && name !== 'writeBatch') throw unavailable('written', error)
+        throw error
+      }
+    }
+  }
+  const calls = Object.entries(writer).map(([name, call]) => [name, guard(name, call)])
+  return { ...Object.fromEntries(calls), close: writer.close }
 }

@@ -1,9 +1,10 @@
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
+import { NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
+import type { AccessSnapshot } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
-import type { AccessSnapshot } from './changes.js'
-import type { Database, EntitlementsTable } from './schema.js'
+import { bulkLookup, bulkUpsert, inEnvironment, lookupIn } from './bulk.js'
+import type { Db, EntitlementsTable, Tx } from './schema.js'
 
 /** A stored entitlement: its answer as of the last write. */
 export interface EntitlementRecord extends AccessSnapshot {
@@ -13,65 +14,44 @@ export interface EntitlementRecord extends AccessSnapshot {
   readonly nextChangeAt: number | null
 }
 
-type EntitlementRow = Omit<EntitlementRecord, 'active'> & {
-  readonly environment: Environment
-  active: number
-}
-
-const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementRow>`
-  select environment, customer_id as "customerId", product_id as "productId", active, status, since, until,
-    next_change_at as "nextChangeAt" from entitlements where ${which}`
+const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementsTable>`
+  select environment, customer_id, product_id, active, shown, next_change_at from entitlements where ${which}`
 const selectEntitlements = lookupIn('customer_id', selectWhere)
 
-/** By customer id, in the order of products; customers who never had access have an empty list. */
+/** By customer id, in the order of products; without customers who never had access. */
 export async function loadEntitlements(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
-  const found = new Map<string, EntitlementRecord[]>(customerIds.map((id) => [id, []]))
-  for (const row of await selectEntitlements(db, environment, [...found.keys()])) {
-    found.get(row.customerId)?.push(recordIn(row))
-  }
-  for (const records of found.values()) records.sort((a, b) => compareText(a.productId, b.productId))
-  return found
+  const rows = await selectEntitlements(db, environment, [...new Set(customerIds)])
+  const records = rows.map(recordIn).sort((a, b) => compareText(a.productId, b.productId))
+  return Map.groupBy(records, ({ customerId }) => customerId)
 }
 
-const upsert = bulkUpsert(
-  'entitlements',
-  ['environment', 'customer_id', 'product_id'],
-  ['active', 'status', 'since', 'until', 'next_change_at'],
-)
+const upsert = bulkUpsert('entitlements', ['environment', 'customer_id', 'product_id'])
 
 /** Each entitlement at most once. */
 export function saveEntitlements(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
-  return upsert(
-    trx,
-    records.map((record) => toRow(environment, record)),
-  )
+  const rows = records.map((record) => toRow(environment, record))
+  return upsert(trx, rows)
 }
 
-const remove = bulkLookup(
-  ['environment', 'customer_id', 'product_id'],
-  (matches) => sql`delete from entitlements where ${matches}`,
+export const deleteEntitlements = inEnvironment(
+  bulkLookup(
+    ['environment', 'customer_id', 'product_id'],
+    (matches) => sql`delete from entitlements where ${matches}`,
+  ),
+  ({ customerId, productId }: Pick<EntitlementRecord, 'customerId' | 'productId'>) => [customerId, productId],
 )
-
-export async function deleteEntitlements(
-  trx: Transaction<Database>,
-  environment: Environment,
-  keys: readonly Pick<EntitlementRecord, 'customerId' | 'productId'>[],
-): Promise<void> {
-  const rows = keys.map(({ customerId, productId }) => [environment, customerId, productId])
-  await remove(trx, rows)
-}
 
 /** Entitlements whose answer has changed by time alone by `now`, the longest overdue first. */
 export async function loadDue(
-  db: Kysely<Database>,
+  db: Db,
   now: number,
   limit: number,
 ): Promise<readonly (EntitlementRecord & { readonly environment: Environment })[]> {
@@ -81,18 +61,27 @@ export async function loadDue(
 }
 
 function toRow(environment: Environment, record: EntitlementRecord): EntitlementsTable {
+  const { active, ...shown } = snapshotOf(record)
   return {
     environment,
     customer_id: record.customerId,
     product_id: record.productId,
-    active: record.active ? 1 : 0,
-    status: record.status,
-    since: record.since,
-    until: record.until,
+    active: active ? 1 : 0,
+    shown: JSON.stringify(shown),
     next_change_at: record.nextChangeAt,
   }
 }
 
-function recordIn({ environment: _, ...row }: EntitlementRow): EntitlementRecord {
-  return { ...row, active: row.active === 1 }
+function recordIn(row: EntitlementsTable): EntitlementRecord {
+  const { customer_id: customerId, product_id: productId, next_change_at: nextChangeAt } = row
+  return { customerId, productId, ...shownIn(row), active: row.active === 1, nextChangeAt }
+}
+
+/** Only damage makes it unreadable: then it differs from what the sources say, and is written again. */
+function shownIn({ shown }: EntitlementsTable): Omit<AccessSnapshot, 'active'> {
+  try {
+    return { ...NEVER_GRANTED, ...JSON.parse(shown) }
+  } catch {
+    return NEVER_GRANTED
+  }
 }

@@ -1,14 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
-import { deleteReferences, loadCustomers } from './customers.js'
+import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { forgetJoinLinks } from './join-links.js'
-import type { BodyRemovalReason, Database, SourcesTable } from './schema.js'
+import type { BodyRemovalReason, Db, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
-import { markAccountHolders } from './sync-state.js'
 
 export interface PersonKey {
   readonly environment: Environment
@@ -34,16 +33,13 @@ export interface ErasureRecord extends PersonKey {
 /** The ids of all erased customers, by environment. */
 export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
 
-export async function loadErasedIds(db: Kysely<Database>): Promise<ErasedIds> {
+export async function loadErasedIds(db: Db): Promise<ErasedIds> {
   const rows = await db.selectFrom('erasures').select(['environment', 'customer_id']).execute()
   const byEnvironment = Map.groupBy(rows, ({ environment }) => environment)
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
-async function erasuresWhere(
-  db: Kysely<Database>,
-  which: RawBuilder<unknown>,
-): Promise<readonly ErasureRecord[]> {
+async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readonly ErasureRecord[]> {
   const { rows } = await sql<Omit<ErasureRecord, 'wasKnown'> & { readonly was_known: number }>`
     select environment, customer_id as "customerId", event_id as "eventId", erased_at as "erasedAt", was_known,
       finished_at as "finishedAt" from erasures where ${which}`.execute(db)
@@ -52,7 +48,7 @@ async function erasuresWhere(
 
 /** Null if the customer is not erased. */
 export async function loadErasure(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<ErasureRecord | null> {
@@ -61,14 +57,14 @@ export async function loadErasure(
 }
 
 /** Erasures whose data is still to be removed. */
-export function loadUnfinishedErasures(db: Kysely<Database>): Promise<readonly ErasureRecord[]> {
+export function loadUnfinishedErasures(db: Db): Promise<readonly ErasureRecord[]> {
   return erasuresWhere(db, sql`finished_at is null`)
 }
 
 /**
  * Runs in the transaction that stores the event: from then on, deliveries that name them are redacted. Once per person.
  */
-export async function saveErasures(trx: Transaction<Database>, acts: readonly ErasureAct[]): Promise<void> {
+export async function saveErasures(trx: Tx, acts: readonly ErasureAct[]): Promise<void> {
   if (acts.length === 0) return
   await trx
     .insertInto('erasures')
@@ -91,7 +87,7 @@ export async function saveErasures(trx: Transaction<Database>, acts: readonly Er
  * events is gone by then.
  */
 export async function finishErasure(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, customerId }: PersonKey,
   hadEvents: boolean,
   now: number,
@@ -109,7 +105,7 @@ export async function finishErasure(
 
 /** Has the next `finishErasures` remove what is stored of these people once more. */
 export async function reopenErasures(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<void> {
@@ -122,28 +118,16 @@ export async function reopenErasures(
     .execute()
 }
 
-export async function forgetPerson(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-): Promise<void> {
-  // Memberships of their platform accounts must end, or stay as another customer's.
-  await markAccountHolders(trx, environment, [customerId])
-  await trx
-    .updateTable('customers')
-    .set({ facts: '{}', email: null, community_id: null, messenger_id: null })
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
+  const stored = await loadCustomers(trx, environment, [customerId])
+  const forgotten = [...stored.values()].map((known) => ({ ...known, facts: {} }))
+  await saveCustomers(trx, environment, stored, forgotten)
   await deleteReferences(trx, environment, [customerId])
   await forgetJoinLinks(trx, environment, customerId)
 }
 
 /** Customers whom the provider reported as deleted, and who are not erased. */
-export async function loadDeletedUnerased(
-  db: Kysely<Database>,
-  limit: number,
-): Promise<readonly PersonKey[]> {
+export async function loadDeletedUnerased(db: Db, limit: number): Promise<readonly PersonKey[]> {
   const { rows } = await sql<PersonKey>`
     select environment, customer_id as "customerId" from customers
     where deleted_at is not null and not exists (
@@ -154,7 +138,7 @@ export async function loadDeletedUnerased(
 }
 
 /** Every event that erased somebody, oldest first. */
-export async function loadErasureActs(db: Kysely<Database>): Promise<readonly ErasureAct[]> {
+export async function loadErasureActs(db: Db): Promise<readonly ErasureAct[]> {
   const rows = await db
     .selectFrom('erasures')
     .innerJoin('events', (join) =>
@@ -179,7 +163,7 @@ const SOURCES_PER_STEP = 10_000
  * their sources, and events without customer or source that contain the id.
  */
 export async function loadSeqsOfPerson(
-  db: Kysely<Database>,
+  db: Db,
   { environment, customerId }: PersonKey,
 ): Promise<readonly number[]> {
   const engine = engineOf(db)
@@ -192,11 +176,13 @@ export async function loadSeqsOfPerson(
   const found = [...withoutSource.rows]
   const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
   for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
-    // A history has its event ids between tabs: another customer's source may contain events that name this one.
+    // A history is JSON: another customer's source may contain events that name this one.
     const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
       select environment, customer_id, history from sources
       where seq > ${from} and seq <= ${from + SOURCES_PER_STEP}
-        and (customer_id = ${customerId} or ${engine.contains('history', `\t${customerId}\t`)})`.execute(db)
+        and (customer_id = ${customerId} or ${engine.contains('history', JSON.stringify(customerId))})`.execute(
+      db,
+    )
     for (const source of rows.filter((row) => row.environment === environment)) {
       const events = unpackHistory(source.history) ?? []
       found.push(...events.filter((event) => (event.customerId ?? source.customer_id) === customerId))
@@ -212,10 +198,7 @@ export interface StoredBody extends Redactable {
 }
 
 /** Numbers of events in one environment, in the order of arrival. */
-export async function loadStoredBodies(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): Promise<readonly StoredBody[]> {
+export async function loadStoredBodies(db: Db, seqs: readonly number[]): Promise<readonly StoredBody[]> {
   const { rows } = await sql<Omit<StoredBody, 'event'> & { normalized: string | null }>`
     select events.seq, event_id as "eventId", body, normalized, sources.customer_id as owner
     from events left join sources on sources.environment = events.environment
@@ -228,7 +211,7 @@ export async function loadStoredBodies(
 }
 
 export async function saveRedacted(
-  trx: Transaction<Database>,
+  trx: Tx,
   seq: number,
   { body, removed, event }: Redacted,
   now: number,
@@ -255,7 +238,7 @@ interface StoredConflict {
 
 /** Bodies under any of these ids, and bodies that contain the customer's id. */
 export async function loadConflictsOfPerson(
-  db: Kysely<Database>,
+  db: Db,
   { environment, customerId }: PersonKey,
   eventIds: readonly string[],
 ): Promise<readonly StoredConflict[]> {
@@ -269,7 +252,7 @@ export async function loadConflictsOfPerson(
 
 /** @param left the rest of the body; null: nothing */
 export async function saveRedactedConflict(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment }: PersonKey,
   { eventId, bodySha256 }: StoredConflict,
   left: Buffer | null,

@@ -1,10 +1,10 @@
-import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { HoldReason } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { type EventFilter, matchesFilter, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
-import type { BodyColumns, Database, EventsTable } from './schema.js'
+import type { BodyColumns, Db, EventsTable } from './schema.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
 /** A fraction of a second of work, which alternates with everything else in the process. */
@@ -26,7 +26,7 @@ export interface EventPageQuery {
  * @param maxLookedAt how many rows one page may read, matching or not; it always takes one full step
  */
 export async function readEventPage(
-  db: Kysely<Database>,
+  db: Db,
   { filter, before, limit }: EventPageQuery,
   maxLookedAt = MAX_LOOKED_AT,
 ) {
@@ -54,7 +54,7 @@ export interface EventQuery {
 }
 
 /** Everything about one event except its bytes; null if it is not stored. Personal data: never logged. */
-export async function readEvent(db: Kysely<Database>, { environment, eventId }: EventQuery) {
+export async function readEvent(db: Db, { environment, eventId }: EventQuery) {
   const isUnderId = sql`environment = ${environment} and event_id = ${eventId}`
   const [row] = await loadSummaries(db, isUnderId)
   if (row === undefined) return null
@@ -101,7 +101,7 @@ export interface EventBody {
 
 /** Null if there is no such event, or no such body under its id. */
 export async function readEventBody(
-  db: Kysely<Database>,
+  db: Db,
   { environment, eventId, sha256 }: EventBodyQuery,
 ): Promise<EventBody | null> {
   const bodiesIn = (table: 'events' | 'event_conflicts') =>
@@ -134,10 +134,7 @@ type SummaryRow = Omit<Selectable<EventsTable>, 'body' | 'payment_id' | 'body_by
 }
 
 /** All columns of events except their bytes, of which only the length is read; newest first. */
-async function loadSummaries(
-  db: Kysely<Database>,
-  which: RawBuilder<unknown>,
-): Promise<readonly SummaryRow[]> {
+async function loadSummaries(db: Db, which: RawBuilder<unknown>): Promise<readonly SummaryRow[]> {
   const { rows } = await sql<SummaryRow>`
     select seq, environment, event_id, endpoint, received_at, headers, body_sha256, deliveries, last_received_at,
       disposition, reason, generation, type, created_at, normalizer_version, normalized, customer_id, source_kind,
@@ -151,7 +148,7 @@ async function loadSummaries(
 /** An event as shown; instants are epoch milliseconds. Hash and length are those of the stored bytes. */
 export type StoredEvent = Awaited<ReturnType<typeof toStoredEvent>>
 
-async function toStoredEvent(db: Kysely<Database>, row: SummaryRow) {
+async function toStoredEvent(db: Db, row: SummaryRow) {
   const { source_kind: kind, source_id: id } = row
   const removed = removalIn(row)
   const came = { sha256: row.body_sha256, bytes: row.body_bytes }
@@ -180,7 +177,7 @@ async function toStoredEvent(db: Kysely<Database>, row: SummaryRow) {
 }
 
 /** Hash and length of a rewritten body; one body is in memory at a time. */
-async function readLeft(db: Kysely<Database>, seq: number) {
+async function readLeft(db: Db, seq: number) {
   const row = await db.selectFrom('events').select('body').where('seq', '=', seq).executeTakeFirst()
   return row?.body ? { sha256: sha256Of(row.body), bytes: row.body.length } : null
 }
@@ -212,7 +209,7 @@ export type MissingDelivery = 'removed' | 'altered'
 
 /** These events in the order of arrival, each followed by other bodies that came under its id. */
 export async function* loadDeliveries(
-  db: Kysely<Database>,
+  db: Db,
   seqs: readonly number[],
 ): AsyncGenerator<StoredDelivery | MissingDelivery> {
   const events = db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq')
@@ -276,7 +273,7 @@ export interface WaitingReason extends WaitingCount {
 const IS_WAITING = sql`disposition in ('held', 'quarantined')`
 
 /** Reads only an index of these events. */
-export async function countWaiting(db: Kysely<Database>): Promise<readonly WaitingCount[]> {
+export async function countWaiting(db: Db): Promise<readonly WaitingCount[]> {
   const { rows } = await sql<WaitingCount>`
     select environment, disposition, count(*) as count from events
     where ${IS_WAITING} group by environment, disposition order by environment, disposition`.execute(db)
@@ -284,7 +281,7 @@ export async function countWaiting(db: Kysely<Database>): Promise<readonly Waiti
 }
 
 /** Reads each waiting event. */
-export async function countWaitingByReason(db: Kysely<Database>): Promise<readonly WaitingReason[]> {
+export async function countWaitingByReason(db: Db): Promise<readonly WaitingReason[]> {
   const { rows } = await sql<WaitingReason>`
     select environment, disposition, reason, count(*) as count, min(received_at) as "oldestAt" from events
     where ${IS_WAITING} group by environment, disposition, reason
@@ -293,7 +290,7 @@ export async function countWaitingByReason(db: Kysely<Database>): Promise<readon
 }
 
 /** How many other bodies came under ids of stored events. */
-export async function countConflicts(db: Kysely<Database>): Promise<number> {
+export async function countConflicts(db: Db): Promise<number> {
   const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
   return Number(rows[0]?.count ?? 0)
 }
@@ -333,7 +330,7 @@ export interface BodyCheck {
  * Compares every stored body with its hash, except bodies that retention or an erasure removed or rewrote. Few per
  * query, so that a daemon beside it is not held up.
  */
-export async function compareBodies(db: Kysely<Database>): Promise<BodyCheck> {
+export async function compareBodies(db: Db): Promise<BodyCheck> {
   let [read, altered, first]: [number, number, string | null] = [0, 0, null]
   for (const [table, key] of Object.entries(KEYS)) {
     const order = sql.join(key.map((column) => sql.ref(column)))

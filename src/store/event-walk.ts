@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { CompiledQuery, type Kysely, type Selectable, sql } from 'kysely'
+import { CompiledQuery, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Database, EventsTable, StoredDisposition } from './schema.js'
+import type { Db, EventsTable, StoredDisposition } from './schema.js'
 
 /** Selects stored events of one environment; null: all. Instants are epoch milliseconds. */
 export interface EventFilter {
@@ -38,7 +38,7 @@ export interface WalkStep {
  * index: the caller decides how many steps to take. Steps don't share a transaction.
  */
 export async function* walkEvents(
-  db: Kysely<Database>,
+  db: Db,
   filter: EventFilter,
   { order, beyond }: { readonly order: WalkOrder; readonly beyond: number | null },
 ): AsyncGenerator<WalkStep> {
@@ -71,7 +71,7 @@ export type EventGlance = Pick<Selectable<EventsTable>, (typeof GLANCE_COLUMNS)[
 
 /** The next rows after a `seq`: among waiting events if the filter is for those, else among all. */
 export function glanceAtEvents(
-  db: Kysely<Database>,
+  db: Db,
   { environment, disposition }: Pick<EventFilter, 'environment' | 'disposition'>,
   order: WalkOrder,
   beyond: number | null,
@@ -97,7 +97,7 @@ export function glanceAtEvents(
 const SELECT_NEWEST = CompiledQuery.raw('select seq from events order by seq desc limit 1')
 
 /** The `seq` of the newest stored event; 0 before the first. */
-export async function newestSeq(db: Kysely<Database>): Promise<number> {
+export async function newestSeq(db: Db): Promise<number> {
   const { rows } = await db.executeQuery<{ seq: number }>(SELECT_NEWEST)
   return rows[0]?.seq ?? 0
 }

@@ -1,6 +1,5 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import { foldBlocks, foldErasures } from '../entitlements/by-hand.js'
-import type { Block, Erasure, HoldReason, SourceKey } from '../entitlements/model.js'
+import { sql } from 'kysely'
+import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import {
   type Environment,
   type ManualEvent,
@@ -8,9 +7,16 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { bulkInsert, lookupIn, rowStatement } from './bulk.js'
+import { bulkInsert, bulkUpdate, lookupIn } from './bulk.js'
 import { newestSeq } from './event-walk.js'
-import type { BodyRemovalReason, Database, EventsTable, StoredDisposition } from './schema.js'
+import {
+  type BodyColumns,
+  type BodyRemovalReason,
+  type Db,
+  eventKey,
+  type StoredDisposition,
+  type Tx,
+} from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
 /** The headers needed to check a signature, and the one that names a type. */
@@ -57,30 +63,10 @@ export interface EventReading {
   readonly source: SourceKey | null
 }
 
-/** The columns that follow from the body; the others say how and when it came. */
-export const READ_COLUMNS = [
-  'event_id',
-  'disposition',
-  'reason',
-  'generation',
-  'type',
-  'created_at',
-  'normalizer_version',
-  'normalized',
-  'customer_id',
-  'payment_id',
-  'source_kind',
-  'source_id',
-] as const
-
-export type ReadColumns = Pick<Selectable<EventsTable>, (typeof READ_COLUMNS)[number]>
-
-/** By the current program. */
-export function columnsOf({ eventId, disposition, reason, event, source }: EventReading): ReadColumns {
+/** The columns that follow from the body alone, by the current program. */
+export function formColumns({ eventId, event }: EventReading) {
   return {
     event_id: eventId,
-    disposition,
-    reason,
     generation: event?.generation ?? null,
     type: event?.type ?? null,
     created_at: event?.createdAt ?? null,
@@ -88,17 +74,19 @@ export function columnsOf({ eventId, disposition, reason, event, source }: Event
     normalized: event === null ? null : formOf(event),
     customer_id: event?.customerId ?? null,
     payment_id: event?.subject === 'payment' ? event.paymentId : null,
-    source_kind: source?.kind ?? null,
-    source_id: source?.id ?? null,
   }
+}
+
+/** The columns that follow from the other events of its source, too. */
+export function placeColumns({ disposition, reason, source }: EventReading) {
+  return { disposition, reason, source_kind: source?.kind ?? null, source_id: source?.id ?? null }
 }
 
 export interface NewEvent extends DeliveredEvent, EventReading {}
 
-/** The columns about a body that is not the original. */
-const REMOVAL_COLUMNS = ['body_removed', 'body_removed_at', 'body_bytes'] as const
-
-function removalColumns(removed: RemovedBody | undefined) {
+/** Most batches hold no such body, and then every value less to bind counts. */
+function removalColumns(removed: RemovedBody | undefined, isAnyRemoved: boolean) {
+  if (!isAnyRemoved) return {}
   return {
     body_removed: removed?.why ?? null,
     body_removed_at: removed?.at ?? null,
@@ -113,22 +101,10 @@ export interface EventOutcome {
   readonly reason: HoldReason | null
 }
 
-const COLUMNS = [
-  'seq',
-  'environment',
-  'endpoint',
-  'received_at',
-  'headers',
-  'body',
-  'body_sha256',
-  'last_received_at',
-  ...READ_COLUMNS,
-] as const
-const insert = bulkInsert('events', COLUMNS)
-const insertSomeRemoved = bulkInsert('events', [...COLUMNS, ...REMOVAL_COLUMNS])
+const insert = bulkInsert('events')
 
 /** The number of the next stored event: a source's history contains it before the event is stored. */
-export async function nextSeq(trx: Transaction<Database>): Promise<number> {
+export async function nextSeq(trx: Tx): Promise<number> {
   return (await newestSeq(trx)) + 1
 }
 
@@ -136,16 +112,30 @@ export async function nextSeq(trx: Transaction<Database>): Promise<number> {
  * Stores new events, numbered in order: none may be stored already, or come twice.
  * @param first from `nextSeq`, in the same transaction
  */
-export async function insertEvents(
-  trx: Transaction<Database>,
-  events: readonly NewEvent[],
-  first?: number,
-): Promise<void> {
+export async function insertEvents(trx: Tx, events: readonly NewEvent[], first?: number): Promise<void> {
   const from = first ?? (await nextSeq(trx))
-  // Most batches hold no such event, and then every value less to bind counts.
   const isAnyRemoved = events.some(({ removed }) => removed !== undefined)
-  const rows = events.map((event, i) => toRow(event, from + i))
-  await (isAnyRemoved ? insertSomeRemoved : insert)(trx, rows)
+  const rows = events.map((event, i) => ({
+    seq: from + i,
+    ...deliveryColumns(event, isAnyRemoved),
+    last_received_at: event.receivedAt,
+    ...formColumns(event),
+    ...placeColumns(event),
+  }))
+  await insert(trx, rows)
+}
+
+function deliveryColumns(delivered: DeliveredEvent, isAnyRemoved: boolean) {
+  return {
+    environment: delivered.environment,
+    event_id: delivered.eventId,
+    endpoint: delivered.endpoint,
+    received_at: delivered.receivedAt,
+    headers: JSON.stringify(delivered.headers),
+    body: delivered.body,
+    body_sha256: delivered.bodySha256,
+    ...removalColumns(delivered.removed, isAnyRemoved),
+  }
 }
 
 const selectIds = lookupIn(
@@ -155,7 +145,7 @@ const selectIds = lookupIn(
 
 /** Which of these ids are stored already. */
 export async function loadStoredIds(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   eventIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
@@ -163,80 +153,49 @@ export async function loadStoredIds(
   return new Set(rows.map((row) => row.event_id))
 }
 
-const updatePlaces = rowStatement(
-  ([kind, id, seq]) => sql`update events set source_kind = ${kind}, source_id = ${id} where seq = ${seq}`,
+const updatePlaces = bulkUpdate(
+  ([kind, id, seq], from) =>
+    sql`update events set source_kind = ${kind}, source_id = ${id} ${from} where seq = ${seq}`,
 )
 
 /** Moves events to other sources. */
 export async function placeEvents(
-  trx: Transaction<Database>,
+  trx: Tx,
   moved: readonly { readonly seq: number; readonly source: SourceKey }[],
 ): Promise<void> {
-  await updatePlaces(
-    trx,
-    moved.map(({ seq, source }) => [source.kind, source.id, seq]),
-  )
+  const rows = moved.map(({ seq, source }) => [source.kind, source.id, seq])
+  await updatePlaces(trx, rows)
 }
 
-const updateDispositions = rowStatement(
-  ([disposition, reason, environment, id]) => sql`
-    update events set disposition = ${disposition}, reason = ${reason}
+const updateDispositions = bulkUpdate(
+  ([disposition, reason, environment, id], from) => sql`
+    update events set disposition = ${disposition}, reason = ${reason} ${from}
     where environment = ${environment} and event_id = ${id}`,
 )
 
 /** Each event at most once. */
 export async function setDispositions(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   outcomes: readonly EventOutcome[],
 ): Promise<void> {
-  await updateDispositions(
-    trx,
-    outcomes.map(({ eventId, disposition, reason }) => [disposition, reason, environment, eventId]),
-  )
+  const rows = outcomes.map((one) => [one.disposition, one.reason, environment, one.eventId])
+  await updateDispositions(trx, rows)
 }
 
-function toRow(event: NewEvent, seq: number) {
-  return {
-    seq,
-    environment: event.environment,
-    endpoint: event.endpoint,
-    received_at: event.receivedAt,
-    headers: JSON.stringify(event.headers),
-    body: event.body,
-    body_sha256: event.bodySha256,
-    last_received_at: event.receivedAt,
-    ...columnsOf(event),
-    ...removalColumns(event.removed),
-  }
-}
-
-const countDeliveries = rowStatement(
-  ([count, newest, last, environment, id]) => sql<{
-    environment: string
-    event_id: string
-    body_sha256: string
-  }>`
+const countDeliveries = bulkUpdate(
+  ([count, newest, last, environment, id], from) => sql<
+    Pick<BodyColumns, 'environment' | 'event_id' | 'body_sha256'>
+  >`
     update events set deliveries = deliveries + ${count},
-      last_received_at = case when last_received_at < ${newest} then ${last} else last_received_at end
+      last_received_at = case when last_received_at < ${newest} then ${last} else last_received_at end ${from}
     where environment = ${environment} and event_id = ${id}
     returning environment, event_id, body_sha256`,
 )
 
 const upsertConflicts = bulkInsert(
   'event_conflicts',
-  [
-    'environment',
-    'event_id',
-    'body_sha256',
-    'body',
-    'endpoint',
-    'headers',
-    'received_at',
-    'deliveries',
-    ...REMOVAL_COLUMNS,
-  ],
-  sql`on conflict (environment, event_id, body_sha256)
+  () => sql`on conflict (environment, event_id, body_sha256)
     do update set deliveries = event_conflicts.deliveries + excluded.deliveries`,
 )
 
@@ -245,35 +204,22 @@ const upsertConflicts = bulkInsert(
  * once, however often it comes; it never changes the stored event.
  */
 export async function recordDuplicates<Delivered extends DeliveredEvent>(
-  trx: Transaction<Database>,
+  trx: Tx,
   deliveries: readonly Delivered[],
 ): Promise<readonly Delivered[]> {
-  const keyOf = ({ environment, eventId }: DeliveredEvent) => `${environment} ${eventId}`
-  const stored = await countDeliveries(
-    trx,
-    tally(deliveries, keyOf).map(({ first, count, lastReceivedAt }) => [
-      count,
-      lastReceivedAt,
-      lastReceivedAt,
-      first.environment,
-      first.eventId,
-    ]),
+  const keyOf = ({ environment, eventId }: DeliveredEvent) => eventKey(environment, eventId)
+  const counted = tally(deliveries, keyOf).map(({ first, count, lastReceivedAt }) => {
+    return [count, lastReceivedAt, lastReceivedAt, first.environment, first.eventId]
+  })
+  const stored = await countDeliveries(trx, counted)
+  const storedBodies = new Map(
+    stored.map((row) => [eventKey(row.environment, row.event_id), row.body_sha256]),
   )
-  const storedBodies = new Map(stored.map((row) => [`${row.environment} ${row.event_id}`, row.body_sha256]))
   const conflicts = deliveries.filter((one) => storedBodies.get(keyOf(one)) !== one.bodySha256)
+  const others = tally(conflicts, (other) => `${keyOf(other)} ${other.bodySha256}`)
   await upsertConflicts(
     trx,
-    tally(conflicts, (other) => `${keyOf(other)} ${other.bodySha256}`).map(({ first, count }) => ({
-      environment: first.environment,
-      event_id: first.eventId,
-      body_sha256: first.bodySha256,
-      body: first.body,
-      endpoint: first.endpoint,
-      headers: JSON.stringify(first.headers),
-      received_at: first.receivedAt,
-      deliveries: count,
-      ...removalColumns(first.removed),
-    })),
+    others.map(({ first, count }) => ({ ...deliveryColumns(first, true), deliveries: count })),
   )
   return conflicts
 }
@@ -294,48 +240,29 @@ const selectManualEvents = lookupIn(
     select event_id, normalized from events where ${matches} and type like 'manual.%'`,
 )
 
-/** All changes by hand to these customers, by customer id, unordered: folding sorts them. */
+/**
+ * All changes by hand to these customers, by customer id, unordered. Few customers have any, and only a few events each:
+ * they are folded for each question, so that no stored state can disagree with the events.
+ */
 export async function loadManualEvents(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
-  const found = new Map<string, ManualEvent[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectManualEvents(db, environment, [...found.keys()])
-  for (const { event_id: eventId, normalized } of rows) {
-    const event = eventInForm(normalized, eventId)
-    // A provider's event may have any type; changes by hand are recognised by their subject.
-    if (event.subject === 'manual') found.get(event.customerId)?.push(event)
-  }
-  return found
+  const rows = await selectManualEvents(db, environment, [...new Set(customerIds)])
+  const events = rows.flatMap(({ event_id, normalized }) => manualEventIn(normalized, event_id) ?? [])
+  return Map.groupBy(events, ({ customerId }) => customerId)
 }
 
-/** Changes by hand to a customer, except grants. */
-export interface ActsOnCustomer {
-  readonly blocks: readonly Block[]
-  readonly erasures: readonly Erasure[]
-}
-
-export const NO_ACTS: ActsOnCustomer = { blocks: [], erasures: [] }
-
-/**
- * Every block and erasure of these customers, by customer id. Few customers have any, and only a few events each: they
- * are folded for each question, so that no stored state can disagree with the events.
- */
-export async function loadActsOn(
-  db: Kysely<Database>,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, ActsOnCustomer>> {
-  const events = await loadManualEvents(db, environment, customerIds)
-  return new Map(
-    [...events].map(([id, own]) => [id, { blocks: foldBlocks(own), erasures: foldErasures(own) }]),
-  )
+/** A provider's event may have any type: changes by hand are recognised by their subject. */
+export function manualEventIn(normalized: string, eventId: string): ManualEvent | null {
+  const event = eventInForm(normalized, eventId)
+  return event.subject === 'manual' ? event : null
 }
 
 /** One change by hand; null if no event with this id is stored. */
 export async function loadManualEvent(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   eventId: string,
 ): Promise<ManualEvent | null> {
@@ -345,16 +272,11 @@ export async function loadManualEvent(
     .where('environment', '=', environment)
     .where('event_id', '=', eventId)
     .executeTakeFirst()
-  const event = row?.normalized == null ? null : eventInForm(row.normalized, eventId)
-  return event?.subject === 'manual' ? event : null
+  return row?.normalized == null ? null : manualEventIn(row.normalized, eventId)
 }
 
 /** `createdAt` of the newest event by hand of a customer; 0: there is none. */
-export async function newestManualAt(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-): Promise<number> {
+export async function newestManualAt(trx: Tx, environment: Environment, customerId: string): Promise<number> {
   const events = (await loadManualEvents(trx, environment, [customerId])).get(customerId) ?? []
   return Math.max(0, ...events.map(({ createdAt }) => createdAt))
 }

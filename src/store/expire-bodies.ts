@@ -1,5 +1,5 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
-import type { Database } from './schema.js'
+import { sql } from 'kysely'
+import type { Db, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** All bodies up to this `seq` were removed for their age, except those of waiting events. */
@@ -25,7 +25,7 @@ const expiredAt = (now: number) =>
  * their bodies until they are settled.
  * @returns how many events it processed; 0: there is nothing to do now
  */
-export async function expireBodies(trx: Transaction<Database>, before: number, now: number): Promise<number> {
+export async function expireBodies(trx: Tx, before: number, now: number): Promise<number> {
   const from = await expiredTo(trx)
   const next = await trx
     .selectFrom('events')
@@ -47,18 +47,18 @@ export async function expireBodies(trx: Transaction<Database>, before: number, n
   return old.length
 }
 
-async function expiredTo(db: Kysely<Database>): Promise<number> {
+async function expiredTo(db: Db): Promise<number> {
   return Number((await getSetting(db, SETTING)) ?? 0)
 }
 
-async function expireSettled(trx: Transaction<Database>, now: number): Promise<number> {
+async function expireSettled(trx: Tx, now: number): Promise<number> {
   await sql`update events set ${expiredAt(now)} where seq in (${SETTLED}) and body is not null`.execute(trx)
   const done = await sql`delete from waiting_bodies where seq in (${SETTLED})`.execute(trx)
   return Number(done.numAffectedRows ?? 0)
 }
 
 /** Other bodies that came under the ids of settled events. They are so few that it reads all of them. */
-async function expireConflicts(trx: Transaction<Database>, before: number, now: number): Promise<number> {
+async function expireConflicts(trx: Tx, before: number, now: number): Promise<number> {
   const { numAffectedRows } = await sql`
     update event_conflicts set ${expiredAt(now)}
     where (environment, event_id, body_sha256) in (
@@ -75,7 +75,7 @@ async function expireConflicts(trx: Transaction<Database>, before: number, now: 
  * When the event with the next body to expire was received: the first stored one, which after an import may not be the
  * oldest. Null: there is none. Waiting events don't count.
  */
-export async function nextAgingBodyAt(db: Kysely<Database>): Promise<number | null> {
+export async function nextAgingBodyAt(db: Db): Promise<number | null> {
   const row = await db
     .selectFrom('events')
     .select('received_at')
@@ -93,7 +93,7 @@ export interface WaitingBodies {
   readonly oldestAt: number | null
 }
 
-export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBodies> {
+export async function readWaitingBodies(db: Db): Promise<WaitingBodies> {
   const { rows } = await sql<{ count: number; oldest_at: number | null }>`
     select count(*) as count, min(received_at) as oldest_at from events
     where seq in (select seq from waiting_bodies) and ${WAITS} and body is not null`.execute(db)
@@ -104,13 +104,13 @@ export async function readWaitingBodies(db: Kysely<Database>): Promise<WaitingBo
  * The earlier of two arrivals: of the oldest body kept because its event waits, and of the next to expire. Null: there
  * is neither. Cheap even in a large store, but does not see older bodies that were imported later.
  */
-export async function firstKeptBodyAt(db: Kysely<Database>): Promise<number | null> {
+export async function firstKeptBodyAt(db: Db): Promise<number | null> {
   const kept = [await nextAgingBodyAt(db), (await readWaitingBodies(db)).oldestAt].filter((at) => at !== null)
   return kept.length === 0 ? null : Math.min(...kept)
 }
 
 /** When the oldest stored body of a delivery came; null: there is none. Reads every event. */
-export async function oldestBodyAt(db: Kysely<Database>): Promise<number | null> {
+export async function oldestBodyAt(db: Db): Promise<number | null> {
   const row = await db
     .selectFrom('events')
     .select(({ fn }) => fn.min<number | null>('received_at').as('oldest_at'))

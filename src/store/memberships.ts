@@ -193,7 +193,7 @@ export async function countStates(
 ): Promise<Readonly<Record<ShownState, number>>> {
   const counts = { settled: 0, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }
   const { rows } = await sql<{ state: StoredState; unconfirmed: number; count: number }>`
-    select state, ${isUnconfirmed} as unconfirmed, count(*) as count from memberships
+    select state, case when ${isUnconfirmed} then 1 else 0 end as unconfirmed, count(*) as count from memberships
     where ${isOf(target)} group by state, unconfirmed`.execute(db)
   for (const { state, unconfirmed, count } of rows) {
     counts[held && unconfirmed === 1 ? 'unconfirmed' : SHOWN_AS[state]] += Number(count)
@@ -299,8 +299,8 @@ export async function forgetMemberships(
   const { numAffectedRows } = await sql`
     delete from memberships where (environment, target, account_id) in (
       select environment, target, account_id from memberships
-      where ${isOf(target)} and state in ('settled', 'gone') and desired = 0 and coalesce(applied_at, 0) < ${before}
-        and desired_since < case state when 'gone' then ${goneBefore} else ${before} end
+      where ${isOf(target)} and desired = 0 and coalesce(applied_at, 0) < ${before}
+        and (state = 'settled' and desired_since < ${before} or state = 'gone' and desired_since < ${goneBefore})
       limit ${MAX_PER_TRANSACTION})`.execute(trx)
   return Number(numAffectedRows) === MAX_PER_TRANSACTION
 }
@@ -321,25 +321,7 @@ async function save(trx: Transaction<Database>, changed: readonly (Membership | 
   await deleteErased(trx, ended.map(keyRow))
 }
 
-const upsert = bulkUpsert(
-  'memberships',
-  ['environment', 'target', 'account_id'],
-  [
-    'customer_id',
-    'state',
-    'desired',
-    'desired_since',
-    'reason',
-    'applied',
-    'applied_at',
-    'given',
-    'confirmed',
-    'attempts',
-    'next_attempt_at',
-    'error_code',
-    'error',
-  ],
-)
+const upsert = bulkUpsert('memberships', ['environment', 'target', 'account_id'])
 
 function keyRow({ environment, target, accountId }: MembershipKey) {
   return [environment, target, accountId] as const

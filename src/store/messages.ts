@@ -1,9 +1,9 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { type Change, changeLogEpoch, changeOf, formatCursor, latestCursor, numberIn } from './changes.js'
 import type { RetryFilter } from './memberships.js'
-import { type ChangesTable, type Database, ENVIRONMENTS, type MessagesTable } from './schema.js'
+import { type ChangesTable, type Db, ENVIRONMENTS, type MessagesTable, type Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** A change of access for the outbound webhook. Instants are epoch milliseconds. */
@@ -19,11 +19,7 @@ export interface Message {
 }
 
 /** The messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
-export async function loadDueMessages(
-  db: Kysely<Database>,
-  now: number,
-  limit: number,
-): Promise<readonly Message[]> {
+export async function loadDueMessages(db: Db, now: number, limit: number): Promise<readonly Message[]> {
   const { rows } = await sql<Selectable<ChangesTable> & Omit<Message, 'change'>>`
     select changes.*, epoch, attempts, first_attempt_at as "firstAttemptAt"
     from messages join changes on changes.cursor = messages.cursor
@@ -34,7 +30,7 @@ export async function loadDueMessages(
 }
 
 /** When the next message after `now` is due; null: none is. */
-export async function nextMessageAfter(db: Kysely<Database>, now: number): Promise<number | null> {
+export async function nextMessageAfter(db: Db, now: number): Promise<number | null> {
   const { rows } = await sql<{ at: number | null }>`
     select min(next_attempt_at) as at from messages where next_attempt_at > ${now}`.execute(db)
   return rows[0]?.at ?? null
@@ -54,7 +50,7 @@ export interface MessageCount {
 }
 
 export async function countMessages(
-  db: Kysely<Database>,
+  db: Db,
   environments: readonly Environment[] = ENVIRONMENTS,
 ): Promise<readonly MessageCount[]> {
   const isOfThese = sql`environment in (${sql.join(environments)})`
@@ -86,7 +82,7 @@ export interface QueuedMessages {
 
 /** Queues the changes appended to the log since the last time. */
 export async function queueMessages(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environments, limit }: QueueMessages,
   now: number,
 ): Promise<QueuedMessages> {
@@ -130,10 +126,7 @@ export interface MessageOutcome {
 }
 
 /** Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. */
-export async function settleMessages(
-  trx: Transaction<Database>,
-  outcomes: readonly MessageOutcome[],
-): Promise<void> {
+export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[]): Promise<void> {
   for (const { cursor, result } of outcomes) {
     if (result.kind === 'delivered') {
       await trx.deleteFrom('messages').where('cursor', '=', cursor).execute()
@@ -160,7 +153,7 @@ export async function settleMessages(
  * @returns how many
  */
 export async function retryMessages(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environments = ENVIRONMENTS, customerId }: RetryFilter,
 ): Promise<number> {
   const { rows } = await sql<CustomerRow>`
@@ -177,7 +170,7 @@ export async function retryMessages(
 }
 
 /** Deletes every message, parked or not. */
-export async function forgetMessages(trx: Transaction<Database>): Promise<void> {
+export async function forgetMessages(trx: Tx): Promise<void> {
   await trx.deleteFrom('messages').execute()
 }
 

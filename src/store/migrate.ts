@@ -1,10 +1,9 @@
-import type { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { LatchkeyError } from '../errors.js'
 import { engineOf } from './engine.js'
-import type { Database } from './schema.js'
+import type { Db } from './schema.js'
 
 /** The migrator's table with the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'
@@ -16,7 +15,7 @@ const MIGRATION_TABLE = 'schema_migrations'
  * @throws {LatchkeyError} `schema_too_new`
  */
 export async function migrate(
-  db: Kysely<Database>,
+  db: Db,
   migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<readonly string[]> {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
@@ -39,7 +38,7 @@ export async function migrate(
  * @throws {LatchkeyError} `schema_too_new` if a newer Latchkey has written it, whose tables may differ
  */
 export async function pendingMigrations(
-  db: Kysely<Database>,
+  db: Db,
   migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<readonly string[]> {
   const names = migrations.map(({ name }) => name)
@@ -54,7 +53,7 @@ export async function pendingMigrations(
 
 /** The steps of the schema that ran, and when (ISO 8601), oldest first; none in a foreign database. */
 export async function executedMigrations(
-  db: Kysely<Database>,
+  db: Db,
 ): Promise<readonly { readonly name: string; readonly timestamp: string }[]> {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
   if (!tables.some(({ name }) => name === MIGRATION_TABLE)) return []

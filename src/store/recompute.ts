@@ -1,13 +1,14 @@
 /* What a recompute keeps of its job, and the rows that it reads whole and compares: events as read and placed, and sources. */
 
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, lookupIn, rowStatement } from './bulk.js'
+import { bulkLookup, bulkUpdate, lookupIn } from './bulk.js'
+import type { Row } from './engine.js'
 import type { EventFilter } from './event-walk.js'
-import { columnsOf, type EventReading, READ_COLUMNS, type ReadColumns } from './events.js'
-import type { Database, EventsTable, SourcesTable } from './schema.js'
+import { type EventReading, formColumns, placeColumns } from './events.js'
+import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 const JOB = 'recompute'
@@ -73,27 +74,27 @@ export interface Concern {
 }
 
 /** Null if there is no unfinished job. */
-export async function loadJob(db: Kysely<Database>): Promise<StoredJob | null> {
+export async function loadJob(db: Db): Promise<StoredJob | null> {
   const stored = await getSetting(db, JOB)
   return stored === null ? null : (JSON.parse(stored) as StoredJob)
 }
 
-export function saveJob(trx: Transaction<Database>, job: StoredJob): Promise<void> {
+export function saveJob(trx: Tx, job: StoredJob): Promise<void> {
   return setSetting(trx, JOB, JSON.stringify(job))
 }
 
-export async function loadJobParts(db: Kysely<Database>): Promise<readonly JobPart[]> {
+export async function loadJobParts(db: Db): Promise<readonly JobPart[]> {
   const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${PART}%`).execute()
   return rows.map(({ value }) => JSON.parse(value) as JobPart)
 }
 
 /** @param number not yet used by a part of this job */
-export function saveJobPart(trx: Transaction<Database>, number: number, part: JobPart): Promise<void> {
+export function saveJobPart(trx: Tx, number: number, part: JobPart): Promise<void> {
   return setSetting(trx, `${PART}${number}`, JSON.stringify(part))
 }
 
 /** Deletes the job, finished or not, with all its parts. */
-export async function clearJob(trx: Transaction<Database>): Promise<void> {
+export async function clearJob(trx: Tx): Promise<void> {
   await trx
     .deleteFrom('settings')
     .where((eb) => eb.or([eb('key', '=', JOB), eb('key', 'like', `${PART}%`)]))
@@ -125,16 +126,18 @@ const selectBySeq = bulkLookup(
   (matches) => sql<GroupRow>`select ${columns} from events where ${matches}`,
 )
 
-export function loadGroupRows(db: Kysely<Database>, seqs: readonly number[]): Promise<readonly GroupRow[]> {
-  return selectBySeq(
+/** In the order of arrival. */
+export async function loadGroupRows(db: Db, seqs: readonly number[]): Promise<readonly GroupRow[]> {
+  const rows = await selectBySeq(
     db,
     seqs.map((seq) => [seq]),
   )
+  return rows.sort((a, b) => a.seq - b.seq)
 }
 
 /** The next events, in the order of arrival. */
 export async function loadGroupRowsBeyond(
-  db: Kysely<Database>,
+  db: Db,
   beyond: number,
   end: number,
   limit: number,
@@ -154,7 +157,7 @@ const selectByHand = lookupIn(
 
 /** The numbers of the changes by hand to these customers. */
 export async function loadSeqsByHand(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<readonly number[]> {
@@ -171,7 +174,7 @@ export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | '
 
 /** The next sources, by number; a damaged row may have any number. */
 export async function loadHistories(
-  db: Kysely<Database>,
+  db: Db,
   after: number | undefined,
   limit: number,
 ): Promise<readonly SourceHistory[]> {
@@ -188,24 +191,18 @@ const BODIES_AT_ONCE = 16
 export type ReplayedEvent = Omit<Selectable<EventsTable>, 'body'>
 
 /** Stored events one by one with their bytes, in the order of arrival. */
-export async function* loadBodies(
-  db: Kysely<Database>,
-  seqs: readonly number[],
-): AsyncGenerator<Selectable<EventsTable>> {
+export async function* loadBodies(db: Db, seqs: readonly number[]): AsyncGenerator<Selectable<EventsTable>> {
   for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
     const some = seqs.slice(i, i + BODIES_AT_ONCE)
     yield* await db.selectFrom('events').selectAll().where('seq', 'in', some).orderBy('seq').execute()
   }
 }
 
-const PLACE_COLUMNS = ['source_kind', 'source_id', 'disposition', 'reason'] as const
-/** The columns that follow from the body alone. */
-const FORM_COLUMNS = READ_COLUMNS.filter((name) => !PLACE_COLUMNS.some((place) => place === name))
-
 /** Whether the stored row matches this reading by the current program. */
-export function hasSameForm(row: ReadColumns, reading: EventReading): boolean {
-  const read = columnsOf(reading)
-  return FORM_COLUMNS.every((name) => row[name] === read[name])
+export function hasSameForm(row: ReplayedEvent, reading: EventReading): boolean {
+  return Object.entries(formColumns(reading)).every(
+    ([name, value]) => row[name as keyof ReplayedEvent] === value,
+  )
 }
 
 /** An event and its new columns. */
@@ -214,28 +211,28 @@ export interface EventToSave {
   readonly reading: EventReading
 }
 
-const updateForms = updateOf(FORM_COLUMNS)
+const updateForms = updateOf(formColumns)
 
 /** Writes the sources and dispositions of events. Each row at most once. */
-export const savePlaces = updateOf(PLACE_COLUMNS)
+export const savePlaces = updateOf(placeColumns)
 
-function updateOf(names: readonly (keyof ReadColumns)[]) {
-  const update = rowStatement((values) => {
+function updateOf(columnsOf: (reading: EventReading) => Readonly<Record<string, Row[number]>>) {
+  let names: readonly string[] = []
+  const update = bulkUpdate((values, from) => {
     const set = sql.join(names.map((name, i) => sql`${sql.ref(name)} = ${values[i]}`))
-    return sql`update events set ${set} where seq = ${values[names.length]}`
+    return sql`update events set ${set} ${from} where seq = ${values[names.length]}`
   })
-  return async (trx: Transaction<Database>, events: readonly EventToSave[]): Promise<void> => {
-    const rows = events.map(({ row, reading }) => ({ ...columnsOf(reading), seq: row.seq }))
-    await update(
-      trx,
-      rows.map((row) => [...names.map((name) => row[name]), row.seq]),
-    )
+  return async (trx: Tx, events: readonly EventToSave[]): Promise<void> => {
+    const rows = events.map(({ row, reading }) => [columnsOf(reading), row.seq] as const)
+    names = Object.keys(rows[0]?.[0] ?? {})
+    const values = rows.map(([columns, seq]) => [...Object.values(columns), seq])
+    await update(trx, values)
   }
 }
 
-const renameConflicts = rowStatement(
-  ([nextId, environment, id]) => sql`
-    update event_conflicts set event_id = ${nextId} where environment = ${environment} and event_id = ${id}`,
+const renameConflicts = bulkUpdate(
+  ([nextId, environment, id], from) => sql`
+    update event_conflicts set event_id = ${nextId} ${from} where environment = ${environment} and event_id = ${id}`,
 )
 
 /**
@@ -243,14 +240,12 @@ const renameConflicts = rowStatement(
  * under an id move with it.
  */
 export async function saveForms(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   events: readonly EventToSave[],
 ): Promise<void> {
   await updateForms(trx, events)
   const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
-  await renameConflicts(
-    trx,
-    renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id]),
-  )
+  const names = renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id])
+  await renameConflicts(trx, names)
 }

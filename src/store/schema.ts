@@ -1,5 +1,5 @@
-import type { Generated } from 'kysely'
-import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
+import type { Generated, Kysely, Transaction } from 'kysely'
+import type { HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
 /**
@@ -15,6 +15,8 @@ export interface Database {
   changes: ChangesTable
   customers: CustomersTable
   customer_references: CustomerReferencesTable
+  /** The newest email (in lower case) and accounts of each customer, by detail: copies of their facts. */
+  customer_lookups: CustomerReferencesTable
   settings: SettingsTable
   erasures: ErasuresTable
   /** Events with expired bodies that stay while the events wait for something. */
@@ -27,6 +29,10 @@ export interface Database {
   messages: MessagesTable
   delivery_pace: DeliveryPaceTable
 }
+
+export type Db = Kysely<Database>
+/** For what must be atomic. */
+export type Tx = Transaction<Database>
 
 /** The disposition of a stored event; a duplicate is not stored again. */
 export type StoredDisposition = 'applied' | 'ignored' | 'held' | 'quarantined'
@@ -105,9 +111,8 @@ export interface EntitlementsTable {
   customer_id: string
   product_id: string
   active: number
-  status: EntitlementStatus
-  since: number | null
-  until: number | null
+  /** The other fields of an `AccessSnapshot`. */
+  shown: string
   next_change_at: number | null
 }
 
@@ -123,22 +128,18 @@ export interface ChangesTable {
   cause_event_id: string | null
 }
 
-/** `facts` holds everything known, with its events; the other columns are copies for lookups. */
+/** `facts` holds everything known, with its events. */
 export interface CustomersTable {
   environment: Environment
   customer_id: string
   facts: string
-  /** Lower case. */
-  email: string | null
-  community_id: string | null
-  messenger_id: string | null
   deleted_at: number | null
 }
 
 /** Every reference in any event of a customer, not only the newest. */
 export interface CustomerReferencesTable {
   environment: Environment
-  /** `externalRef`, or `metadata.<key>`. */
+  /** `externalRef`, or `metadata.<key>`; of a lookup, the detail. */
   name: string
   value: string
   customer_id: string

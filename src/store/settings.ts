@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
 import { bulkLookup } from './bulk.js'
-import type { Database, SettingsTable } from './schema.js'
+import type { Db, SettingsTable, Tx } from './schema.js'
 
 /** Prepared once: every batch reads some. */
 const select = bulkLookup(
@@ -13,12 +13,12 @@ const select = bulkLookup(
 )
 
 /** Null if the setting was never saved. */
-export async function getSetting(db: Kysely<Database>, key: string): Promise<string | null> {
+export async function getSetting(db: Db, key: string): Promise<string | null> {
   const [row] = await select(db, [[key]])
   return row?.value ?? null
 }
 
-export async function setSetting(trx: Transaction<Database>, key: string, value: string): Promise<void> {
+export async function setSetting(trx: Tx, key: string, value: string): Promise<void> {
   await trx
     .insertInto('settings')
     .values({ key, value })
@@ -32,7 +32,7 @@ const SETTING = 'policy'
  * Puts the configured policy in force, but only while nothing is stored that it could change: no source may mix two
  * policies.
  */
-export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<void> {
+export function settlePolicy(db: Db, configured: Policy): Promise<void> {
   return db.transaction().execute(async (trx) => {
     const anyEvent = await trx.selectFrom('events').select('seq').limit(1).executeTakeFirst()
     if (anyEvent === undefined || (await loadPolicy(trx)) === null) await savePolicy(trx, configured)
@@ -43,7 +43,7 @@ export function settlePolicy(db: Kysely<Database>, configured: Policy): Promise<
 let lastRead: { readonly text: string; readonly policy: Policy } | null = null
 
 /** The policy in force; null in a store that no daemon has opened yet. */
-export async function loadPolicy(db: Kysely<Database>): Promise<Policy | null> {
+export async function loadPolicy(db: Db): Promise<Policy | null> {
   const text = await getSetting(db, SETTING)
   if (text === null) return null
   if (lastRead?.text !== text)
@@ -52,14 +52,14 @@ export async function loadPolicy(db: Kysely<Database>): Promise<Policy | null> {
 }
 
 /** The policy in force of a store that has been opened for writing. */
-export async function policyInForce(db: Kysely<Database>): Promise<Policy> {
+export async function policyInForce(db: Db): Promise<Policy> {
   const policy = await loadPolicy(db)
   if (policy === null) throw new Error('the store has no policy: it is settled when the store is opened')
   return policy
 }
 
 /** Must be written together with the sources that were folded under it. */
-export function savePolicy(trx: Transaction<Database>, policy: Policy): Promise<void> {
+export function savePolicy(trx: Tx, policy: Policy): Promise<void> {
   return setSetting(trx, SETTING, JSON.stringify(policy))
 }
 

@@ -1,43 +1,31 @@
-import { type Kysely, type RawBuilder, type Selectable, sql, type Transaction } from 'kysely'
+import { type Insertable, type RawBuilder, type Selectable, sql } from 'kysely'
+import type { DerivedSource } from '../entitlements/derive.js'
+import { NOTHING_SHOWN } from '../entitlements/entitlement.js'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
 import type { AccessInterval, SourceKey, SourceState } from '../entitlements/model.js'
 import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, lookupIn, rowStatement } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpdate, bulkUpsert, inEnvironment, lookupIn } from './bulk.js'
 import type { Row } from './engine.js'
-import type { Database, SourcesTable } from './schema.js'
+import type { Db, SourcesTable, Tx } from './schema.js'
 
-/** A stored source: its folded state, and the history that the rules read. */
-export interface StoredSource {
+/** A stored source. */
+export interface StoredSource extends DerivedSource {
   /** Of its row. */
   readonly seq: number
-  readonly state: SourceState
-  /** As `packHistory` writes it. */
-  readonly history: string
 }
-
-/** A newly folded source. */
-export type FoldedSource = Pick<StoredSource, 'state' | 'history'>
 
 /** The columns of a source. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
 const selectRows = (matches: RawBuilder<unknown>) => sql<SourceRow>`
   select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${matches}`
-const selectSources = bulkLookup(['environment', 'kind', 'source_id'], selectRows)
+const KEY = ['environment', 'kind', 'source_id']
+const keyOf = ({ kind, id }: SourceKey) => [kind, id]
 
-export function loadSourceRows(
-  db: Kysely<Database>,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<readonly SourceRow[]> {
-  return selectSources(
-    db,
-    keys.map(({ kind, id }) => [environment, kind, id]),
-  )
-}
+export const loadSourceRows = inEnvironment(bulkLookup(KEY, selectRows), keyOf)
 
 /** The stored sources of these customers. */
 export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
@@ -47,7 +35,7 @@ export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
  * @throws {LatchkeyError} `store_unavailable` if a state can't be read
  */
 export async function loadSources(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   keys: readonly SourceKey[],
 ): Promise<ReadonlyMap<string, StoredSource>> {
@@ -65,101 +53,66 @@ const selectSourcesOfCustomers = lookupIn(
 
 /** All sources of these customers, by customer id, in the order of kind and id. */
 export async function loadSourcesOfCustomers(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceState[]>> {
-  const found = new Map<string, SourceState[]>(customerIds.map((id) => [id, []]))
-  const rows = await selectSourcesOfCustomers(db, environment, [...found.keys()])
-  for (const row of rows) {
-    if (row.customer_id !== null) found.get(row.customer_id)?.push(stateOf(row))
-  }
-  for (const states of found.values()) {
-    states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
-  }
-  return found
+  const rows = await selectSourcesOfCustomers(db, environment, [...new Set(customerIds)])
+  const states = rows.map(stateOf)
+  states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
+  return Map.groupBy(states, ({ customerId }) => String(customerId))
 }
 
-const insert = bulkInsert('sources', [
-  'environment',
-  'kind',
-  'source_id',
-  'customer_id',
-  'state',
-  'history',
-  'newest_at',
-])
+const insert = bulkInsert('sources')
 
 /** Setting the customer, even to the same value, would also write the index by customer: a page for each. */
-const updateOfSameCustomer = rowStatement(
-  ([state, history, newestAt, seq]) => sql`
-    update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} where seq = ${seq}`,
+const updateOfSameCustomer = bulkUpdate(
+  ([state, history, newestAt, seq], from) => sql`
+    update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} ${from} where seq = ${seq}`,
 )
-const update = rowStatement(
-  ([customerId, state, history, newestAt, seq]) => sql`
+const update = bulkUpdate(
+  ([customerId, state, history, newestAt, seq], from) => sql`
     update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
-    where seq = ${seq}`,
+    ${from} where seq = ${seq}`,
 )
 
 /** A source to save, and its stored row; undefined: it is new. */
-interface SourceToSave extends FoldedSource {
+interface SourceToSave extends DerivedSource {
   readonly saved: { readonly seq: number; readonly customerId: string | null } | undefined
 }
 
 /** Each source at most once. */
 export async function saveSources(
-  trx: Transaction<Database>,
+  trx: Tx,
   environment: Environment,
   sources: readonly SourceToSave[],
 ): Promise<void> {
-  const created: SourceToSave[] = []
+  const created: Insertable<SourcesTable>[] = []
   const same: Row[] = []
   const handedOver: Row[] = []
-  for (const source of sources) {
-    const { state, history, saved } = source
-    if (saved === undefined) created.push(source)
-    else if (saved.customerId === state.customerId) {
-      same.push([packState(state), history, state.newestAt, saved.seq])
-    } else handedOver.push([state.customerId, packState(state), history, state.newestAt, saved.seq])
+  for (const { saved, ...source } of sources) {
+    const { kind, id } = source.state
+    const columns = sourceColumns(source)
+    const { customer_id: customerId, state, history, newest_at: newestAt } = columns
+    if (saved === undefined) created.push({ environment, kind, source_id: id, ...columns })
+    else if (saved.customerId === customerId) same.push([state, history, newestAt, saved.seq])
+    else handedOver.push([customerId, state, history, newestAt, saved.seq])
   }
   await updateOfSameCustomer(trx, same)
   await update(trx, handedOver)
-  await insert(
-    trx,
-    created.map((source) => toRow(environment, source)),
-  )
-}
-
-function toRow(environment: Environment, source: FoldedSource) {
-  return { environment, kind: source.state.kind, source_id: source.state.id, ...sourceColumns(source) }
+  await insert(trx, created)
 }
 
 /** The stored state of a source, beside its key. */
-export function sourceColumns({ state, history }: FoldedSource) {
-  return {
-    customer_id: state.customerId,
-    state: packState(state),
-    history,
-    newest_at: state.newestAt,
-  }
+export function sourceColumns({ state, history }: DerivedSource) {
+  return { customer_id: state.customerId, state: packState(state), history, newest_at: state.newestAt }
 }
-
-const remove = bulkLookup(
-  ['environment', 'kind', 'source_id'],
-  (matches) => sql`delete from sources where ${matches}`,
-)
 
 /** For a payment whose events have all moved to a subscription. */
-export async function deleteSources(
-  trx: Transaction<Database>,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<void> {
-  await remove(
-    trx,
-    keys.map(({ kind, id }) => [environment, kind, id]),
-  )
-}
+export const deleteSources = inEnvironment(
+  bulkLookup(KEY, (matches) => sql`delete from sources where ${matches}`),
+  keyOf,
+)
 
 /** The columns of a state. */
 export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
@@ -173,27 +126,17 @@ interface PackedState extends Partial<Omit<SourceState, 'intervals'>> {
 
 const NOTHING_SAID = {
   rail: 'unknown',
-  pastDueSince: null,
-  cancelAtPeriodEnd: false,
-  periodEnd: null,
-  providerStatus: null,
+  ...NOTHING_SHOWN,
   cyclesWithoutPayment: 0,
-} as const satisfies Partial<SourceState>
+} satisfies Partial<SourceState>
 
 const NAMES = Object.keys(NOTHING_SAID) as (keyof typeof NOTHING_SAID)[]
 
 function packState(state: SourceState): string {
-  const packed: Record<string, unknown> = {
-    intervals: state.intervals.map(
-      ({ productId, from, until, reason, eventId }): PackedInterval => [
-        productId,
-        from,
-        until,
-        reason,
-        eventId,
-      ],
-    ),
-  }
+  const intervals = state.intervals.map(({ productId, from, until, reason, eventId }): PackedInterval => {
+    return [productId, from, until, reason, eventId]
+  })
+  const packed: Record<string, unknown> = { intervals }
   for (const name of NAMES) if (state[name] !== NOTHING_SAID[name]) packed[name] = state[name]
   for (const _ in state.held) {
     packed.held = state.held
@@ -217,13 +160,9 @@ export function stateOf(row: StateRow): SourceState {
     ...NOTHING_SAID,
     ...said,
     held,
-    intervals: intervals.map(([productId, from, until, reason, eventId]) => ({
-      productId,
-      from,
-      until,
-      reason,
-      eventId,
-    })),
+    intervals: intervals.map(([productId, from, until, reason, eventId]) => {
+      return { productId, from, until, reason, eventId }
+    }),
   }
 }
 
@@ -265,7 +204,7 @@ const selectLinks = lookupIn(
 
 /** By payment id; unlinked payments are not in the map. */
 export async function loadLinks(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   paymentIds: readonly string[],
 ): Promise<ReadonlyMap<string, PaymentLink>> {
@@ -273,28 +212,20 @@ export async function loadLinks(
   return new Map(links.map((link) => [link.paymentId, link]))
 }
 
-const upsertLinks = bulkUpsert(
-  'payment_links',
-  ['environment', 'payment_id'],
-  ['subscription_id', 'linked_at', 'linked_by'],
-)
+const upsertLinks = bulkUpsert('payment_links', ['environment', 'payment_id'])
 
 /** Each payment at most once. */
-export function saveLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  links: readonly PaymentLink[],
-): Promise<void> {
-  return upsertLinks(
-    trx,
-    links.map((link) => ({
+export function saveLinks(trx: Tx, environment: Environment, links: readonly PaymentLink[]): Promise<void> {
+  const rows = links.map(({ paymentId, subscriptionId, linkedAt, linkedBy }) => {
+    return {
       environment,
-      payment_id: link.paymentId,
-      subscription_id: link.subscriptionId,
-      linked_at: link.linkedAt,
-      linked_by: link.linkedBy,
-    })),
-  )
+      payment_id: paymentId,
+      subscription_id: subscriptionId,
+      linked_at: linkedAt,
+      linked_by: linkedBy,
+    }
+  })
+  return upsertLinks(trx, rows)
 }
 
 export const deleteLinks = lookupIn(

@@ -1,36 +1,18 @@
 import { hash } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import { LatchkeyError } from '../errors.js'
+import { DETAIL_NAMES } from '../provider/accounts.js'
 import { NO_DETAILS } from '../provider/customer.js'
-import type { CustomerDetails, NormalizedEvent } from '../provider/event.js'
+import { EVENT_FIELDS, type NormalizedEvent } from '../provider/event.js'
 import type { EventsTable } from './schema.js'
 
-const DETAILS = Object.keys(NO_DETAILS) as (keyof CustomerDetails)[]
-
-type Subject = NormalizedEvent['subject']
-
-/** The order of writing; personal details and metadata come last. */
-const FIELDS = {
-  payment: fields('paymentId', 'subscriptionId', 'railProof'),
-  subscription: fields('subscriptionId', 'paymentId', 'status', 'cycles', 'cancelAtPeriodEnd', 'expiresAt'),
-  customer: fields(),
-  other: fields(),
-  manual: fields('until', 'actor', 'reason'),
-} as const satisfies { readonly [S in Subject]: readonly Field<S>[] }
-
-type Field<S extends Subject> = Exclude<
-  keyof Extract<NormalizedEvent, { subject: S }>,
-  'customer' | 'metadata'
->
-
-type Unwritten = { [S in Subject]: Exclude<Field<S>, (typeof FIELDS)[S][number]> }[Subject]
-// Does not compile where a field is missing above: it would be lost as an event is stored.
-void ({} satisfies Record<Unwritten, true>)
-
-function fields<Name extends string>(...own: readonly Name[]) {
-  const first = ['id', 'generation', 'createdAt', 'apiVersion', 'subject', 'type'] as const
-  return [...first, ...own, 'productId', 'customerId', 'externalRef'] as const
-}
+/** By subject, the fields of an event except the person's details and metadata, which are written last. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(EVENT_FIELDS).map(([subject, names]) => [
+    subject,
+    names.filter((name) => name !== 'customer' && name !== 'metadata'),
+  ]),
+)
 
 /** By subject, an event with only default values. */
 const BLANK: Readonly<Partial<Record<string, object>>> = Object.fromEntries(
@@ -44,9 +26,9 @@ const BLANK: Readonly<Partial<Record<string, object>>> = Object.fromEntries(
 export function formOf(event: NormalizedEvent): string {
   const fields: Readonly<Record<string, unknown>> = { ...event }
   const form: Record<string, unknown> = {}
-  for (const name of FIELDS[event.subject]) if (fields[name] !== null) form[name] = fields[name]
+  for (const name of FIELDS[event.subject] ?? []) if (fields[name] !== null) form[name] = fields[name]
   let customer: Record<string, string> | undefined
-  for (const name of DETAILS) {
+  for (const name of DETAIL_NAMES) {
     const detail = event.customer[name]
     if (detail === null) continue
     customer ??= {}

@@ -4,8 +4,7 @@ import type { CustomerAhead } from '../recompute/run.js'
 import { type Desire, membershipKey, neverDesired, next } from '../store/membership.js'
 import { loadMemberships } from '../store/memberships.js'
 import { type Database, ENVIRONMENTS } from '../store/schema.js'
-import type { AccountFact, LinkedAccount } from '../store/sync-state.js'
-import { loadDesireInputs, planDesires, productsOfTargets } from './desired.js'
+import { linkedAccounts, loadDesireInputs, planDesires, productsOfTargets } from './desired.js'
 import type { PlannedCall } from './plan.js'
 import type { SyncedProduct } from './target.js'
 
@@ -52,7 +51,7 @@ async function newDesires(
 ): Promise<readonly Desire[]> {
   const targets = productsOfTargets(products, environment)
   const ids = customers.map(({ customerId }) => customerId)
-  const accounts = customers.flatMap(accountsOf)
+  const accounts = customers.flatMap(({ customerId, accounts }) => linkedAccounts(customerId, accounts ?? {}))
   const is = await loadDesireInputs(db, environment, ids, accounts)
   const relinked = new Set(
     customers.filter((one) => one.accounts !== null).map(({ customerId }) => customerId),
@@ -64,11 +63,6 @@ async function newDesires(
   const would = { ...is, links, activeProducts: new Map([...is.activeProducts, ...active]) }
   const known = new Set(planDesires(is, targets).map(textOf))
   return planDesires(would, targets).filter((desire) => !known.has(textOf(desire)))
-}
-
-function accountsOf({ customerId, accounts }: CustomerAhead): readonly LinkedAccount[] {
-  const facts = Object.entries(accounts ?? {}) as [AccountFact, string | null][]
-  return facts.flatMap(([fact, accountId]) => (accountId === null ? [] : [{ fact, accountId, customerId }]))
 }
 
 const textOf = (desire: Desire): string => `${membershipKey(desire)} ${desire.desired}`

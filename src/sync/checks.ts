@@ -1,6 +1,7 @@
+import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { SyncContext } from './context.js'
 import { type CheckFinding, failedCheck } from './platform.js'
-import { ADAPTER_NAMES, type AdapterName, targetKey } from './target.js'
+import { type AdapterName, targetKey } from './target.js'
 
 /** Time enough for somebody to fix a problem, or for a platform to recover. */
 const REPEAT_MS = 5 * 60_000
@@ -48,7 +49,7 @@ export function createChecks(context: SyncContext) {
   }
 
   async function check(isAskedFor: boolean): Promise<readonly CheckFinding[]> {
-    const findings = (await Promise.all(ADAPTER_NAMES.map((name) => ask(name, isAskedFor)))).flat()
+    const findings = (await Promise.all(PLATFORM_NAMES.map((name) => ask(name, isAskedFor)))).flat()
     const notFine = findings.filter(({ isFine }) => !isFine)
     const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
     const found = notFine.filter(({ isUnknown }) => isUnknown !== true)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
+import { ACCOUNT_FACTS, type AccountFact, type Accounts, PLATFORMS } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import {
   type Change,
@@ -10,30 +11,22 @@ import {
   loadChanges,
   numberIn,
 } from '../store/changes.js'
-import { loadCustomer, loadCustomers } from '../store/customers.js'
+import {
+  type AccountPlace,
+  accountsIn,
+  type LinkedAccount,
+  loadAccountHolders,
+  loadCustomer,
+  loadCustomers,
+} from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'
 import { type Database, ENVIRONMENTS } from '../store/schema.js'
-import {
-  type AccountFact,
-  type LinkedAccount,
-  loadAccountHolders,
-  loadSyncMarks,
-  loadSyncSettings,
-  type SyncMark,
-} from '../store/sync-state.js'
+import { loadSyncMarks, loadSyncSettings } from '../store/sync-state.js'
 import type { SyncContext } from './context.js'
-import {
-  ACCOUNT_FACT,
-  type AdapterName,
-  parseTargetKey,
-  type SyncedProduct,
-  type Target,
-  targetKey,
-} from './target.js'
+import { parseTargetKey, type SyncedProduct, type Target, targetKey } from './target.js'
 
-const ACCOUNT_FACTS = Object.values(ACCOUNT_FACT)
 /** Bounds memory, and how long an update blocks requests, or its write blocks deliveries. */
 const CHUNK = 250
 
@@ -59,9 +52,12 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       markedFor = stored.cursor !== null && !isSameLog ? 'restore' : 'config'
       // Read before marking, so that later changes are looked at again.
       const cursor = formatCursor(epoch, await latestCursor(db))
-      let after: SyncMark | null = null
-      do after = await writeSync('markLinkedCustomers', after)
-      while (after !== null)
+      for (const environment of ENVIRONMENTS) {
+        for (const fact of ACCOUNT_FACTS) {
+          let place: AccountPlace | null = { environment, fact, accountId: '', customerId: '' }
+          while (place !== null) place = await writeSync('markLinkedCustomers', place)
+        }
+      }
       await writeSync('saveSyncSettings', { targets, cursor })
     }
     settledFor = mapped
@@ -142,21 +138,12 @@ export async function loadDesireInputs(
   more: readonly LinkedAccount[] = [],
 ): Promise<DesireInputs> {
   const customers = [...(await loadCustomers(db, environment, customerIds)).values()]
-  const own = customers.flatMap(({ customerId, facts }) =>
-    ACCOUNT_FACTS.flatMap((fact) => {
-      const accountId = facts[fact]?.value
-      return accountId === undefined ? [] : [{ fact, accountId, customerId }]
-    }),
-  )
+  const own = customers.flatMap(({ customerId, facts }) => linkedAccounts(customerId, accountsIn(facts)))
   const former = await findMemberships(db, { environments: [environment], customerIds })
   const accounts = distinct([...own, ...more, ...former.flatMap((key) => accountOf(key) ?? [])])
   if (accounts.length === 0)
     return { environment, accounts, links: [], activeProducts: new Map(), stored: [] }
-  const links: LinkedAccount[] = []
-  for (const fact of ACCOUNT_FACTS) {
-    const ids = accounts.filter((one) => one.fact === fact).map(({ accountId }) => accountId)
-    links.push(...(await loadAccountHolders(db, environment, fact, ids)))
-  }
+  const links = await loadAccountHolders(db, environment, accounts)
   const linked = [...new Set([...links, ...more].map(({ customerId }) => customerId))]
   return {
     environment,
@@ -168,6 +155,11 @@ export async function loadDesireInputs(
       accountIds: accounts.map(({ accountId }) => accountId),
     }),
   }
+}
+
+export function linkedAccounts(customerId: string, accounts: Accounts): readonly LinkedAccount[] {
+  const own = Object.entries(accounts) as [AccountFact, string][]
+  return own.map(([fact, accountId]) => ({ fact, accountId, customerId }))
 }
 
 /** Products that each customer has access to, as last saved. */
@@ -258,8 +250,8 @@ function nearest(customers: readonly string[], known: string | undefined): strin
 
 /** The fact that holds the account for memberships in a target. */
 function factOf(target: string, environment: Environment): AccountFact | null {
-  const adapter: AdapterName | undefined = parseTargetKey(target, environment)?.adapter
-  return adapter === undefined ? null : ACCOUNT_FACT[adapter]
+  const adapter = parseTargetKey(target, environment)?.adapter
+  return adapter === undefined ? null : PLATFORMS[adapter].account
 }
 
 /** The account of a membership; null if no adapter knows the target. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { PLATFORMS } from '../provider/accounts.js'
 import type { AdapterName } from './target.js'
 
 /** A destination of calls: a platform, or the receiver of the outbound webhook. */
@@ -7,13 +8,18 @@ export type Called = AdapterName | 'webhook'
 /** Shorter failures pass by themselves, such as a receiver that restarts. */
 const NOTICED_AFTER_MS = 60_000
 
-const WORDS: Readonly<Record<Called, { readonly down: string; readonly back: string }>> = {
-  discord: { down: 'Discord is unreachable; retrying', back: 'Discord is reachable again' },
-  telegram: { down: 'Telegram is unreachable; retrying', back: 'Telegram is reachable again' },
-  webhook: {
-    down: 'webhook delivery is failing; retrying for up to 3 days',
-    back: 'webhook delivery works again',
-  },
+const WEBHOOK_WORDS = {
+  down: 'Webhook delivery is failing',
+  logged: 'webhook delivery is failing; retrying for up to 3 days',
+  back: 'webhook delivery works again',
+}
+
+/** What is said of an outage: in a note, in the log as it is noticed, and in the log as it ends. */
+export function outageWords(name: Called): typeof WEBHOOK_WORDS {
+  if (name === 'webhook') return WEBHOOK_WORDS
+  const { title } = PLATFORMS[name]
+  const down = `${title} is unreachable`
+  return { down, logged: `${down}; retrying`, back: `${title} is reachable again` }
 }
 
 export interface Outage {
@@ -49,7 +55,7 @@ export function createOutages(clock: () => number, log: Logger) {
       if (one.isNoticed || one.calls < 2 || now - one.since < NOTICED_AFTER_MS) continue
       one.isNoticed = true
       const since = new Date(one.since).toISOString()
-      log.warn({ platform: name, since, reason: one.reason }, WORDS[name].down)
+      log.warn({ platform: name, since, reason: one.reason }, outageWords(name).logged)
     }
   }
 
@@ -67,7 +73,7 @@ export function createOutages(clock: () => number, log: Logger) {
         if (known === undefined || !known.isNoticed) return
         const since = new Date(known.since).toISOString()
         const outForSeconds = Math.round(Math.max(0, clock() - known.since) / 1_000)
-        log.info({ platform: name, since, outForSeconds }, WORDS[name].back)
+        log.info({ platform: name, since, outForSeconds }, outageWords(name).back)
       },
     }),
     /** Outages that were logged and are not over. */

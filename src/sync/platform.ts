@@ -1,4 +1,5 @@
-import { ADAPTER_NAMES, type AdapterName, type Target } from './target.js'
+import { PLATFORM_NAMES } from '../provider/accounts.js'
+import type { AdapterName, Target } from './target.js'
 
 /** What the platform says about one account and one target. */
 export type Observation = 'member' | 'absent'
@@ -31,10 +32,10 @@ export interface Platform<Of extends Target = Target> {
    */
   take(target: Of, accountId: string): Promise<'gone' | undefined>
   /**
-   * Every account that has the membership now, whoever gave it; null if the platform can't list them. Rejects with the
+   * Every account that has the membership now, whoever gave it; left out if the platform can't list them. Rejects with the
    * code `members_not_listable` if the bot may not list them: each row is then checked on its own.
    */
-  readonly listMembers: ((target: Of) => AsyncIterable<string>) | null
+  listMembers?(target: Of): AsyncIterable<string>
   /** Asks the platform whether everything that these targets need is there. */
   check(targets: readonly Of[]): Promise<readonly CheckFinding[]>
 }
@@ -73,7 +74,7 @@ export class RetryableError extends Error {
 }
 
 /** The platform gave no answer of its own, or failed: other calls would fail too until it is up again. */
-const OUTAGE_CODES = ADAPTER_NAMES.flatMap((name) => [`${name}_unreachable`, `${name}_failed`])
+const OUTAGE_CODES = PLATFORM_NAMES.flatMap((name) => [`${name}_unreachable`, `${name}_failed`])
 
 export function isOutage(error: unknown): error is RetryableError {
   return error instanceof RetryableError && OUTAGE_CODES.includes(error.code)

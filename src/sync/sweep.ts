@@ -69,7 +69,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
 
   /** Null if the platform lists nobody: check each one. */
   async function listOf(platform: Platform, target: SyncTarget): Promise<ReadonlySet<string> | null> {
-    if (platform.listMembers === null) return null
+    if (platform.listMembers === undefined) return null
     const listed = new Set<string>()
     for await (const accountId of platform.listMembers(target.of)) listed.add(accountId)
     gate.answered(target, clock())

@@ -1,4 +1,5 @@
 import { LatchkeyError } from '../errors.js'
+import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { findLongestLimit, loadTargetRefs, type RetryFilter } from '../store/memberships.js'
 import { ENVIRONMENTS } from '../store/schema.js'
@@ -13,7 +14,6 @@ import type { Platform } from './platform.js'
 import { type AttemptResult, createReconciler } from './reconcile.js'
 import { createSweep, retryAll } from './sweep.js'
 import {
-  ADAPTER_NAMES,
   type AdapterName,
   type SyncedProduct,
   type SyncTarget,
@@ -92,7 +92,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
   await keepOpenWaits()
   /** Counts attempts by environment and result. */
   const attempts = new Map<string, number>()
-  const reconcilers = ADAPTER_NAMES.map((name) =>
+  const reconcilers = PLATFORM_NAMES.map((name) =>
     createReconciler(context, name, (target, result) => {
       const key = `${target.environment} ${result}`
       attempts.set(key, (attempts.get(key) ?? 0) + 1)
@@ -129,7 +129,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
 
   /** The previous process received this from a platform, for a call that is no longer known. */
   async function keepOpenWaits(): Promise<void> {
-    for (const platform of ADAPTER_NAMES) {
+    for (const platform of PLATFORM_NAMES) {
       const { error, nextAttemptAt } = (await findLongestLimit(db, platform)) ?? {}
       if (!error || !nextAttemptAt || nextAttemptAt <= clock()) continue
       gate.limited(platform, nextAttemptAt, error, clock())
@@ -205,7 +205,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
       readStatus(
         db,
         question(environments),
-        ADAPTER_NAMES.filter(
+        PLATFORM_NAMES.filter(
           (name) => context.platforms.has(name) || context.targets.some(({ adapter }) => adapter === name),
         ),
         (name) => (isConfigured(name, context) ? gate.stateOf(name) : NOT_CONFIGURED),

@@ -1,54 +1,40 @@
+import { PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { TargetRef } from '../store/memberships.js'
 
-/** A community role that follows access to a product, in one environment. */
-export interface DiscordTarget {
-  readonly adapter: 'discord'
-  readonly guildId: string
-  readonly roleId: string
+export type AdapterName = PlatformName
+
+/** The ids of a role or group on its platform, in the order of its key. */
+const TARGET_IDS = {
+  discord: ['guildId', 'roleId'],
+  telegram: ['groupId'],
+} as const satisfies Readonly<Record<AdapterName, readonly string[]>>
+
+/** Something on a platform that an account can be a member of, and that follows access in one environment. */
+export type TargetOn<Name extends AdapterName> = {
+  readonly adapter: Name
   readonly environment: Environment
-}
+} & Readonly<Record<(typeof TARGET_IDS)[Name][number], string>>
 
-/** A messenger group that follows access to a product, in one environment. */
-export interface TelegramTarget {
-  readonly adapter: 'telegram'
-  readonly groupId: string
-  readonly environment: Environment
-}
-
-/** Anything on a platform that an account can be a member of. */
-export type Target = DiscordTarget | TelegramTarget
-
-export type AdapterName = Target['adapter']
-
-/** The fact of a customer that holds the platform account for memberships. */
-export const ACCOUNT_FACT = {
-  discord: 'communityId',
-  telegram: 'messengerId',
-} as const satisfies Record<AdapterName, string>
-export const ADAPTER_NAMES = Object.keys(ACCOUNT_FACT) as readonly AdapterName[]
+/** A role of a community. */
+export type DiscordTarget = TargetOn<'discord'>
+/** A group of a messenger. */
+export type TelegramTarget = TargetOn<'telegram'>
+export type Target = { readonly [Name in AdapterName]: TargetOn<Name> }[AdapterName]
 
 /** Names a target in the store, in answers and in metrics, for every environment. */
 export function targetKey(target: Target): string {
-  switch (target.adapter) {
-    case 'discord':
-      return `discord:${target.guildId}:${target.roleId}`
-    case 'telegram':
-      return `telegram:${target.groupId}`
-    default:
-      return target satisfies never
-  }
+  const ids: Readonly<Record<string, string>> = { ...target }
+  return [target.adapter, ...TARGET_IDS[target.adapter].map((name) => ids[name])].join(':')
 }
 
 /** The target with this `targetKey`; null if the key is not valid. */
 export function parseTargetKey(key: string, environment: Environment): Target | null {
-  const [adapter, first, second, ...rest] = key.split(':')
-  if (first === undefined || rest.length > 0) return null
-  if (adapter === 'discord' && second !== undefined) {
-    return { adapter, guildId: first, roleId: second, environment }
-  }
-  if (adapter === 'telegram' && second === undefined) return { adapter, groupId: first, environment }
-  return null
+  const [first, ...ids] = key.split(':')
+  const adapter = PLATFORM_NAMES.find((name) => name === first)
+  if (adapter === undefined || ids.length !== TARGET_IDS[adapter].length) return null
+  const named = TARGET_IDS[adapter].map((name, i) => [name, ids[i]])
+  return { adapter, environment, ...Object.fromEntries(named) } as Target
 }
 
 /** A product, and the roles and groups that follow access to it. */

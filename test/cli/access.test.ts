@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { deliveryOf } from '../ingest/wire.js'
@@ -182,4 +183,16 @@ it('check says that a product is blocked which the customer was never granted', 
   const folder = await folderWith([])
   await at(folder, 'block cus_9 --reason test')
   expect(await at(folder, 'check cus_9 pro_1')).toMatchObject({ code: 0, stdout: 'pro_1  blocked\n' })
+})
+
+it('explain says who acted by hand, and why', async () => {
+  const folder = await folderWith([])
+  await at(folder, 'grant cus_9 pro_1 --reason goodwill')
+  await at(folder, 'revoke cus_9 pro_1')
+  await at(folder, 'block cus_9 --reason fraud')
+  const { stdout } = await at(folder, 'explain cus_9 pro_1')
+  const actor = userInfo().username
+  expect(stdout).toContain(`Grant by hand: for good. Access to pro_1 begins. By ${actor}: goodwill.\n`)
+  expect(stdout).toContain(`Access to pro_1 ends. By ${actor}.\n`)
+  expect(stdout).toContain(`until it is unblocked. By ${actor}: fraud.\n`)
 })

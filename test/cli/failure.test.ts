@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { getSystemErrorMap } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.js'
@@ -94,5 +95,17 @@ describe('a start that fails', () => {
     const refused = { code, syscall: 'listen', address: '127.0.0.1', port: 80 }
     const error = Object.assign(new Error(`listen ${code}`), refused)
     expect(report(error)).toEqual({ code: 1, stderr: `error: ${message}\n` })
+  })
+
+  it.each(['EROFS', 'EACCES'])('since it cannot make its socket (%s) says what to do', (code) => {
+    const { errno } = [...getSystemErrorMap()]
+      .map(([errno, [name]]) => ({ errno, name }))
+      .find(({ name }) => name === code) ?? { errno: 0 }
+    const refused = { code, errno, syscall: 'listen', address: '/srv/data/latchkey.sock', port: -1 }
+    expect(report(Object.assign(new Error(`listen ${code}`), refused)).stderr).toMatch(
+      new RegExp(
+        `^error: the socket /srv/data/latchkey\\.sock can't be made, .* \\(${code}\\): make its folder writable, or set database\\.url to another one\n$`,
+      ),
+    )
   })
 })

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { importBatches, MAX_LINE_BYTES, numberedLines } from '../../src/cli/import-input.js'
-import { LatchkeyError } from '../../src/errors.js'
 import { MAX_LINES_BYTES } from '../../src/handlers/body.js'
 import { MAX_IMPORT_LINES } from '../../src/handlers/events.js'
 import { foldedState } from '../faults/aftermath.js'
@@ -126,39 +124,22 @@ describe('latchkey import', () => {
     expect(stdout).toBe(linesOf(SANDBOX))
   })
 
-  it.each([
-    ['as it is', (content: Buffer) => content],
-    ['packed', (content: Buffer) => gzipSync(content)],
-  ])('reads a file and standard input %s, however little comes at a time', async (_, pack) => {
-    const packed = pack(Buffer.from(linesOf(PAID, NEXT)))
-    const folder = folderWith(packed)
+  it('reads a file and standard input, however little comes at a time', async () => {
+    const content = linesOf(PAID, NEXT)
+    const folder = folderWith(Buffer.from(content))
     expect((await take(folder)).stdout).toBe('2 lines, 2 applied\n')
-    const input = [...packed].map((byte) => Buffer.from([byte]))
+    const input = [...Buffer.from(content)].map((byte) => Buffer.from([byte]))
     expect((await take(folder, '-', { input })).stdout).toBe('2 lines, 2 duplicate\n')
     expect(await take(folder, '-')).toEqual({ code: 0, stdout: '0 lines\n', stderr: '' })
   })
 
-  it('takes what came before a packed file breaks off, and fails', async () => {
-    const packed = gzipSync(linesOf(PAID, NEXT))
-    const folder = folderWith(packed.subarray(0, -8))
-    const why = 'e\\.jsonl is a gzip file that ends too early: the rest of it is missing'
-    const taken = 'the lines before that are taken in'
-    const { code, stdout, stderr } = await take(folder)
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(new RegExp(`^stopped after 2 lines, 2 applied\nerror: .*${why}; ${taken}\n$`))
-    expect((await take(folder, 'e.jsonl --dry-run')).stderr).toMatch(/; the lines before that are checked\n$/)
-    const inJson = await take(folder, 'e.jsonl --json')
-    expect(JSON.parse(inJson.stdout)).toMatchObject({ lines: 2, applied: 0, duplicates: 2 })
-    const message = expect.stringMatching(new RegExp(`${why}; ${taken}$`))
-    expect(JSON.parse(inJson.stderr)).toMatchObject({ error: { code: 'input_failed', message } })
-
-    writeFileSync(join(folder, 'e.jsonl'), packed.subarray(0, 30))
-    const { error } = await failureOf(folder, 'import e.jsonl', { now })
-    expect(error.message).toMatch(new RegExp(`${why}$`))
-    expect(await failureOf(folder, 'import missing.jsonl')).toMatchObject({
-      code: 1,
-      error: { code: 'input_failed' },
-    })
+  it('fails where the file is missing or a folder, and takes nothing', async () => {
+    for (const name of ['missing.jsonl', '.']) {
+      expect(await failureOf(folderWith(PAID), `import ${name}`)).toMatchObject({
+        code: 1,
+        error: { code: 'input_failed' },
+      })
+    }
   })
 
   it.each([
@@ -239,15 +220,5 @@ describe('the lines of an input', () => {
       const bytes = Buffer.byteLength(batch.map(({ text }) => text).join('\n'))
       expect(bytes).toBeLessThanOrEqual(MAX_LINES_BYTES)
     }
-  })
-
-  it('are there that came before the input broke, which is told after them', async () => {
-    async function* breaking(): AsyncGenerator<Buffer> {
-      yield Buffer.from('a\nb\nc')
-      throw new LatchkeyError('input_failed', 'broken')
-    }
-    const batches = importBatches(breaking())
-    expect((await batches.next()).value).toMatchObject([{ text: 'a' }, { text: 'b' }])
-    await expect(batches.next()).rejects.toMatchObject({ code: 'input_failed' })
   })
 })

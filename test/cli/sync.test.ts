@@ -101,7 +101,7 @@ describe('latchkey sync', () => {
 
     const stopped = await run(folder, 'sync status')
     expect(stopped.code).toBe(0)
-    expect(stopped.stdout).toContain('paused: no call is made until `latchkey sync resume`\n')
+    expect(stopped.stdout).toContain(': continue with `latchkey sync resume`\n')
     expect(stopped.stdout).toContain(`live  ${TARGET}  0 settled, 1 due\n`)
     expect(stopped.stderr).toContain('no daemon runs')
     expect((await answerOf(folder, 'sync plan')).calls).toHaveLength(1)
@@ -130,11 +130,9 @@ describe('latchkey sync', () => {
         expect.objectContaining({ level: 'warn', about: TARGET, reason }),
       ),
     )
-    expect(await textOf(folder, 'sync status')).toMatch(
-      new RegExp(`^${TARGET}: ${todo} .* \\(checked .* ago\\)$`, 'm'),
-    )
     const failing = (what: string, command: string) =>
       new RegExp(`^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: then \`latchkey ${command}\`$`, 'm')
+    expect(await textOf(folder, 'sync status')).toMatch(failing('', 'sync check'))
     expect(await textOf(folder, 'doctor')).toMatch(failing('', 'sync check'))
     expect(await run(folder, 'sync check')).toMatchObject({
       code: 1,
@@ -143,9 +141,7 @@ describe('latchkey sync', () => {
 
     await grantTo(daemon, discord, 1)
     await becomes(daemon, { targets: [{ state: 'stopped' }] })
-    expect(await textOf(folder, 'sync status')).toContain(
-      `${TARGET}: stopped until \`latchkey sync run\`: ${todo}`,
-    )
+    expect(await textOf(folder, 'sync status')).toMatch(failing('stopped: ', 'sync run'))
     expect(await textOf(folder, 'doctor')).toMatch(failing('stopped: ', 'sync run'))
 
     discord.guild.setRole({ id: GOLD_ROLE_ID, position: role?.position ?? 1 })
@@ -211,7 +207,7 @@ describe('the text of sync status', () => {
   const limited = (until: string): Partial<SyncStatusJson> => ({
     platforms: [{ platform: 'discord', state: 'limited', until, reason }],
   })
-  const again = 'discord: tried again with the next call: Discord could not be reached.'
+  const FOLLOWS = 'ok    sync                1 target, 5 as they should be, 0 under way'
   const roleMissing = { code: 'role_not_found', message: 'The server 1 has no role 2: correct the roleId.' }
 
   it.each<[string, Partial<SyncStatusJson>, readonly string[]]>([
@@ -228,25 +224,26 @@ describe('the text of sync status', () => {
         },
       },
       [
-        'discord:1:2: stopped until `latchkey sync run`: The server 1 has no role 2: correct the roleId.',
-        'telegram: The bot token is wrong. (checked 1h ago)',
+        FOLLOWS,
+        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: then `latchkey sync run`',
+        'FAIL  sync telegram       The bot token is wrong: then `latchkey sync check`',
       ],
     ],
     [
       'who waits for the customer, and who for an operator',
       { targets: [{ ...SETTLED, memberships: { ...COUNTS, waiting: 3, parked: 1 } }] },
       [
-        'waiting memberships complete by themselves once the customer joins: see `latchkey sync status --state waiting`',
-        'parked memberships need action: see `latchkey sync status --state parked`',
+        'ok    sync                1 target, 5 as they should be, 0 under way, 3 until the customer joins',
+        'warn  sync parked         1 membership parked until somebody acts: see why: `latchkey sync status --state parked`',
       ],
     ],
     [
       'a limit as a wait while it is one',
       limited('2026-03-02T12:00:01.000Z'),
-      ['discord: no call before 2026-03-02T12:00:01.000Z: Discord could not be reached.'],
+      ['discord: no call before 2026-03-02T12:00:01.000Z: Discord could not be reached.', FOLLOWS],
     ],
-    ['a limit that ends now as none', limited('2026-03-02T12:00:00.000Z'), [again]],
-    ['a limit that has ended as none', limited('2026-03-02T11:59:57.000Z'), [again]],
+    ['a limit that ends now as none', limited('2026-03-02T12:00:00.000Z'), [FOLLOWS]],
+    ['a limit that has ended as none', limited('2026-03-02T11:59:57.000Z'), [FOLLOWS]],
     [
       'what the outbound webhook could not tell',
       {
@@ -258,8 +255,8 @@ describe('the text of sync status', () => {
         },
       },
       [
-        'webhook to https://app.example: 1 parked, the oldest 1h ago (answered 410)',
-        'send parked messages again: `latchkey sync run --retry --target webhook`',
+        FOLLOWS,
+        'warn  sync webhook        1 parked for 1h (answered 410): fix the receiver, then `latchkey sync run --retry --target webhook`',
       ],
     ],
     [
@@ -267,10 +264,13 @@ describe('the text of sync status', () => {
       {
         unreachable: [{ platform: 'discord', since: '2026-03-02T11:58:00.000Z', reason: reason.message }],
       },
-      ['discord: unreachable since 2026-03-02T11:58:00.000Z: Discord could not be reached.'],
+      [
+        FOLLOWS,
+        'warn  sync discord        Discord has been unreachable for 2m, 0 memberships waiting: Discord could not be reached: check the network, and whether Discord is down; retried automatically',
+      ],
     ],
   ])('tells %s', (_what, told, lines) => {
-    const [, ...rest] = statusText({ ...STATUS, ...told }, NOW)
+    const [, ...rest] = statusText({ ...STATUS, ...told }, NOW, (_style, text) => text)
       .trimEnd()
       .split('\n')
     expect(rest).toEqual(lines)

@@ -2,9 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { chooseIds, numbered } from '../../src/cli/trigger.js'
+import { normalise } from '../../src/provider/normalise.js'
 import { verifySignature } from '../../src/provider/signature.js'
 import { endpoint } from '../config/config-file.js'
-import { configuredFolder, freePort, run } from '../world.js'
+import { configuredFolder, freePort, run, serveHere } from '../world.js'
 
 const now = () => Date.UTC(2026, 0, 31, 12)
 const ROTATED = [{ secret: 'whsec_old', notAfter: '2026-01-01T00:00:00Z' }, 'whsec_new']
@@ -103,6 +104,40 @@ describe('latchkey trigger', () => {
     expect(isSignedBy('whsec_new', delivery)).toBe(true)
   })
 
+  const PERSON = '--email ada@example.com --external-ref order_1 --metadata {"plan":"gold"}'
+  const TOLD = { externalRef: 'order_1', metadata: { plan: 'gold' } }
+  const END = Date.UTC(2026, 5, 1)
+  it.each([
+    [
+      `subscription.renewed ${PERSON} --period-end 2026-06-01 --cancel-at-period-end`,
+      { email: 'ada@example.com' },
+      { cancelAtPeriodEnd: true, expiresAt: END },
+      undefined,
+    ],
+    [
+      `SUBSCRIPTION_RENEWED ${PERSON} --period-end 2026-06-01 --community 11 --messenger 12`,
+      { communityId: '11', messengerId: '12' },
+      { expiresAt: END },
+      '1900',
+    ],
+    [
+      `PAYMENT_SUCCESS ${PERSON} --amount 250 --community 11 --messenger 12`,
+      { communityId: '11', messengerId: '12' },
+      {},
+      '250',
+    ],
+    [`payment.succeeded ${PERSON} --amount 250`, { email: 'ada@example.com' }, {}, '250'],
+  ])('%s sends what it was given, as the daemon reads it', async (words, customer, told, price) => {
+    const { deliveries, trigger } = await listening()
+    expect(await trigger(words)).toMatchObject({ code: 0 })
+    const [delivery] = deliveries as [ReceivedDelivery]
+    expect(/"price_?cents":"(\d+)"/i.exec(delivery.body.toString())?.[1]).toBe(price)
+    expect(normalise(delivery.body, { environment: 'sandbox', receivedAt: now() })).toMatchObject({
+      ok: true,
+      event: { customer, ...TOLD, ...told },
+    })
+  })
+
   it('goes to a live endpoint with --live alone', async () => {
     const { deliveries, trigger } = await listening()
     for (const options of ['--live', '--live --endpoint live']) {
@@ -138,6 +173,9 @@ describe('latchkey trigger', () => {
       'there is no event type "payment.authorised": `latchkey trigger --help` lists them all\n',
     ],
     ['PAYMENT_SUCESS --generation v2', 'there is no v2 event type "PAYMENT_SUCESS": '],
+    ['payment.authorized --community 11', 'payment.authorized of v3 names no account: add --generation v2'],
+    ['SUBSCRIPTION_RENEWED --cancel-at-period-end', 'leave it out'],
+    ['payment.authorized --metadata gold', 'Expected a JSON object of texts'],
     ['payment.authorized', noSandbox, { live }],
     [
       'payment.authorized',
@@ -157,6 +195,15 @@ describe('latchkey trigger', () => {
     })
     expect(await trigger()).toMatchObject({ code: 0 })
     expect(deliveries).toHaveLength(1)
+  })
+
+  it('goes where the running daemon listens, whatever the config says', async () => {
+    const folder = configuredFolder({ endpoints: { sandbox } })
+    await serveHere(folder)
+    expect(await run(folder, 'trigger payment.authorized')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/ {2}applied\n$/),
+    })
   })
 
   it('needs --url where the system chose the port', async () => {

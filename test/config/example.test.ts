@@ -12,7 +12,6 @@ const env = {
   LATCHKEY_V3_SECRET: 'whsec_v3_0123456789abcdef',
   DISCORD_BOT_TOKEN: 'discord-token',
   TELEGRAM_BOT_TOKEN: 'telegram-token',
-  TELEGRAM_UPDATES_SECRET: 'telegram-updates-secret',
   LATCHKEY_WEBHOOK_SECRET: `whsec_${'A'.repeat(32)}`,
   PAYMENTS_API_KEY: 'sk_live_1',
 }
@@ -64,7 +63,7 @@ describe('config.example.json', () => {
     const schema = JSON.parse(configJsonSchema()) as JsonSchema
     expect(notShown(schema, [example])).toEqual([])
     expect(notShown(schema, [{ sync: { telegram: {} }, products: { pro_x: {} } }])).toEqual(
-      expect.arrayContaining(['server', 'sync.telegram.updates', 'products.*.name']),
+      expect.arrayContaining(['server', 'sync.telegram.apiUrl', 'products.*.name']),
     )
   })
 

@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createFirstConfig } from '../../src/config/first-start.js'
 import { loadConfig } from '../../src/config/load.js'
-import { temporaryFolder } from '../world.js'
+import { ROOT, temporaryFolder } from '../world.js'
 import { refusal } from './config-file.js'
 
-function firstStart(isTerminal = true) {
+const schema = join(ROOT, 'config.schema.json')
+
+function firstStart(isTerminal = true, address: { readonly host?: string; readonly port?: string } = {}) {
   const path = join(temporaryFolder(), 'config.json')
-  return { path, ...createFirstConfig({ path, isTerminal }) }
+  return { path, ...createFirstConfig({ path, isTerminal, schema, ...address }) }
 }
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
@@ -34,10 +36,21 @@ describe('the config of a first start', () => {
     expect([other.key, endpoints[0]?.secrets]).not.toEqual([key, config.endpoints[0]?.secrets])
   })
 
+  it('keeps the address that the environment names, for later commands, and leads editors to its schema', () => {
+    const { path, text } = firstStart(true, { host: '127.0.0.2', port: '4999' })
+    expect(loadConfig({ path, env: {} }).config.server).toMatchObject({ host: '127.0.0.2', port: 4999 })
+    expect(text).toContain(' http://127.0.0.2:4999/entitlements/cus_1\n')
+    const { $schema } = JSON.parse(readFileSync(path, 'utf8'))
+    expect(resolve(dirname(path), $schema)).toBe(schema)
+    for (const port of ['0', '', 'x']) {
+      expect(loadConfig({ path: firstStart(true, { port }).path, env: {} }).config.server.port).toBe(4680)
+    }
+  })
+
   it('never takes the place of a file that is there', () => {
     const path = join(temporaryFolder(), 'config.json')
     writeFileSync(path, 'mine')
-    expect(refusal(() => createFirstConfig({ path, isTerminal: false })).code).toBe('config_invalid')
+    expect(refusal(() => createFirstConfig({ path, isTerminal: false, schema })).code).toBe('config_invalid')
     expect(readFileSync(path, 'utf8')).toBe('mine')
     expect(readdirSync(dirname(path))).toEqual(['config.json'])
   })

@@ -121,7 +121,7 @@ describe('the environment', () => {
     const env = { LATCHKEY_HOST: ' ', LATCHKEY_DATABASE_URL: 'mysql://x', LATCHKEY_LOG_LEVEL: 'INFO' }
     expect(problems({}, env)).toEqual([
       'LATCHKEY_HOST: is empty',
-      'LATCHKEY_DATABASE_URL: must be sqlite:<path>, such as sqlite:./data/latchkey.db',
+      'LATCHKEY_DATABASE_URL: must be sqlite:<path>, such as sqlite:./data/latchkey.db, or postgres://…',
       'LATCHKEY_LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent',
     ])
   })

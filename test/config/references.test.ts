@@ -96,7 +96,7 @@ describe('a reference to a secret that is not there, where secrets are read only
     },
     sync: {
       discord: { botToken: fromEnv('BOT'), apiUrl: url },
-      telegram: { botToken: fromEnv('BOT'), updates: { url, secret: fromEnv('UPDATES') } },
+      telegram: { botToken: fromEnv('BOT') },
       webhook: { url, secret: [`whsec_${'A'.repeat(32)}`, fromEnv('OUT')] },
     },
     provider: { baseUrl: url, apiKey: fromEnv('API') },
@@ -126,7 +126,6 @@ describe('a reference to a secret that is not there, where secrets are read only
     ['sync.discord.botToken', ({ sync }) => sync.discord?.botToken],
     ['sync.discord.apiUrl', ({ sync }) => sync.discord?.apiUrl],
     ['sync.telegram.botToken', ({ sync }) => JSON.stringify(sync.telegram)],
-    ['sync.telegram.updates.secret', ({ sync }) => sync.telegram?.updates?.secret],
     ['sync.webhook.url', ({ sync }) => sync.webhook?.url],
     ['sync.webhook.secret[1]', ({ sync }) => sync.webhook?.secrets.map((secret) => secret)],
     ['provider.baseUrl', ({ provider }) => provider?.baseUrl],

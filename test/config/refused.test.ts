@@ -118,10 +118,13 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   'provider.baseUrl: must be an http or https address': [{ provider: { baseUrl: 'payments', apiKey: 'k' } }],
 
   'server.port: must be …': [-1, 65_536, 80.5, '80'].map((port) => ({ server: { port } })),
-  'database.url: PostgreSQL is not supported by this version: use sqlite:<path>': [
-    { database: { url: 'postgres://user:pass@db/x' } },
-    { database: { url: 'postgresql://db/x' } },
+  'database.url: must name a host and a database: postgres://user:password@host:5432/database': [
+    { database: { url: 'postgres://user:pass@db' } },
+    { database: { url: 'postgresql://db/' } },
+    { database: { url: 'postgres:' } },
   ],
+  'database.connections: must be …': [5, 1_001, '8'].map((connections) => ({ database: { connections } })),
+  'database.statementTimeout: must be a duration, such as "30s"': [{ database: { statementTimeout: '30' } }],
   'database.url: must name a file: acknowledged events must survive a restart': [
     { database: { url: 'sqlite:' } },
     { database: { url: 'sqlite::memory:' } },

@@ -282,7 +282,7 @@ describe('what is outside', () => {
     const sync = { discord: { botToken: 'd' }, telegram: { botToken: 't', apiUrl: 'http://127.0.0.1:9' } }
     expect(load({ sync }).config.sync).toMatchObject({
       discord: { botToken: 'd', apiUrl: null },
-      telegram: { botToken: 't', apiUrl: 'http://127.0.0.1:9', updates: null },
+      telegram: { botToken: 't', apiUrl: 'http://127.0.0.1:9' },
     })
   })
 

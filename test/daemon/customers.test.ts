@@ -291,7 +291,9 @@ describe('a customer who is blocked', () => {
       results: [{ customerId: 'cus_a', active: false }],
     })
     expect(await (await ask(daemon, '/customers/cus_a')).json()).toMatchObject({
-      blocks: [{ productId: null, since: new Date(NOW).toISOString(), until: null }],
+      blocks: [
+        { productId: null, since: new Date(NOW).toISOString(), until: null, reason: 'shared an account' },
+      ],
     })
   })
 })

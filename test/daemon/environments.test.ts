@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { API_SCOPES } from '../../src/handlers/api-key.js'
 import { ROUTES } from '../../src/handlers/routes.js'
+import { loadSyncSettings } from '../../src/store/sync-state.js'
 import { BOT_TOKEN, startTelegram } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
 import { writeBeside } from './other-writer.js'
@@ -201,19 +202,18 @@ function tamperWithLive(daemon: RunningDaemon): Promise<unknown> {
  */
 function liveState(daemon: RunningDaemon): Promise<string> {
   return daemon.stored(async (db) => {
-    const { rows: tables } = await sql<{ name: string }>`
-      select m.name from sqlite_master m, pragma_table_info(m.name) c
-      where m.type = 'table' and c.name = 'environment' and m.name <> 'messages' order by m.name`.execute(db)
+    const tables = (await db.introspection.getTables()).filter(
+      ({ name, columns }) => name !== 'messages' && columns.some((column) => column.name === 'environment'),
+    )
     const state: unknown[] = []
     for (const { name } of tables) {
       const { rows } = await sql`select * from ${sql.table(name)} where environment = 'live'`.execute(db)
       state.push([name, rows])
     }
     const { rows } = await sql`
-      select key, value from settings where key in ('policy', 'rebuild')
-        union all select key, json_remove(value, '$.cursor') from settings where key = 'sync'
-      order by key`.execute(db)
-    return JSON.stringify([...state, rows], null, 1)
+      select key, value from settings where key in ('policy', 'rebuild') order by key`.execute(db)
+    const { cursor: _, ...sync } = await loadSyncSettings(db)
+    return JSON.stringify([...state, rows, sync], null, 1)
   })
 }
 

@@ -116,7 +116,9 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         productId: null,
         from: at,
         until: expect.stringMatching(/^2026-03-01T12:00:00\.50\dZ$/),
-        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\.$/),
+        actor: 'operator',
+        reason: 'fraud',
+        sentence: expect.stringMatching(/^Every product is blocked from \S+ to \S+\. By operator: fraud\.$/),
       },
     ])
     expect(told.ends).toEqual([

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { loadJob, NOTHING_READ, saveJob } from '../../src/store/recompute.js'
 import { savePolicy } from '../../src/store/settings.js'
-import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { eventually } from '../setup/eventually.js'
+import { openStoreAt } from '../world.js'
 import { ask, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { CUSTOMER, PRODUCT, wireEvent } from './wire-events.js'
 
@@ -23,7 +23,7 @@ it('goes on by itself at the start where a policy was put in force and not every
   await send(before, wireEvent('payment.authorized', { id: 'evt_paid', payment: 'pay_1' }))
   expect(await isActive(before)).toBe(true)
   await before.stop()
-  const db = openDatabase(before.databaseFile, { readOnly: false })
+  const db = await openStoreAt(before.databaseFile, { readOnly: false })
   await db.transaction().execute(async (trx) => {
     await savePolicy(trx, NOTHING_GRANTS)
     await saveJob(trx, {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { Receipt } from '../../src/ingest/delivery.js'
+import { ENGINE } from '../world.js'
 import { metric, warnings } from './observed.js'
 import { sendGathered, writeBeside } from './other-writer.js'
 import { ask, LIVE_SECRET, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
@@ -108,6 +109,12 @@ describe('another body under the id of a stored event', () => {
   })
 })
 
+const REFUSE_POISON = {
+  sqlite: sql`create trigger refuse before insert on events when new.event_id = 'evt_poison'
+    begin select raise(abort, 'not this one'); end`,
+  postgres: sql`alter table events add check (event_id <> 'evt_poison')`,
+}
+
 describe('bad deliveries among good ones', () => {
   const BAD = [
     '',
@@ -143,10 +150,7 @@ describe('bad deliveries among good ones', () => {
 
   it('are alone in being refused where the database itself will not take them', async () => {
     const daemon = await runDaemon()
-    await writeBeside(daemon, (db) =>
-      sql`create trigger refuse before insert on events when new.event_id = 'evt_poison'
-        begin select raise(abort, 'not this one'); end`.execute(db),
-    )
+    await writeBeside(daemon, (db) => REFUSE_POISON[ENGINE].execute(db))
     const poison = wireEvent('payment.authorized', { id: 'evt_poison', customer: 'cus_poison' })
     const answers = await sendGathered(daemon, [...good, poison])
 

@@ -9,8 +9,7 @@ import { type Daemon, type DaemonDeps, startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
-import { openDatabase } from '../../src/store/sqlite/dialect.js'
-import { keyEntry } from '../world.js'
+import { ENGINE, keyEntry, openStoreAt, postgresAt } from '../world.js'
 
 /** Noon, and half a second: between two whole seconds, so that no rounding hides. */
 export const NOW = Date.parse('2026-03-01T12:00:00.500Z')
@@ -59,12 +58,15 @@ export interface DaemonOptions {
 
 /** The whole daemon on a free port and a database file of its own, at a clock that stands still. */
 export async function runDaemon({
-  config = {},
+  config: given = {},
   atEnd = (end) => onTestFinished(async () => void (await end())),
   folder = temporaryFolder(atEnd),
   now: start = NOW,
   control,
 }: DaemonOptions = {}): Promise<RunningDaemon> {
+  const file = join(folder, 'data', 'latchkey.db')
+  const config =
+    ENGINE === 'postgres' ? { database: { url: (await postgresAt(file, atEnd)).url }, ...given } : given
   let now = start === 'running' ? null : start
   const lines: string[] = []
   const path = join(folder, 'config.json')
@@ -86,18 +88,17 @@ export async function runDaemon({
     ...(control && { control }),
   })
   atEnd(() => daemon.stop())
-  const databaseFile = loaded.database.file
   return {
     ...daemon,
     folder,
-    databaseFile,
+    databaseFile: file,
     logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
     readAgain: (next) => daemon.reload(load(next)),
     setNow: (instant) => {
       now = instant
     },
     async stored(query) {
-      const db = openDatabase(databaseFile, { readOnly: true })
+      const db = await openStoreAt(file, { readOnly: true }, atEnd)
       try {
         return await query(db)
       } finally {

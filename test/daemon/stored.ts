@@ -12,6 +12,7 @@ const TABLES = [
   'changes',
   'customers',
   'customer_references',
+  'customer_lookups',
 ] as const satisfies readonly (keyof Database)[]
 
 /** The stored events in the order of their arrival; of one customer only, if one is named. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { afterErasures, foldBlocks, foldErasures, manualSource } from '../../src/entitlements/by-hand.js'
+import { afterErasures, foldActs, manualSource } from '../../src/entitlements/by-hand.js'
 import { entitlementOf } from '../../src/entitlements/entitlement.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
-import { isGrantAct, type SourceEvent } from '../../src/entitlements/kept-event.js'
 import type { Entitlement, Instant, SourceKey, SourceState } from '../../src/entitlements/model.js'
+import { isGrantAct, type SourceEvent } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { byHand, minute, once, pay, sub } from './events.js'
@@ -31,9 +31,9 @@ function standing(
   const grants = acts.filter(isGrantAct)
   const [first] = grants
   const granted = first === undefined ? [] : [foldSource(manualSource(first), grants, DOCUMENTED_POLICY)]
-  const erasures = foldErasures(acts)
+  const { blocks, erasures } = foldActs(acts)
   const sources = [...granted, ...others].map((source) => afterErasures(source, erasures))
-  return entitlementOf('pro_a', sources, foldBlocks(acts), typeof at === 'number' ? { at: minute(at) } : at)
+  return entitlementOf('pro_a', sources, blocks, typeof at === 'number' ? { at: minute(at) } : at)
 }
 
 describe('what is done by hand', () => {
@@ -134,7 +134,7 @@ it.each([
 ] as const)('%s', (_what, later, at, entitlement) => {
   const acts = [byHand('manual.granted', 10, { until: minute(20) }), ...later]
   expect(standing(at, acts)).toMatchObject(entitlement)
-  expect(foldBlocks(acts).length).toBeLessThan(2)
+  expect(foldActs(acts).blocks.length).toBeLessThan(2)
 })
 
 describe('an erasure', () => {
@@ -163,7 +163,7 @@ describe('an erasure', () => {
       sub(`evt_${at}`, 'subscription.updated', at, { productId })
     const source = subscribed(changeTo('pro_b', 200), changeTo('pro_a', 300))
     expect(source.intervals).toHaveLength(3)
-    expect(afterErasures(source, foldErasures([erased])).intervals).toEqual([
+    expect(afterErasures(source, foldActs([erased]).erasures).intervals).toEqual([
       { productId: 'pro_a', from: minute(0), until: minute(100), reason: 'revoked', eventId: erased.id },
     ])
   })
@@ -209,7 +209,7 @@ describe('erasures of whatever history', () => {
       fc.property(cases, ([{ key, events }, policy, at]) => {
         const state = foldSource(key, events, policy)
         const acts = at.map((one) => byHand('manual.erased', one))
-        const { intervals } = afterErasures(state, foldErasures(acts))
+        const { intervals } = afterErasures(state, foldActs(acts).erasures)
         for (const { createdAt } of acts) {
           for (const { from, until } of intervals) {
             expect(from >= createdAt || (until !== null && until <= createdAt)).toBe(true)
@@ -224,8 +224,8 @@ describe('erasures of whatever history', () => {
       fc.property(cases, fc.nat(100_000), ([{ key, events }, policy, at], now) => {
         const state = foldSource(key, events, policy)
         const acts = at.map((one) => byHand('manual.erased', one))
-        const left = afterErasures(state, foldErasures(acts))
-        expect(afterErasures(state, foldErasures([...acts].reverse()))).toEqual(left)
+        const left = afterErasures(state, foldActs(acts).erasures)
+        expect(afterErasures(state, foldActs([...acts].reverse()).erasures)).toEqual(left)
         const instant = { at: minute(now) }
         for (const product of new Set(state.intervals.map(({ productId }) => productId))) {
           const isActive = entitlementOf(product, [left], [], instant).active

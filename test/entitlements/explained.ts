@@ -1,6 +1,6 @@
 import { type Explanation, explain, type StoredAccount } from '../../src/entitlements/explain.js'
-import { type FoldableEvent, isGrantAct } from '../../src/entitlements/kept-event.js'
 import type { SourceKey } from '../../src/entitlements/model.js'
+import { type FoldableEvent, isGrantAct } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { minute, pay, sub } from './events.js'

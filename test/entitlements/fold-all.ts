@@ -1,7 +1,6 @@
 import { entitlementsOf } from '../../src/entitlements/entitlement.js'
 import { foldSource } from '../../src/entitlements/fold-source.js'
-import type { SourceEvent } from '../../src/entitlements/kept-event.js'
-import type { HoldReason, SourceKey, SourceState } from '../../src/entitlements/model.js'
+import type { HoldReason, SourceEvent, SourceKey, SourceState } from '../../src/entitlements/model.js'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceOf } from '../../src/entitlements/source-of.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'

@@ -10,7 +10,7 @@ import {
 } from '../../src/entitlements/history.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { isUsableId } from '../../src/provider/ids.js'
-import { byHand, customerEvent } from './events.js'
+import { byHand, customerEvent, minute, subscriptionEvent } from './events.js'
 import { type History, paymentHistory, subscriptionHistory, unlawfulHistory } from './histories.js'
 import { policies } from './policies.js'
 import { anyPaymentEvent, anySubscriptionEvent } from './unlawful.js'
@@ -95,15 +95,23 @@ describe('a source’s history', () => {
     expect(kept(others)).toEqual([])
   })
 
+  it('reads fields that came to the rules later as null', () => {
+    const events = kept([subscriptionEvent({ id: 'evt_1', createdAt: minute(0), status: 'active' })])
+    const earlier = `[[1,"evt_1","sc",${minute(0)},"cus_1","pro_a",null,"active"]]`
+    expect(packHistory(events)).toBe(earlier)
+    expect(unpackHistory(earlier)).toEqual(events)
+  })
+
   it.each([
     ['nothing', ''],
-    ['another version', '2'],
-    ['a line that breaks off', '1\n1\tevt_1\tps'],
-    ['a type that nobody sends', '1\n1\tevt_1\tzz\t0\t\t\t\t'],
-    ['no number', '1\nx\tevt_1\tps\t0\t\t\t\t'],
-    ['a rail that nothing proves', '1\n1\tevt_1\tps\t0\t\t\tpay_1\tz9'],
-    ['a grant to nobody', '1\n1\tman_1\tmg\t0\t\tpro_1\t'],
-    ['half a status', '1\n1\tevt_1\tsc\t0\t\t\t\t"half\t\t\t'],
+    ['no list', '{}'],
+    ['a list that breaks off', '[[1,"evt_1","ps"'],
+    ['an event that breaks off', '[[1,"evt_1","ps"]]'],
+    ['no event', '[1]'],
+    ['a type that nobody sends', '[[1,"evt_1","zz",0]]'],
+    ['no number', '[["x","evt_1","ps",0]]'],
+    ['a rail that nothing proves', '[[1,"evt_1","ps",0,null,null,"pay_1",9]]'],
+    ['a grant to nobody', '[[1,"man_1","mg",0,null,"pro_1"]]'],
   ])('can’t be read from %s', (_what, text) => {
     expect(unpackHistory(text)).toBeNull()
   })

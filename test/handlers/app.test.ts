@@ -2,7 +2,7 @@ import type { Express } from 'express'
 import express from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { createAuthenticate, createFailureLimit } from '../../src/handlers/authenticate.js'
+import { createAuthenticate } from '../../src/handlers/authenticate.js'
 import { createApp, mountRoutes } from '../../src/handlers/mount.js'
 import { ROUTES } from '../../src/handlers/routes.js'
 import { apiKey, bearer, frontDeps, openFront, signed } from './daemon-front.js'
@@ -10,7 +10,7 @@ import { exchange, head } from './raw-connection.js'
 
 function embeddedApp(): Express {
   const deps = frontDeps({ deliveries: [], questions: [], logged: [] })
-  const judging = { ...deps, failures: createFailureLimit(), clientAddress: () => '127.0.0.1' }
+  const judging = { ...deps, clientAddress: () => '127.0.0.1' }
   const authenticate = createAuthenticate({ ...judging, apiKeys: () => [apiKey('app')] })
   return createApp(mountRoutes(ROUTES, { ...judging, authenticate }), deps.log)
 }

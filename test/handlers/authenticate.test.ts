@@ -83,7 +83,7 @@ describe('an address that sends wrong keys', () => {
     expect(logged[0]).toMatchObject({ ...refused, hint: expect.stringContaining('has no key') })
     expect(logged[1]).toMatchObject({ ...refused, hint: expect.stringContaining('not in api.keys') })
     expect(logged[30]).toMatchObject({
-      msg: 'too many bad API keys from this address; no longer logging them',
+      msg: 'API key refused: too many from this address, no longer logging them',
     })
     expect(JSON.stringify(logged)).not.toMatch(/lk_wrong|cus_gold/)
   })

@@ -112,7 +112,7 @@ describe('the body of a question', () => {
     { communityId: '1', messengerId: '1' },
   ])('names exactly one detail to look up: %o', async (lookup) => {
     const answer = await post('/entitlements/lookup', JSON.stringify(lookup))
-    const message = 'needs exactly one of email, communityId and messengerId'
+    const message = 'needs exactly one of email, communityId, messengerId'
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ path: '', message }] } })
   })
 

@@ -39,7 +39,10 @@ describe('an address with many failed signatures', () => {
     const { url, logged } = await openFront()
     await failOften(url, () => ({}))
     expect(logged).toHaveLength(31)
-    expect(logged.at(-1)).toMatchObject({ msg: 'address limited', address: '127.0.0.1' })
+    expect(logged.at(-1)).toMatchObject({
+      msg: 'delivery refused: too many from this address, no longer logging them',
+      address: '127.0.0.1',
+    })
   })
 
   it('cannot hide behind forged headers of a proxy', async () => {

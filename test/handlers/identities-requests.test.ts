@@ -30,7 +30,7 @@ it.each([
 ])('links %j', async (accounts) => {
   const { linked, put } = await linkingFront()
   expect((await put(accounts)).status).toBe(200)
-  expect(linked).toMatchObject([accounts])
+  expect(linked).toMatchObject([{ accounts }])
 })
 
 it.each([

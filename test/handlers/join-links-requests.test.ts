@@ -17,7 +17,6 @@ async function linkingFront(overrides: Partial<Messenger> | null = {}) {
       asked.push(request)
       return [{ groupId: '-1001', url: 'https://t.me/+made', expiresAt: EXPIRES_AT }]
     },
-    updates: null,
     ...overrides,
   }
   const front = await openFront({

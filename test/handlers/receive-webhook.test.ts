@@ -220,7 +220,7 @@ describe('a delivery that is refused before its signature is looked at', () => {
     }
     expect(logged).toHaveLength(31)
     expect(logged.at(-1)).toMatchObject({
-      msg: 'too many refused deliveries from this address; no longer logging them',
+      msg: 'delivery refused: too many from this address, no longer logging them',
     })
     expect(await counted(metricsUrl)).toEqual([
       'latchkey_deliveries_refused_total{code="endpoint_not_found"} 40',

@@ -70,7 +70,6 @@ async function openWhole() {
     messenger: () => ({
       linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
       invite: async () => [],
-      updates: null,
     }),
     storedEvents: {
       ...NO_STORED_EVENTS,
@@ -146,7 +145,6 @@ const EVERY_ROUTE: readonly Row[] = [
   ['POST', '/sync/run', ENVIRONMENT, 200, NOT_KEPT],
   ['POST', '/sync/pause', 'none', 200, NOT_KEPT],
   ['POST', '/sync/resume', 'none', 200, NOT_KEPT],
-  ['POST', '/platforms/telegram/updates', null],
   ['GET', '/doctor', 'thorough', 200, NOT_KEPT],
   ['GET', '/status', 'none', 200, NOT_KEPT],
   ['POST', '/reload', 'none', 200, NOT_KEPT],
@@ -271,7 +269,7 @@ describe('a parameter that a route does not take', () => {
 
 describe('a method that a route does not take', () => {
   // By GET, the customers of two paths are called `lookup` and `check`.
-  const paths = new Set(EVERY_ROUTE.map(([, path]) => path).filter((path) => !path.startsWith('/platforms')))
+  const paths = new Set(EVERY_ROUTE.map(([, path]) => path))
   it.each([...paths])('is refused by %s', async (path) => {
     const methods = EVERY_ROUTE.flatMap(([method, one]) => (one === path ? [method] : []))
     const isNamed = ['/entitlements/lookup', '/entitlements/check'].includes(path)

@@ -150,13 +150,11 @@ it('stores the entitlements that the plain reading of the rules finds', async ()
       })
       const { entitlements, events: stored } = await stateAfter([deliveries], policy)
       expect(
-        entitlements.map(({ customer_id: customerId, product_id: productId, active, ...rest }) => ({
+        entitlements.map(({ customer_id: customerId, product_id: productId, active, shown }) => ({
           customerId,
           productId,
           active: active === 1,
-          status: rest.status,
-          since: rest.since,
-          until: rest.until,
+          ...JSON.parse(shown),
         })),
       ).toEqual(
         plainEntitlements(plainSources(normalised, policy), NOW).map(({ pastDue: _, ...rest }) => rest),

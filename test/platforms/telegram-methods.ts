@@ -55,17 +55,9 @@ export function createMethods({ groups, updates, sent }: MethodsDeps) {
       return { message_id: 1, date: 0, chat: { id: Number(chatId), type: 'private' }, text }
     },
     deleteWebhook() {
-      updates.setWebhook(null, undefined)
+      updates.deleteWebhook()
       return true
     },
-    setWebhook({ url, secret_token: secret, allowed_updates: allowed }) {
-      updates.setWebhook(
-        { url: String(url), secret: secret as string | undefined },
-        allowed as readonly string[] | undefined,
-      )
-      return true
-    },
-    getWebhookInfo: () => updates.webhookInfo(),
     getUpdates: ({ offset = 0, limit = 100, timeout = 0, allowed_updates: allowed }) =>
       updates.poll({
         offset: Number(offset),

@@ -2,12 +2,7 @@ import { BotApiError } from './telegram-errors.js'
 
 type Update = Readonly<Record<string, unknown>> & { readonly update_id: number }
 
-export interface Webhook {
-  readonly url: string
-  readonly secret: string | undefined
-}
-
-/** What happened, until somebody has taken note of it: by asking for what came after, or by answering 2xx. */
+/** What happened, until somebody has taken note of it by asking for what came after. */
 export interface UpdatesQueue {
   emit(update: Readonly<Record<string, unknown>>): void
   /** Not confirmed yet, oldest first. */
@@ -16,10 +11,9 @@ export interface UpdatesQueue {
   poll(asked: PollOptions): Promise<readonly Update[]>
   /** Whether a poll is held open. */
   isPolled(): boolean
-  setWebhook(webhook: Webhook | null, allowed: readonly string[] | undefined): void
-  webhook(): Webhook | null
-  /** As `getWebhookInfo` tells it. */
-  webhookInfo(): Readonly<Record<string, unknown>>
+  /** Another program has the updates delivered: every poll is refused from now on. */
+  setWebhook(): void
+  deleteWebhook(): void
   close(): void
 }
 
@@ -31,35 +25,14 @@ export interface PollOptions {
 }
 
 const FIRST_UPDATE_ID = 900_001
-/** Telegram waits longer before it delivers again; tests don't have to. */
-const DELIVER_AGAIN_AFTER_MS = 50
 
 export function createUpdatesQueue(): UpdatesQueue {
   let waiting: readonly Update[] = []
   let nextId = FIRST_UPDATE_ID
   let allowedTypes: readonly string[] | undefined
-  let webhook: Webhook | null = null
-  let isClosed = false
+  let hasWebhook = false
   let wake: () => void = () => {}
-  let terminate: (() => void) | null = null
-  let isDelivering = false
-  let failed: { readonly last_error_date: number; readonly last_error_message: string } | null = null
-
-  async function deliver(): Promise<void> {
-    if (isDelivering) return
-    isDelivering = true
-    while (webhook !== null && waiting[0] !== undefined && !isClosed) {
-      const [update] = waiting
-      const failure = await post(webhook, update)
-      if (failure === null) {
-        waiting = waiting.filter((one) => one !== update)
-        continue
-      }
-      failed = { last_error_date: Math.floor(Date.now() / 1_000), last_error_message: failure }
-      await new Promise((resolve) => setTimeout(resolve, DELIVER_AGAIN_AFTER_MS))
-    }
-    isDelivering = false
-  }
+  let terminate: ((by: string) => void) | null = null
 
   return {
     emit(update) {
@@ -68,15 +41,14 @@ export function createUpdatesQueue(): UpdatesQueue {
       waiting = [...waiting, { update_id: nextId, ...update }]
       nextId += 1
       wake()
-      void deliver()
     },
     waiting: () => waiting,
     async poll({ offset, limit, timeoutSeconds, allowed }) {
-      if (webhook !== null) {
+      if (hasWebhook) {
         throw new BotApiError(409, "Conflict: can't use getUpdates method while webhook is active")
       }
       if (allowed !== undefined) allowedTypes = allowed
-      terminate?.()
+      terminate?.('other getUpdates')
       waiting = waiting.filter(({ update_id: id }) => id >= offset)
       if (waiting.length === 0) {
         await new Promise<void>((resolve, reject) => {
@@ -85,9 +57,9 @@ export function createUpdatesQueue(): UpdatesQueue {
             clearTimeout(timer)
             resolve()
           }
-          terminate = () => {
+          terminate = (by) => {
             clearTimeout(timer)
-            reject(new BotApiError(409, 'Conflict: terminated by other getUpdates request'))
+            reject(new BotApiError(409, `Conflict: terminated by ${by} request`))
           }
         })
       }
@@ -95,41 +67,13 @@ export function createUpdatesQueue(): UpdatesQueue {
       return waiting.slice(0, limit)
     },
     isPolled: () => terminate !== null,
-    setWebhook(next, allowed) {
-      webhook = next
-      allowedTypes = allowed ?? allowedTypes
-      void deliver()
+    setWebhook() {
+      hasWebhook = true
+      terminate?.('setWebhook')
     },
-    webhook: () => webhook,
-    webhookInfo: () => ({
-      url: webhook?.url ?? '',
-      has_custom_certificate: false,
-      pending_update_count: waiting.length,
-      ...(webhook === null ? {} : failed),
-      ...(allowedTypes === undefined ? {} : { allowed_updates: allowedTypes }),
-    }),
-    close() {
-      isClosed = true
-      wake()
+    deleteWebhook() {
+      hasWebhook = false
     },
-  }
-}
-
-/** Why it could not be delivered; null: it was. */
-async function post({ url, secret }: Webhook, update: Update): Promise<string | null> {
-  try {
-    const answer = await fetch(url, {
-      method: 'POST',
-      body: JSON.stringify(update),
-      headers: {
-        'content-type': 'application/json',
-        connection: 'close',
-        ...(secret === undefined ? {} : { 'x-telegram-bot-api-secret-token': secret }),
-      },
-    })
-    await answer.arrayBuffer()
-    return answer.ok ? null : `Wrong response from the webhook: ${answer.status} ${answer.statusText}`
-  } catch {
-    return 'Connection refused'
+    close: () => wake(),
   }
 }

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
@@ -124,8 +123,8 @@ it('an export ends quietly where nobody reads on, and an import reads what is pi
   expect(first).toMatchObject({ code: 0, stderr: '' })
   expect(JSON.parse(first.stdout)).toMatchObject({ endpoint: 'live' })
 
-  writeFileSync(join(folder, 'events.gz'), gzipSync(`${first.stdout}nonsense\n`))
-  const imported = await inShell('latchkey import - < events.gz')
+  writeFileSync(join(folder, 'events.jsonl'), `${first.stdout}nonsense\n`)
+  const imported = await inShell('latchkey import - < events.jsonl')
   expect(imported).toMatchObject({ code: 1, stdout: '2 lines, 1 duplicate, 1 refused\n' })
   expect(imported.stderr).toContain('line 2: line_invalid: is not JSON\n')
 })

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
@@ -34,16 +36,20 @@ describe('beside a daemon', () => {
     const { code, stdout } = await run(folder, ['status'])
     expect(code).toBe(0)
     const rows = [
-      `latchkey       \\S+, process ${daemon.pid}, for .* \\(since .*\\)`,
-      'ready          yes',
-      `config         ${folder}/config.json`,
-      `serves         ${daemon.url}`,
-      `socket         ${folder}/data/latchkey.sock`,
-      `database       ${folder}/data/latchkey.db, .*B`,
-      'queue          empty',
-      'endpoint live  live, no event yet',
-      'sync           off',
-      'job            none',
+      'version             \\S+',
+      `pid                 ${daemon.pid}`,
+      'startedAt           \\S+Z',
+      `config              ${folder}/config.json`,
+      'ready               true',
+      `listeners.api       ${daemon.url}`,
+      `listeners.webhooks  ${daemon.url}`,
+      `listeners.metrics   ${daemon.url}`,
+      `listeners.socket    ${folder}/data/latchkey.sock`,
+      `database.file       ${folder}/data/latchkey.db`,
+      'database.bytes      \\d+',
+      'queue.deliveries    0',
+      'queue.bytes         0',
+      'endpoints           name live, environment live',
     ]
     expect(stdout).toMatch(new RegExp(`^${rows.join('\n')}\n$`))
     const { stdout: json } = await run(folder, ['status', '--json'])
@@ -91,6 +97,40 @@ describe('beside a daemon', () => {
     expect((await run(folder, ['compact'])).code).toBe(0)
     expect((await daemon.exit).code).toBe(0)
     expect(await run(folder, ['stop'])).toMatchObject({ code: 1, stderr: NO_DAEMON })
+  })
+
+  it('is found by the default place of its socket where its config is no longer valid', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    rewriteConfig(folder, { ...CONFIG, polices: {} })
+    expect(await run(folder, ['status'])).toMatchObject({ code: 0, stdout: expect.stringContaining('ready') })
+    expect(await run(folder, ['reload'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /a problem; the running config is kept\n {2}polices: is not a known key\n$/,
+      ),
+    })
+    expect(await run(folder, ['doctor'])).toMatchObject({ code: 2 })
+    expect(await run(folder, ['stop'])).toMatchObject({ code: 0 })
+    expect((await daemon.exit).code).toBe(0)
+    expect(await run(folder, ['stop'])).toMatchObject({ code: 2, stderr: expect.stringContaining('polices') })
+  })
+
+  it('latchkey stop says so, or waits too, where the daemon is stopping already', async () => {
+    const folder = configuredFolder()
+    const { url, exit } = await serve(folder)
+    // Holds up the end.
+    const held = connect(Number(new URL(url).port), '127.0.0.1')
+    held.write('POST /webhooks/live HTTP/1.1\r\nHost: x\r\nX-Webhook-Event: x\r\nContent-Length: 9\r\n\r\n{')
+    held.on('error', () => {})
+    await once(held, 'connect')
+    const [first, second] = await Promise.all([run(folder, ['stop']), run(folder, ['stop'])])
+    for (const { code, stderr } of [first, second])
+      expect([code, stderr]).toEqual(
+        code === 0 ? [0, ''] : [1, expect.stringContaining('it is starting or stopping')],
+      )
+    expect((await exit).code).toBe(0)
+    held.destroy()
   })
 
   it('latchkey stop --url stops one elsewhere, with a key for it', async () => {

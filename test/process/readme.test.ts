@@ -171,8 +171,8 @@ async function expectRoutes(reader: Reader): Promise<void> {
   )
   await perform(reader, 'latchkey reload')
   const found = []
-  // Where updates are fetched, there is no route for them; and nothing can be asked after a stop.
-  const rows = routeTable().filter(({ scope, path }) => scope !== 'secret' && path !== '/stop')
+  // Nothing can be asked after a stop.
+  const rows = routeTable().filter(({ path }) => path !== '/stop')
   for (const { method, path, scope, needsBoth } of rows) {
     const ask = async (key: string) => {
       const url = `${reader.daemon?.url}${path.replaceAll(/:\w+/g, 'probe')}`

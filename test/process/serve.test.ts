@@ -98,18 +98,20 @@ describe('a start', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('exits 1 and names the address where something else listens on it', async () => {
+  it('exits 1, names the address where something else listens on it, and leaves nothing behind', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void other.close())
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as AddressInfo
     const env = { LATCHKEY_PORT: String(port) }
-    const { code, stderr } = await runProgram(latchkey('serve'), { folder: configuredFolder('{}'), env })
+    const folder = configuredFolder('{}')
+    const { code, stderr } = await runProgram(latchkey('serve'), { folder, env })
     const todo = 'set another port in the config, or LATCHKEY_PORT'
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: `error: something else listens on 127.0.0.1:${port}: ${todo}\n`,
     })
+    expect(readdirSync(folder)).toEqual(['config.json'])
   })
 
   it('on a database that another daemon serves exits 1 while that goes on, and succeeds once it is killed', async () => {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { saveRedacted } from '../../src/store/erasures.js'
 import type { Database } from '../../src/store/schema.js'
-import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { eventInForm } from '../../src/store/stored-form.js'
+import { openStoreAt } from '../world.js'
 
 /** Changes the bytes of an event that a store holds, and nothing else of it: as a disk or a hand would. */
 export async function alterBody(
@@ -41,7 +41,7 @@ export interface Misreading {
 
 /** Has a stopped store hold other bytes than it was given: as if a program could not read these, when they came. */
 export async function misread(file: string, misreadings: readonly Misreading[]): Promise<void> {
-  const db = openDatabase(file, { readOnly: false })
+  const db = await openStoreAt(file, { readOnly: false })
   await db.transaction().execute(async (trx) => {
     for (const { unreadable, body } of misreadings) {
       await trx

@@ -25,7 +25,7 @@ async function bundleThreads(): Promise<void> {
     configFile: false,
     root: ROOT,
     logLevel: 'warn',
-    ssr: { noExternal: true, external: ['better-sqlite3'] },
+    ssr: { noExternal: true, external: ['better-sqlite3', 'pg'] },
     build: {
       ssr: true,
       outDir: 'node_modules/.cache/latchkey-threads',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { NEVER_GRANTED } from '../../src/entitlements/entitlement.js'
 import {
-  type AccessSnapshot,
   appendChanges,
   changeLogEpoch,
   formatCursor,
@@ -12,13 +12,12 @@ import {
 import { NOON } from './events.js'
 import { temporaryStore } from './temporary-store.js'
 
-const NONE: AccessSnapshot = { active: false, status: 'none', since: null, until: null }
 const CHANGE: NewChange = {
   at: NOON,
   environment: 'live',
   customerId: 'cus_1',
   productId: 'pro_1',
-  before: NONE,
+  before: NEVER_GRANTED,
   after: { active: true, status: 'active', since: NOON, until: null },
   cause: { kind: 'event', eventId: 'evt_1' },
 }

@@ -6,15 +6,18 @@ import {
   type Transaction,
 } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { loadAccessInputs, loadWrittenActive } from '../../src/store/access.js'
+import { loadWrittenActive, readAccesses } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
 import { latestCursor, loadChanges } from '../../src/store/changes.js'
 import {
   findCustomers,
   findCustomersByReference,
   findCustomersByReferences,
+  loadAccountHolders,
   loadCustomers,
   loadReferences,
+  markLinkedCustomers,
+  saveCustomers,
 } from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { forgetPerson, loadErasure, loadSeqsOfPerson, loadStoredBodies } from '../../src/store/erasures.js'
@@ -54,7 +57,6 @@ import {
   loadSources,
   loadSourcesOfCustomers,
 } from '../../src/store/sources.js'
-import { loadAccountHolders, markAccountHolders } from '../../src/store/sync-state.js'
 import { subscriptionEvent } from '../entitlements/events.js'
 import { everyEvent, NOON, newEvent } from './events.js'
 import { temporaryStore } from './temporary-store.js'
@@ -98,6 +100,15 @@ const LIVE = ['live'] as const
 const PRODUCT_PAGE = { environment: 'live', productId: 'pro_1', after: 'cus_1', limit: 10 } as const
 const TARGET = { environment: 'live', target: 'discord:1:10' } as const
 const EVENT = { environment: 'live', eventId: 'evt_1' } as const
+const UNLINKED = BOTH.map((customerId) => ({ customerId, facts: {}, deletedAt: null }))
+const KNOWN = new Map(
+  UNLINKED.map((one) => [
+    one.customerId,
+    { ...one, facts: { communityId: { value: '1', at: NOON, by: 'evt_1' } } },
+  ]),
+)
+const ACCOUNTS = ['1', '2'].map((accountId) => ({ fact: 'communityId' as const, accountId }))
+const PLACE = { environment: 'live', fact: 'communityId', accountId: '1', customerId: '' } as const
 const DELIVERIES = [newEvent(), newEvent(subscriptionEvent({ id: 'evt_2' }))]
 
 describe('the cost of a query does not grow with the number of stored rows:', () => {
@@ -115,15 +126,20 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['sources', (db) => loadSources(db, 'live', SOURCES)],
     ['sources of customers', (db) => loadSourcesOfCustomers(db, 'live', BOTH)],
     ['deleting sources', (db) => deleteSources(db, 'live', SOURCES)],
-    ['inputs of an answer', (db) => loadAccessInputs(db, 'live', BOTH)],
+    [
+      'inputs of an answer',
+      (db) => readAccesses(db, () => 0, { environment: 'live', customerIds: BOTH, at: null }),
+    ],
     ['entitlements of customers', (db) => loadEntitlements(db, 'live', BOTH)],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],
     ['customers', (db) => loadCustomers(db, 'live', BOTH)],
-    ['customers by email', (db) => findCustomers(db, 'live', { email: 'a@example.com' })],
-    ['customers by community', (db) => findCustomers(db, 'live', { communityId: '1' })],
-    ['customers by messenger', (db) => findCustomers(db, 'live', { messengerId: '1' })],
-    ['customers by reference', (db) => findCustomersByReference(db, 'live', 'externalRef', 'a')],
+    ['customers by email', (db) => findCustomers(db, 'live', { name: 'email', value: 'a@example.com' })],
+    ['customers by community', (db) => findCustomers(db, 'live', { name: 'communityId', value: '1' })],
+    [
+      'customers by reference',
+      (db) => findCustomersByReference(db, 'live', { name: 'externalRef', value: 'a' }),
+    ],
     ['what was done by hand to customers', (db) => loadManualEvents(db, 'live', BOTH)],
     ['all that explains one customer', (db) => loadAccount(db, 'live', 'cus_1', 'pro_1')],
     [
@@ -137,9 +153,12 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['the next message', (db) => nextMessageAfter(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadChanges(db, null, 5, 10)],
-    ['marking those who share an account', (db) => markAccountHolders(db, 'live', BOTH)],
-    ['customers of community accounts', (db) => loadAccountHolders(db, 'live', 'communityId', ['1', '2'])],
-    ['customers of messenger accounts', (db) => loadAccountHolders(db, 'live', 'messengerId', ['1', '2'])],
+    [
+      'customers who lose an account, and those who share it',
+      (db) => saveCustomers(db, 'live', KNOWN, UNLINKED),
+    ],
+    ['customers of accounts', (db) => loadAccountHolders(db, 'live', ACCOUNTS)],
+    ['marking the next customers with an account', (db) => markLinkedCustomers(db, PLACE)],
     ['memberships of customers', (db) => findMemberships(db, { environments: LIVE, customerIds: BOTH })],
     ['memberships of accounts', (db) => findMemberships(db, { environments: LIVE, accountIds: ['1', '2'] })],
     ['memberships', (db) => loadMemberships(db, [{ ...TARGET, accountId: '1' }])],
@@ -172,7 +191,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     expect(steps.filter((step) => step.startsWith('SEARCH'))).not.toEqual([])
     // A whole table, or all of one environment.
     const whole =
-      /^SCAN (events|payment_links|sources|entitlements|customers|customer_references|changes|messages)|\(environment=\?\)/
+      /^SCAN (events|payment_links|sources|entitlements|customers|customer_references|customer_lookups|changes|messages)|\(environment=\?\)/
     expect(steps.filter((step) => whole.test(step))).toEqual([])
   })
 

@@ -8,13 +8,17 @@ import { readHistory } from '../../src/store/sources.js'
 export async function customersIn(db: Kysely<Database>) {
   const rows = await db
     .selectFrom('customers')
-    .select(['environment', 'customer_id', 'email', 'community_id', 'messenger_id', 'deleted_at'])
+    .select(['environment', 'customer_id', 'deleted_at'])
     .orderBy('environment')
     .orderBy('customer_id')
     .execute()
+  const lookups = await db.selectFrom('customer_lookups').selectAll().execute()
   return Promise.all(
     rows.map(async (row) => ({
       ...row,
+      foundBy: lookups.filter(
+        (one) => one.environment === row.environment && one.customer_id === row.customer_id,
+      ),
       facts: (await loadCustomer(db, row.environment, row.customer_id))?.facts,
     })),
   )

@@ -94,11 +94,11 @@ export function createCommunity({
     give: (target, accountId) => make('give', target, accountId, () => void membersIn(target).add(accountId)),
     take: (target, accountId) =>
       make('take', target, accountId, (): 'gone' | undefined => void membersIn(target).delete(accountId)),
-    listMembers: lists
-      ? async function* (target) {
-          yield* await make('list', target, '', () => [...membersIn(target)])
-        }
-      : null,
+    ...(lists && {
+      async *listMembers(target: Target) {
+        yield* await make('list', target, '', () => [...membersIn(target)])
+      },
+    }),
     check: (targets) =>
       Promise.resolve(
         targets.map((target) => ({ about: targetKey(target), isFine: true, message: 'It is there.' })),

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
-import { CompiledQuery, type Kysely, sql } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { isStoreBusy } from '../engine.js'
-import type { Database } from '../schema.js'
+import type { Db } from '../schema.js'
 import { threadFile } from './thread-file.js'
 
 /** 16 MB in pages of 4 KiB: a page that is written often is moved once, yet a start replays little. */
@@ -24,7 +24,7 @@ const FRAMES_AT_MOST = 40_000
  * the writer moves the few frames written meanwhile, and then the log restarts from its beginning. Call `look` after
  * each transaction.
  */
-export async function startCheckpoints(db: Kysely<Database>, file: string) {
+export async function startCheckpoints(db: Db, file: string) {
   await sql`pragma wal_autocheckpoint = ${sql.lit(FRAMES_AT_MOST)}`.execute(db)
   let thread: Worker | null = null
   let hasEnded = false
@@ -56,7 +56,7 @@ export async function startCheckpoints(db: Kysely<Database>, file: string) {
 }
 
 /** Once all frames are moved, the next transaction starts the log from its beginning. */
-async function moveTheRest(db: Kysely<Database>): Promise<void> {
+async function moveTheRest(db: Db): Promise<void> {
   try {
     await sql`pragma wal_checkpoint(PASSIVE)`.execute(db)
   } catch (error) {
@@ -68,7 +68,7 @@ async function moveTheRest(db: Kysely<Database>): Promise<void> {
 const ASK_FRAMES = CompiledQuery.raw('pragma wal_checkpoint(NOOP)')
 
 /** How many frames are in the log, and how many of them have been moved. */
-async function framesOf(db: Kysely<Database>): Promise<{ log: number; moved: number }> {
+async function framesOf(db: Db): Promise<{ log: number; moved: number }> {
   const { rows } = await db.executeQuery<{ log: number; checkpointed: number }>(ASK_FRAMES)
   return { log: rows[0]?.log ?? 0, moved: rows[0]?.checkpointed ?? 0 }
 }

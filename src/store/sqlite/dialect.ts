@@ -12,7 +12,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import { type Engine, isStoreBusy, type Row } from '../engine.js'
+import { type Engine, isStoreBusy, type Row, type RowStatement } from '../engine.js'
 import type { Database } from '../schema.js'
 import { openConnection } from './connection.js'
 
@@ -107,6 +107,7 @@ function guarded(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
 
 class SqliteEngine extends SqliteAdapter implements Engine {
   readonly #prepare: Prepare
+  readonly #texts = new WeakMap<RowStatement, string>()
 
   constructor(prepare: Prepare) {
     super()
@@ -124,6 +125,8 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     keyedTableOptions: sql`strict, without rowid`,
   }
 
+  readonly isShared = false
+
   /** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
   override get supportsTransactionalDdl(): boolean {
     return true
@@ -133,7 +136,9 @@ class SqliteEngine extends SqliteAdapter implements Engine {
    * Row by row: a statement is a function call here. One statement for many rows would keep a journal of its own, in a
    * file, with every page that it changes (the statements of a batch took twice as long).
    */
-  async forEach(db: Kysely<Database>, text: string, rows: readonly Row[]): Promise<unknown[]> {
+  async forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]> {
+    const text = this.#texts.get(statement) ?? textOf(db, statement, rows)
+    this.#texts.set(statement, text)
     // Outside a transaction the connection may be in the middle of somebody else's.
     return db.isTransaction
       ? this.#runEach(text, rows)
@@ -173,6 +178,21 @@ class SqliteEngine extends SqliteAdapter implements Engine {
       }
     }
   }
+}
+
+function textOf(db: Kysely<Database>, statement: RowStatement, [first = []]: readonly Row[]): string {
+  const values = first.map((value) => sql`${value}`)
+  const row = {
+    values,
+    list: sql`values (${sql.join(values)})`,
+    from: sql``,
+    has: (columns: readonly string[]) =>
+      sql.join(
+        columns.map((column, i) => sql`${sql.ref(column)} = ${values[i]}`),
+        sql` and `,
+      ),
+  }
+  return statement(row).compile(db).sql
 }
 
 class ImmediateDriver extends SqliteDriver {

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
 import { startChangeLogEpoch } from '../changes.js'
 import { forgetMessages } from '../messages.js'
 import { executedMigrations, migrate } from '../migrate.js'
-import type { Database } from '../schema.js'
+import type { Db } from '../schema.js'
 import { setSyncPaused } from '../sync-state.js'
 import { hasStrayLog } from './connection.js'
 import { openDatabase } from './dialect.js'
@@ -68,7 +68,7 @@ const TABLES = ['memberships', 'moved_groups', 'owed_unbans']
  * computed again, from access in the backup.
  * @returns null if that database is unreadable, or has another schema: this must not prevent the restore
  */
-async function takeFromReplaced(db: Kysely<Database>, replaced: string) {
+async function takeFromReplaced(db: Db, replaced: string) {
   return db.connection().execute(async (connection) => {
     try {
       await sql`attach database ${replaced} as replaced`.execute(connection)

@@ -1,13 +1,13 @@
 import { existsSync, statSync } from 'node:fs'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { NamedMigration } from '../../../migrations/column-types.js'
 import { MIGRATIONS } from '../../../migrations/index.js'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
 import { settleChangeLogEpoch } from '../changes.js'
-import { isStoreBroken, isStoreBusy } from '../engine.js'
+import { guarded, isStoreBroken, unavailable } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
-import type { Database } from '../schema.js'
+import type { Db } from '../schema.js'
 import { settlePolicy } from '../settings.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
@@ -20,7 +20,7 @@ import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
  * @param onBroken called when the file or its disk can't be trusted any more, whoever notices
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
-export async function openStore<Writer extends Writes>(
+export async function openStore<Writer extends { close(): Promise<void> }>(
   path: string,
   configured: Policy,
   openWriter: (file: string) => Writer,
@@ -57,10 +57,11 @@ export async function openStore<Writer extends Writes>(
     return {
       /** The path of the database, with links resolved. */
       file,
+      bytes: async () => statSync(file).size,
       /** Whether the database is new. */
       isNew,
       /** Every call also throws `store_replaced`: once it has, nothing can be stored any more. */
-      writer: guarded(writer, replaced, onBroken),
+      writer: guarded(writer, onBroken, replaced),
       /** Never waits for a write, and sees every commit. If it can't read, it throws `store_unavailable`. */
       reader,
       close,
@@ -69,35 +70,6 @@ export async function openStore<Writer extends Writes>(
     await close()
     throw error
   }
-}
-
-function unavailable(what: 'read' | 'written', cause: unknown): LatchkeyError {
-  return new LatchkeyError('store_unavailable', `The store cannot be ${what} now.`, { cause })
-}
-
-type Writes = { close(): Promise<void> }
-
-function guarded<Writer extends Writes>(
-  writer: Writer,
-  replaced: () => LatchkeyError | null,
-  onBroken: (error: unknown) => void,
-): Writer {
-  const guard = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
-    return async (...args: unknown[]) => {
-      try {
-        const harm = replaced()
-        if (harm !== null) throw harm
-        return await call(...args)
-      } catch (error) {
-        if (isStoreBroken(error)) onBroken(error)
-        // The caller retries the batch.
-        else if (isStoreBusy(error) && name !== 'writeBatch') throw unavailable('written', error)
-        throw error
-      }
-    }
-  }
-  const calls = Object.entries(writer).map(([name, call]) => [name, guard(name, call)])
-  return { ...Object.fromEntries(calls), close: writer.close }
 }
 
 async function prepare(file: string, configured: Policy): Promise<void> {
@@ -126,7 +98,7 @@ export interface BroughtUpToDate {
  * @throws {LatchkeyError} `schema_too_new`, and any failure to make the copy
  */
 export async function bringUpToDate(
-  db: Kysely<Database>,
+  db: Db,
   file: string,
   migrations: readonly NamedMigration[] = MIGRATIONS,
 ): Promise<BroughtUpToDate> {
@@ -161,10 +133,7 @@ export async function compactFile(path: string) {
   return { file, before, after: statSync(file).size }
 }
 
-async function withStopped<T>(
-  path: string,
-  work: (db: Kysely<Database>, file: string) => Promise<T>,
-): Promise<T> {
+async function withStopped<T>(path: string, work: (db: Db, file: string) => Promise<T>): Promise<T> {
   const file = placeOf(path)
   const lock = lockStore(file)
   try {

@@ -1,7 +1,8 @@
 import querystring from 'node:querystring'
 import { Webhook } from 'standardwebhooks'
+import type { AccessSnapshot } from '../../entitlements/model.js'
 import type { Environment } from '../../provider/event.js'
-import { type AccessSnapshot, formatCursor } from '../../store/changes.js'
+import { formatCursor } from '../../store/changes.js'
 import type { Message, MessageOutcome } from '../../store/messages.js'
 import { type BackOff, backOffMs } from '../limits.js'
 
@@ -41,12 +42,17 @@ function messageBody({ epoch, change }: Message): string {
   })
 }
 
-function snapshotJson({ active, status, since, until }: AccessSnapshot) {
-  return { active, status, since: iso(since), until: iso(until) }
+/** The only numbers in it are instants. */
+function snapshotJson(snapshot: AccessSnapshot): Readonly<Record<string, unknown>> {
+  const json = Object.entries(snapshot).map(([name, value]) => [
+    name,
+    typeof value === 'number' ? iso(value) : value,
+  ])
+  return Object.fromEntries(json)
 }
 
-function iso(instant: number | null): string | null {
-  return instant === null ? null : new Date(instant).toISOString()
+function iso(instant: number): string {
+  return new Date(instant).toISOString()
 }
 
 const TIMEOUT_MS = 15_000

@@ -14,8 +14,6 @@ export interface Customer {
 export interface TelegramContext extends Tools {
   readonly call: Call
   readonly groups: Groups
-  /** The URL for updates; null: they are polled. */
-  readonly updates: { readonly url: string; readonly secret: string } | null
   /** Called each time, since a reload may change them. */
   readonly products: () => readonly SyncedProduct[]
   readonly readAccess: (question: Customer & { readonly at: null }) => Promise<AccessAnswer>

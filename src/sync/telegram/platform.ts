@@ -1,4 +1,5 @@
 import type { Chat, ChatMember } from 'grammy/types'
+import { PLATFORMS } from '../../provider/accounts.js'
 import { isUnbanOwed } from '../../store/join-links.js'
 import {
   ActionRequiredError,
@@ -11,12 +12,10 @@ import { type TelegramTarget, targetKey } from '../target.js'
 import { isRefusal, unlessRefused } from './calls.js'
 import type { TelegramContext } from './context.js'
 import { type Groups, isIn } from './groups.js'
-import { type Receiver, UPDATES } from './receive.js'
+import type { Receiver } from './receive.js'
 
 /** Telegram allows a bot some thirty calls a second, and answers in about a tenth of a second. */
 const CONCURRENCY = 3
-
-const USER_ID = /^[1-9]\d{0,15}$/
 
 /**
  * Groups of the messenger. A bot can't add members: `give` approves a request to join. `take` bans, which removes the
@@ -85,7 +84,6 @@ export function createTelegramPlatform(
       await ban(groupId, userId)
       await liftBan(groupId, userId)
     },
-    listMembers: null,
     check: createCheck(context, checkUpdates),
   }
 }
@@ -107,7 +105,7 @@ async function memberStatus(
 
 function userIdOf(accountId: string): number {
   const userId = Number(accountId)
-  if (USER_ID.test(accountId) && Number.isSafeInteger(userId)) return userId
+  if (PLATFORMS.telegram.id.test(accountId) && Number.isSafeInteger(userId)) return userId
   throw new ActionRequiredError(
     'account_invalid',
     'The linked account is not a Telegram user id, which is a number: link the right one.',
@@ -146,8 +144,7 @@ function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['
         { about: 'telegram', isFine: true, message: `The bot is @${bot.username}.` },
       ]
       for (const target of targets) findings.push(await checkTarget(target, bot.id))
-      findings.push(await checkUpdates().catch((error: unknown) => failedCheck(UPDATES, error)))
-      return findings
+      return [...findings, checkUpdates()]
     } catch (error) {
       return [failedCheck('telegram', error)]
     }

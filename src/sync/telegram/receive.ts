@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Api } from 'grammy'
-import type { WebhookInfo } from 'grammy/types'
 import { type BackOff, backOffMs } from '../limits.js'
 import { ActionRequiredError, type CheckFinding, failedCheck, isOutage, RetryableError } from '../platform.js'
-import { LONG_POLL_SECONDS, Refusal } from './calls.js'
+import { LONG_POLL_SECONDS } from './calls.js'
 import type { TelegramContext } from './context.js'
 import { HANDLED_UPDATES, type HandleUpdate } from './handle-update.js'
 
@@ -19,22 +18,19 @@ const CONFLICT_LASTS_MS = 2 * 60_000
 /** An update that fails this often is skipped, so that it does not block the others. */
 const MAX_TRIES = 3
 const MAX_UPDATES_AT_ONCE = 100
-/** Telegram reports the last failed delivery for ever, but retries far sooner than this. */
-const FAILURE_LASTS_SECONDS = 3_600
 
-/** The `about` of a finding about updates. */
-export const UPDATES = 'telegram:updates'
+/** The `about` of the finding about updates. */
+const UPDATES = 'telegram:updates'
 
 export type Receiver = ReturnType<typeof createReceiver>
 
-/** Receives the bot's updates, which all joins and deep links need. */
+/** Polls for the bot's updates, which all joins and deep links need. */
 export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
-  const { call, updates, receptionChanged, clock, random, log } = context
+  const { call, receptionChanged, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> = Promise.resolve()
-  /** Since when updates arrive as configured; null: Telegram has not confirmed it yet. */
-  let agreedAt: number | null = null
+  let isBegun = false
   /** The problem that stops updates; null: none. */
   let failure: unknown = null
   let failedAt = 0
@@ -56,36 +52,29 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
 
   async function run(): Promise<void> {
     let failures = 0
-    /** The level at which the current failure was logged; null: updates arrive. */
-    let logged: 'error' | 'warn' | 'debug' | null = null
+    /** The levels at which the current failures were logged. A lasting outage is logged separately. */
+    const logged = new Set<'error' | 'warn' | 'debug'>()
     while (!signal.aborted) {
       try {
-        await (updates === null ? poll() : haveDelivered(updates))
+        await poll()
         if (!isConflict(failure) || clock() >= failedAt + CONFLICT_LASTS_MS) become(null)
-        if (logged !== null) log[logged === 'debug' ? 'debug' : 'info']('Telegram updates are received again')
+        if (failures > 0) {
+          const level = logged.has('warn') || logged.has('error') ? 'info' : 'debug'
+          log[level]('Telegram updates are received again')
+        }
         failures = 0
-        logged = null
-        if (updates !== null) return
+        logged.clear()
       } catch (error) {
         if (signal.aborted) return
         failures += 1
         failedAt = clock()
         become(error)
-        // A lasting outage is logged separately.
-        const usual = isOutage(error) ? 'debug' : 'warn'
-        const level = error instanceof ActionRequiredError ? 'error' : usual
-        if (level === 'error' || logged === null || (level === 'warn' && logged === 'debug')) {
-          log[level](reasonOf(error), 'Telegram updates do not arrive at the moment')
-          logged = level
-        }
+        const level = error instanceof ActionRequiredError ? 'error' : isOutage(error) ? 'debug' : 'warn'
+        if (!logged.has(level)) log[level](reasonOf(error), 'Telegram updates do not arrive at the moment')
+        logged.add(level)
         await waitAfter(error, failures)
       }
     }
-  }
-
-  async function haveDelivered({ url, secret }: NonNullable<typeof updates>): Promise<void> {
-    await call((api) => api.setWebhook(url, { secret_token: secret, allowed_updates: HANDLED_UPDATES }))
-    agreedAt = clock()
   }
 
   /**
@@ -93,11 +82,9 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
    * in progress at a crash comes again.
    */
   async function poll(): Promise<void> {
-    if (agreedAt === null) {
-      // Telegram refuses every poll while a webhook is set.
-      await call((api) => api.deleteWebhook())
-      agreedAt = clock()
-    }
+    // Telegram refuses every poll while a webhook is set.
+    if (!isBegun) await call((api) => api.deleteWebhook())
+    isBegun = true
     const asked = {
       offset: next,
       limit: MAX_UPDATES_AT_ONCE,
@@ -142,28 +129,15 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
       await Promise.race([running, pause(STOP_WITHIN_MS, ended.signal)])
       ended.abort()
     },
-    /**
-     * Asks Telegram how updates are delivered.
-     * @throws as `Call` does
-     */
-    async check(): Promise<CheckFinding> {
-      const info = await call((api) => api.getWebhookInfo())
-      const finding = (message: string, isFine = false) => ({ about: UPDATES, isFine, message })
-      // Until our own setting is confirmed, Telegram's may be that of an earlier process: not a finding.
-      const problem =
-        agreedAt === null
-          ? null
-          : updates === null
-            ? problemOfFetching(info, failure)
-            : problemOfDelivery(info, updates.url, agreedAt, clock())
-      if (problem !== null) return finding(problem)
-      if (failure instanceof Refusal && updates !== null) {
-        return finding(
-          `Telegram refuses the settings in sync.telegram.updates (${failure.description}): correct them.`,
-        )
+    /** Whether updates arrive. The polls themselves have found out. */
+    check(): CheckFinding {
+      if (isConflict(failure)) {
+        const message =
+          'Another program receives the updates of this bot: stop it and restart the daemon, or use a separate bot here.'
+        return { about: UPDATES, isFine: false, message }
       }
       if (failure !== null) return failedCheck(UPDATES, failure)
-      return finding(`Updates are ${updates === null ? 'fetched' : 'delivered'}.`, true)
+      return { about: UPDATES, isFine: true, message: 'Updates are fetched.' }
     },
   }
 }
@@ -186,28 +160,4 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 function reasonOf(error: unknown): Record<string, unknown> {
   const isExpected = error instanceof ActionRequiredError || error instanceof RetryableError
   return isExpected ? { reason: error.message } : { err: error }
-}
-
-function problemOfFetching({ url = '' }: WebhookInfo, failure: unknown): string | null {
-  if (url !== '') {
-    return 'Another program receives the updates of this bot by webhook: stop it and restart the daemon, or use a separate bot here.'
-  }
-  if (!isConflict(failure)) return null
-  return 'Another program polls the updates of this bot: stop it, or use a separate bot here.'
-}
-
-function problemOfDelivery(info: WebhookInfo, ownUrl: string, agreedAt: number, now: number): string | null {
-  if (!isSameUrl(info.url ?? '', ownUrl)) {
-    return 'Another program has changed the webhook of this bot: stop it and restart the daemon, or use a separate bot here.'
-  }
-  const { last_error_date: failedAt, last_error_message: reason, pending_update_count: waiting } = info
-  const since = Math.max(agreedAt / 1_000, now / 1_000 - FAILURE_LASTS_SECONDS)
-  // A success since then has solved the problem.
-  if (failedAt === undefined || failedAt < Math.floor(since) || waiting === 0) return null
-  return `Telegram can't deliver updates (${reason}): check that your proxy publishes POST /platforms/telegram/updates under sync.telegram.updates.url, and passes the header X-Telegram-Bot-Api-Secret-Token on unchanged.`
-}
-
-/** Compares parsed URLs: Telegram may spell the same one in another way. */
-function isSameUrl(one: string, own: string): boolean {
-  return URL.canParse(one) && new URL(one).href === new URL(own).href
 }

@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
-import type { TelegramConfig } from '../../../src/config/sync.js'
 import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
+import type { Messenger } from '../../../src/handlers/telegram.js'
 import type { Receipt } from '../../../src/ingest/delivery.js'
 import { createLogger } from '../../../src/log.js'
 import { createPerformAct, type PerformAct } from '../../../src/people/acts.js'
@@ -27,7 +27,7 @@ export const GOLD_GROUP: TelegramTarget = {
 }
 export const PRODUCTS: readonly SyncedProduct[] = [{ id: 'pro_gold', targets: [GOLD_GROUP] }]
 
-export interface ConnectedTelegram extends Telegram {
+export interface ConnectedTelegram extends Omit<Telegram, 'messenger'>, Messenger {
   readonly file: string
   /** Who asked to join, as the core was told. */
   readonly asked: readonly string[]
@@ -46,7 +46,6 @@ export interface ConnectedTelegram extends Telegram {
 export interface ConnectOptions {
   readonly file?: string
   readonly products?: readonly SyncedProduct[]
-  readonly updates?: TelegramConfig['updates']
   readonly botToken?: string
   readonly clock?: () => number
   readonly accountAsked?: Sync['accountAsked']
@@ -57,7 +56,7 @@ export async function connect(
   server: LocalTelegram,
   options: ConnectOptions = {},
 ): Promise<ConnectedTelegram> {
-  const { file = temporaryFile(), products = PRODUCTS, updates = null, clock = Date.now } = options
+  const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
   const lines: string[] = []
   const asked: string[] = []
@@ -73,7 +72,7 @@ export async function connect(
     readAccess: answerAccess,
     clock,
   })
-  const config = { botToken, apiUrl: `${server.url}/`, updates }
+  const config = { botToken, apiUrl: `${server.url}/` }
   const deps: TelegramDeps = {
     products: () => products,
     db,
@@ -111,6 +110,7 @@ export async function connect(
   onTestFinished(close)
   return {
     ...telegram,
+    ...telegram.messenger,
     file,
     asked,
     receptionChanges: () => receptionChanges,

