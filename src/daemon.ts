@@ -13,7 +13,8 @@ import { createFollowing, type FollowingDeps } from './daemon/sync.js'
 import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
 import { createWriter, type OpenWriter, openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
-import { ok } from './doctor/finding.js'
+import { ok, warn } from './doctor/finding.js'
+import { foldActs } from './entitlements/by-hand.js'
 import { answerFor } from './entitlements/entitlement.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
@@ -40,7 +41,7 @@ import { readChangePage } from './store/changes.js'
 import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
 import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
-import { loadManualEvent } from './store/events.js'
+import { loadManualEvent, loadManualEvents } from './store/events.js'
 import type { PostgresOptions } from './store/postgres/dialect.js'
 import { loadJob } from './store/recompute.js'
 import type { Database } from './store/schema.js'
@@ -51,6 +52,11 @@ import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
+
+function daemonFinding(startedAt: number, configNote: string | null) {
+  const since = `running since ${new Date(startedAt).toISOString()}`
+  return configNote === null ? ok('daemon', since) : warn('daemon', `${since}; ${configNote}`, null)
+}
 
 const NO_CONTROL = {
   version: 'unknown',
@@ -176,6 +182,8 @@ export async function startDaemon(
       write: queue.ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess: answerAccess,
+      blocksOn: async (environment, id) =>
+        foldActs((await loadManualEvents(store.reader, environment, [id])).get(id)).blocks,
       isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
       clock,
     })
@@ -282,7 +290,7 @@ export async function startDaemon(
           thorough,
           now: clock(),
           daemon: {
-            finding: ok('daemon', `running since ${new Date(startedAt).toISOString()}`),
+            finding: daemonFinding(startedAt, configNote),
             facts: await readRefusals(metrics.registry),
             isServed: true,
             isRebuilding: recomputing.last('rebuild')?.outcome.state === 'running',

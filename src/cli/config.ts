@@ -9,8 +9,10 @@ const configCheckCommand = command('config check', {
   about: 'check the config file, and show every problem at once',
   examples: ['config check --config /etc/latchkey/config.json'],
   async run({ options, context, show }) {
-    const { config, warnings } = await loadNamedConfig(options, context, 'all')
-    const { path } = config
+    const loaded = await loadNamedConfig(options, context, 'all')
+    const { path, endpoints } = loaded.config
+    const { findExpired } = await import('../config/endpoints.js')
+    const warnings = [...loaded.warnings, ...findExpired(endpoints, context.now())]
     show({ ok: true, path, warnings }, () =>
       linesText([`ok: ${path}`, ...warnings.map((warning) => `warning: ${issueLine(warning)}`)]),
     )

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
+import { findExpired } from '../config/endpoints.js'
 import { createFirstConfig, type FirstConfig, type FirstConfigOptions } from '../config/first-start.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
@@ -48,7 +49,8 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   }
   const { config, warnings } = loadConfig({ path, env: context.env })
   const log = createLogger(config.log.level, context.isTerminal ? await terminalLines() : undefined)
-  for (const warning of warnings) log.warn(`config: ${issueLine(warning)}`)
+  for (const warning of [...warnings, ...findExpired(config.endpoints, context.now())])
+    log.warn(`config: ${issueLine(warning)}`)
 
   let current = config
   const { promise: stopped, resolve } = Promise.withResolvers<null>()

@@ -3,9 +3,10 @@ import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import { API_SCOPES, type ApiKey } from '../handlers/api-key.js'
+import type { Problem } from '../handlers/issues.js'
 import { environmentSchema } from './fields.js'
 import { parseJsonText } from './json-text.js'
-import type { Problem, Usable } from './problems.js'
+import type { Usable } from './problems.js'
 
 /** The hash that a shell computes if the variable for the key is not set. */
 const HASH_OF_NOTHING = 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'

@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import type { Issue } from '../errors.js'
+import type { Problem } from '../handlers/issues.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { environmentSchema } from './fields.js'
-import type { Problem, Usable } from './problems.js'
+import type { Usable } from './problems.js'
 
 const ENDPOINT_NAME = /^[a-z0-9-]{1,64}$/
 
@@ -44,7 +46,8 @@ const secretSchema = z
 
 export const endpointsSchema = z
   .record(
-    z.string().regex(ENDPOINT_NAME, 'must be a name of 1 to 64 of a-z, 0-9 and "-"'),
+    // Checked by `findBadNames`: a record does not check the value of a wrong key.
+    z.string().meta({ pattern: ENDPOINT_NAME.source }),
     z.strictObject({
       environment: environmentSchema,
       secrets: z.array(secretSchema).min(1).describe('Any of them may have signed a delivery.'),
@@ -54,6 +57,25 @@ export const endpointsSchema = z
   .transform((endpoints): Endpoint[] =>
     Object.entries(endpoints).map(([name, endpoint]) => ({ name, ...endpoint })),
   )
+
+export function findBadNames(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
+  return Object.keys(endpoints)
+    .filter((name) => !ENDPOINT_NAME.test(name))
+    .map((name) => ({
+      path: ['endpoints', name],
+      message: 'must be a name of 1 to 64 of a-z, 0-9 and "-"',
+    }))
+}
+
+/** Endpoints without a secret that still counts: each of their deliveries is refused. */
+export function findExpired(endpoints: readonly Endpoint[], now: number): Issue[] {
+  return endpoints
+    .filter(({ secrets }) => secrets.every(({ notAfter }) => notAfter !== null && notAfter <= now))
+    .map(({ name }) => ({
+      path: `endpoints.${name}.secrets`,
+      message: 'have all passed their notAfter: every delivery is refused',
+    }))
+}
 
 /** A secret of a sandbox endpoint must not be valid for a live one. */
 export function findSharedSecrets(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Issue } from '../errors.js'
-import { type Path, type Problem, replaceWithin, toIssue } from './problems.js'
+import type { Path, Problem } from '../handlers/issues.js'
+import { replaceWithin, toIssue } from './problems.js'
 
 export interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { Issue } from '../errors.js'
+import type { Problem } from '../handlers/issues.js'
 import { apiSchema, findRepeatedKeys } from './api-keys.js'
-import { endpointsSchema, findSharedSecrets, warnOfEndpoints } from './endpoints.js'
+import { endpointsSchema, findBadNames, findSharedSecrets, warnOfEndpoints } from './endpoints.js'
 import { type DeepReadonly, withFallback } from './fields.js'
 import { findTypesOfBothKinds, policySchema, warnOfPolicy } from './policy.js'
-import { type Problem, toIssue, usablePart } from './problems.js'
+import { toIssue, usablePart } from './problems.js'
 import { databaseSchema, findSharedPorts, logSchema, type Overrides, serverSchema } from './server.js'
 import {
   findSyncConflicts,
@@ -68,6 +69,7 @@ export function configJsonSchema(): string {
 export function findConflicts(file: unknown, known: readonly Problem[], overrides: Overrides): Problem[] {
   const usable = usablePart<z.input<typeof configSchema>>(file, known)
   return [
+    ...findBadNames(usable?.endpoints ?? {}),
     ...findSharedSecrets(usable?.endpoints ?? {}),
     ...findRepeatedKeys(usable?.api ?? {}),
     ...findTypesOfBothKinds(usable?.policy ?? {}),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { describeIssue, type Problem, problemsIn } from '../handlers/issues.js'
 import { durationSchema, withFallback } from './fields.js'
-import { describeIssue, formatPath, type Problem, problemsIn, type Usable } from './problems.js'
+import { formatPath, type Usable } from './problems.js'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 4680

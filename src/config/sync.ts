@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import type { Path, Problem } from '../handlers/issues.js'
 import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Target, TargetOn } from '../sync/target.js'
 import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
-import { formatPath, type Path, type Problem, type Usable } from './problems.js'
+import { formatPath, type Usable } from './problems.js'
 
 const textSchema = z.string().regex(/\S/, 'is empty')
 const urlSchema = z.url({
@@ -72,27 +73,9 @@ type ProductFile = Usable<z.input<typeof productSchema>>
 
 export const productsSchema = z.record(z.string().min(1).max(255), productSchema).transform((products) =>
   Object.entries(products).map(([id, product]) => {
-    const pasted = pastedTargets(product).map(({ target }) => target)
-    return { id, name: product.name, targets: [...product.targets, ...pasted] }
+    return { id, name: product.name, targets: targetsIn([], product).map(({ target }) => target) }
   }),
 )
-
-/** A community pasted from the payments service's own product counts as one more target, for live access. */
-function pastedTargets({
-  communityGuildId: guildId,
-  communityRoleId: roleId,
-  messengerGroupId: groupId,
-}: Pick<ProductFile, 'communityGuildId' | 'communityRoleId' | 'messengerGroupId'>) {
-  const pasted: { readonly key: string; readonly target: Target }[] = []
-  const environment = 'live'
-  if (guildId && roleId) {
-    pasted.push({ key: 'communityRoleId', target: { adapter: 'discord', guildId, roleId, environment } })
-  }
-  if (groupId) {
-    pasted.push({ key: 'messengerGroupId', target: { adapter: 'telegram', groupId, environment } })
-  }
-  return pasted
-}
 
 const botSchema = z.strictObject({
   botToken: botTokenSchema,
@@ -168,10 +151,10 @@ export function findSyncConflicts(
   products: Usable<z.input<typeof productsSchema>>,
   sync: Usable<z.input<typeof syncSchema>>,
 ): Problem[] {
-  const given = Object.entries(products).map(([id, product]) => ({ path: ['products', id], ...product }))
-  const named = given.flatMap(targetsIn)
+  const given = Object.entries(products).map(([id, product]) => [['products', id], product ?? {}] as const)
+  const named = given.flatMap(([path, product]) => targetsIn(path, product))
   return [
-    ...given.flatMap(findHalf),
+    ...given.flatMap(([path, product]) => findHalf(path, product)),
     ...named
       .filter(({ target }) => sync[target.adapter] === undefined)
       .map(({ path, target: { adapter } }) => ({
@@ -182,21 +165,29 @@ export function findSyncConflicts(
   ]
 }
 
-function targetsIn({ path, targets, ...product }: ProductFile & { readonly path: Path }): NamedTarget[] {
-  const listed = (targets ?? []).flatMap((target, index) => {
+/** A community pasted from the payments service's own product counts as one more target, for live access. */
+function targetsIn(path: Path, product: ProductFile): NamedTarget[] {
+  const { targets, communityGuildId: guildId, communityRoleId: roleId, messengerGroupId: groupId } = product
+  const environment = 'live'
+  const named: NamedTarget[] = (targets ?? []).flatMap((target, index) => {
     if (target === null) return []
-    const { environment = 'live' } = target
-    return [{ path: [...path, 'targets', index], target: { ...target, environment } }]
+    return [
+      { path: [...path, 'targets', index], target: { ...target, environment: target.environment ?? 'live' } },
+    ]
   })
-  return [...listed, ...pastedTargets(product).map(({ key, target }) => ({ path: [...path, key], target }))]
+  if (guildId && roleId) {
+    const target = { adapter: 'discord', guildId, roleId, environment } as const
+    named.push({ path: [...path, 'communityRoleId'], target })
+  }
+  if (groupId) {
+    const target = { adapter: 'telegram', groupId, environment } as const
+    named.push({ path: [...path, 'messengerGroupId'], target })
+  }
+  return named
 }
 
 /** A community of the service is a guild and a role: one of them alone is incomplete. */
-function findHalf({
-  path,
-  communityGuildId: guild,
-  communityRoleId: role,
-}: ProductFile & { readonly path: Path }): Problem[] {
+function findHalf(path: Path, { communityGuildId: guild, communityRoleId: role }: ProductFile): Problem[] {
   if ((guild === undefined) === (role === undefined)) return []
   const [there, missing] =
     role === undefined ? ['communityGuildId', 'communityRoleId'] : ['communityRoleId', 'communityGuildId']

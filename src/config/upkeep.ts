@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { Problem } from '../handlers/issues.js'
 import { durationSchema } from './fields.js'
-import type { Problem } from './problems.js'
 
 const SHORTEST_MS = 60_000
 

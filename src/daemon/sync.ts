@@ -39,7 +39,7 @@ export async function createFollowing(deps: FollowingDeps) {
     outages,
     products: () => current.products,
     accountAsked: (target, accountId) => sync.accountAsked(target, accountId),
-    receptionChanged: () => sync.recheck(),
+    recheck: () => sync.recheck(),
   })
   const sync = await createSync({
     ...tools,

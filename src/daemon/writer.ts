@@ -1,7 +1,5 @@
 import type { Kysely } from 'kysely'
-import { createBatchWriter } from '../ingest/commit.js'
-import type { Incoming } from '../ingest/delivery.js'
-import { createWrittenBatch, type WrittenBatch } from '../ingest/remarks.js'
+import { createBatchWriter, type WriteBatch } from '../ingest/commit.js'
 import { refreshDue } from '../ingest/settle.js'
 import type { WorkOptions } from '../ingest/work-options.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
@@ -18,7 +16,7 @@ import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 /** All changes to the store while it is served. Each is one transaction, or several that each leave it consistent. */
 export interface Writer {
   /** Commits a batch whole or not at all; answers in the order of the deliveries. */
-  writeBatch(deliveries: readonly Incoming[]): Promise<WrittenBatch>
+  readonly writeBatch: WriteBatch
   /** Stores the changes that time alone has caused; returns the number of entitlements changed. */
   refreshDue(): Promise<number>
   /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
@@ -61,7 +59,6 @@ export interface WriterDeps {
 }
 
 export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
-  const describe = createWrittenBatch()
   const writeBatch = createBatchWriter({
     db,
     policy: policyInForce,
@@ -69,7 +66,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
     ...(erasureList !== null && { recordErasures: (acts) => listErasures(erasureList, acts) }),
   })
   return {
-    writeBatch: async (deliveries) => describe(await writeBatch(deliveries)),
+    writeBatch,
     async applyErasureList() {
       const again = erasureList === null ? 0 : await applyErasureList(db, erasureList, writeBatch)
       await finishErasures(db, clock)

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
+import { describeIssue, problemsIn } from './issues.js'
 import { isProved, MAX_CONNECTIONS } from './server.js'
 
 /** Far larger than any known event, and small enough that many senders at once can't fill the memory. */
@@ -140,7 +141,8 @@ export async function readParsed(
   if (type === 'json' && !JSON_TYPE.test(mediaType)) throw mustBe('JSON, sent as application/json')
   if (type === 'lines' && mediaType.toLowerCase() !== LINES_TYPE) throw mustBe(`lines, sent as ${LINES_TYPE}`)
   const body = await readBody(req, type === 'lines' ? MAX_LINES_BYTES : MAX_BODY_BYTES)
-  const parsed = schema.safeParse(type === 'lines' ? linesIn(body) : body.length === 0 ? {} : parseJson(body))
+  const given = type === 'lines' ? linesIn(body) : body.length === 0 ? {} : parseJson(body)
+  const parsed = schema.safeParse(given, { error: describeIssue })
   if (parsed.success) return parsed.data
   throw invalidBody(issuesOf(parsed.error))
 }
@@ -166,8 +168,8 @@ export function parseJson(body: Buffer): unknown {
 }
 
 /** The path of a problem, such as `checks.1.productId`. */
-export function issuesOf({ issues }: z.ZodError): readonly Issue[] {
-  return issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
+export function issuesOf(error: z.ZodError): readonly Issue[] {
+  return problemsIn(error).map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
 }
 
 /** The error for an unusable body. */
@@ -175,7 +177,7 @@ export function invalidBody(issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
 }
 
+export const NO_ID = 'is not an id: 1 to 255 characters, none a control character'
+
 /** An id in a body. */
-export const idText = z
-  .string()
-  .refine(isUsableId, 'is not an id: 1 to 255 characters, none a control character')
+export const idText = z.string().refine(isUsableId, NO_ID)

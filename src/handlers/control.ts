@@ -16,14 +16,15 @@ export interface ControlDeps {
 }
 
 /** The result of reading the config file again. */
-export interface Reloaded {
+const reloaded = z.object({
   /** The parts that were applied. */
-  readonly changed: readonly string[]
+  changed: z.array(z.string()),
   /** The changed keys that need a restart. */
-  readonly needsRestart: readonly string[]
+  needsRestart: z.array(z.string()),
   /** Whether the configured policy differs from the one in force. */
-  readonly policyDiffers: boolean
-}
+  policyDiffers: z.boolean(),
+})
+export type Reloaded = DeepReadonly<z.output<typeof reloaded>>
 
 const statusAnswer = z.object({
   version: z.string(),
@@ -72,11 +73,7 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('POST /reload', {
     summary: 'Reads the config file again, as SIGHUP does.',
     ...ADMIN,
-    answer: z.object({
-      changed: z.array(z.string()),
-      needsRestart: z.array(z.string()),
-      policyDiffers: z.boolean(),
-    }),
+    answer: reloaded,
     async handle(_, { control }: ControlDeps) {
       try {
         return await control.reload()

@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
-import { isPlainText, isUsableId } from '../provider/ids.js'
+import { isPlainText } from '../provider/ids.js'
 import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
 import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
@@ -113,9 +113,6 @@ const reasonText = z
 const why = { reason: reasonText }
 const perhapsWhy = { reason: reasonText.nullish() }
 
-/** The customer of a change by hand: an id that can be stored. */
-export const ACTED_ON = { customerId: z.string().refine(isUsableId, 'is not an id') }
-
 const actAnswer = z.object({ eventId: z.string(), ...access.shape })
 export type ActJson = z.input<typeof actAnswer>
 
@@ -139,10 +136,9 @@ function byHand<
     ...declared,
     scope: 'write',
     environments: 'one',
-    params: ACTED_ON,
     takesIdempotencyKey: true,
     answer: actAnswer,
-    errors: ['grant_not_found', 'customer_erased', 'idempotency_key_conflict'],
+    errors: ['grant_not_found', 'block_not_found', 'customer_erased', 'idempotency_key_conflict'],
     async handle({ params, body, environment, key, idempotencyKey }, { performAct }: CustomerDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
@@ -190,7 +186,6 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     summary: 'Erases a person. Repeating the call returns the same erasure.',
     scope: 'admin',
     environments: 'one',
-    params: ACTED_ON,
     body: z.strictObject(perhapsWhy),
     answer: erasureAnswer,
     handle: ({ params, body, environment, key }, { erase }: CustomerDeps) =>

@@ -23,11 +23,11 @@ import {
   rail,
   sourceKey,
 } from './answers.js'
+import { idText } from './body.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { methodNotAllowed } from './mount.js'
 import {
   chooseEnvironment,
-  detailText,
   firstOf,
   idParameter,
   idPlace,
@@ -197,9 +197,9 @@ const CUSTOMERS_AT_ONCE = 100
 
 const check = z
   .strictObject({
-    customerId: detailText.optional(),
-    externalRef: detailText.optional(),
-    productId: detailText,
+    customerId: idText.optional(),
+    externalRef: idText.optional(),
+    productId: idText,
   })
   .refine(({ customerId, externalRef }) => (customerId === undefined) !== (externalRef === undefined), {
     error: 'needs exactly one of customerId and externalRef',
@@ -221,7 +221,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     ...READ,
     query: z.object({ ...AT.shape, ...PAGE }),
     body: z
-      .strictObject(ofEach(LOOKUP_NAMES, () => detailText.optional()))
+      .strictObject(ofEach(LOOKUP_NAMES, () => idText.optional()))
       .refine(
         (details) => Object.keys(details).length === 1,
         `needs exactly one of ${LOOKUP_NAMES.join(', ')}`,

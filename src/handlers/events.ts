@@ -1,11 +1,19 @@
 /* Stored events: lists, details, exact bytes, and lines to export and import. */
 
 import { z } from 'zod'
-import { LatchkeyError } from '../errors.js'
+import { type Issue, LatchkeyError } from '../errors.js'
 import type { ExportPage, ExportPlace } from '../history/export.js'
 import type { ImportRules, LineOutcome } from '../history/import.js'
 import type { Endpoint } from '../provider/endpoint.js'
-import { type Environment, type NormalizedEvent, QUARANTINE_REASONS } from '../provider/event.js'
+import { type NormalizedEvent, QUARANTINE_REASONS } from '../provider/event.js'
+import {
+  CANONICAL_TYPE_OF_V2,
+  CUSTOMER_EVENT_TYPES,
+  INFORMATIVE_EVENT_TYPES,
+  MANUAL_EVENT_TYPES,
+  PAYMENT_EVENT_TYPES,
+  SUBSCRIPTION_EVENT_TYPES,
+} from '../provider/event-types.js'
 import type {
   EventBody,
   EventBodyQuery,
@@ -22,6 +30,7 @@ import {
   instantParameter,
   invalidParameter,
   limitParameter,
+  nearestName,
   pageOf,
   paginated,
   placeIn,
@@ -195,7 +204,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     async handle({ query: { limit, cursor: before = null, ...given }, environment }, deps: EventDeps) {
       const filter = { environment, ...ANY_EVENT, ...given }
       const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
-      if (items.length === 0) await requireEndpoint(filter, deps)
+      if (items.length === 0) await requireKnown(filter, deps)
       return { items, pagination: paginated(next) }
     },
   }),
@@ -245,7 +254,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     async handle({ query: { cursor: place = null, ...given }, environment }, deps: EventDeps) {
       const filter = { environment, ...ANY_EVENT, ...given }
       const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
-      if (place === null && lines.length === 0) await requireEndpoint(filter, deps)
+      if (place === null && lines.length === 0) await requireKnown(filter, deps)
       const pagination = paginated(reached < newest ? { reached, newest } : null)
       return { lines, counts, progress: { reached, total: newest }, pagination }
     },
@@ -271,27 +280,44 @@ function eventNotFound(detail = 'No such event is stored in this environment.'):
   return new LatchkeyError('event_not_found', detail)
 }
 
-/** @throws LatchkeyError `invalid_request` where `unknownEndpoint` says what is wrong */
-async function requireEndpoint(filter: EventFilter, deps: EventDeps): Promise<void> {
-  const problem = await unknownEndpoint(filter, deps)
-  if (problem !== null) throw invalidParameter('endpoint', problem)
+/** @throws LatchkeyError `invalid_request` for what `unknownName` finds */
+async function requireKnown(filter: EventFilter, deps: EventDeps): Promise<void> {
+  const issue = await unknownName(filter, deps)
+  if (issue !== null) throw invalidParameter(issue.path, issue.message)
 }
 
+const KNOWN_TYPES: readonly string[] = [
+  ...PAYMENT_EVENT_TYPES,
+  ...SUBSCRIPTION_EVENT_TYPES,
+  ...CUSTOMER_EVENT_TYPES,
+  ...INFORMATIVE_EVENT_TYPES,
+  ...MANUAL_EVENT_TYPES,
+]
+const CANONICAL: Readonly<Record<string, string>> = CANONICAL_TYPE_OF_V2
+
 /**
- * Checks the endpoint of a filter: it must be configured for the environment, or a stored event must have come through
- * it (events outlive their endpoint's config). Null if it is known, or if too much is stored to be sure.
+ * A name in a filter that is probably a mistake: a type that is not documented, or an endpoint that is not configured
+ * for the environment; unless such an event is stored, or too much is stored to be sure. Null: there is none.
  */
-export async function unknownEndpoint(
-  { environment, endpoint }: { readonly environment: Environment; readonly endpoint: string | null },
+export async function unknownName(
+  { environment, type, endpoint }: Pick<EventFilter, 'environment' | 'type' | 'endpoint'>,
   { endpointNames, endpointNamed, storedEvents }: Omit<EventDeps, 'importLines'>,
-): Promise<string | null> {
+): Promise<Issue | null> {
+  const isStored = async (only: Partial<EventFilter>) => {
+    const filter = { ...ANY_EVENT, environment, ...only }
+    const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
+    return items.length > 0 || next !== null
+  }
+  if (type !== null && !KNOWN_TYPES.includes(type) && !(await isStored({ type }))) {
+    const meant = CANONICAL[type] ?? nearestName(type, KNOWN_TYPES)
+    const closest = meant === null ? '' : `; the closest one is "${meant}"`
+    return { path: 'type', message: `is not the type of any event here${closest}` }
+  }
   // The endpoint of changes by hand belongs to no environment.
   const names = endpointNames().filter(
     (name) => (endpointNamed(name)?.environment ?? environment) === environment,
   )
-  if (endpoint === null || names.includes(endpoint)) return null
-  const filter = { ...ANY_EVENT, environment, endpoint }
-  const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
-  if (items.length > 0 || next !== null) return null
-  return `must be one of ${names.join(', ')}: no stored event came through another`
+  if (endpoint === null || names.includes(endpoint) || (await isStored({ endpoint }))) return null
+  const message = `must be one of ${names.join(', ')}: no stored event came through another`
+  return { path: 'endpoint', message }
 }

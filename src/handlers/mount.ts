@@ -7,8 +7,9 @@ import helmet from 'helmet'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
+import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
-import { readParsed } from './body.js'
+import { NO_ID, readParsed } from './body.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route } from './route.js'
 import { answerFailure, send, sendJson, sendTagged, tagOf } from './send.js'
@@ -116,7 +117,6 @@ async function readAsked(
   const choose = () => chooseEnvironment(named, configured, key)
   const environments = takesEnvironment && (rule === 'one' || named !== null) ? [choose()] : key.environments
   const query = route.query === 'any' ? {} : parseParameters(route.query, given)
-  checkParams(route, params)
   const idempotencyKey = route.takesIdempotencyKey ? readIdempotencyKey(req) : null
   const body = route.body === undefined ? undefined : await readParsed(req, route.body, route.bodyType)
   return { params, query, body, key, idempotencyKey, environment: environments[0], environments }
@@ -155,11 +155,6 @@ function sendContent(res: ServerResponse, { content, type, sha256, fileName }: C
   else send(res, 200, { 'Content-Type': type, 'Cache-Control': 'no-store' }, content)
 }
 
-/** No stored id is longer, or holds a control character: events with such ids are quarantined. */
-const MAX_ID_LENGTH = 255
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to refuse.
-const CONTROL_CHARACTER = /[\u0000-\u001f\u007f]/
-
 /** The parameter names of a path, with the index of each segment. */
 function namesIn(path: string): readonly (readonly [place: number, name: string])[] {
   return [...path.split('/').entries()]
@@ -170,8 +165,7 @@ function namesIn(path: string): readonly (readonly [place: number, name: string]
 /**
  * Decodes the ids of a path, segment by segment: `..%2f` is one segment and stays one.
  *
- * @throws LatchkeyError `invalid_request` for bad percent-encoding, a control character, or an id that is
- * too long to exist.
+ * @throws LatchkeyError `invalid_request` for an id that none can have: events with such ids are quarantined.
  */
 function decodeParams(names: ReturnType<typeof namesIn>, path: string): Record<string, string> {
   const decoded: Record<string, string> = {}
@@ -180,13 +174,10 @@ function decodeParams(names: ReturnType<typeof namesIn>, path: string): Record<s
   const issues: Issue[] = []
   for (const [place, name] of names) {
     const id = decodeSegment(segments[place] ?? '')
-    if (id === null) issues.push({ path: name, message: 'is not valid percent-encoded UTF-8' })
-    else if (id.length > MAX_ID_LENGTH)
-      issues.push({ path: name, message: `is over ${MAX_ID_LENGTH} characters` })
-    else if (CONTROL_CHARACTER.test(id)) issues.push({ path: name, message: 'holds a control character' })
-    else decoded[name] = id
+    if (id !== null && isUsableId(id)) decoded[name] = id
+    else issues.push({ path: name, message: id === null ? 'is not valid percent-encoded UTF-8' : NO_ID })
   }
-  if (issues.length > 0) throw invalidPath(issues)
+  if (issues.length > 0) throw new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
   return decoded
 }
 
@@ -197,18 +188,6 @@ function decodeSegment(segment: string): string | null {
   } catch {
     return null
   }
-}
-
-function checkParams({ params: schemas }: Route<never>, params: Readonly<Record<string, string>>): void {
-  const issues = Object.entries(schemas).flatMap(
-    ([name, schema]) =>
-      schema.safeParse(params[name]).error?.issues.map(({ message }) => ({ path: name, message })) ?? [],
-  )
-  if (issues.length > 0) throw invalidPath(issues)
-}
-
-function invalidPath(issues: readonly Issue[]): LatchkeyError {
-  return new LatchkeyError('invalid_request', 'The path is not valid.', { issues })
 }
 
 /** These paths as an Express app, and a problem 404 for all others. */

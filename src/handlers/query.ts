@@ -6,7 +6,8 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
-import { issuesOf } from './body.js'
+import { issuesOf, NO_ID } from './body.js'
+import { describeIssue } from './issues.js'
 
 /** The path of a request target, still percent-encoded. */
 export function pathOf(target: string): string {
@@ -58,7 +59,7 @@ function unknownParameter(name: string, known: readonly string[]): LatchkeyError
 const MAX_SLIPS = 3
 
 /** The name that was probably meant by a text that is none, or null: at most a third of its characters may be slips. */
-function nearestName(text: string, names: readonly string[]): string | null {
+export function nearestName(text: string, names: readonly string[]): string | null {
   const maxSlips = Math.min(MAX_SLIPS, Math.ceil(text.length / 3))
   const [nearest] = names
     // Ahead of the comparison, whose cost grows with the length of what somebody sent.
@@ -88,7 +89,7 @@ export function parseParameters<Schema extends z.ZodObject>(
   schema: Schema,
   given: Readonly<Record<string, string>>,
 ): z.output<Schema> {
-  const parsed = schema.safeParse(given)
+  const parsed = schema.safeParse(given, { error: describeIssue })
   if (parsed.success) return parsed.data
   const issues = issuesOf(parsed.error)
   const [{ path, message } = { path: '', message: '' }] = issues
@@ -150,12 +151,8 @@ export const instantParameter = z.codec(
   { decode: (text) => Date.parse(text), encode: (instant) => new Date(instant).toISOString() },
 )
 
-const USABLE = 'is not a text of 1 to 255 characters without control characters'
-
 /** An id that can be stored; no other can exist. */
-export const idParameter = z.string('is required').refine(isUsableId, USABLE)
-/** The same in a body. */
-export const detailText = z.string().refine(isUsableId, USABLE)
+export const idParameter = z.string('is required').refine(isUsableId, NO_ID)
 
 export const flagParameter = z.codec(
   z.enum(['true', 'false'], 'is neither "true" nor "false"'),

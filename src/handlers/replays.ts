@@ -12,7 +12,7 @@ import {
   type EventDeps,
   LATER_THAN_TO,
   STORED_DISPOSITIONS,
-  unknownEndpoint,
+  unknownName,
 } from './events.js'
 import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } from './query.js'
 import { summary } from './rebuilds.js'
@@ -123,8 +123,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     acceptedAt: ({ id }) => `/replays/${id}`,
     async handle({ body: { filter: given, dryRun }, environment }, deps: ReplayDeps) {
       const filter: EventFilter = { environment, ...given }
-      const problem = await unknownEndpoint(filter, deps)
-      if (problem !== null) throw invalidBody([{ path: 'filter.endpoint', message: problem }])
+      const issue = await unknownName(filter, deps)
+      if (issue !== null) throw invalidBody([{ ...issue, path: `filter.${issue.path}` }])
       return replayOf(deps.replays.startReplay({ filter, dryRun }))
     },
   }),

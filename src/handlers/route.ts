@@ -76,14 +76,12 @@ export interface MountDeps {
 type AnyAnswer = z.ZodType | `${string}/${string}`
 
 /** The declaration of a route. */
-interface Facts<Path extends string, Rule extends EnvironmentRule, Query, Body, Answer> {
+interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
   /** One sentence. */
   readonly summary: string
   /** The scope that the key needs; null: no key needed. */
   readonly scope: ApiScope | null
   readonly environments: Rule
-  /** Checks of an id in the path, beyond the general ones. */
-  readonly params?: Readonly<Partial<Record<ParamNames<Path>, z.ZodType<string>>>>
   /** Besides `environment`. Omitted: no parameters. `any`: unknown ones are ignored, since they filter nothing. */
   readonly query?: Query | 'any'
   /** Omitted: no body is read. */
@@ -108,11 +106,10 @@ interface Facts<Path extends string, Rule extends EnvironmentRule, Query, Body, 
 
 /** One route of the table, with the types that differ between routes erased. */
 export interface Route<Deps>
-  extends Omit<Facts<string, EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'tagged' | 'acceptedAt'> {
+  extends Omit<Facts<EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'tagged' | 'acceptedAt'> {
   readonly method: Method
   readonly path: string
   readonly query: z.ZodObject | 'any'
-  readonly params: Readonly<Record<string, z.ZodType<string>>>
   readonly tagged?: true | ((json: never) => unknown)
   readonly acceptedAt?: (json: never) => string | null
   readonly handle?: (asked: never, deps: Deps) => unknown
@@ -131,7 +128,7 @@ export function route<
   Body = undefined,
 >(
   name: `${Method} ${Path}`,
-  declared: Facts<Path, Rule, Query, Body, Answer> & {
+  declared: Facts<Rule, Query, Body, Answer> & {
     readonly handle: (
       asked: Asked<Path, Rule, z.output<Query>, BodyOf<Body>>,
       deps: Deps,
@@ -154,7 +151,7 @@ export function plainRoute<
   Query extends z.ZodObject = typeof NO_PARAMETERS,
 >(
   name: `${Method} ${Path}`,
-  declared: Facts<Path, EnvironmentRule, Query, z.ZodType, Answer> & {
+  declared: Facts<EnvironmentRule, Query, z.ZodType, Answer> & {
     readonly plain: (deps: Deps & MountDeps) => RawHandler<ParamNames<Path>>
   },
 ): Route<Deps> {
@@ -164,7 +161,7 @@ export function plainRoute<
 /** The handler is type-checked by now; the table has one type for all. */
 function entry<Deps>(name: string, declared: object): Route<Deps> {
   const [method, path] = name.split(' ')
-  return { method, path, query: NO_PARAMETERS, params: {}, ...declared } as unknown as Route<Deps>
+  return { method, path, query: NO_PARAMETERS, ...declared } as unknown as Route<Deps>
 }
 
 /** The HTTP methods of a route. */

@@ -2,7 +2,6 @@
 
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
@@ -172,17 +171,7 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
     environments: 'both',
     body: z.strictObject({}),
     answer: z.object({ paused: z.boolean() }),
-    errors: ['sync_off'],
     async handle(_, { sync }: SyncDeps) {
-      const state = await sync.status()
-      const isOff = (await sync.targets()).length === 0 && state.webhook === null
-      // A restore pauses sync, whatever is configured.
-      if (isOff && (paused || !state.paused)) {
-        throw new LatchkeyError(
-          'sync_off',
-          'No role, group or outbound webhook is configured: there is nothing to pause.',
-        )
-      }
       await (paused ? sync.pause() : sync.resume())
       return { paused }
     },
@@ -212,9 +201,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       cursor: membershipPlace.exactOptional(),
     }),
     answer: pageOf(membership, membershipPlace),
-    errors: ['sync_off'],
     async handle({ query: { cursor, ...filter }, environments }, { sync }: SyncDeps) {
-      await requireTargets(sync)
       const after = cursor === undefined ? {} : { after: cursor }
       const { items, next } = await sync.memberships({ environments, ...filter, ...after })
       if (items.length === 0 && filter.target !== undefined) {
@@ -228,11 +215,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     summary: 'The calls that would be made now; makes none.',
     ...ADMIN,
     answer: planAnswer,
-    errors: ['sync_off'],
-    async handle({ environments }, { sync }: SyncDeps) {
-      await requireTargets(sync)
-      return sync.plan(environments)
-    },
+    handle: ({ environments }, { sync }: SyncDeps) => sync.plan(environments),
   }),
   route('POST /sync/run', {
     // `retry` makes waiting and parked memberships due first; `confirm` the removals of the plan with that hash.
@@ -251,16 +234,13 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     bodyType: 'json',
     answer: z.union([ran, runs]),
     acceptedAt: ({ done }) => (done ? null : '/sync'),
-    errors: ['sync_off', 'plan_changed'],
+    errors: ['plan_changed'],
     async handle({ body, environments, key }, { sync, log }: SyncDeps) {
       // It may remove roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
-      const target = body.retry?.target
-      if (target !== WEBHOOK_TARGET) {
-        await requireTargets(sync)
-        const problem = target === undefined ? null : await targetProblem(target, environments, sync)
-        if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
-      }
+      const { target = WEBHOOK_TARGET } = body.retry ?? {}
+      const problem = target === WEBHOOK_TARGET ? null : await targetProblem(target, environments, sync)
+      if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
       const running = sync.run({ ...body, environments })
       const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
       const report = await Promise.race([running, late])
@@ -273,10 +253,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     summary: 'Asks the platforms whether everything that sync needs is there.',
     ...ADMIN,
     answer: checkAnswer,
-    errors: ['sync_off'],
     hasNoHead: true,
     async handle({ environments }, { sync }: SyncDeps) {
-      await requireTargets(sync)
       const findings = await findingsIn(environments, await sync.check(), sync)
       return {
         ok: findings.every(({ isFine }) => isFine),
@@ -299,12 +277,6 @@ async function targetProblem(
   return names.length === 0
     ? 'must be a role or group of the config, which has none here'
     : `must be one of ${names.join(', ')}`
-}
-
-/** @throws LatchkeyError `sync_off` */
-async function requireTargets({ targets }: SyncQuestions): Promise<void> {
-  if ((await targets()).length > 0) return
-  throw new LatchkeyError('sync_off', 'No role or group is configured to follow a product.')
 }
 
 /** Drops findings about targets of other environments; findings about a platform concern all. */

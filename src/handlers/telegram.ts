@@ -6,7 +6,6 @@ import type { Customer } from '../sync/telegram/context.js'
 import type { Invite, InviteRequest, LinkToken } from '../sync/telegram/join-links.js'
 import { instant } from './answers.js'
 import { idText } from './body.js'
-import { ACTED_ON } from './customers.js'
 import { type Route, route } from './route.js'
 
 /** The parts of the messenger that the routes need. */
@@ -35,7 +34,6 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
       'A one-time link to the messenger’s bot: the first account that follows it is linked to the customer.',
     scope: 'write',
     environments: 'one',
-    params: ACTED_ON,
     body: z.strictObject({}),
     answer: z.object({ url: z.string(), token: z.string(), expiresAt: instant }),
     status: 201,
@@ -47,7 +45,6 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
     summary: 'A link to each group that the customer’s access opens.',
     scope: 'write',
     environments: 'one',
-    params: ACTED_ON,
     body: z
       .strictObject({ productId: idText.nullish(), groupId: idText.nullish() })
       .refine(

@@ -14,28 +14,22 @@ import {
 } from '../store/erasures.js'
 import { insertEvents, loadStoredIds, type NewEvent, nextSeq, recordDuplicates } from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
-import type { Disposition, Incoming, ManualAct, Receipt } from './delivery.js'
+import type { Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
+import { type Remark, remarksOn, type WrittenDelivery } from './remarks.js'
 import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
-/** A committed delivery and its result. */
-export interface WrittenDelivery {
-  readonly prepared: PreparedDelivery
-  readonly receipt: Receipt
-  /** Whether an event with the same id and another body was already stored. */
-  readonly isConflict: boolean
-}
-
 /** A committed batch. */
-export interface CommittedBatch {
-  /** In the order of arrival. */
-  readonly deliveries: readonly WrittenDelivery[]
+export interface WrittenBatch {
+  /** In the order of the deliveries. */
+  readonly receipts: readonly Receipt[]
+  readonly remarks: readonly Remark[]
   readonly touched: readonly TouchedCustomers[]
 }
 
 /** Commits a batch whole or not at all. */
-export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<CommittedBatch>
+export type WriteBatch = (deliveries: readonly Incoming[]) => Promise<WrittenBatch>
 
 export interface BatchWriterDeps {
   readonly db: Db
@@ -53,6 +47,7 @@ export interface BatchWriterDeps {
 export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWriterDeps): WriteBatch {
   /** Cached if nobody else erases; null: not loaded, or outdated. */
   let erased: ErasedIds | null = null
+  const seenVersions = new Set<string>()
 
   return async (deliveries) => {
     const read = deliveries.map((one): PreparedDelivery | ManualAct =>
@@ -76,7 +71,15 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
       }
       await saveErasures(trx, acts)
       if (acts.length > 0) recordErasures?.(acts)
-      return { deliveries: prepared.map((one) => written.get(one) as WrittenDelivery), touched }
+      const results = prepared.map((one) => written.get(one) as WrittenDelivery)
+      return {
+        receipts: results.map((one) => ({
+          id: ownIdOf(one.prepared.normalized),
+          disposition: one.disposition,
+        })),
+        remarks: results.flatMap((one) => remarksOn(one, seenVersions)),
+        touched,
+      }
     })
   }
 
@@ -97,7 +100,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const ownerOf = ownersIn(folded)
     const kept = redactOwned(fresh, ownerOf, known, now)
     await reopenErasures(trx, environment, erasedWithMore(folded, known.get(environment) ?? NOBODY))
-    const events = eventsOf(kept)
+    const events = kept.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
     const rows = kept.map((one) => toNewEvent(one, folded))
     await insertEvents(trx, rows, first)
     await recordArrivals(trx, fresh)
@@ -109,8 +112,12 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await saveAccess(trx, environment, accessOf, now, causeOf)
     const deliveries = [
-      ...fresh.map((one, i) => toWritten(one, rows[i]?.disposition ?? 'quarantined', false)),
-      ...repeated.map((one) => toWritten(one, 'duplicate', conflicts.has(one))),
+      ...fresh.map((prepared, i) => {
+        return { prepared, disposition: rows[i]?.disposition ?? 'quarantined', isConflict: false } as const
+      }),
+      ...repeated.map((prepared) => {
+        return { prepared, disposition: 'duplicate', isConflict: conflicts.has(prepared) } as const
+      }),
     ]
     return { deliveries, customerIds: answersOf }
   }
@@ -132,15 +139,10 @@ async function namedEventsIn(
   ownerOf: (eventId: string) => string | null | undefined,
   { changes }: FoldedBatch,
 ): Promise<readonly NamingEvent[]> {
-  const namingEvents = events.map((event) => ({
-    event,
-    isOfOwnSource: ownerOf(event.id) === event.customerId,
-  }))
-  const strangers = await loadForms(
-    trx,
-    changes.flatMap((change) => change.strangers),
-  )
-  return [...namingEvents, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
+  const own = events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId }))
+  const seqs = changes.flatMap((change) => change.strangers)
+  const strangers = await loadForms(trx, seqs)
+  return [...own, ...strangers.map((event) => ({ event, isOfOwnSource: false }))]
 }
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */
@@ -161,10 +163,6 @@ async function separate(
   return { fresh, repeated }
 }
 
-function eventsOf(deliveries: readonly PreparedDelivery[]): NormalizedEvent[] {
-  return deliveries.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
-}
-
 function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedBatch): NewEvent {
   if (!normalized.ok) {
     return { ...delivered, disposition: 'quarantined', reason: normalized.reason, event: null, source: null }
@@ -172,14 +170,6 @@ function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: Fold
   const { event } = normalized
   const outcome = folded.outcomes.get(event.id) ?? { disposition: 'ignored', reason: null }
   return { ...delivered, ...outcome, event, source: folded.sources.get(event.id) ?? null }
-}
-
-function toWritten(
-  prepared: PreparedDelivery,
-  disposition: Disposition,
-  isConflict: boolean,
-): WrittenDelivery {
-  return { prepared, receipt: { id: ownIdOf(prepared.normalized), disposition }, isConflict }
 }
 
 /** The erasures in a batch. A provider's event may have any type: changes by hand are recognised by their subject. */

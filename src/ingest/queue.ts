@@ -2,8 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/engine.js'
+import type { WriteBatch, WrittenBatch } from './commit.js'
 import type { Incoming, Receipt } from './delivery.js'
-import type { Remark, WrittenBatch } from './remarks.js'
+import type { Remark } from './remarks.js'
 
 /** The sender expects an answer within 5 s; deliveries not stored by then are refused, so that they come again. */
 const ANSWER_WITHIN_MS = 4_000
@@ -36,7 +37,7 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024
 const LOOK_FOR_OVERDUE_MS = 100
 
 export interface IngestQueueDeps {
-  readonly writeBatch: (deliveries: readonly Incoming[]) => Promise<WrittenBatch>
+  readonly writeBatch: WriteBatch
   readonly log: Logger
   /** Called with every committed batch. */
   readonly onWritten: (remarks: readonly Remark[]) => void

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { AccessAnswer } from '../entitlements/model.js'
+import type { AccessAnswer, Block } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import type { Accounts } from '../provider/accounts.js'
@@ -33,7 +33,7 @@ export interface ActResult {
 
 /**
  * Resolves once the change is committed, and visible in every answer.
- * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found` if there is no grant to revoke;
+ * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found`, `block_not_found` if there is none to end;
  * `customer_erased` for linking an account to an erased customer; `idempotency_key_conflict` if the key was used for
  * another change; `not_stored`, `store_unavailable`
  */
@@ -47,13 +47,15 @@ export interface PerformActDeps {
     readonly customerId: string
     readonly at: null
   }) => Promise<AccessAnswer>
+  /** If omitted, a block that is not there may be lifted. */
+  readonly blocksOn?: (environment: Environment, customerId: string) => Promise<readonly Block[]>
   /** If omitted, nobody is erased. */
   readonly isErased?: (environment: Environment, customerId: string) => Promise<boolean>
   readonly clock: () => number
 }
 
 export function createPerformAct(deps: PerformActDeps): PerformAct {
-  const { write, findAct, readAccess, isErased, clock } = deps
+  const { write, findAct, readAccess, blocksOn, isErased, clock } = deps
 
   /** Whether it is done already. */
   async function isDone({ environment, undated }: ManualAct): Promise<boolean> {
@@ -80,6 +82,8 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
         )
       }
       if (request.act.type === 'manual.revoked') refuseUngranted(request.act.productId, await read())
+      if (request.act.type === 'manual.unblocked' && blocksOn !== undefined)
+        refuseUnblocked(request.act.productId, await blocksOn(environment, customerId))
       const { disposition } = await write(act)
       // Another request with the same key came first.
       if (disposition === 'duplicate') await isDone(act)
@@ -98,6 +102,16 @@ function refuseUngranted(productId: string, { entitlements }: AccessAnswer): voi
   const sources = entitlements.find((entitlement) => entitlement.productId === productId)?.sources ?? []
   if (sources.some(({ kind, active }) => kind === 'manual' && active)) return
   throw new LatchkeyError('grant_not_found', 'The customer has no grant by hand for this product.')
+}
+
+function refuseUnblocked(productId: string | null, blocks: readonly Block[]): void {
+  const inForce = blocks.filter(({ until }) => until === null)
+  if (inForce.some((block) => productId === null || block.productId === productId)) return
+  const detail =
+    inForce.length === 0
+      ? 'The customer is not blocked.'
+      : 'This product is not blocked by itself: lift the block on every product.'
+  throw new LatchkeyError('block_not_found', detail)
 }
 
 function undatedEvent(request: ActRequest): ManualAct['undated'] {

@@ -115,16 +115,10 @@ export async function loadWrittenActive(
   db: Db,
   { environment, productId, after, limit }: ProductCustomersQuery,
 ): Promise<readonly string[]> {
-  const rows = await db
-    .selectFrom('entitlements')
-    .select('customer_id')
-    .where('environment', '=', environment)
-    .where('product_id', '=', productId)
-    .where('active', '=', 1)
-    .where('customer_id', '>', after)
-    .orderBy('customer_id')
-    .limit(limit)
-    .execute()
+  const { rows } = await sql<{ customer_id: string }>`
+    select customer_id from entitlements
+    where environment = ${environment} and product_id = ${productId} and active = 1 and customer_id > ${after}
+    order by customer_id limit ${limit}`.execute(db)
   return rows.map((row) => row.customer_id)
 }
 

@@ -1,7 +1,7 @@
 /* The change log: every change of an entitlement, in the order of writing, and its cursors. */
 
 import { randomBytes } from 'node:crypto'
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
@@ -46,13 +46,9 @@ export async function loadChanges(
 
 /** The newest change of all environments; 0 before the first. */
 export async function latestCursor(db: Db): Promise<number> {
-  const row = await db
-    .selectFrom('changes')
-    .select('cursor')
-    .orderBy('cursor', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.cursor ?? 0
+  const { rows } = await sql<{ cursor: number }>`
+    select cursor from changes order by cursor desc limit 1`.execute(db)
+  return rows[0]?.cursor ?? 0
 }
 
 function toRow(change: NewChange) {

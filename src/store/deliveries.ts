@@ -1,4 +1,4 @@
-import { CompiledQuery } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { bulkUpsert } from './bulk.js'
 import type { DeliveredEvent } from './events.js'
 import type { Db, DeliveryPaceTable, Tx } from './schema.js'
@@ -36,10 +36,8 @@ export async function recordArrivals(trx: Tx, deliveries: readonly DeliveredEven
     paces.set(endpoint, withArrival(paces.get(endpoint), receivedAt))
   }
   const changed = [...paces].filter(([endpoint, pace]) => pace !== before.get(endpoint))
-  await upsertPaces(
-    trx,
-    changed.map(([endpoint, pace]) => ({ endpoint, pace: JSON.stringify(pace) })),
-  )
+  const rows = changed.map(([endpoint, pace]) => ({ endpoint, pace: JSON.stringify(pace) }))
+  await upsertPaces(trx, rows)
 }
 
 /** An arrival that is not after the last one, such as an imported one, changes nothing. */
@@ -79,11 +77,9 @@ export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPac
 export async function loadNewestTimes(
   db: Db,
 ): Promise<{ readonly receivedAt: number; readonly createdAt: number | null } | null> {
-  const row = await db
-    .selectFrom('events')
-    .select(['received_at', 'created_at'])
-    .orderBy('seq', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row === undefined ? null : { receivedAt: row.received_at, createdAt: row.created_at }
+  const { rows } = await sql<{ receivedAt: number; createdAt: number | null }>`
+    select received_at as "receivedAt", created_at as "createdAt" from events order by seq desc limit 1`.execute(
+    db,
+  )
+  return rows[0] ?? null
 }

@@ -3,10 +3,12 @@ import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
+import { bulkInsert, lookupIn } from './bulk.js'
 import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
+import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
-import type { BodyRemovalReason, Db, SourcesTable, Tx } from './schema.js'
+import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
 export interface PersonKey {
@@ -65,22 +67,13 @@ export function loadUnfinishedErasures(db: Db): Promise<readonly ErasureRecord[]
  * Runs in the transaction that stores the event: from then on, deliveries that name them are redacted. Once per person.
  */
 export async function saveErasures(trx: Tx, acts: readonly ErasureAct[]): Promise<void> {
-  if (acts.length === 0) return
-  await trx
-    .insertInto('erasures')
-    .values(
-      acts.map(({ environment, id, customerId, createdAt }) => ({
-        environment,
-        customer_id: customerId,
-        event_id: id,
-        erased_at: createdAt,
-        was_known: 0 as const,
-        finished_at: null,
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
+  const rows = acts.map(({ environment, id, customerId, createdAt }) => {
+    return { environment, customer_id: customerId, event_id: id, erased_at: createdAt, was_known: 0 } as const
+  })
+  await insert(trx, rows)
 }
+
+const insert = bulkInsert('erasures', () => sql`on conflict do nothing`)
 
 /**
  * Removes everything about a customer except the id, and the provider's deletion if there was one. The data of their
@@ -95,28 +88,15 @@ export async function finishErasure(
   const known = (await loadCustomers(trx, environment, [customerId])).get(customerId)
   const wasKnown = hadEvents || Object.keys(known?.facts ?? {}).length > 0
   await forgetPerson(trx, environment, customerId)
-  await trx
-    .updateTable('erasures')
-    .set({ finished_at: now, ...(wasKnown && { was_known: 1 }) })
-    .where('environment', '=', environment)
-    .where('customer_id', '=', customerId)
-    .execute()
+  await sql`update erasures set finished_at = ${now}, was_known = ${wasKnown ? 1 : sql.ref('was_known')}
+    where environment = ${environment} and customer_id = ${customerId}`.execute(trx)
 }
 
 /** Has the next `finishErasures` remove what is stored of these people once more. */
-export async function reopenErasures(
-  trx: Tx,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<void> {
-  if (customerIds.length === 0) return
-  await trx
-    .updateTable('erasures')
-    .set({ finished_at: null })
-    .where('environment', '=', environment)
-    .where('customer_id', 'in', customerIds)
-    .execute()
-}
+export const reopenErasures = lookupIn(
+  'customer_id',
+  (isTheirs) => sql`update erasures set finished_at = null where ${isTheirs}`,
+)
 
 export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
   const stored = await loadCustomers(trx, environment, [customerId])
@@ -139,19 +119,12 @@ export async function loadDeletedUnerased(db: Db, limit: number): Promise<readon
 
 /** Every event that erased somebody, oldest first. */
 export async function loadErasureActs(db: Db): Promise<readonly ErasureAct[]> {
-  const rows = await db
-    .selectFrom('erasures')
-    .innerJoin('events', (join) =>
-      join
-        .onRef('events.environment', '=', 'erasures.environment')
-        .onRef('events.event_id', '=', 'erasures.event_id'),
-    )
-    .select(['events.environment', 'events.event_id', 'events.normalized'])
-    .orderBy('erasures.erased_at')
-    .execute()
-  return rows.flatMap(({ environment, event_id: eventId, normalized }) => {
-    const event = eventInForm(String(normalized), eventId)
-    return event.subject === 'manual' ? [{ ...event, environment }] : []
+  const { rows } = await sql<Pick<EventsTable, 'environment' | 'event_id' | 'normalized'>>`
+    select environment, event_id, normalized from erasures join events using (environment, event_id)
+    order by erased_at`.execute(db)
+  return rows.flatMap(({ environment, event_id, normalized }) => {
+    const event = manualEventIn(String(normalized), event_id)
+    return event === null ? [] : [{ ...event, environment }]
   })
 }
 
@@ -216,17 +189,9 @@ export async function saveRedacted(
   { body, removed, event }: Redacted,
   now: number,
 ): Promise<void> {
-  await trx
-    .updateTable('events')
-    .set({ normalized: event && formOf(event), ...(removed && redactedColumns(body, removed, now)) })
-    .where('seq', '=', seq)
-    .execute()
-}
-
-function redactedColumns(body: Buffer | null, removed: BodyRemovalReason, now: number) {
-  // The original length is stored at the first rewrite.
-  const bytes = sql<number>`coalesce(body_bytes, length(body))`
-  return { body, body_removed: removed, body_removed_at: now, body_bytes: bytes }
+  const withBody = removed === null ? sql`` : sql`, ${setBody(body, removed, now)}`
+  const form = event && formOf(event)
+  await sql`update events set normalized = ${form} ${withBody} where seq = ${seq}`.execute(trx)
 }
 
 /** Another body that came under the id of an event. */
@@ -258,11 +223,6 @@ export async function saveRedactedConflict(
   left: Buffer | null,
   now: number,
 ): Promise<void> {
-  await trx
-    .updateTable('event_conflicts')
-    .set(redactedColumns(left, left === null ? 'erased' : 'redacted', now))
-    .where('environment', '=', environment)
-    .where('event_id', '=', eventId)
-    .where('body_sha256', '=', bodySha256)
-    .execute()
+  await sql`update event_conflicts set ${setBody(left, left === null ? 'erased' : 'redacted', now)}
+    where environment = ${environment} and event_id = ${eventId} and body_sha256 = ${bodySha256}`.execute(trx)
 }

@@ -84,6 +84,10 @@ export function placeColumns({ disposition, reason, source }: EventReading) {
 
 export interface NewEvent extends DeliveredEvent, EventReading {}
 
+/** Sets a stored body to what is left of it; null: nothing. Its original length is stored the first time. */
+export const setBody = (left: Buffer | null, why: BodyRemovalReason, now: number) =>
+  sql`body_bytes = coalesce(body_bytes, length(body)), body = ${left}, body_removed = ${why}, body_removed_at = ${now}`
+
 /** Most batches hold no such body, and then every value less to bind counts. */
 function removalColumns(removed: RemovedBody | undefined, isAnyRemoved: boolean) {
   if (!isAnyRemoved) return {}
@@ -266,13 +270,10 @@ export async function loadManualEvent(
   environment: Environment,
   eventId: string,
 ): Promise<ManualEvent | null> {
-  const row = await db
-    .selectFrom('events')
-    .select('normalized')
-    .where('environment', '=', environment)
-    .where('event_id', '=', eventId)
-    .executeTakeFirst()
-  return row?.normalized == null ? null : manualEventIn(row.normalized, eventId)
+  const { rows } = await sql<{ normalized: string | null }>`
+    select normalized from events where environment = ${environment} and event_id = ${eventId}`.execute(db)
+  const normalized = rows[0]?.normalized ?? null
+  return normalized === null ? null : manualEventIn(normalized, eventId)
 }
 
 /** `createdAt` of the newest event by hand of a customer; 0: there is none. */

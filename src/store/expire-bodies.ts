@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { setBody } from './events.js'
 import type { Db, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -15,10 +16,6 @@ const WAITS = sql<boolean>`events.disposition in ('held', 'quarantined')`
 const SETTLED = sql`select seq from events where seq in (select seq from waiting_bodies) and not ${WAITS}
   order by seq limit ${sql.lit(AT_ONCE)}`
 
-const expiredAt = (now: number) =>
-  sql`body = null, body_removed = 'expired', body_removed_at = ${now},
-    body_bytes = coalesce(body_bytes, length(body))`
-
 /**
  * Removes some bodies of events received before an instant (epoch milliseconds), in the order of arrival. The
  * normalised events stay, and so do the hashes, which recognise repeated deliveries. Held and quarantined events keep
@@ -27,13 +24,8 @@ const expiredAt = (now: number) =>
  */
 export async function expireBodies(trx: Tx, before: number, now: number): Promise<number> {
   const from = await expiredTo(trx)
-  const next = await trx
-    .selectFrom('events')
-    .select(['seq', 'received_at'])
-    .where('seq', '>', from)
-    .orderBy('seq')
-    .limit(AT_ONCE)
-    .execute()
+  const { rows: next } = await sql<{ seq: number; received_at: number }>`
+    select seq, received_at from events where seq > ${from} order by seq limit ${AT_ONCE}`.execute(trx)
   const firstYoung = next.findIndex((event) => event.received_at >= before)
   const old = firstYoung === -1 ? next : next.slice(0, firstYoung)
   const last = old.at(-1)
@@ -42,7 +34,7 @@ export async function expireBodies(trx: Tx, before: number, now: number): Promis
   const due = sql`seq > ${from} and seq <= ${last.seq} and body is not null and headers <> 'null'`
   await sql`insert into waiting_bodies select seq from events where ${due} and ${WAITS}
     on conflict do nothing`.execute(trx)
-  await sql`update events set ${expiredAt(now)} where ${due} and not ${WAITS}`.execute(trx)
+  await sql`update events set ${setBody(null, 'expired', now)} where ${due} and not ${WAITS}`.execute(trx)
   await setSetting(trx, SETTING, String(last.seq))
   return old.length
 }
@@ -52,7 +44,9 @@ async function expiredTo(db: Db): Promise<number> {
 }
 
 async function expireSettled(trx: Tx, now: number): Promise<number> {
-  await sql`update events set ${expiredAt(now)} where seq in (${SETTLED}) and body is not null`.execute(trx)
+  await sql`update events set ${setBody(null, 'expired', now)} where seq in (${SETTLED}) and body is not null`.execute(
+    trx,
+  )
   const done = await sql`delete from waiting_bodies where seq in (${SETTLED})`.execute(trx)
   return Number(done.numAffectedRows ?? 0)
 }
@@ -60,7 +54,7 @@ async function expireSettled(trx: Tx, now: number): Promise<number> {
 /** Other bodies that came under the ids of settled events. They are so few that it reads all of them. */
 async function expireConflicts(trx: Tx, before: number, now: number): Promise<number> {
   const { numAffectedRows } = await sql`
-    update event_conflicts set ${expiredAt(now)}
+    update event_conflicts set ${setBody(null, 'expired', now)}
     where (environment, event_id, body_sha256) in (
       select other.environment, other.event_id, other.body_sha256
       from event_conflicts as other join events
@@ -76,14 +70,9 @@ async function expireConflicts(trx: Tx, before: number, now: number): Promise<nu
  * oldest. Null: there is none. Waiting events don't count.
  */
 export async function nextAgingBodyAt(db: Db): Promise<number | null> {
-  const row = await db
-    .selectFrom('events')
-    .select('received_at')
-    .where('seq', '>', await expiredTo(db))
-    .orderBy('seq')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.received_at ?? null
+  const { rows } = await sql<{ received_at: number }>`
+    select received_at from events where seq > ${await expiredTo(db)} order by seq limit 1`.execute(db)
+  return rows[0]?.received_at ?? null
 }
 
 /** Old bodies kept because their events still wait: how many, and since when the first. */
@@ -111,11 +100,7 @@ export async function firstKeptBodyAt(db: Db): Promise<number | null> {
 
 /** When the oldest stored body of a delivery came; null: there is none. Reads every event. */
 export async function oldestBodyAt(db: Db): Promise<number | null> {
-  const row = await db
-    .selectFrom('events')
-    .select(({ fn }) => fn.min<number | null>('received_at').as('oldest_at'))
-    .where('body', 'is not', null)
-    .where('headers', '!=', 'null')
-    .executeTakeFirst()
-  return row?.oldest_at ?? null
+  const { rows } = await sql<{ oldest_at: number | null }>`
+    select min(received_at) as oldest_at from events where body is not null and headers <> 'null'`.execute(db)
+  return rows[0]?.oldest_at ?? null
 }

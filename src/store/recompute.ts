@@ -95,10 +95,7 @@ export function saveJobPart(trx: Tx, number: number, part: JobPart): Promise<voi
 
 /** Deletes the job, finished or not, with all its parts. */
 export async function clearJob(trx: Tx): Promise<void> {
-  await trx
-    .deleteFrom('settings')
-    .where((eb) => eb.or([eb('key', '=', JOB), eb('key', 'like', `${PART}%`)]))
-    .execute()
+  await sql`delete from settings where key = ${JOB} or key like ${`${PART}%`}`.execute(trx)
 }
 
 const GROUP_COLUMNS = [

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import type { Policy } from '../entitlements/policy.js'
 import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
-import { bulkLookup } from './bulk.js'
+import { bulkLookup, bulkUpsert } from './bulk.js'
 import type { Db, SettingsTable, Tx } from './schema.js'
 
 /** Prepared once: every batch reads some. */
@@ -18,13 +18,11 @@ export async function getSetting(db: Db, key: string): Promise<string | null> {
   return row?.value ?? null
 }
 
-export async function setSetting(trx: Tx, key: string, value: string): Promise<void> {
-  await trx
-    .insertInto('settings')
-    .values({ key, value })
-    .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
-    .execute()
+export function setSetting(trx: Tx, key: string, value: string): Promise<void> {
+  return upsert(trx, [{ key, value }])
 }
+
+const upsert = bulkUpsert('settings', ['key'])
 
 const SETTING = 'policy'
 

@@ -36,15 +36,13 @@ export function createChecks(context: SyncContext) {
 
   /** A platform that does not answer is a finding. */
   async function ask(name: AdapterName, isAskedFor: boolean): Promise<readonly CheckFinding[]> {
-    const all = context.products.flatMap(({ targets }) => targets).filter(({ adapter }) => adapter === name)
-    const targets = [...new Map(all.map((target) => [targetKey(target), target])).values()]
     const platform = context.platforms.get(name)
-    if (platform === undefined) {
-      const message = `No bot is configured for it: add sync.${name} to the config.`
-      return targets.map((target) => ({ about: targetKey(target), isFine: false, message }))
-    }
+    // Every target of the config has a bot.
+    if (platform === undefined) return []
     const obstacle = obstacleTo(name, isAskedFor)
     if (obstacle !== null) return [obstacle]
+    const all = context.products.flatMap(({ targets }) => targets).filter(({ adapter }) => adapter === name)
+    const targets = [...new Map(all.map((target) => [targetKey(target), target])).values()]
     return platform.check(targets).catch((error: unknown) => [failedCheck(name, error)])
   }
 

@@ -21,6 +21,11 @@ describe('latchkey config check', () => {
         { SECRET: 'whsec_guess-me' },
         'warning: endpoints.v3.secrets[0]: can be guessed: it has fewer than 16 characters after whsec_\n',
       ],
+      [
+        { endpoints: { v3: endpoint('live', { secret: SECRET, notAfter: '2026-01-01T00:00:00Z' }) } },
+        {},
+        'warning: endpoints.v3.secrets: have all passed their notAfter: every delivery is refused\n',
+      ],
     ] as const) {
       const path = writeConfig(config)
       expect(await check(path, env)).toEqual({ code: 0, stdout: `ok: ${path}\n${warning}`, stderr: '' })

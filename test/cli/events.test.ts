@@ -82,7 +82,7 @@ describe('latchkey events list', () => {
     // It is in the config no more.
     expect(idsIn((await events(folder, 'list --endpoint legacy')).stdout)).toHaveLength(1)
     const none = 'no such event is stored\n'
-    for (const filter of ['--environment sandbox', '--endpoint manual', '--type payment.refundd']) {
+    for (const filter of ['--environment sandbox', '--endpoint manual', '--type payment.refunded']) {
       expect({ filter, ...(await events(folder, `list ${filter}`)) }).toEqual({ filter, ...fine(none) })
     }
     const noEndpoint =
@@ -92,6 +92,18 @@ describe('latchkey events list', () => {
       expect(refused).toEqual({ code: 2, stdout: '', stderr: noEndpoint })
     }
     expect(existsSync(join(folder, 'a.jsonl'))).toBe(false)
+    for (const [type, meant] of [
+      ['payment.refundd', '; the closest one is "payment.refunded"'],
+      ['PAYMENT_SUCCESS', '; the closest one is "payment.succeeded"'],
+      ['nonsense', ''],
+    ]) {
+      const stderr = `error: The parameter "type" is not the type of any event here${meant}.\n`
+      expect(await events(folder, `list --type ${type}`)).toEqual({ code: 2, stdout: '', stderr })
+      expect(await failureOf(folder, `replay --type ${type}`)).toMatchObject({
+        code: 2,
+        error: { issues: [{ path: 'filter.type' }] },
+      })
+    }
   })
 
   it('says how to go on where there is more than it shows', async () => {

@@ -54,7 +54,7 @@ describe('a config file', () => {
       servr: {},
       server: { port: 70_000, webhooks: {} },
       endpoints: {
-        'Bad Name': endpoint('live', 'whsec_a'),
+        'Bad Name': endpoint('live', 'whsec_a', ''),
         v3: { ...endpoint('live', '', { secret: 'whsec_b', notAfter: 'soon' }), tolerance: 5 },
         legacy: endpoint('live', fromEnv('UNSET')),
         sandbox: endpoint('sandbox', 'whsec_shared'),
@@ -69,6 +69,7 @@ describe('a config file', () => {
       'endpoints.v3.secrets[0]: is empty',
       'endpoints.v3.secrets[1].notAfter: must be an ISO 8601 time, such as 2027-01-31T00:00:00Z',
       'endpoints.v3.tolerance: is not a known key',
+      'endpoints["Bad Name"].secrets[1]: is empty',
       'endpoints["Bad Name"]: must be a name of 1 to 64 of a-z, 0-9 and "-"',
       expect.stringMatching(/^policy\.grantOn\.crypto\[0\]: must be a payment or checkout event type: /),
       'policy.lapseAfter: must be a duration, such as "45d"',

@@ -108,7 +108,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   'retention.bodiesAfter: is required': [{ retention: {} }],
   'retention.bodiesAfter: must be a duration, such as "180d"': [{ retention: { bodiesAfter: '6 months' } }],
   'retention.keep: is not a known key': [{ retention: { bodiesAfter: '180d', keep: 1 } }],
-  'erasure.onCustomerDeleted: must be boolean': [{ erasure: { onCustomerDeleted: 'yes' } }],
+  'erasure.onCustomerDeleted: must be true or false': [{ erasure: { onCustomerDeleted: 'yes' } }],
   'erasure.always: is not a known key': [{ erasure: { always: true } }],
   'identity.ref: must be externalRef or metadata.<key>': [
     { identity: { ref: 'email' } },

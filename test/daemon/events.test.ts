@@ -70,7 +70,6 @@ describe('GET /events', () => {
       ['?disposition=held', ['evt_2']],
       ['?disposition=quarantined', [BROKEN_ID]],
       ['?type=checkout.succeeded', ['evt_2']],
-      ['?type=CHECKOUT_SUCCESS', []],
       ['?customerId=cus_1', ['evt_1']],
       ['?endpoint=live&disposition=applied', ['evt_1']],
       ['?from=2026-03-01T12:00:01Z', []],
@@ -78,6 +77,19 @@ describe('GET /events', () => {
       ['?environment=sandbox', []],
     ] as const) {
       expect([query, await idsOf(daemon, query)]).toEqual([query, ids])
+    }
+  })
+
+  it('names the type that a wrong one was probably meant to be', async () => {
+    const daemon = await runDaemon()
+    await send(daemon, HELD)
+    for (const [type, closest] of [
+      ['CHECKOUT_SUCCESS', 'checkout.succeeded'],
+      ['checkout.suceeded', 'checkout.succeeded'],
+    ]) {
+      const answer = await ask(daemon, `/events?type=${type}`)
+      const message = `is not the type of any event here; the closest one is "${closest}"`
+      expect(await answer.json()).toMatchObject({ status: 400, errors: [{ path: 'type', message }] })
     }
   })
 

@@ -139,6 +139,17 @@ describe('revoking', () => {
 })
 
 describe('a block', () => {
+  it('that is not there cannot be lifted', async () => {
+    const daemon = await runDaemon()
+    const notFound = { status: 404, json: { code: 'block_not_found' } }
+    const lift = (path = '') => call(daemon, 'DELETE', `${BLOCKS}${path}`, {})
+    for (const path of ['', '/pro_1']) expect(await lift(path)).toMatchObject(notFound)
+    await call(daemon, 'PUT', BLOCKS, { reason: 'fraud' })
+    expect(await lift('/pro_1')).toMatchObject(notFound)
+    expect(await lift()).toMatchObject({ status: 200 })
+    expect(await lift()).toMatchObject(notFound)
+  })
+
   it('takes access away whatever was paid, until it is lifted, and both are changes', async () => {
     const daemon = await runDaemon()
     await pay(daemon)

@@ -173,7 +173,7 @@ it('lists replays page by page, newest first', async () => {
   const { call, end, replays } = await openWithReplays()
   end()
   const ids: unknown[] = []
-  for (const type of ['a', 'b', 'c']) {
+  for (const type of ['payment.failed', 'payment.refunded', 'payment.settled']) {
     const { told } = await call('POST', '/replays', { filter: { type } })
     ids.unshift((told as { id: string }).id)
     await eventually(() =>

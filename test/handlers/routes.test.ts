@@ -184,10 +184,8 @@ const NEVER_BY_HEAD = ['/sync/check', '/doctor']
 
 describe('the table', () => {
   it.each(ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))('describes %s', (_, one) => {
-    const { query, body, answer, params } = one
-    const schemas = [query, body, answer, ...Object.values(params)].filter(
-      (part) => part instanceof z.ZodType,
-    )
+    const { query, body, answer } = one
+    const schemas = [query, body, answer].filter((part) => part instanceof z.ZodType)
     for (const schema of schemas) expect(z.toJSONSchema(schema, { io: 'input' })).toMatchObject({})
     expect(one.summary).toMatch(/^[A-Z].*\.$/)
   })
@@ -370,7 +368,7 @@ describe.each(BODIES)('the body of %s %s', (method, path, body, status, type) =>
     ])
     expect(await told(body.replace('{', `{"zzzzzz":1${body === '{}' ? '' : ','}`))).toMatchObject([
       400,
-      { code: 'invalid_request', errors: [{ path: '' }] },
+      { code: 'invalid_request', errors: [{ path: 'zzzzzz', message: 'is not a known key' }] },
     ])
   })
 
@@ -399,13 +397,21 @@ it.each([
   ],
   ['POST', '/replays', '{"filter":{"endpoint":"odd"}}', ['filter.endpoint']],
   ['POST', '/replays', '{"filter":{"disposition":"duplicate"}}', ['filter.disposition']],
-  ['POST', '/replays', '{"filter":{"customer":"cus_1"}}', ['filter']],
+  ['POST', '/replays', '{"filter":{"customer":"cus_1"}}', ['filter.customer']],
+  ['POST', '/replays', '{"filter":{"type":"payment.refundd"}}', ['filter.type']],
+  ['POST', '/replays', '[]', ['']],
+  ['POST', '/entitlements/check', '{"checks":3}', ['checks']],
+  ['POST', '/entitlements/check', '{"checks":[{"productId":true},7]}', ['checks.0.productId', 'checks.1']],
+  ['POST', '/entitlements/lookup', '{"email":5}', ['email']],
+  ['PUT', '/customers/cus_1/identities', '{"communityId":5}', ['communityId']],
+  ['POST', '/sync/run', '{"sweep":"yes","retry":3}', ['retry', 'sweep']],
   ['POST', '/replays', '{"dryRun":"yes"}', ['dryRun']],
   ['POST', '/policy/diff', '{"named":0}', ['named']],
 ])('%s %s says of %s which fields are wrong', async (method, path, body, fields) => {
   const call = await openWhole()
   const answer = await call(method, path, { 'content-type': 'application/json' }, body)
-  const { errors } = (await answer.json()) as { errors: readonly { readonly path: string }[] }
+  const { errors } = (await answer.json()) as { errors: readonly { path: string; message: string }[] }
+  for (const { message } of errors) expect(message).toMatch(/^(is|are|must|needs|names|holds) /)
   expect([answer.status, errors.map((one) => one.path)]).toEqual([400, fields])
 })
 
@@ -419,7 +425,10 @@ it.each([
   const answer = await call(method, path, {}, body)
   expect([answer.status, await answer.json()]).toMatchObject([
     400,
-    { detail: 'The path is not valid.', errors: [{ path: 'customerId', message: 'is not an id' }] },
+    {
+      detail: 'The path is not valid.',
+      errors: [{ path: 'customerId', message: expect.stringMatching(/^is not an id/) }],
+    },
   ])
 })
 

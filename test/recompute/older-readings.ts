@@ -88,11 +88,11 @@ export async function takeInMisread(
     const sent = JSON.parse(delivery.body.toString()) as WireEvent
     // A member that nobody reads: bytes of its own, even where two events would read alike.
     const understood = JSON.stringify({ ...MISREADINGS[misreading](sent), n })
-    const [written] = (await writeBatch([deliveryOf(understood, { environment: delivery.environment })]))
-      .deliveries
-    if (written?.receipt.disposition === 'duplicate') throw new Error('each event comes once')
+    const [receipt] = (await writeBatch([deliveryOf(understood, { environment: delivery.environment })]))
+      .receipts
+    if (receipt?.disposition === 'duplicate') throw new Error('each event comes once')
     const sha256 = createHash('sha256').update(delivery.body).digest('hex')
-    const id = written?.prepared.eventId ?? ''
+    const id = receipt?.id ?? `sha256:${createHash('sha256').update(understood).digest('hex')}`
     await db
       .updateTable('events')
       .set({

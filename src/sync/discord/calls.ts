@@ -68,6 +68,9 @@ export interface Calls {
 
 /** The library waits out limits up to this long. Sync handles longer ones, to work on other targets meanwhile. */
 const SHORT_WAIT_MS = 2_000
+/** A listing that starts again would meet the same limits, and never finish in a large guild. */
+const LISTING_WAIT_MS = 30_000
+const LISTING_ROUTE = '/guilds/:id/members'
 /** The wait after a 429 without one: it comes from the network in front of Discord, which blocks our address. */
 const DEFAULT_WAIT_MS = 60_000
 /** No limit of these calls is longer. A longer wait is cut to this, and then one call tests the limit. */
@@ -80,7 +83,8 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
     api: apiUrl?.replace(/\/+$/, '') ?? DefaultRestOptions.api,
     timeout: timeoutMs,
     retries: 0,
-    rejectOnRateLimit: ({ retryAfter }) => !(retryAfter > 0 && retryAfter <= SHORT_WAIT_MS),
+    rejectOnRateLimit: ({ retryAfter, route }) =>
+      !(retryAfter > 0 && retryAfter <= (route === LISTING_ROUTE ? LISTING_WAIT_MS : SHORT_WAIT_MS)),
     makeRequest: requestWhole,
     // No timers: they would outlive this instance, and there are few routes to remember.
     hashSweepInterval: 0,

@@ -8,26 +8,15 @@ import { type Calls, Refusal } from './calls.js'
 const DISCORD_ID = /^\d{17,20}$/
 
 /**
- * Refuses invalid ids before any call: ids become parts of URL paths.
- * @throws {ActionRequiredError} `account_invalid`, `target_invalid`
+ * Refuses an invalid id before any call: it becomes part of a URL path. The config has checked the target's ids.
+ * @throws {ActionRequiredError} `account_invalid`
  */
-export function requireIds(target: DiscordTarget, accountId: string): void {
-  requireTargetIds(target)
+export function requireAccount(accountId: string): void {
   if (DISCORD_ID.test(accountId)) return
   // Not repeated in the message: somebody may have linked an email address by mistake.
   throw new ActionRequiredError(
     'account_invalid',
     'The linked account is not a Discord user id, which is a number of 17 to 20 digits: link the right one.',
-  )
-}
-
-/** @throws {ActionRequiredError} `target_invalid` */
-export function requireTargetIds({ guildId, roleId }: DiscordTarget): void {
-  if (DISCORD_ID.test(guildId) && DISCORD_ID.test(roleId)) return
-  throw new ActionRequiredError(
-    'target_invalid',
-    'The guildId or the roleId of the target is not a Discord id, which is a number of 17 to 20 digits: correct it.',
-    { scope: 'target' },
   )
 }
 
@@ -178,7 +167,6 @@ export function inspectionAs(calls: Calls, botId: string) {
   }
 
   return async (target: DiscordTarget) => {
-    requireTargetIds(target)
     const { guildId, roleId } = target
     const reading = known.get(guildId) ?? readGuild(target)
     known.set(guildId, reading)

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { RequestMethod } from '@discordjs/rest'
 import { RESTJSONErrorCodes, Routes } from 'discord-api-types/v10'
 import { ActionRequiredError, type Platform, RetryableError } from '../platform.js'
@@ -12,8 +11,7 @@ import {
   memberPageSchema,
   memberSchema,
   readBot,
-  requireIds,
-  requireTargetIds,
+  requireAccount,
 } from './permissions.js'
 
 /** Calls of one kind to one guild run one after another anyway; this many kinds and guilds run in parallel. */
@@ -46,7 +44,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
     accountId: string,
     reason: string,
   ) {
-    requireIds(target, accountId)
+    requireAccount(accountId)
     const route = Routes.guildMemberRole(target.guildId, accountId, target.roleId)
     try {
       await calls.change(method, route, reason)
@@ -59,7 +57,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
     name: 'discord',
     concurrency: CONCURRENCY,
     async observe(target, accountId) {
-      requireIds(target, accountId)
+      requireAccount(accountId)
       const route = Routes.guildMember(target.guildId, accountId)
       const { roles } = await explained(target, calls.read(route, memberSchema))
       return roles.includes(target.roleId) ? 'member' : 'absent'
@@ -74,7 +72,7 @@ export function createDiscordPlatform(deps: CallsDeps): Platform<DiscordTarget> 
         taking.then(() => undefined, unlessGone),
       )
     },
-    listMembers: createRoleHolders(calls, deps.clock),
+    listMembers: createRoleHolders(calls),
     check: (targets) => checkTargets(calls, targets),
   }
 }
@@ -89,11 +87,9 @@ function unlessGone(error: unknown): 'gone' | undefined {
 
 /** Discord's maximum page size. */
 const PAGE_SIZE = 1_000
-/** Longer than Discord's windows for this call; a longer limit ends the listing. */
-const LONGEST_WAIT_MS = 30_000
 
 /** Reads the whole guild, page by page, for the accounts with the target's role. */
-function createRoleHolders(calls: Calls, clock: () => number) {
+function createRoleHolders(calls: Calls) {
   async function readPage(target: DiscordTarget, after: bigint) {
     try {
       const query = { limit: String(PAGE_SIZE), after: String(after) }
@@ -106,24 +102,10 @@ function createRoleHolders(calls: Calls, clock: () => number) {
     }
   }
 
-  /** Waits out limits: a listing that starts again would meet the same ones, and never finish in a large guild. */
-  async function readPatiently(target: DiscordTarget, after: bigint) {
-    for (;;) {
-      try {
-        return await readPage(target, after)
-      } catch (error) {
-        const waitMs = limitOf(error, clock())
-        if (waitMs === null || waitMs > LONGEST_WAIT_MS) throw error
-        await wait(waitMs, undefined, { ref: false })
-      }
-    }
-  }
-
   return async function* roleHolders(target: DiscordTarget): AsyncGenerator<string, void, undefined> {
-    requireTargetIds(target)
     let after = 0n
     for (;;) {
-      const page = await readPatiently(target, after)
+      const page = await readPage(target, after)
       for (const { user, roles } of page) if (roles.includes(target.roleId)) yield user.id
       const highest = page.reduce(
         (most, { user }) => (BigInt(user.id) > most ? BigInt(user.id) : most),
@@ -134,12 +116,6 @@ function createRoleHolders(calls: Calls, clock: () => number) {
       after = highest
     }
   }
-}
-
-/** How long a limit lasts from `now`, in milliseconds; null: the error is not a limit. */
-function limitOf(error: unknown, now: number): number | null {
-  if (!(error instanceof RetryableError) || error.code !== 'rate_limited') return null
-  return error.notBefore === null ? null : Math.max(error.notBefore - now, 0)
 }
 
 /** Concerns only this call: looking up members and giving roles works without the intent. */

@@ -22,6 +22,6 @@ export interface TelegramContext extends Tools {
     link: Customer & { readonly accountId: string; readonly key: string; readonly reason: string },
   ) => Promise<unknown>
   readonly accountAsked: (target: TelegramTarget, accountId: string) => Promise<'approve' | 'decline'>
-  /** Called when a problem that somebody must fix stops updates, and when it ends. */
-  readonly receptionChanged: () => void
+  /** Called when something that a check would find may have changed. */
+  readonly recheck: () => void
 }

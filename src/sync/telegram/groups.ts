@@ -1,11 +1,8 @@
 import type { Api } from 'grammy'
 import { loadMovedGroups } from '../../store/join-links.js'
 import type { Tools } from '../context.js'
-import { ActionRequiredError } from '../platform.js'
 import type { SyncedProduct, TelegramTarget } from '../target.js'
 import { type Call, Refusal } from './calls.js'
-
-const GROUP_ID = /^-\d{1,16}$/
 
 export type Groups = ReturnType<typeof createGroups>
 
@@ -33,7 +30,6 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
       groupId: string,
       run: (api: Api, chatId: number) => Promise<Answer>,
     ): Promise<Answer> {
-      if (!GROUP_ID.test(groupId)) throw badGroupId(groupId)
       const known = (await loadMovedGroups(db)).get(groupId) ?? groupId
       const callAs = (id: string) =>
         call((api) => run(api, Number(id))).catch((error: unknown) => {
@@ -57,14 +53,6 @@ export function createGroups(call: Call, { db, writeSync }: Tools, products: () 
   }
 }
 
-function badGroupId(groupId: string): ActionRequiredError {
-  return new ActionRequiredError(
-    'group_id_invalid',
-    `${JSON.stringify(groupId)} is not a group id: groupId is a negative number, such as -1001234567890.`,
-    { scope: 'target' },
-  )
-}
-
 /** Whether a member with this status is in the group. */
 export function isIn({
   status,
@@ -75,19 +63,4 @@ export function isIn({
 }): boolean {
   const isMember = ['creator', 'administrator', 'member'].includes(status)
   return isMember || (status === 'restricted' && more.is_member === true)
-}
-
-/** The name that administrators see beside the link. Names nobody, because it survives an erasure. */
-const LINK_NAME = 'Latchkey'
-
-/** Creates a link to ask to join, valid until then. Telegram can't limit how often such a link is used. */
-export async function createInviteLink(groups: Groups, groupId: string, expiresAt: number): Promise<string> {
-  const link = await groups.within(groupId, (api, chatId) =>
-    api.createChatInviteLink(chatId, {
-      name: LINK_NAME,
-      creates_join_request: true,
-      expire_date: Math.floor(expiresAt / 1_000),
-    }),
-  )
-  return link.invite_link
 }

@@ -2,7 +2,6 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { z } from 'zod'
 import { isSyncPaused } from '../../store/sync-state.js'
 import { ActionRequiredError } from '../platform.js'
-import { targetKey } from '../target.js'
 import { unlessRefused } from './calls.js'
 import type { TelegramContext } from './context.js'
 import { isIn } from './groups.js'
@@ -66,7 +65,7 @@ export const NOT_LINKED = 'This link has been used or has expired: please ask fo
 export type HandleUpdate = (update: unknown) => Promise<void>
 
 export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLinks): HandleUpdate {
-  const { call, groups, accountAsked, db, log } = context
+  const { call, groups, accountAsked, recheck, db, log } = context
   const tries = new RateLimiterMemory({ points: TRIES_PER_MINUTE, duration: 60 })
 
   /**
@@ -100,15 +99,6 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     await groups.within(joined.groupId, (api, chatId) => api.revokeChatInviteLink(chatId, url))
   }
 
-  /** The bot's rights in a group have changed: it needs them to manage members. */
-  async function ownChange({ chat, new_chat_member: { status } }: MemberChange): Promise<void> {
-    for (const target of await groups.targetsOf(chat.id)) {
-      const about = { target: targetKey(target), status }
-      if (status === 'administrator') log.info(about, 'the bot is an administrator of the Telegram group')
-      else log.warn(about, 'the bot is not an administrator of the Telegram group: make it one')
-    }
-  }
-
   /** Handles `/start <token>` in a private chat: somebody followed a one-time link to the bot. */
   async function startMessage({ chat, from, text }: Message): Promise<void> {
     const [, token] = START.exec(text ?? '') ?? []
@@ -132,7 +122,8 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     const { chat_join_request: asked, chat_member: changed, my_chat_member: own, message } = update
     if (asked !== undefined) await joinRequest(asked)
     if (changed !== undefined) await memberChange(changed)
-    if (own !== undefined) await ownChange(own)
+    // The bot's rights in a group have changed: it needs them to manage members.
+    if (own !== undefined) recheck()
     if (message === undefined) return
     const { chat, migrate_to_chat_id: movedTo } = message
     if (movedTo !== undefined) await groups.follow(chat.id, movedTo)

@@ -4,7 +4,6 @@ import { loadCustomers } from '../../store/customers.js'
 import { isJoinLinkUsed } from '../../store/join-links.js'
 import type { SyncedProduct } from '../target.js'
 import type { Customer, TelegramContext } from './context.js'
-import { createInviteLink } from './groups.js'
 
 /** Long enough to open a messenger, short enough that a link found later is useless. */
 const LINK_TOKEN_MS = 3_600_000
@@ -12,6 +11,9 @@ const LINK_TOKEN_MS = 3_600_000
 const TOKEN_BYTES = 24
 /** Customers can ask for a new one at any time. */
 const INVITE_MS = 86_400_000
+
+/** The name that administrators see beside the link. Names nobody, because it survives an erasure. */
+const LINK_NAME = 'Latchkey'
 
 export interface LinkToken {
   readonly token: string
@@ -75,7 +77,14 @@ export function createJoinLinks(context: TelegramContext) {
       const invites: Invite[] = []
       for (const groupId of new Set(open.map((one) => one.groupId))) {
         const expiresAt = clock() + INVITE_MS
-        const url = await createInviteLink(context.groups, groupId, expiresAt)
+        const { invite_link: url } = await context.groups.within(groupId, (api, chatId) =>
+          api.createChatInviteLink(chatId, {
+            name: LINK_NAME,
+            // Telegram can't limit how often such a link is used.
+            creates_join_request: true,
+            expire_date: Math.floor(expiresAt / 1_000),
+          }),
+        )
         const link = { kind: 'invite', environment, customerId, sha256: hashOf(url), expiresAt } as const
         await writeSync('keepJoinLink', link)
         invites.push({ groupId, url, expiresAt })

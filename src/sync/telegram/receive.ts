@@ -26,7 +26,7 @@ export type Receiver = ReturnType<typeof createReceiver>
 
 /** Polls for the bot's updates, which all joins and deep links need. */
 export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
-  const { call, receptionChanged, clock, random, log } = context
+  const { call, recheck, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> = Promise.resolve()
@@ -40,7 +40,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
   function become(now: unknown): void {
     const before = failure
     failure = now
-    if (isForSomebody(before) !== isForSomebody(now)) receptionChanged()
+    if (isForSomebody(before) !== isForSomebody(now)) recheck()
   }
 
   /** Not before the time in the error; apart from that, by back-off. */

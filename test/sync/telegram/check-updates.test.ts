@@ -43,7 +43,7 @@ describe('a check of updates', () => {
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
     const conflict = notFine('Another program receives the updates of this bot: stop it')
     expect(await updates()).toEqual(conflict)
-    expect(telegram.receptionChanges()).toBe(1)
+    expect(telegram.rechecks()).toBe(1)
 
     const receive = async (userId: number) => {
       group.askToJoin(userId)
@@ -55,7 +55,7 @@ describe('a check of updates', () => {
     now += 1
     await receive(USER + 1)
     expect(await updates()).toEqual(FETCHED)
-    expect(telegram.receptionChanges()).toBe(2)
+    expect(telegram.rechecks()).toBe(2)
   })
 
   it('tells of another program that has them delivered', async () => {
@@ -73,6 +73,6 @@ describe('a check of updates', () => {
     telegram.start()
     await eventually(() => expect(telegram.logged()).toContain('do not arrive at the moment'))
     expect(await updates()).toEqual(notAsked('Telegram could not be reached'))
-    expect(telegram.receptionChanges()).toBe(0)
+    expect(telegram.rechecks()).toBe(0)
   })
 })

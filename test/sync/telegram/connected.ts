@@ -31,8 +31,8 @@ export interface ConnectedTelegram extends Omit<Telegram, 'messenger'>, Messenge
   readonly file: string
   /** Who asked to join, as the core was told. */
   readonly asked: readonly string[]
-  /** How often receiving updates began to need somebody, or ended to. */
-  readonly receptionChanges: () => number
+  /** How often the core was told to check again. */
+  readonly rechecks: () => number
   /** Every line logged so far. */
   readonly logged: () => string
   readonly performAct: PerformAct
@@ -60,7 +60,7 @@ export async function connect(
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
   const lines: string[] = []
   const asked: string[] = []
-  let receptionChanges = 0
+  let rechecks = 0
   const db = openDatabase(file, { readOnly: false })
   await migrate(db)
   await settlePolicy(db, DOCUMENTED_POLICY)
@@ -83,8 +83,8 @@ export async function connect(
       asked.push(accountId)
       return accountAsked(target, accountId)
     },
-    receptionChanged: () => {
-      receptionChanges += 1
+    recheck: () => {
+      rechecks += 1
     },
     clock,
     random: () => 0,
@@ -113,7 +113,7 @@ export async function connect(
     ...telegram.messenger,
     file,
     asked,
-    receptionChanges: () => receptionChanges,
+    rechecks: () => rechecks,
     logged: () => lines.join(''),
     performAct,
     accountOf: async (customerId) =>

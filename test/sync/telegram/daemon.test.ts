@@ -104,23 +104,21 @@ describe('the members of a group', () => {
   })
 })
 
-describe('updates that do not come', () => {
+describe('what somebody has to mend', () => {
   const problemsOf = async (daemon: RunningDaemon) => {
     const { json } = await call(daemon, 'GET', '/sync')
     return (json as { readonly checked: { readonly problems: readonly unknown[] } | null }).checked?.problems
   }
-  const problem = (words: string) => ({ about: 'telegram:updates', message: expect.stringContaining(words) })
 
-  it('since another program fetches them are told of', async () => {
-    const { server, daemon } = await following()
+  it('is told of at once where the bot loses its rights in a group, until it has them again', async () => {
+    const { server, group, daemon } = await following()
     await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
-    await eventually(() => expect(server.updates.isPolled()).toBe(true))
-    const asOther = { offset: 0, limit: 1, timeoutSeconds: 0, allowed: undefined }
-    await server.updates.poll(asOther)
-    const fetched = problem('Another program receives the updates of this bot')
-    await eventually(async () => expect(await problemsOf(daemon)).toEqual([fetched]))
-    const told = { about: 'telegram:updates', msg: expect.stringContaining('action needed') }
-    expect(daemon.logged()).toContainEqual(expect.objectContaining(told))
+    group.setStatus(BOT_ID, 'member')
+    await caughtUp(server)
+    const lost = { about: `telegram:${GROUP_ID}`, message: expect.stringContaining('make it one') }
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([lost]))
+    group.setStatus(BOT_ID, 'administrator')
+    await eventually(async () => expect(await problemsOf(daemon)).toEqual([]))
   })
 })
 

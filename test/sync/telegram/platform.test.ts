@@ -290,16 +290,6 @@ describe('a failure', () => {
       expect(told).not.toContain(BOT_TOKEN.split(':')[1])
     }
   })
-
-  it('is told of a group id that can be none, without a call', async () => {
-    const { server, platform } = await inGroup()
-    const target = { ...GOLD_GROUP, groupId: '@gold' }
-    await expect(platform.observe(target, ACCOUNT)).rejects.toMatchObject({
-      code: 'group_id_invalid',
-      scope: 'target',
-    })
-    expect(server.calls()).toEqual([])
-  })
 })
 
 describe('a limit', () => {

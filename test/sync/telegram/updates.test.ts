@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LINKED, NOT_LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { BotApiError } from '../../platforms/telegram-errors.js'
-import { BOT_ID, type LocalGroup } from '../../platforms/telegram-group.js'
+import type { LocalGroup } from '../../platforms/telegram-group.js'
 import { BOT_TOKEN, type LocalTelegram, startTelegram } from '../../platforms/telegram-server.js'
 import { eventually } from '../../setup/eventually.js'
 import { type ConnectOptions, connect, GROUP_ID, grantGold } from './connected.js'
@@ -359,17 +359,5 @@ describe('long polling', () => {
     await eventually(() => expect(telegram.logged()).toContain('sync.telegram.botToken'))
     expect(server.calls()).toHaveLength(1)
     expect(telegram.logged()).not.toContain(BOT_TOKEN.split(':')[1])
-  })
-})
-
-describe('the bot', () => {
-  it('that loses its rights in a group is told of', async () => {
-    const { server, group, telegram } = await polling()
-    group.setStatus(BOT_ID, 'member')
-    await caughtUp(server)
-    expect(telegram.logged()).toContain('the bot is not an administrator of the Telegram group')
-    group.setStatus(BOT_ID, 'administrator')
-    await caughtUp(server)
-    expect(telegram.logged()).toContain('the bot is an administrator of the Telegram group')
   })
 })
