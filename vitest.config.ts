@@ -1,29 +1,17 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
 const ON_BOTH_ENGINES = [
-  'access',
-  'altered-bodies',
-  'changes',
-  'customers',
-  'environments',
-  'event',
-  'events',
-  'explanation',
-  'gaps',
-  'manual-acts',
-  'membership-log',
-  'odd-payload',
-  'outages',
-  'payload',
-  'questions',
-  'rebuilds',
-  'repeated-payload',
-  'replays',
-  'retention',
-  'roles',
-].map((name) => `test/daemon/${name}.test.ts`)
+  'cli/{import,recompute,sync}',
+  'daemon/{access,altered-bodies,changes,customers,event,events,explanation,manual-acts}',
+  'daemon/{membership-log,odd-payload,payload,questions,rebuilds,repeated-payload,replays,retention,roles}',
+  'history/*',
+  'ingest/any-order',
+  'people/erasure',
+].map((name) => `test/${name}.test.ts`)
+
+const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
 export default defineConfig({
   test: {
@@ -39,13 +27,18 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'sqlite', include: ['test/**/*.test.ts'], globalSetup: ['test/setup/build.ts'] },
+        test: {
+          name: 'sqlite',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ON_POSTGRES],
+          globalSetup: ['test/setup/build.ts'],
+        },
       },
       {
         extends: true,
         test: {
           name: 'postgres',
-          include: ON_BOTH_ENGINES,
+          include: [...ON_BOTH_ENGINES, ON_POSTGRES],
           globalSetup: ['test/setup/postgres.ts'],
           env: { TEST_ENGINE: 'postgres' },
         },

@@ -1,7 +1,5 @@
-import { existsSync, mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
-import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
@@ -11,7 +9,7 @@ import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
 import { createFollowing, type FollowingDeps } from './daemon/sync.js'
 import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
-import { createWriter, type OpenWriter, openWriter } from './daemon/writer.js'
+import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
 import { foldActs } from './entitlements/by-hand.js'
@@ -42,9 +40,7 @@ import { findCustomers, findCustomersByReference, findCustomersByReferences } fr
 import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent, loadManualEvents } from './store/events.js'
-import type { PostgresOptions } from './store/postgres/dialect.js'
 import { loadJob } from './store/recompute.js'
-import type { Database } from './store/schema.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
@@ -114,16 +110,23 @@ export async function startDaemon(
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
   const { file, postgres } = config.database
   if (!isPrivate && postgres === undefined && !existsSync(file)) await assertCanListen(config.server)
-  const store =
+  const shared =
     postgres === undefined
-      ? await openStore(
-          file,
-          config.policy,
-          // Starting a thread takes longer than most commands.
-          (own) => (isPrivate ? openWriter(own, clock) : startWriter({ file: own, clock, onEnded: fail })),
+      ? null
+      : await (await import('./daemon/shared-store.js')).openSharedStore(postgres, config, {
+          clock,
+          log,
           fail,
-        )
-      : await openShared(postgres, config, clock, log, fail)
+        })
+  const store =
+    shared ??
+    (await openStore(
+      file,
+      config.policy,
+      // Starting a thread takes longer than most commands.
+      (own) => (isPrivate ? openWriter(own, clock) : startWriter({ file: own, clock, onEnded: fail })),
+      fail,
+    ))
   const started = createStartedParts()
   started.add('store', store.close)
   try {
@@ -137,7 +140,7 @@ export async function startDaemon(
     const metrics = createMetrics(bytesBeingRead)
     const { writer } = store
     // Another process may outdate an answer unnoticed.
-    const keptAnswers = postgres === undefined ? createKeptAnswers() : createKeptAnswers(0)
+    const keptAnswers = shared === null ? createKeptAnswers() : createKeptAnswers(0)
     let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
@@ -190,7 +193,8 @@ export async function startDaemon(
     const syncDeps = {
       config,
       db: store.reader,
-      writeSync: writer.writeSync,
+      writeSync: shared?.writeSync ?? writer.writeSync,
+      ...(shared !== null && { leads: shared.leads }),
       readAccess: answerAccess,
       performAct,
       registry: metrics.registry,
@@ -201,6 +205,7 @@ export async function startDaemon(
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
     wakeFollowing = following.wake
     started.add('following', following.stop)
+    if (shared !== null && !isPrivate) started.add('turns', shared.takeTurns(following))
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = usableSocket(socketFileOf(file), log)
@@ -367,24 +372,4 @@ export async function startDaemon(
     })
     throw error
   }
-}
-
-/** Opens a store that several daemons share, and writes in this thread: the database does most of the work. */
-async function openShared(
-  postgres: PostgresOptions,
-  { database, policy }: Config,
-  clock: () => number,
-  log: Logger,
-  fail: (error: unknown) => void,
-) {
-  const { findWeaknesses, openPostgresStore } = await import('./store/postgres/store.js')
-  // For the local socket.
-  mkdirSync(dirname(database.file), { recursive: true, mode: 0o700 })
-  const openOn = (db: Kysely<Database>): OpenWriter => ({
-    ...createWriter({ db, clock, erasureList: null }),
-    close: () => db.destroy(),
-  })
-  const store = await openPostgresStore(postgres, policy, openOn, fail)
-  for (const weakness of await findWeaknesses(store.reader)) log.warn(`the PostgreSQL server: ${weakness}`)
-  return store
 }

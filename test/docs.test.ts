@@ -103,6 +103,7 @@ describe('every page', () => {
 
   it('shows only parts of a config that load', () => {
     const env = {
+      DATABASE_URL: 'postgres://user:password@db/latchkey',
       LATCHKEY_LIVE_SECRET: 'whsec_0123456789abcdef',
       DISCORD_BOT_TOKEN: 'd',
       TELEGRAM_BOT_TOKEN: 't',

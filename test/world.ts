@@ -103,7 +103,7 @@ export function postgresAt(file: string, atEnd = whenTestEnds): Promise<Postgres
   url.pathname = `/${name}`
   const options = onServer(`create database ${name}`).then(() => {
     atEnd(() => onServer(`drop database ${name} with (force)`))
-    return { url: url.href, connections: 8, statementTimeoutMs: 30_000 }
+    return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
   })
   made.set(file, options)
   return options
@@ -114,6 +114,11 @@ async function onServer(command: string): Promise<void> {
   await client.connect()
   await client.query(command)
   await client.end()
+}
+
+/** What has a program use the database that stands for the folder's, where tests run on PostgreSQL. */
+async function databaseEnv(folder: string): Promise<Readonly<Record<string, string>>> {
+  return ENGINE === 'sqlite' ? {} : { LATCHKEY_DATABASE_URL: (await postgresAt(databaseIn(folder))).url }
 }
 
 /** Opens the store at this path beside a daemon, or with none. */
@@ -138,7 +143,7 @@ export async function readStore<T>(folder: string, query: (db: Kysely<Database>)
 }
 
 async function useDatabase<T>(file: string, readOnly: boolean, use: (db: Kysely<Database>) => Promise<T>) {
-  const db = openDatabase(file, { readOnly })
+  const db = await openStoreAt(file, { readOnly })
   try {
     return await use(db)
   } finally {
@@ -191,7 +196,7 @@ export async function run(
   let stdout = ''
   let stderr = ''
   const context = {
-    env,
+    env: { ...(await databaseEnv(folder)), ...env },
     folder,
     now,
     isTerminal,
@@ -374,8 +379,8 @@ export async function serveHere(
   folder: string,
   { env = {}, now = Date.now }: Pick<RunOptions, 'env' | 'now'> = {},
 ): Promise<DaemonHere> {
-  const load = () =>
-    loadConfig({ path: join(folder, 'config.json'), env: { LATCHKEY_PORT: '0', ...env } }).config
+  const given = { LATCHKEY_PORT: '0', ...(await databaseEnv(folder)), ...env }
+  const load = () => loadConfig({ path: join(folder, 'config.json'), env: given }).config
   let lines = ''
   const log = createLogger(
     'debug',

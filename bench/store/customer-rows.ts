@@ -12,6 +12,7 @@ export const CUSTOMER_TABLES = {
   changes: { column: 'customer_id', prefix: 'cus_' },
   customers: { column: 'customer_id', prefix: 'cus_' },
   customer_references: { column: 'customer_id', prefix: 'cus_' },
+  customer_lookups: { column: 'customer_id', prefix: 'cus_' },
 } as const
 
 export type CustomerTable = keyof typeof CUSTOMER_TABLES

@@ -37,6 +37,7 @@ export interface ApiRequest {
   readonly body?: unknown
   /** Sent as it is, instead of a JSON body. */
   readonly content?: { readonly type: string; readonly text: string }
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /**
@@ -112,6 +113,11 @@ export function localApi(config: Config): Api {
   return createApi(way, { config, isWithin: false, environment: undefined })
 }
 
+/** For the routes at an address that need no key. */
+export function keylessApi(url: string): Api {
+  return createApi(wayToAddress(url, {}), { config: null, isWithin: false, environment: undefined })
+}
+
 /** Where requests go, and how their failures are reported. */
 interface Way {
   readonly request: typeof overHttp
@@ -146,7 +152,7 @@ function ask(
   { request, options, prefix, failed }: Way,
   method: Method,
   path: string,
-  { query = {}, body: json, content }: ApiRequest,
+  { query = {}, body: json, content, headers: own }: ApiRequest,
 ): Promise<{ readonly status: number; readonly body: Buffer }> {
   const given = Object.entries(query).flatMap(([name, one]) =>
     one === undefined || one === null ? [] : [[name, String(one)] as [string, string]],
@@ -156,6 +162,7 @@ function ask(
   // The length is set explicitly: Node sends none for the body of a DELETE.
   const headers = {
     ...options.headers,
+    ...own,
     'content-type': content?.type ?? 'application/json',
     'content-length': Buffer.byteLength(text),
   }
@@ -197,10 +204,14 @@ function wayToUrl(url: string, { env }: CliContext): Way {
   if (!URL.canParse(url) || !/^https?:/.test(url)) {
     throw new LatchkeyError('usage', '--url must be an http address, such as http://127.0.0.1:4680')
   }
+  return wayToAddress(url, { authorization: `Bearer ${key}` })
+}
+
+function wayToAddress(url: string, headers: Readonly<Record<string, string>>): Way {
   const base = new URL(url)
   return {
     request: base.protocol === 'https:' ? overHttps : overHttp,
-    options: { ...urlToHttpOptions(base), headers: { authorization: `Bearer ${key}` } },
+    options: { ...urlToHttpOptions(base), headers },
     prefix: base.pathname.replace(/\/$/, ''),
     intro: answered,
     // Whether the exchange ended after it had begun.
@@ -230,7 +241,11 @@ function brokenOff(cause: Error): LatchkeyError {
 }
 
 function unreachable(where: string, cause: unknown): LatchkeyError {
-  return new LatchkeyError('daemon_unreachable', `no daemon answers at ${where}`, { cause })
+  return new LatchkeyError(
+    'daemon_unreachable',
+    `no daemon answers at ${where}: start one with \`latchkey serve\``,
+    { cause },
+  )
 }
 
 /** The error for a socket that can't exist: its path is too long or leads through a file. */

@@ -31,7 +31,7 @@ const keysCreateCommand = command('keys create', {
   },
   async run({ options, context, show }) {
     const { createKey } = await import('./create-key.js')
-    createKey(options, context, show)
+    await createKey(options, context, show)
   },
 })
 

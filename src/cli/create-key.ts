@@ -1,5 +1,4 @@
 import { addApiKey, createApiKey, keyNameSchema, type NewApiKey } from '../config/api-keys.js'
-import { parseJsonText } from '../config/json-text.js'
 import { readConfigText } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import { replaceFile } from '../config/write-file.js'
@@ -8,7 +7,7 @@ import type { ApiScope } from '../handlers/api-key.js'
 import type { Environment } from '../provider/event.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import type { GivenCommand } from './command.js'
-import type { CliContext, SharedOptions } from './context.js'
+import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
 
 interface KeysCreateOptions extends SharedOptions {
   readonly name: string
@@ -21,11 +20,12 @@ interface KeysCreateOptions extends SharedOptions {
  * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key once.
  * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
-export function createKey(
+export async function createKey(
   options: KeysCreateOptions,
-  { env, folder, err }: CliContext,
+  context: CliContext,
   show: GivenCommand<Record<never, never>>['show'],
-): void {
+): Promise<void> {
+  const { env, folder, err } = context
   const made = createApiKey({
     name: requireName(options.name),
     scopes: [...new Set(options.scope)],
@@ -39,23 +39,14 @@ export function createKey(
   const text = readConfigText(path)
   writeConfig(path, addApiKey(text, path, made.entry))
   show({ ...made, path }, () => addedText(made, path))
+  // A config with problems elsewhere says nothing of its endpoints.
+  const { endpoints = null } = (await loadNamedConfig(options, context).catch(() => null))?.config ?? {}
   for (const environment of made.entry.environments) {
-    if (!mayReceive(text, path, environment))
+    if (endpoints?.every((endpoint) => endpoint.environment !== environment))
       err(
         `note: no ${environment} endpoint is configured, so there is nothing ${environment} to ask about yet\n`,
       )
   }
-}
-
-/** Whether an endpoint is of this environment. One written as a reference may be. */
-function mayReceive(text: string, path: string, environment: Environment): boolean {
-  const { endpoints } = parseJsonText(text, path).value as {
-    readonly endpoints?: Readonly<Record<string, { readonly environment?: unknown } | null>> | null
-  }
-  return Object.values(endpoints ?? {}).some((endpoint) => {
-    const given = endpoint?.environment
-    return given === environment || (typeof given === 'string' && given.includes('${'))
-  })
 }
 
 function writeConfig(path: string, text: string): void {

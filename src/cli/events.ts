@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from 'commander'
 import type { NewFile } from '../config/write-file.js'
+import { counted } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
 import type { Environment } from '../provider/event.js'
@@ -242,18 +243,15 @@ const eventsExportCommand = apiCommand('events export', {
 })
 
 function notesText({ reading, removed, altered }: Record<'reading' | 'removed' | 'altered', number>): string {
-  const [events, bytes] = reading === 1 ? ['one event', 'its bytes'] : [`${reading} events`, 'their bytes']
-  const unsigned =
-    `without a signature: ${events} as read, because ${bytes} no longer exist as signed: ` +
-    'an import takes them only with --with-manual\n'
-  const gone = 'gone, and could not be read, or came second under its id'
-  const changed = 'altered in the database since it was received: see latchkey doctor --thorough'
-  return (reading === 0 ? '' : unsigned) + leftOutText(removed, gone) + leftOutText(altered, changed)
-}
-
-function leftOutText(count: number, why: string): string {
-  if (count === 0) return ''
-  return `left out: ${count === 1 ? 'one body is' : `${count} bodies are`} ${why}\n`
+  const notes: readonly (readonly [count: number, what: string])[] = [
+    [
+      reading,
+      'as read, without a signature, since their bytes are gone: an import takes them with --with-manual',
+    ],
+    [removed, 'left out: their bytes are gone, and could not be read or came second under their id'],
+    [altered, 'left out: altered in the database since they were received: see latchkey doctor --thorough'],
+  ]
+  return notes.map(([count, what]) => (count > 0 ? `${counted(count, 'event')} ${what}\n` : '')).join('')
 }
 
 function parsePlace(text: string): number {

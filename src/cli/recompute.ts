@@ -216,52 +216,31 @@ const policyShowCommand = apiCommand('policy show', {
   async run({ api, show }) {
     const { inForce, configured: known, unfinishedRebuild } = await api.get<PolicyJson>('/policy')
     const configured = api.config?.policy ?? known
-    const differs = differingRows(inForce, configured)
+    const others = new Map(rowsOf(configured).map(([name = '', text = '']) => [name, text]))
+    const differs = rowsOf(inForce).flatMap(([name = '', text]) => (others.get(name) === text ? [] : [name]))
     show({ inForce, configured, differs, unfinishedRebuild }, () =>
-      policyText({ inForce, configured, unfinishedRebuild }, differs),
+      linesText([
+        ...tableLines(rowsOf(inForce)),
+        ...(differs.length === 0
+          ? ['the configured policy is the same']
+          : ['the configured policy differs, and is not in force: see `latchkey policy diff`']),
+        ...differs.map((name) => `  ${name}  ${others.get(name)}`),
+        ...(unfinishedRebuild
+          ? ['a rebuild is unfinished: continue it with `latchkey policy apply` or `latchkey rebuild`']
+          : []),
+      ]),
     )
   },
 })
 
-function policyText(
-  { inForce, configured, unfinishedRebuild }: PolicyJson,
-  differs: readonly string[],
-): string {
-  const configuredRows = rowsOf(configured)
-  const lines = [...rowsOf(inForce)].map(([name, value]) => `${name}: ${valueText(value)}`)
-  const others = differs.map((name) => `  ${name}: ${valueText(configuredRows.get(name))}`)
-  return [
-    ...lines,
-    ...(others.length === 0
-      ? ['the configured policy is the same']
-      : ['the configured policy differs, and is not in force: see `latchkey policy diff`', ...others]),
-    ...(unfinishedRebuild
-      ? ['a rebuild is unfinished: continue it with `latchkey policy apply` or `latchkey rebuild`']
-      : []),
-    '',
-  ].join('\n')
-}
-
-function differingRows(inForce: Policy, configured: Policy): string[] {
-  const others = rowsOf(configured)
-  return [...rowsOf(inForce)].flatMap(([name, value]) =>
-    isDeepStrictEqual(value, others.get(name)) ? [] : [name],
-  )
-}
-
 /** `grantOn.card`, `failedRenewal`, and so on, as the config names them. */
-function rowsOf({ grantOn, revokeOn, ...switches }: Policy): ReadonlyMap<string, unknown> {
-  return new Map<string, unknown>([
-    ...Object.entries(grantOn).map(([rail, types]) => [`grantOn.${rail}`, types] as const),
-    ...Object.entries(revokeOn).map(([rail, types]) => [`revokeOn.${rail}`, types] as const),
-    ...Object.entries(switches),
-  ])
-}
-
-function valueText(value: unknown): string {
-  if (Array.isArray(value)) return value.length === 0 ? 'nothing' : value.join(', ')
-  if (typeof value === 'number') return `${value / 1000}s`
-  return value === null ? 'never' : String(value)
+function rowsOf({ lapseAfter, ...policy }: Policy): string[][] {
+  const rails = Object.entries(policy).flatMap(([name, value]) =>
+    typeof value === 'string'
+      ? [[name, value]]
+      : Object.entries(value).map(([rail, types]) => [`${name}.${rail}`, types.join(', ') || 'nothing']),
+  )
+  return [...rails, ['lapseAfter', lapseAfter === null ? 'never' : `${lapseAfter / 1000}s`]]
 }
 
 export const recomputeCommands = [

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Help, InvalidArgumentError } from 'commander'
 import type { Config } from '../config/schema.js'
-import { ERROR_CODES, LatchkeyError } from '../errors.js'
+import { LatchkeyError } from '../errors.js'
 import type { StatusJson } from '../handlers/control.js'
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import { ofEach } from '../provider/accounts.js'
@@ -19,6 +19,7 @@ import {
   parseBetween,
   parseId,
   parseInstant,
+  pathOf,
   value,
   withDefault,
 } from './command.js'
@@ -203,9 +204,6 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
   throw new LatchkeyError('usage', `every secret of the endpoint ${name} has passed its notAfter`)
 }
 
-// A wildcard is an address to listen on; the same machine is reached at its loopback address.
-const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-
 /**
  * Where the running daemon says that it takes webhooks: its environment may name another port than the config. If none
  * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
@@ -215,15 +213,16 @@ async function webhooksUrl(config: Config): Promise<string> {
   const status = await localApi(config)
     .get<StatusJson>('/status')
     .catch(() => null)
-  if (status !== null) return status.listeners.webhooks.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
   const { host, port } = config.server.webhooks ?? config.server
-  if (port === 0)
-    throw new LatchkeyError(
-      'usage',
-      'no daemon answers at its local socket, and the config leaves the port to the system: name it with --url',
-    )
-  const reached = LOOPBACK_OF[host] ?? host
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
+  const configured = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  if (status === null && port === 0) {
+    const unknown = 'no daemon answers at its local socket, and the config leaves the port to the system'
+    throw new LatchkeyError('usage', `${unknown}: name it with --url`)
+  }
+  // A wildcard is an address to listen on; the same machine is reached at its loopback address.
+  return (status?.listeners.webhooks ?? configured)
+    .replace('//0.0.0.0:', '//127.0.0.1:')
+    .replace('//[::]:', '//[::1]:')
 }
 
 /** The subject of a sample; null leaves a field out, for the daemon to fill in from what it knows. */
@@ -285,15 +284,7 @@ function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12)
 }
 
-/** Longer than the daemon may take to answer that it could not store the delivery. */
-const ANSWER_TIMEOUT_MS = 10_000
-
-/**
- * Delivers a sample as the provider does.
- * @param url the daemon's address, without a path
- * @param sentAt epoch milliseconds, for the signature
- * @throws {LatchkeyError} `daemon_unreachable`, or the code that the daemon answered
- */
+/** Delivers a sample as the provider does. @param sentAt epoch milliseconds, for the signature */
 async function sendDelivery(
   url: string,
   endpoint: string,
@@ -301,29 +292,16 @@ async function sendDelivery(
   sentAt: number,
   { event, body }: { readonly event: string; readonly body: string },
 ): Promise<Receipt> {
+  const { keylessApi } = await import('./api.js')
   const timestamp = String(Math.floor(sentAt / 1000))
-  const response = await fetch(`${url}/webhooks/${endpoint}`, {
-    method: 'POST',
+  const receipt = await keylessApi(url).send<Partial<Receipt>>('POST', pathOf('webhooks', endpoint), {
+    content: { type: 'application/json', text: body },
     headers: {
-      'content-type': 'application/json',
       'x-webhook-event': event,
       'x-webhook-timestamp': timestamp,
       'x-webhook-signature': signBody(secret, timestamp, Buffer.from(body)),
     },
-    body,
-    redirect: 'manual',
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-  }).catch((cause: unknown) => {
-    const message = `no daemon answers at ${new URL(url).origin}: start one with \`latchkey serve\``
-    throw new LatchkeyError('daemon_unreachable', message, { cause })
   })
-  const answer = Object(await response.json().catch(() => ({}))) as Partial<
-    Receipt & { code: string; detail: string }
-  >
-  if (response.status === 200 && answer.disposition !== undefined) return answer as Receipt
-  const said = [answer.code, answer.detail].filter((part) => typeof part === 'string').join(': ')
-  throw new LatchkeyError(
-    ERROR_CODES.find((known) => known === answer.code) ?? 'daemon_unreachable',
-    `${url} answered ${response.status}${said === '' ? ': is this address a Latchkey daemon?' : ` ${said}`}`,
-  )
+  if (receipt.disposition !== undefined) return receipt as Receipt
+  throw new LatchkeyError('daemon_unreachable', `what answers at ${url} is no Latchkey daemon`)
 }

@@ -41,9 +41,9 @@ export const databaseSchema = z
     url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
     connections: z
       .int()
-      .min(6)
+      .min(10)
       .max(1_000)
-      .default(12)
+      .default(16)
       .describe('How many connections to PostgreSQL each daemon opens, at most.'),
     statementTimeout: durationSchema('must be a duration, such as "30s"')
       .describe('PostgreSQL ends a statement that takes longer.')
@@ -90,32 +90,27 @@ export function findSharedPorts(
   overrides: Pick<Overrides, 'host' | 'port'>,
 ): Problem[] {
   const { host, port = DEFAULT_PORT, webhooks, metrics } = server
-  const given = [
+  const listeners = [
     { path: ['server'], host: overrides.host ?? host, port: overrides.port ?? port },
-    { path: ['server', 'webhooks'], host: webhooks?.host, port: webhooks?.port },
-    { path: ['server', 'metrics'], host: metrics?.host, port: metrics?.port },
-  ]
-  const listeners = given.flatMap(({ path, host = DEFAULT_HOST, port }) =>
-    // The system chooses another port for each 0.
-    host === null || !port ? [] : [{ path, host: host.trim(), port }],
-  )
+    { path: ['server', 'webhooks'], ...webhooks },
+    { path: ['server', 'metrics'], ...metrics },
+  ].map((one) => ({ ...one, host: one.host === undefined ? DEFAULT_HOST : one.host?.trim() }))
   return listeners.flatMap(({ path, host, port }, position) => {
     const other = listeners
       .slice(0, position)
       .find((earlier) => earlier.port === port && overlap(earlier.host, host))
-    if (other === undefined) return []
+    // The system chooses another port for each 0.
+    if (other === undefined || !port) return []
     const message = `is also the port of ${formatPath(other.path)} (${other.host}:${port}): each listener needs its own`
     return [{ path: [...path, 'port'], message }]
   })
 }
 
-/** Whether two hosts overlap. Another spelling of the same address only fails at the start. */
-function overlap(one: string, other: string): boolean {
+/** `::` includes IPv4, and `0.0.0.0` all IPv4 addresses. Other spellings of one address only fail at the start. */
+function overlap(one: string | undefined, other: string | undefined): boolean {
+  if (one === undefined || other === undefined) return false
   const [a, b] = [one, other].map((host) => host.toLowerCase().replace(/^localhost$/, '127.0.0.1'))
-  return a === b || takesAll(one, other) || takesAll(other, one)
-}
-
-/** `::` includes IPv4; `0.0.0.0` includes all IPv4 addresses, and a name may be one. */
-function takesAll(wildcard: string, host: string): boolean {
-  return wildcard === '::' || (wildcard === '0.0.0.0' && !host.includes(':'))
+  const takesAll = (wildcard = '', host = '') =>
+    wildcard === '::' || (wildcard === '0.0.0.0' && !host.includes(':'))
+  return a === b || takesAll(a, b) || takesAll(b, a)
 }

@@ -74,9 +74,12 @@ export function createPlatforms(deps: PlatformsDeps) {
     },
     /** Null: none is configured. */
     messenger: () => adapters().flatMap(({ messenger }) => messenger ?? [])[0] ?? null,
+    /** What has stopped is made anew by the next `prepare`. */
     async stop(): Promise<void> {
       await turning
       await Promise.all(started.map((one) => one.stop?.()))
+      used = new Map([...used].filter(([, { adapter }]) => adapter.stop === undefined))
+      started = []
     },
   }
 }

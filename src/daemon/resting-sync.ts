@@ -35,6 +35,7 @@ export function createResting({
     messenger: () => null,
     wake() {},
     async reload() {},
+    async led() {},
     async stop() {},
   }
 }

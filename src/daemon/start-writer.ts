@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { LatchkeyError } from '../errors.js'
-import type { WorkOptions } from '../ingest/work-options.js'
+import type { WorkOptions } from '../recompute/run.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
 import type { OpenWriter } from './writer.js'

@@ -8,6 +8,7 @@ const STOP_ORDER = [
   'queue',
   'schedule',
   'following',
+  'turns',
   'backups',
   'recomputing',
   'store',

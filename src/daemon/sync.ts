@@ -16,13 +16,15 @@ import type { TelegramDeps } from './telegram.js'
 export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 'performAct'> {
   readonly config: Config
   readonly registry: Registry
+  /** Whether this is the instance that calls the platforms and sends; if omitted, it is the only one. */
+  readonly leads?: () => boolean
 }
 
 export type Following = Awaited<ReturnType<typeof createFollowing>>
 
 /** Everything outside that follows access: roles, groups, and the outbound webhook. */
 export async function createFollowing(deps: FollowingDeps) {
-  const { db, writeSync, registry, clock, random, log } = deps
+  const { db, writeSync, registry, leads = () => true, clock, random, log } = deps
   const tools: Tools = { db, writeSync, clock, random, log }
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
@@ -48,15 +50,18 @@ export async function createFollowing(deps: FollowingDeps) {
     removals: () => current.sync.removals,
     onAttempt: ({ adapter }, result) => metrics.driven(adapter, result),
     outages,
+    leads,
   })
   const outbound = await createOutbound({
     ...tools,
     address: () => current.sync.webhook,
-    isPaused: () => isSyncPaused(db),
+    isPaused: async () => !leads() || isSyncPaused(db),
     reach: outages.of('webhook'),
   })
   const sweeps = startSweeps({
-    sweep: sync.sweep,
+    sweep: async () => {
+      if (leads()) await sync.sweep()
+    },
     sweptAt: async () => (await loadSyncSettings(db)).sweptAt,
     everyMs: () => current.sync.sweepEveryMs,
     clock,
@@ -72,14 +77,15 @@ export async function createFollowing(deps: FollowingDeps) {
     )
   }
   await warnIfPaused()
-  platforms.start()
+  if (leads()) platforms.start()
   let reloading = Promise.resolve()
+  let isStopped = false
 
   async function follow(config: Config): Promise<void> {
     const use = await platforms.prepare(config.sync)
     if (current !== config) return
     sync.reload(config.products, use())
-    platforms.start()
+    if (leads()) platforms.start()
     outbound.wake()
   }
 
@@ -103,6 +109,7 @@ export async function createFollowing(deps: FollowingDeps) {
     messenger: platforms.messenger,
     /** Access or accounts may have changed. Cheap, and never throws. */
     wake(): void {
+      if (!leads()) return
       sync.wake()
       outbound.wake()
     },
@@ -113,8 +120,15 @@ export async function createFollowing(deps: FollowingDeps) {
       reloading = follow(config)
       return reloading
     },
+    /** Begins to call and to send, or ends it: whether this instance leads has changed. */
+    async led(): Promise<void> {
+      if (isStopped) return
+      if (!leads()) await platforms.stop()
+      await follow(current)
+    },
     /** Starts nothing more, and waits a few seconds for calls in flight. */
     async stop(): Promise<void> {
+      isStopped = true
       // The caller of `reload` gets its error.
       await reloading.catch(() => {})
       await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])

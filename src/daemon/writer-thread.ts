@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import type { WorkOptions } from '../ingest/work-options.js'
 import { erasureListOf } from '../people/erasure-list.js'
+import type { WorkOptions } from '../recompute/run.js'
 import { startCheckpoints } from '../store/sqlite/checkpoint.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'

@@ -88,9 +88,7 @@ export function entitlementOf(
     productId,
     active: isActive,
     status: isActive ? statusOfActive(active) : statusOfEnded(views),
-    since: isActive
-      ? sinceUnblocked(beginningOfStretch(active, intervalsOf(sources, productId)), known)
-      : null,
+    since: isActive ? beginningOfStretch(productId, active, sources, known) : null,
     until: latestUntil(isActive ? active : views),
     pastDue: active.some(({ pastDue }) => pastDue),
     sources: views,
@@ -141,28 +139,27 @@ function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
   return views.findLast((view) => view.until === until)?.reason ?? 'none'
 }
 
-/** Access interrupted by a block begins again when the last block on it is lifted. */
-function sinceUnblocked(since: number, lifted: readonly Block[]): number {
-  return Math.max(since, ...lifted.map(({ until }) => Number(until)))
-}
-
 function latestUntil(views: readonly SourceView[]): number | null {
   const ends = views.map(({ until }) => until)
   return ends.length === 0 || ends.includes(null) ? null : Math.max(...ends.map(Number))
 }
 
-function intervalsOf(sources: readonly SourceState[], productId: string): AccessInterval[] {
-  return sources.flatMap(({ intervals }) => intervals.filter((interval) => interval.productId === productId))
-}
-
-/** Follows the current access back through all adjacent intervals to its beginning. */
-function beginningOfStretch(active: readonly SourceView[], intervals: readonly AccessInterval[]): number {
+/**
+ * Follows the current access back through all adjacent intervals to its beginning. Access interrupted by a block begins
+ * again when the last block on it is lifted.
+ */
+function beginningOfStretch(
+  productId: string,
+  active: readonly SourceView[],
+  sources: readonly SourceState[],
+  lifted: readonly Block[],
+): number {
   let since = Math.min(...active.map((view) => Number(view.since)))
-  const latestFirst = [...intervals].sort((a, b) => lastsUntil(b) - lastsUntil(a))
-  for (const interval of latestFirst) {
+  const intervals = sources.flatMap((source) => source.intervals.filter((one) => one.productId === productId))
+  for (const interval of intervals.sort((a, b) => lastsUntil(b) - lastsUntil(a))) {
     if (interval.from < since && lastsUntil(interval) >= since) since = interval.from
   }
-  return since
+  return Math.max(since, ...lifted.map(({ until }) => Number(until)))
 }
 
 export function instantFor(source: SourceState, instant: Instant): number {
@@ -209,11 +206,5 @@ export function givesSameAccess(before: SourceState | null, after: SourceState |
 }
 
 function isSame(a: AccessInterval, b: AccessInterval | undefined): boolean {
-  return (
-    a.productId === b?.productId &&
-    a.from === b.from &&
-    a.until === b.until &&
-    a.reason === b.reason &&
-    a.eventId === b.eventId
-  )
+  return (Object.keys(a) as (keyof AccessInterval)[]).every((name) => a[name] === b?.[name])
 }

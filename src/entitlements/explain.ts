@@ -73,7 +73,12 @@ function explainParts(account: StoredAccount, productId: string, instant: Instan
     .map(({ key, events }) => explainSource(key, events, erasures, policy))
   const states = explained.map(({ state }) => state)
   const entitlement = entitlementOf(productId, states, blocks, instant)
-  const held = [...explained.flatMap((one) => one.held), ...account.holds.map(explainHold)]
+  const waiting = account.holds.map(({ event, receivedAt, source, reason }) => {
+    const { id, type, createdAt } = event
+    const sentence = sentenceOf({ event, note: { code: 'held', reason }, changes: [] }, source)
+    return { id, type, createdAt, receivedAt, source, reason, sentence }
+  })
+  const held = [...explained.flatMap((one) => one.held), ...waiting]
   return {
     customerId,
     productId,
@@ -129,12 +134,6 @@ function explainSource(
   const state = afterErasures(folded, erasures)
   const { kind, id, rail, customerId, intervals } = state
   return { state, source: { kind, id, rail, customerId, intervals, events }, held }
-}
-
-function explainHold({ event, receivedAt, source, reason }: StoredHold) {
-  const { id, type, createdAt } = event
-  const sentence = sentenceOf({ event, note: { code: 'held', reason }, changes: [] }, source)
-  return { id, type, createdAt, receivedAt, source, reason, sentence }
 }
 
 /** Whether the source gave the product or could have: it names the product, or no product at all. */

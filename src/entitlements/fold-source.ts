@@ -2,7 +2,7 @@
 
 import type { Rail } from '../provider/event.js'
 import { foldGrants } from './by-hand.js'
-import type { FoldableEvent, GrantAct, HoldReason, SourceEvent, SourceKey, SourceState } from './model.js'
+import type { FoldableEvent, HoldReason, SourceEvent, SourceKey, SourceState } from './model.js'
 import { compareByTime, newestValue } from './order.js'
 import { isDecisive, onlyInforms, type Policy } from './policy.js'
 import { readPayment, readSubscription } from './reading.js'
@@ -26,7 +26,7 @@ export function foldSource(
   const customerId = newestValue(events, (event) => event.customerId)
   let newestAt = Number.NEGATIVE_INFINITY
   for (const { createdAt } of events) newestAt = Math.max(newestAt, createdAt)
-  const sent = events.filter(isSent)
+  const sent = events.filter((event) => event.subject !== 'manual')
   const whole = kind === 'subscription' ? readSubscription(sent, policy) : readPayment(sent, policy)
   const { productId, intervals, terms, cyclesWithoutPayment } = walk(whole, policy, observe)
   const state: SourceState = {
@@ -40,15 +40,15 @@ export function foldSource(
     ...terms.shown,
     cyclesWithoutPayment,
   }
-  return kind === 'manual' ? { ...state, ...foldGrants(events.filter(isAct), observe) } : state
-}
-
-function isSent(event: FoldableEvent): event is SourceEvent {
-  return event.subject !== 'manual'
-}
-
-function isAct(event: FoldableEvent): event is GrantAct {
-  return event.subject === 'manual'
+  return kind === 'manual'
+    ? {
+        ...state,
+        ...foldGrants(
+          events.filter((event) => event.subject === 'manual'),
+          observe,
+        ),
+      }
+    : state
 }
 
 /** The events of a source that wait for something that no event says yet, and for what. */

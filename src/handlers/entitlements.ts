@@ -331,50 +331,36 @@ async function answerChecks(
     }
   }
 
-  const bests = new Map<string, Best>()
-  for (const customerId of new Set(asked))
-    bests.set(keyOf({ customerId }), bestOf([customerId], entitlementsOf))
-  for (const [externalRef, ids] of byReference) {
-    bests.set(keyOf({ externalRef }), bestOf(ids, entitlementsOf))
-    await turn()
+  const subjects = new Map<string, readonly string[]>([
+    ...asked.map((customerId) => [keyOf({ customerId }), [customerId]] as const),
+    ...[...byReference].map(([externalRef, ids]) => [keyOf({ externalRef }), ids] as const),
+  ])
+  const bests = new Map<string, ReadonlyMap<string, CustomerAccess>>()
+  for (const [key, ids] of subjects) {
+    if (ids.length > 1) await turn()
+    bests.set(key, bestOf(ids, entitlementsOf))
   }
   const results = checks.map((one) => {
-    const { first = null, byProduct } = bests.get(keyOf(one)) ?? NOBODY
-    const { customerId, active, until } = byProduct.get(one.productId) ?? notGranted(first)
-    return { customerId, productId: one.productId, active, until }
+    const key = keyOf(one)
+    const notGranted = { customerId: subjects.get(key)?.[0] ?? null, active: false, until: null }
+    return { productId: one.productId, ...(bests.get(key)?.get(one.productId) ?? notGranted) }
   })
   return { results }
 }
 
-/** The best answer for a customer, or for all customers with one reference. */
-interface Best {
-  /** The answer for a product that none of them was ever granted. */
-  readonly first: string | undefined
-  readonly byProduct: ReadonlyMap<string, CustomerAccess>
-}
-
-const NOBODY: Best = { first: undefined, byProduct: new Map() }
-
+/** The best answer of these customers, by product. */
 function bestOf(
   customerIds: readonly string[],
   entitlementsOf: ReadonlyMap<string, readonly Entitlement[]>,
-): Best {
-  const [first] = customerIds
+): ReadonlyMap<string, CustomerAccess> {
   const byProduct = new Map<string, CustomerAccess>()
   for (const customerId of customerIds) {
     for (const { productId, active, until } of entitlementsOf.get(customerId) ?? []) {
-      // The first customer takes part in every comparison, even without a grant.
-      const known =
-        byProduct.get(productId) ?? (first === customerId ? null : notGranted(first ?? customerId))
       const own = { customerId, active, until }
-      byProduct.set(productId, known === null ? own : longerLasting(known, own))
+      byProduct.set(productId, longerLasting(byProduct.get(productId) ?? own, own))
     }
   }
-  return { first, byProduct }
-}
-
-function notGranted<Id extends string | null>(customerId: Id) {
-  return { customerId, active: false, until: null }
+  return byProduct
 }
 
 /** Identifies the customer or the reference of a check. */

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { RecordedDelivery } from '../ingest/delivery.js'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { MAX_AHEAD_MS } from '../provider/envelope.js'
@@ -14,6 +13,7 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
+import type { StoredDelivery } from '../store/event-questions.js'
 
 const base64 = z.string().transform((text, context) => {
   const bytes = Buffer.from(text, 'base64')
@@ -64,7 +64,7 @@ const readingLine = z.object({
 type Line = typeof deliveryLine | typeof manualLine | typeof readingLine
 
 /** One line of an export. */
-export function exportLine(delivery: RecordedDelivery): string {
+export function exportLine(delivery: StoredDelivery): string {
   return `${JSON.stringify(toLine(delivery))}\n`
 }
 
@@ -75,7 +75,7 @@ function toLine({
   body,
   receivedAt,
   reading,
-}: RecordedDelivery): z.input<Line> {
+}: StoredDelivery): z.input<Line> {
   const received = { bodyBase64: body.toString('base64'), receivedAt: new Date(receivedAt).toISOString() }
   if (headers === null) return { kind: 'manual', environment, ...received }
   const { event, timestamp, signature } = headers
@@ -115,7 +115,7 @@ export interface RefusedLine {
   readonly detail: string
 }
 
-export type ReadLine = { readonly outcome: 'read'; readonly delivery: RecordedDelivery } | RefusedLine
+export type ReadLine = { readonly outcome: 'read'; readonly delivery: StoredDelivery } | RefusedLine
 
 /**
  * Parses a line of `exportLine`, and checks its signature if it has one. Signatures do not cover the time of receipt:

@@ -58,7 +58,12 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
       const dated = await dateActs(trx, read, clock())
-      const acts = erasuresAmong(dated)
+      // A provider's event may have any type: changes by hand are recognised by their subject.
+      const acts = dated.flatMap(({ environment, normalized: read }) =>
+        read.ok && read.event.subject === 'manual' && read.event.type === 'manual.erased'
+          ? [{ ...read.event, environment }]
+          : [],
+      )
       const known = erased ?? (await loadErasedIds(trx))
       erased = acts.length === 0 && !engineOf(trx).isShared ? known : null
       const prepared = redactErased(dated, known, acts, clock())
@@ -170,15 +175,6 @@ function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: Fold
   const { event } = normalized
   const outcome = folded.outcomes.get(event.id) ?? { disposition: 'ignored', reason: null }
   return { ...delivered, ...outcome, event, source: folded.sources.get(event.id) ?? null }
-}
-
-/** The erasures in a batch. A provider's event may have any type: changes by hand are recognised by their subject. */
-function erasuresAmong(deliveries: readonly PreparedDelivery[]): readonly ErasureAct[] {
-  return deliveries.flatMap(({ environment, normalized }) =>
-    normalized.ok && normalized.event.subject === 'manual' && normalized.event.type === 'manual.erased'
-      ? [{ ...normalized.event, environment }]
-      : [],
-  )
 }
 
 /**

@@ -1,19 +1,13 @@
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { StoredDelivery } from '../store/event-questions.js'
+import type { SignedHeaders } from '../store/events.js'
 
 /** The result of a delivery; `duplicate`: it was stored already, and nothing changed. */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
 
 /** One authentic request: its signature has been checked, its body has not been read. */
-export interface Delivery {
-  readonly endpoint: string
-  readonly environment: Environment
-  /** The exact bytes that were signed. */
-  readonly body: Buffer
-  /** As received, so that an export can be checked again. */
-  readonly headers: { readonly event: string | null; readonly timestamp: string; readonly signature: string }
-  /** Epoch milliseconds. */
-  readonly receivedAt: number
+export interface Delivery extends StoredDelivery {
+  readonly headers: SignedHeaders
 }
 
 /** A change by hand, to be written like a delivery; its time is set when it is written. */
@@ -22,10 +16,8 @@ export interface ManualAct {
   readonly undated: Omit<ManualEvent, 'createdAt'>
 }
 
-/** A delivery, or a change by hand from an export: its body is the event, and it is not signed. */
-export type RecordedDelivery = StoredDelivery
-
-export type Incoming = RecordedDelivery | ManualAct
+/** A delivery, an event or a change by hand from an export, or a new change by hand. */
+export type Incoming = StoredDelivery | ManualAct
 
 /** The answer to one delivery: committed, and visible to every query that starts after it. */
 export interface Receipt {

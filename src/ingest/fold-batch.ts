@@ -54,6 +54,8 @@ interface TouchedSource {
   readonly saved: StoredSource | undefined
   /** Its stored events, including those that move to it with their payment. */
   stored: readonly HistoryEvent[]
+  /** The numbers of the stored events that moved to it. */
+  readonly gained: number[]
   /** Whether stored events moved to it, or left it. */
   isMoved: boolean
   readonly fresh: HistoryEvent[]
@@ -77,38 +79,36 @@ export async function foldBatch(
   const saved = await loadSources(trx, environment, keysIn(sources, moves))
   const touched = touchSources(fresh, sources, moves, saved)
 
-  const folded = [...touched.values()].map((source) => ({ source, after: foldTouched(source, policy) }))
-  await saveSources(
-    trx,
-    environment,
-    folded.flatMap(({ source: { saved }, after }) =>
-      after === null
-        ? []
-        : [{ ...after, saved: saved && { seq: saved.seq, customerId: saved.state.customerId } }],
-    ),
+  const folded = [...touched.values()].map((source) => ({ ...source, after: foldTouched(source, policy) }))
+  const kept = folded.flatMap(({ saved, after }) =>
+    after === null
+      ? []
+      : [{ ...after, saved: saved && { seq: saved.seq, customerId: saved.state.customerId } }],
   )
+  const gone = folded.filter(({ saved, after }) => after === null && saved !== undefined)
+  const moved = folded.flatMap(({ key: source, gained }) => gained.map((seq) => ({ seq, source })))
+  await saveSources(trx, environment, kept)
   await deleteSources(
     trx,
     environment,
-    folded.flatMap(({ source, after }) => (after === null && source.saved !== undefined ? [source.key] : [])),
+    gone.map(({ key }) => key),
   )
-  await placeEvents(
-    trx,
-    folded.flatMap(({ source }) => movedTo(source)),
-  )
+  await placeEvents(trx, moved)
 
-  const changes = folded.map(
-    ({ source, after }): SourceChange => ({
-      key: source.key,
-      before: source.saved?.state ?? null,
-      after: after?.state ?? null,
-      causedBy: source.causedBy,
-      strangers: strangersIn(source, after?.state ?? null),
-      hasGained:
-        source.isMoved ||
-        (source.saved !== undefined && source.saved.state.customerId !== after?.state.customerId),
-    }),
-  )
+  const changes = folded.map(({ key, saved, stored, isMoved, causedBy, after: folded }): SourceChange => {
+    const [before, after] = [saved?.state ?? null, folded?.state ?? null]
+    const customerId = after?.customerId
+    const isOfOther = before?.customerId !== customerId
+    const strangers = stored.filter((event) => event.customerId !== null && event.customerId !== customerId)
+    return {
+      key,
+      before,
+      after,
+      causedBy,
+      strangers: isMoved || isOfOther ? strangers.map(({ seq }) => seq) : [],
+      hasGained: isMoved || (before !== null && isOfOther),
+    }
+  })
   const isHeld = holdsOf(changes.map(({ after }) => after))
   const wasHeld = holdsOf(changes.map(({ before }) => before))
   await setDispositions(trx, environment, movedHolds(wasHeld, isHeld, sources))
@@ -174,14 +174,8 @@ function touchSources(
       return known
     }
     const stored = saved.get(name)
-    const source: TouchedSource = {
-      key,
-      saved: stored,
-      stored: stored === undefined ? [] : readHistory(stored),
-      isMoved: false,
-      fresh: [],
-      causedBy,
-    }
+    const events = stored === undefined ? [] : readHistory(stored)
+    const source = { key, saved: stored, stored: events, isMoved: false, gained: [], fresh: [], causedBy }
     touched.set(name, source)
     return source
   }
@@ -193,6 +187,7 @@ function touchSources(
     if (going.length === 0) continue
     const to = touch(move.to, move.linkedBy)
     to.stored = [...to.stored, ...going]
+    to.gained.push(...going.map(({ seq }) => seq))
     from.stored = from.stored.filter((event) => !goes(event, move))
     from.isMoved = to.isMoved = true
   }
@@ -226,38 +221,8 @@ function foldTouched(
   return { state: foldSource(key, events, policy), history }
 }
 
-/** The stored events that moved to a source. */
-function movedTo({
-  key,
-  saved,
-  stored,
-  isMoved,
-}: TouchedSource): readonly { seq: number; source: SourceKey }[] {
-  if (!isMoved) return []
-  const before = new Set(saved === undefined ? [] : readHistory(saved).map(({ seq }) => seq))
-  return stored.flatMap(({ seq }) => (before.has(seq) ? [] : [{ seq, source: key }]))
-}
-
-function strangersIn(
-  { saved, stored, isMoved }: TouchedSource,
-  after: SourceState | null,
-): readonly number[] {
-  if (!isMoved && saved?.state.customerId === after?.customerId) return []
-  return stored
-    .filter(({ customerId }) => customerId !== null && customerId !== after?.customerId)
-    .map(({ seq }) => seq)
-}
-
 function holdsOf(states: readonly (SourceState | null)[]): ReadonlyMap<string, HoldReason> {
-  const holds = new Map<string, HoldReason>()
-  for (const state of states) {
-    if (state === null) continue
-    for (const id in state.held) {
-      const reason = state.held[id]
-      if (reason !== undefined) holds.set(id, reason)
-    }
-  }
-  return holds
+  return new Map(states.flatMap((state) => (state === null ? [] : Object.entries(state.held))))
 }
 
 /** Changes of stored events: some no longer wait, or wait for something else. */
@@ -266,11 +231,12 @@ function movedHolds(
   after: ReadonlyMap<string, HoldReason>,
   fresh: ReadonlyMap<string, unknown>,
 ): ({ readonly eventId: string } & Outcome)[] {
-  const settled = [...before.keys()]
-    .filter((eventId) => !after.has(eventId))
-    .map((eventId) => ({ eventId, disposition: 'applied', reason: null }) as const)
-  const waiting = [...after]
-    .filter(([eventId, reason]) => !fresh.has(eventId) && before.get(eventId) !== reason)
-    .map(([eventId, reason]) => ({ eventId, disposition: 'held', reason }) as const)
-  return [...settled, ...waiting]
+  const settled = [...before.keys()].filter((eventId) => !after.has(eventId))
+  const waiting = [...after].filter(
+    ([eventId, reason]) => !fresh.has(eventId) && before.get(eventId) !== reason,
+  )
+  return [
+    ...settled.map((eventId) => ({ eventId, disposition: 'applied', reason: null }) as const),
+    ...waiting.map(([eventId, reason]) => ({ eventId, disposition: 'held', reason }) as const),
+  ]
 }

@@ -1,11 +1,12 @@
 import type { ManualEvent, Normalized } from '../provider/event.js'
 import { parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
+import type { StoredDelivery } from '../store/event-questions.js'
 import { type DeliveredEvent, newestManualAt } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { sha256Of } from '../store/stored-form.js'
-import type { ManualAct, RecordedDelivery } from './delivery.js'
+import type { ManualAct } from './delivery.js'
 
 /** A parsed delivery: everything that can be known without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
@@ -15,7 +16,7 @@ export interface PreparedDelivery extends DeliveredEvent {
 /** The endpoint stored for changes by hand, which come through none. */
 export const MANUAL_ENDPOINT = 'manual'
 
-export function prepare(delivery: RecordedDelivery): PreparedDelivery {
+export function prepare(delivery: StoredDelivery): PreparedDelivery {
   const { body, reading } = delivery
   if (reading !== undefined) {
     // Its bytes can't be read again: the given reading is stored.
@@ -24,12 +25,12 @@ export function prepare(delivery: RecordedDelivery): PreparedDelivery {
     const { reading: _, ...rest } = delivery
     return { ...rest, ...came, body: left, eventId: event.id, normalized: { ok: true, event } }
   }
-  const normalized = delivery.headers === null ? readRecord(body) : normalise(body, delivery)
+  const normalized = delivery.headers === null ? readAct(body) : normalise(body, delivery)
   const bodySha256 = sha256Of(body)
   return { ...delivery, normalized, bodySha256, eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}` }
 }
 
-function readRecord(body: Buffer): Normalized {
+function readAct(body: Buffer): Normalized {
   const event = parseManualEvent(body)
   return event === null ? { ok: false, reason: 'normalizer_failed', id: null } : { ok: true, event }
 }

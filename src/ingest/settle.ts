@@ -7,7 +7,7 @@ import {
   nextChangeAfter,
   snapshotOf,
 } from '../entitlements/entitlement.js'
-import type { Entitlement, SourceState } from '../entitlements/model.js'
+import type { SourceState } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
 import { appendChanges, type NewChange } from '../store/changes.js'
@@ -81,16 +81,12 @@ export async function writeAccess(
     const [before, after, cause] = [snapshotOf(was), snapshotOf(is), causeOf(difference)]
     return [{ at: now, environment, customerId, productId, before, after, cause }]
   })
-  await saveEntitlements(
-    trx,
-    environment,
+  const [records, gone] = [
     differences.flatMap(({ after }) => after ?? []),
-  )
-  await deleteEntitlements(
-    trx,
-    environment,
-    differences.filter(({ after }) => after === null),
-  )
+    differences.filter((one) => one.after === null),
+  ]
+  await saveEntitlements(trx, environment, records)
+  await deleteEntitlements(trx, environment, gone)
   await appendChanges(trx, changes)
 }
 
@@ -101,17 +97,10 @@ export function accessFrom(
   { customerId, now }: { readonly customerId: string; readonly now: number },
 ): readonly EntitlementRecord[] {
   const own = sources.map((source) => afterErasures(source, erasures))
-  return entitlementsOf(own, blocks, { now }).map((entitlement) => toRecord(customerId, entitlement, now))
-}
-
-function toRecord(customerId: string, entitlement: Entitlement, now: number): EntitlementRecord {
-  const { productId } = entitlement
-  return {
-    customerId,
-    productId,
-    ...snapshotOf(entitlement),
-    nextChangeAt: nextChangeAfter([entitlement], now),
-  }
+  return entitlementsOf(own, blocks, { now }).map((one) => {
+    const nextChangeAt = nextChangeAfter([one], now)
+    return { customerId, productId: one.productId, ...snapshotOf(one), nextChangeAt }
+  })
 }
 
 /** Whether the second record should replace the first; null: no record. */
@@ -188,19 +177,17 @@ const MAX_PER_TRANSACTION = 500
  */
 export async function refreshDue(db: Db, clock: () => number): Promise<number> {
   let total = 0
-  let found: number
-  do {
-    found = await db.transaction().execute((trx) => refreshDueIn(trx, clock()))
+  for (;;) {
+    const now = clock()
+    const found = await db.transaction().execute(async (trx) => {
+      const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
+      for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
+        const customerIds = [...new Set(own.map(({ customerId }) => customerId))]
+        await saveAccess(trx, environment, customerIds, now, () => ({ kind: 'clock', eventId: null }))
+      }
+      return due.length
+    })
     total += found
-  } while (found === MAX_PER_TRANSACTION)
-  return total
-}
-
-async function refreshDueIn(trx: Tx, now: number): Promise<number> {
-  const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
-  for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
-    const customerIds = [...new Set(own.map(({ customerId }) => customerId))]
-    await saveAccess(trx, environment, customerIds, now, () => ({ kind: 'clock', eventId: null }))
+    if (found < MAX_PER_TRANSACTION) return total
   }
-  return due.length
 }

@@ -3,14 +3,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Policy } from '../entitlements/policy.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { WorkOptions } from '../ingest/work-options.js'
 import type { Environment } from '../provider/event.js'
 import type { EventFilter } from '../store/event-walk.js'
 import type { StoredJob } from '../store/recompute.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import type { FollowingCalls } from '../sync/calls-ahead.js'
 import type { Endpoints } from './read-again.js'
-import type { RecomputePlan, RecomputeReport } from './run.js'
+import type { RecomputePlan, RecomputeReport, WorkOptions } from './run.js'
 
 /** Earlier ones are forgotten: the change log has their changes. */
 const MAX_REPLAYS = 20

@@ -1,7 +1,7 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { seqsInHistory } from '../entitlements/history.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
-import { neverStopping, type WorkOptions } from '../ingest/work-options.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
   accountsIn,
@@ -37,6 +37,7 @@ import {
   type Run,
   saveRun,
   summarise,
+  type WorkOptions,
 } from './run.js'
 import { noteAhead, settleGroups } from './settle.js'
 
@@ -101,6 +102,8 @@ export async function recompute(
     differences: { count: differences.size, named: [...differences.values()].slice(0, sampleSize) },
   }
 }
+
+const neverStopping = () => turn(false)
 
 /** A comparison rolls back everything it writes, such as access that has ended. */
 async function inTransaction<T>(db: Db, isKept: boolean, work: (trx: Tx) => Promise<T>): Promise<T> {

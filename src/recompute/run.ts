@@ -22,6 +22,17 @@ import type { Db, Tx } from '../store/schema.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 
+/** How work in many transactions reports its progress, and is stopped between two of them. */
+export interface WorkOptions {
+  /** In any unit; only the ratio counts. */
+  readonly onProgress?: (reached: number, total: number) => void
+  /**
+   * Finished steps stay, and the next work of the same kind continues from there. It also gives other work its turn. The
+   * work itself can't, by a turn of the event loop: in a busy thread such a turn comes after hundreds of messages.
+   */
+  readonly isStopping?: () => boolean | Promise<boolean>
+}
+
 /** What is computed again, how, and whether it is written. */
 export interface RecomputePlan extends JobScope {
   /** Null: the policy in force. `apply` puts another one in force as it begins. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
-import { ACCOUNT_FACTS, type AccountFact, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
+import { ACCOUNT_FACTS, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
 import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
 import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
 import {
@@ -173,60 +173,6 @@ function lookupValue(name: string, value: string): string {
 export function accountsIn(facts: CustomerFacts): Accounts {
   const known = ACCOUNT_FACTS.map((name) => [name, facts[name]?.value] as const)
   return Object.fromEntries(known.filter(([, value]) => value !== undefined))
-}
-
-/** A platform account and one of its customers; it may have several. */
-export interface LinkedAccount {
-  readonly fact: AccountFact
-  readonly accountId: string
-  readonly customerId: string
-}
-
-const selectHolders = bulkLookup(
-  ['environment', 'name', 'value'],
-  (matches) => sql<LinkedAccount>`
-    select name as "fact", value as "accountId", customer_id as "customerId"
-    from customer_lookups where ${matches}`,
-)
-
-/** All customers with these accounts. */
-export async function loadAccountHolders(
-  db: Db,
-  environment: Environment,
-  accounts: readonly Pick<LinkedAccount, 'fact' | 'accountId'>[],
-): Promise<readonly LinkedAccount[]> {
-  return selectHolders(
-    db,
-    accounts.map(({ fact, accountId }) => [environment, fact, accountId]),
-  )
-}
-
-/** Bounds how long one transaction blocks deliveries. */
-const MAX_MARKED = 1_000
-
-/** Where a walk over the holders of one kind of account continues; empty texts: at its beginning. */
-export interface AccountPlace extends LinkedAccount {
-  readonly environment: Environment
-}
-
-/**
- * Marks the next customers with an account.
- * @returns where to continue; null: at the end
- */
-export async function markLinkedCustomers(
-  trx: Tx,
-  { environment, fact, accountId, customerId }: AccountPlace,
-): Promise<AccountPlace | null> {
-  const { rows } = await sql<Pick<AccountPlace, 'accountId' | 'customerId'>>`
-    select value as "accountId", customer_id as "customerId" from customer_lookups
-    where environment = ${environment} and name = ${fact} and (value, customer_id) > (${accountId}, ${customerId})
-    order by value, customer_id limit ${MAX_MARKED}`.execute(trx)
-  await markForSync(
-    trx,
-    rows.map((row) => ({ environment, customerId: row.customerId })),
-  )
-  const last = rows.at(-1)
-  return last === undefined || rows.length < MAX_MARKED ? null : { environment, fact, ...last }
 }
 
 /** The same facts give the same text, in any order of arrival. */

@@ -75,16 +75,10 @@ export async function readEvent(db: Db, { environment, eventId }: EventQuery) {
   }
 }
 
-/**
- * Another body that came under the id of a stored event, and changed nothing; hash and length are the original ones.
- */
-interface OtherBodyRow extends RemovalColumns {
-  readonly sha256: string
-  readonly bytes: number
-  readonly endpoint: string
-  readonly receivedAt: number
-  readonly deliveries: number
-}
+/** Another body that came under the id of a stored event, and changed nothing, as it came. */
+type OtherBodyRow = RemovalColumns &
+  Pick<BodyColumns, 'endpoint'> &
+  Readonly<Record<'bytes' | 'receivedAt' | 'deliveries', number>> & { readonly sha256: string }
 
 export interface EventBodyQuery extends EventQuery {
   /** One of the bodies under this id, by its hash in lower-case hex; null: the event's own. */
@@ -104,24 +98,23 @@ export async function readEventBody(
   db: Db,
   { environment, eventId, sha256 }: EventBodyQuery,
 ): Promise<EventBody | null> {
-  const bodiesIn = (table: 'events' | 'event_conflicts') =>
-    db
-      .selectFrom(table)
-      .select(['body_sha256', 'body', 'body_removed', 'body_removed_at'])
-      .where('environment', '=', environment)
-      .where('event_id', '=', eventId)
-  const row = await bodiesIn('events').executeTakeFirst()
-  if (row !== undefined) {
-    const body = toBody(row)
-    // A rewritten body is also found by its new hash, since users see that one.
-    if (sha256 === null || sha256 === row.body_sha256 || sha256 === body.sha256) return body
+  const bodyIn = async (table: 'events' | 'event_conflicts', which = sql`true`) => {
+    const { rows } = await sql<BodyRow>`
+      select body_sha256, body, body_removed, body_removed_at from ${sql.table(table)}
+      where environment = ${environment} and event_id = ${eventId} and ${which}`.execute(db)
+    return rows[0] ?? null
   }
-  if (sha256 === null) return null
-  const other = await bodiesIn('event_conflicts').where('body_sha256', '=', sha256).executeTakeFirst()
-  return other === undefined ? null : toBody(other)
+  const own = await bodyIn('events')
+  const body = own && toBody(own)
+  // A rewritten body is also found by its new hash, since users see that one.
+  if (sha256 === null || sha256 === own?.body_sha256 || sha256 === body?.sha256) return body
+  const other = await bodyIn('event_conflicts', sql`body_sha256 = ${sha256}`)
+  return other && toBody(other)
 }
 
-function toBody(row: RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>): EventBody {
+type BodyRow = RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>
+
+function toBody(row: BodyRow): EventBody {
   const removed = removalIn(row)
   const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
   return { sha256, bytes: row.body, removed }
@@ -295,7 +288,9 @@ export async function countConflicts(db: Db): Promise<number> {
   return Number(rows[0]?.count ?? 0)
 }
 
-const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
+/** What an event waits for, or why it can't be used. */
+const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
+  ...HOLD_REASON_TEXT,
   not_utf8: 'cannot be used, since its bytes are no UTF-8 text',
   not_json: 'cannot be used, since its body is not JSON',
   not_an_object: 'cannot be used, since its body is no JSON object',
@@ -307,12 +302,6 @@ const QUARANTINE_REASON_TEXT: Readonly<Record<QuarantineReason, string>> = {
   livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
   reference_id_invalid: 'cannot be used, since an id that it names could not be kept',
   normalizer_failed: 'cannot be used, since reading it failed by a bug',
-}
-
-/** What an event waits for, or why it can't be used. */
-const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
-  ...HOLD_REASON_TEXT,
-  ...QUARANTINE_REASON_TEXT,
 }
 
 /** A body has up to a mebibyte. */
@@ -334,9 +323,9 @@ export async function compareBodies(db: Db): Promise<BodyCheck> {
   let [read, altered, first]: [number, number, string | null] = [0, 0, null]
   for (const [table, key] of Object.entries(KEYS)) {
     const order = sql.join(key.map((column) => sql.ref(column)))
-    for (let last: BodyRow | undefined; ; ) {
+    for (let last: Selectable<EventsTable> | undefined; ; ) {
       const reached = last && key.map((column) => last?.[column])
-      const { rows }: { rows: BodyRow[] } = await sql<BodyRow>`
+      const { rows }: { rows: Selectable<EventsTable>[] } = await sql<Selectable<EventsTable>>`
         select * from ${sql.table(table)} where ${reached ? sql`(${order}) > (${sql.join(reached)})` : sql`true`}
         order by ${order} limit ${BODIES_AT_ONCE}`.execute(db)
       last = rows.at(-1)
@@ -354,4 +343,3 @@ export async function compareBodies(db: Db): Promise<BodyCheck> {
 
 /** The key column to walk each table by. */
 const KEYS = { events: ['seq'], event_conflicts: ['environment', 'event_id', 'body_sha256'] } as const
-type BodyRow = Selectable<EventsTable>

@@ -56,41 +56,30 @@ export async function* walkEvents(
   }
 }
 
-const GLANCE_COLUMNS = [
-  'seq',
-  'environment',
-  'endpoint',
-  'received_at',
-  'disposition',
-  'type',
-  'customer_id',
-] as const
-
 /** The columns that a filter needs. */
-export type EventGlance = Pick<Selectable<EventsTable>, (typeof GLANCE_COLUMNS)[number]>
+export type EventGlance = Pick<
+  Selectable<EventsTable>,
+  'seq' | 'environment' | 'endpoint' | 'received_at' | 'disposition' | 'type' | 'customer_id'
+>
 
 /** The next rows after a `seq`: among waiting events if the filter is for those, else among all. */
-export function glanceAtEvents(
+export async function glanceAtEvents(
   db: Db,
   { environment, disposition }: Pick<EventFilter, 'environment' | 'disposition'>,
   order: WalkOrder,
   beyond: number | null,
 ): Promise<readonly EventGlance[]> {
-  const isNewestFirst = order === 'newest first'
-  let query = db
-    .selectFrom('events')
-    .select(GLANCE_COLUMNS)
-    .orderBy('seq', isNewestFirst ? 'desc' : 'asc')
-    .limit(ROWS_PER_STEP)
-  if (beyond !== null) query = query.where('seq', isNewestFirst ? '<' : '>', beyond)
-  if (disposition === 'held' || disposition === 'quarantined') {
-    query = query
-      .where('environment', '=', environment)
-      .where('disposition', '=', disposition)
-      // SQLite uses the index of waiting events only for exactly this text.
-      .where(sql<boolean>`disposition in ('held', 'quarantined')`)
-  }
-  return query.execute()
+  const [direction, isAfter] = order === 'newest first' ? [sql`desc`, sql`<`] : [sql`asc`, sql`>`]
+  const isBeyond = beyond === null ? sql`` : sql`and seq ${isAfter} ${beyond}`
+  // SQLite uses the index of waiting events only for exactly this text.
+  const isAsked =
+    disposition === 'held' || disposition === 'quarantined'
+      ? sql`environment = ${environment} and disposition = ${disposition} and disposition in ('held', 'quarantined')`
+      : sql`true`
+  const { rows } = await sql<EventGlance>`
+    select seq, environment, endpoint, received_at, disposition, type, customer_id from events
+    where ${isAsked} ${isBeyond} order by seq ${direction} limit ${ROWS_PER_STEP}`.execute(db)
+  return rows
 }
 
 /** Compiled once: every batch runs it. */

@@ -1,12 +1,12 @@
 /* What a recompute keeps of its job, and the rows that it reads whole and compares: events as read and placed, and sources. */
 
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkUpdate, lookupIn } from './bulk.js'
 import type { Row } from './engine.js'
-import type { EventFilter } from './event-walk.js'
+import type { EventFilter, EventGlance } from './event-walk.js'
 import { type EventReading, formColumns, placeColumns } from './events.js'
 import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
@@ -98,38 +98,19 @@ export async function clearJob(trx: Tx): Promise<void> {
   await sql`delete from settings where key = ${JOB} or key like ${`${PART}%`}`.execute(trx)
 }
 
-const GROUP_COLUMNS = [
-  'seq',
-  'environment',
-  'event_id',
-  'endpoint',
-  'received_at',
-  'disposition',
-  'reason',
-  'type',
-  'customer_id',
-  'source_kind',
-  'source_id',
-  'normalized',
-] as const
-
 /** A stored event: its normalised form, its disposition, and the columns that filters need. */
-export type GroupRow = Pick<Selectable<EventsTable>, (typeof GROUP_COLUMNS)[number]>
+export type GroupRow = EventGlance &
+  Pick<Selectable<EventsTable>, 'event_id' | 'reason' | 'source_kind' | 'source_id' | 'normalized'>
 
-const columns = sql.join(GROUP_COLUMNS.map((column) => sql.ref(column)))
-
-const selectBySeq = bulkLookup(
-  ['seq'],
-  (matches) => sql<GroupRow>`select ${columns} from events where ${matches}`,
-)
+const selectGroupRows = (which: RawBuilder<unknown>) => sql<GroupRow>`
+  select seq, environment, event_id, endpoint, received_at, disposition, reason, type, customer_id, source_kind,
+    source_id, normalized from events where ${which}`
+const selectBySeq = bulkLookup(['seq'], selectGroupRows)
 
 /** In the order of arrival. */
 export async function loadGroupRows(db: Db, seqs: readonly number[]): Promise<readonly GroupRow[]> {
-  const rows = await selectBySeq(
-    db,
-    seqs.map((seq) => [seq]),
-  )
-  return rows.sort((a, b) => a.seq - b.seq)
+  const keys = seqs.map((seq) => [seq])
+  return (await selectBySeq(db, keys)).sort((a, b) => a.seq - b.seq)
 }
 
 /** The next events, in the order of arrival. */
@@ -139,11 +120,8 @@ export async function loadGroupRowsBeyond(
   end: number,
   limit: number,
 ): Promise<readonly GroupRow[]> {
-  const { rows } = await sql<GroupRow>`
-    select ${columns} from events where seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(
-    db,
-  )
-  return rows
+  const next = sql`seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`
+  return (await selectGroupRows(next).execute(db)).rows
 }
 
 const selectByHand = lookupIn(

@@ -1,6 +1,7 @@
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { AccountFact } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert } from './bulk.js'
+import { bulkInsert, bulkLookup } from './bulk.js'
 import type { Database } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -33,6 +34,60 @@ export async function loadSyncMarks(
 /** Newer marks of the same customers stay. */
 export async function unmarkForSync(trx: Transaction<Database>, upTo: number): Promise<void> {
   await trx.deleteFrom('sync_marks').where('seq', '<=', upTo).execute()
+}
+
+/** A platform account and one of its customers; it may have several. */
+export interface LinkedAccount {
+  readonly fact: AccountFact
+  readonly accountId: string
+  readonly customerId: string
+}
+
+const selectHolders = bulkLookup(
+  ['environment', 'name', 'value'],
+  (matches) => sql<LinkedAccount>`
+    select name as "fact", value as "accountId", customer_id as "customerId"
+    from customer_lookups where ${matches}`,
+)
+
+/** All customers with these accounts. */
+export async function loadAccountHolders(
+  db: Kysely<Database>,
+  environment: Environment,
+  accounts: readonly Pick<LinkedAccount, 'fact' | 'accountId'>[],
+): Promise<readonly LinkedAccount[]> {
+  return selectHolders(
+    db,
+    accounts.map(({ fact, accountId }) => [environment, fact, accountId]),
+  )
+}
+
+/** Bounds how long one transaction blocks deliveries. */
+const MAX_MARKED = 1_000
+
+/** Where a walk over the holders of one kind of account continues; empty texts: at its beginning. */
+export interface AccountPlace extends LinkedAccount {
+  readonly environment: Environment
+}
+
+/**
+ * Marks the next customers with an account.
+ * @returns where to continue; null: at the end
+ */
+export async function markLinkedCustomers(
+  trx: Transaction<Database>,
+  { environment, fact, accountId, customerId }: AccountPlace,
+): Promise<AccountPlace | null> {
+  const { rows } = await sql<Pick<AccountPlace, 'accountId' | 'customerId'>>`
+    select value as "accountId", customer_id as "customerId" from customer_lookups
+    where environment = ${environment} and name = ${fact} and (value, customer_id) > (${accountId}, ${customerId})
+    order by value, customer_id limit ${MAX_MARKED}`.execute(trx)
+  await markForSync(
+    trx,
+    rows.map((row) => ({ environment, customerId: row.customerId })),
+  )
+  const last = rows.at(-1)
+  return last === undefined || rows.length < MAX_MARKED ? null : { environment, fact, ...last }
 }
 
 /** The state of sync that survives a restart. Instants are epoch milliseconds. */

@@ -1,10 +1,9 @@
 import type { Transaction } from 'kysely'
-import { markLinkedCustomers } from './customers.js'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from './join-links.js'
 import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
 import type { Database } from './schema.js'
-import { saveSyncSettings, setSyncPaused } from './sync-state.js'
+import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-state.js'
 
 /** @param now epoch milliseconds */
 type SyncWriteOf<Change, Answer> = (

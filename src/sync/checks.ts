@@ -48,28 +48,25 @@ export function createChecks(context: SyncContext) {
 
   async function check(isAskedFor: boolean): Promise<readonly CheckFinding[]> {
     const findings = (await Promise.all(PLATFORM_NAMES.map((name) => ask(name, isAskedFor)))).flat()
-    const notFine = findings.filter(({ isFine }) => !isFine)
-    const unknown = notFine.filter(({ isUnknown }) => isUnknown === true)
-    const found = notFine.filter(({ isUnknown }) => isUnknown !== true)
-    // Earlier findings stay for a platform, or a part of it, that this check could not examine.
+    const failed = findings.filter(({ isFine }) => !isFine)
     const isUnknown = (about: string) =>
-      unknown.some((one) => about === one.about || about.startsWith(`${one.about}:`))
-    const problems = [...found, ...(report?.problems ?? []).filter(({ about }) => isUnknown(about))]
-
-    const isNew = ({ about, message }: CheckFinding) =>
-      !known.some((one) => one.about === about && one.message === message)
-    for (const { about, message } of found.filter(isNew)) {
-      log.warn({ about, reason: message }, 'cannot manage this role or group: action needed')
+      failed.some((one) => one.isUnknown && (about === one.about || about.startsWith(`${one.about}:`)))
+    // Earlier findings stay for a platform, or a part of it, that this check could not examine.
+    const kept = (report?.problems ?? []).filter(({ about }) => isUnknown(about))
+    const problems = [...failed.filter((one) => !one.isUnknown), ...kept]
+    for (const { about, message, isUnknown = false } of failed) {
+      // What could not be checked is logged once, even if the reason changes meanwhile.
+      const isKnown = known.some(
+        (one) => one.about === about && (isUnknown ? one.isUnknown : one.message === message),
+      )
+      if (isKnown) continue
+      const fields = { about, reason: message }
+      if (isUnknown) log.info(fields, 'could not check roles and groups; checking again later')
+      else log.warn(fields, 'cannot manage this role or group: action needed')
     }
-    // Logged once, even if the reason changes meanwhile.
-    const isNewlyUnknown = ({ about }: CheckFinding) =>
-      !known.some((one) => one.about === about && one.isUnknown === true)
-    for (const { about, message } of unknown.filter(isNewlyUnknown)) {
-      log.info({ about, reason: message }, 'could not check roles and groups; checking again later')
-    }
-    known = [...problems, ...unknown]
+    known = [...failed, ...kept]
     report = { at: clock(), problems }
-    if (notFine.length > 0) dueAt ??= clock() + REPEAT_MS
+    if (failed.length > 0) dueAt ??= clock() + REPEAT_MS
     return findings
   }
 

@@ -11,19 +11,18 @@ import {
   loadChanges,
   numberIn,
 } from '../store/changes.js'
-import {
-  type AccountPlace,
-  accountsIn,
-  type LinkedAccount,
-  loadAccountHolders,
-  loadCustomer,
-  loadCustomers,
-} from '../store/customers.js'
+import { accountsIn, loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'
 import { type Database, ENVIRONMENTS } from '../store/schema.js'
-import { loadSyncMarks, loadSyncSettings } from '../store/sync-state.js'
+import {
+  type AccountPlace,
+  type LinkedAccount,
+  loadAccountHolders,
+  loadSyncMarks,
+  loadSyncSettings,
+} from '../store/sync-state.js'
 import type { SyncContext } from './context.js'
 import { parseTargetKey, type SyncedProduct, type Target, targetKey } from './target.js'
 

@@ -43,6 +43,8 @@ const NOT_CONFIGURED: CallState = {
 export interface SyncDeps extends SyncTools {
   readonly products: readonly SyncedProduct[]
   readonly platforms: readonly Platform[]
+  /** Whether this instance calls the platforms. */
+  readonly leads?: () => boolean
   /** Called after every attempt. */
   readonly onAttempt?: (target: SyncTarget, result: AttemptResult) => void
 }
@@ -75,10 +77,12 @@ export type Sync = Awaited<ReturnType<typeof createSync>>
  * Keeps roles and groups in step with access: updates the desired memberships, and calls the platforms until they
  * agree. Starts at once. No method waits for a platform, unless it says so.
  */
-export async function createSync({ products, platforms, onAttempt, ...tools }: SyncDeps) {
+export async function createSync({ products, platforms, leads = () => true, onAttempt, ...tools }: SyncDeps) {
   const { db, writeSync, removals, clock, random, outages, log } = tools
   const stored = [...(await loadTargetRefs(db))]
   let paused = await isSyncPaused(db)
+  /** Of pausing and resuming here: how many have begun, and how many have ended. */
+  const pauses = { begun: 0, ended: 0 }
   let isStopping = false
   const gate = createGate(random)
   const context: SyncContext = {
@@ -87,7 +91,7 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     products,
     platforms: byName(platforms),
     targets: targetsOf(products, stored),
-    mayCall: () => !paused && !isStopping,
+    mayCall: () => leads() && !paused && !isStopping,
   }
   await keepOpenWaits()
   /** Counts attempts by environment and result. */
@@ -105,11 +109,29 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     await Promise.all(reconcilers.map((one) => one.work()))
   }
   const checks = createChecks(context)
+  /** Another instance may have paused or resumed it. */
+  async function lookForPause(): Promise<void> {
+    const { ended } = pauses
+    const isPaused = await isSyncPaused(db)
+    if (pauses.begun !== ended || paused === isPaused) return
+    paused = isPaused
+    if (!paused) reopen()
+  }
+
+  async function storePaused(isPaused: boolean): Promise<void> {
+    pauses.begun += 1
+    await writeSync('setSyncPaused', isPaused).finally(() => {
+      pauses.ended += 1
+    })
+  }
+
   const loop = createLoop({
-    look: () => {
+    look: async () => {
+      if (!leads()) return
+      await lookForPause()
       outages.look()
       checks.look()
-      return updateDesired()
+      await updateDesired()
     },
     work,
     nextAt: async () => {
@@ -236,10 +258,10 @@ export async function createSync({ products, platforms, onAttempt, ...tools }: S
     /** Starts no call until `resume`, even after a restart, except a `check` on request. */
     async pause(): Promise<void> {
       paused = true
-      await writeSync('setSyncPaused', true)
+      await storePaused(true)
     },
     async resume(): Promise<void> {
-      await writeSync('setSyncPaused', false)
+      await storePaused(false)
       paused = false
       reopen()
       loop.workNow()

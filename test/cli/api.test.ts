@@ -214,7 +214,11 @@ describe('a command whose daemon ends', () => {
     const url = `http://127.0.0.1:${await freePort()}`
     expect(await failureOf('/nowhere', `erase cus_1 --yes --url ${url}`, WITH_KEY)).toEqual({
       code: 1,
-      error: { code: 'daemon_unreachable', message: `no daemon answers at ${url}`, issues: [] },
+      error: {
+        code: 'daemon_unreachable',
+        message: `no daemon answers at ${url}: start one with \`latchkey serve\``,
+        issues: [],
+      },
     })
   })
 })

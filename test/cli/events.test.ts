@@ -254,7 +254,7 @@ describe('latchkey events export', () => {
       code: 0,
       bodies: BODIES.toSpliced(2, 1),
       stderr:
-        'left out: one body is altered in the database since it was received: see latchkey doctor --thorough\n',
+        '1 event left out: altered in the database since they were received: see latchkey doctor --thorough\n',
     })
     const told = await answerOf(folder, 'events export --output events.jsonl')
     expect(told).toMatchObject({ lines: 4, readings: 0, leftOut: 1, altered: 1 })

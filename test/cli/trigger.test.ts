@@ -216,11 +216,11 @@ describe('latchkey trigger', () => {
   it('exits 1 where it is refused, where no daemon answers, and where what answers is none', async () => {
     const problem = { code: 'signature_invalid', detail: 'No secret signed this.' }
     const refusing = await listening({ answer: () => problem, status: 401 })
-    const stderr = `error: ${refusing.url} answered 401 signature_invalid: No secret signed this.\n`
+    const stderr = 'error: the daemon answered 401: No secret signed this.\n'
     expect(await refusing.trigger()).toEqual({ code: 1, stdout: '', stderr })
 
     const other = await (await listening({ answer: () => 'hello' })).trigger()
-    const noDaemon = expect.stringContaining('answered 200: is this address a Latchkey daemon?')
+    const noDaemon = expect.stringContaining('is no Latchkey daemon')
     expect(other).toMatchObject({ code: 1, stderr: noDaemon })
 
     const port = await freePort()

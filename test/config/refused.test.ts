@@ -123,7 +123,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     { database: { url: 'postgresql://db/' } },
     { database: { url: 'postgres:' } },
   ],
-  'database.connections: must be …': [5, 1_001, '8'].map((connections) => ({ database: { connections } })),
+  'database.connections: must be …': [9, 1_001, '16'].map((connections) => ({ database: { connections } })),
   'database.statementTimeout: must be a duration, such as "30s"': [{ database: { statementTimeout: '30' } }],
   'database.url: must name a file: acknowledged events must survive a restart': [
     { database: { url: 'sqlite:' } },

@@ -1,12 +1,13 @@
 import fc from 'fast-check'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { expect, it } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { createBatchWriter } from '../../src/ingest/commit.js'
-import type { RecordedDelivery } from '../../src/ingest/delivery.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
+import type { StoredDelivery } from '../../src/store/event-questions.js'
+import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { byHand } from '../entitlements/events.js'
 import { mixedHistory } from '../entitlements/histories.js'
@@ -14,19 +15,45 @@ import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
 import { customersIn, eventsIn, SOURCE_COLUMNS } from '../store/tables.js'
-import { migratedFile } from '../store/temporary-store.js'
+import { emptyStores, migratedFile } from '../store/temporary-store.js'
+import { ENGINE } from '../world.js'
 import { bodyOf, deliveryOf } from './wire.js'
 
 const NOW = Date.UTC(2030, 0, 1)
 
+/** `INTERLEAVINGS`: of two instances, as many as one has time for. */
+const INTERLEAVINGS = Number(process.env.INTERLEAVINGS ?? 20)
+const RUNS =
+  ENGINE === 'sqlite'
+    ? { order: 60, erasures: 40, entitlements: 150 }
+    : { order: INTERLEAVINGS, erasures: INTERLEAVINGS, entitlements: INTERLEAVINGS }
+
 /** Everything that must not depend on the order of arrival, read from the tables themselves. */
-async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], policy: Policy) {
+async function stateAfter(batches: readonly (readonly StoredDelivery[])[], policy: Policy) {
   const db = openDatabase(await migratedFile(), { readOnly: false })
+  // Nobody asks this store after its process has ended.
+  await sql`pragma synchronous = off`.execute(db)
+  return stateIn([db], batches, policy)
+}
+
+/** The same on the engine of this run; on PostgreSQL by two that take every other batch, each at its own pace. */
+async function stateShared(batches: readonly (readonly StoredDelivery[])[], policy: Policy) {
+  return stateIn(await emptyStores(ENGINE === 'sqlite' ? 1 : 2), batches, policy)
+}
+
+async function stateIn(
+  writers: readonly Kysely<Database>[],
+  batches: readonly (readonly StoredDelivery[])[],
+  policy: Policy,
+) {
+  const [db] = writers as readonly [Kysely<Database>]
   try {
-    // Nobody asks this store after its process has ended.
-    await sql`pragma synchronous = off`.execute(db)
-    const writeBatch = createBatchWriter({ db, policy: () => policy, clock: () => NOW })
-    for (const batch of batches) await writeBatch(batch)
+    await Promise.all(
+      writers.map(async (own, i) => {
+        const writeBatch = createBatchWriter({ db: own, policy: () => policy, clock: () => NOW })
+        for (const [n, batch] of batches.entries()) if (n % writers.length === i) await writeBatch(batch)
+      }),
+    )
     await finishErasures(db, () => NOW)
     const sources = await db
       .selectFrom('sources')
@@ -42,8 +69,18 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         .orderBy('product_id')
         .execute(),
       sources: sources.map(({ history, ...source }) => ({ ...source, history: eventsIn(history) })),
-      references: await db.selectFrom('customer_references').selectAll().execute(),
-      erased: await db.selectFrom('erasures').select(['customer_id', 'erased_at', 'was_known']).execute(),
+      references: await db
+        .selectFrom('customer_references')
+        .selectAll()
+        .orderBy('name')
+        .orderBy('value')
+        .orderBy('customer_id')
+        .execute(),
+      erased: await db
+        .selectFrom('erasures')
+        .select(['customer_id', 'erased_at', 'was_known'])
+        .orderBy('customer_id')
+        .execute(),
       bodiesOfErased: await db
         .selectFrom('events')
         .innerJoin('erasures', 'erasures.customer_id', 'events.customer_id')
@@ -60,12 +97,12 @@ async function stateAfter(batches: readonly (readonly RecordedDelivery[])[], pol
         .execute(),
     }
   } finally {
-    await db.destroy()
+    for (const one of writers) await one.destroy()
   }
 }
 
 /** The same deliveries in another order, some of them twice, in batches of any size. */
-function redelivered<One extends RecordedDelivery>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
+function redelivered<One extends StoredDelivery>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
   return fc
     .tuple(fc.subarray([...deliveries]), fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }))
     .chain(([again, sizes]) =>
@@ -79,7 +116,7 @@ function redelivered<One extends RecordedDelivery>(deliveries: readonly One[]): 
     )
 }
 
-const casesOf = <One extends RecordedDelivery>(histories: fc.Arbitrary<readonly One[]>) =>
+const casesOf = <One extends StoredDelivery>(histories: fc.Arbitrary<readonly One[]>) =>
   histories.chain((deliveries) =>
     fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
   )
@@ -93,9 +130,9 @@ it('ends in one state, whatever the order, the duplicates and the batches', asyn
         deliveries.map((delivery) => [delivery]),
         policy,
       )
-      expect(await stateAfter(other, policy)).toEqual(inOrder)
+      expect(await stateShared(other, policy)).toEqual(inOrder)
     }),
-    { numRuns: 60 },
+    { numRuns: RUNS.order },
   )
 })
 
@@ -112,7 +149,7 @@ const withErasures = fc
         : body.data
       return deliveryOf(JSON.stringify({ ...body, data }))
     })
-    const acts = erased.map((customerId, index): RecordedDelivery => {
+    const acts = erased.map((customerId, index): StoredDelivery => {
       const act = { ...byHand('manual.erased', at + index, { productId: null }), customerId }
       const body = Buffer.from(JSON.stringify({ ...act, id: `man_${customerId}` }))
       return { endpoint: 'manual', environment: 'live', body, headers: null, receivedAt: NOW }
@@ -134,9 +171,9 @@ it('ends in one state with people erased along the way, whenever that arrives', 
       const erased = inOrder.erased.map(({ customer_id: id }) => id)
       const known = inOrder.customers.filter(({ customer_id: id }) => erased.includes(id))
       expect(JSON.stringify(known)).not.toMatch(/example\.com|Some Body|"ref"/)
-      expect(await stateAfter(other, policy)).toEqual(inOrder)
+      expect(await stateShared(other, policy)).toEqual(inOrder)
     }),
-    { numRuns: 40 },
+    { numRuns: RUNS.erasures },
   )
 })
 
@@ -148,7 +185,7 @@ it('stores the entitlements that the plain reading of the rules finds', async ()
         const read = normalise(delivery.body, delivery)
         return read.ok ? [read.event] : []
       })
-      const { entitlements, events: stored } = await stateAfter([deliveries], policy)
+      const { entitlements, events: stored } = await stateShared([deliveries], policy)
       expect(
         entitlements.map(({ customer_id: customerId, product_id: productId, active, shown }) => ({
           customerId,
@@ -166,6 +203,6 @@ it('stores the entitlements that the plain reading of the rules finds', async ()
         heldOf(normalised, policy),
       )
     }),
-    { numRuns: 150 },
+    { numRuns: RUNS.entitlements },
   )
 })

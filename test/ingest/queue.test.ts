@@ -1,13 +1,14 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
-import type { Incoming, ManualAct, Receipt, RecordedDelivery } from '../../src/ingest/delivery.js'
+import type { Incoming, ManualAct, Receipt } from '../../src/ingest/delivery.js'
 import { createIngestQueue } from '../../src/ingest/queue.js'
 import { undatedAct } from '../../src/people/acts.js'
+import type { StoredDelivery } from '../../src/store/event-questions.js'
 
 const MIB = 1024 * 1024
 
-function delivery(bytes: number): RecordedDelivery {
+function delivery(bytes: number): StoredDelivery {
   return {
     endpoint: 'live',
     environment: 'live',

@@ -86,7 +86,7 @@ describe('an erasure that is killed', () => {
 
   /** The act is written down once, in the database and beside it, and nothing else says who it was. */
   async function expectErased(folder: string): Promise<void> {
-    expect(foundIn(databaseIn(folder), ADA.words)).toEqual([])
+    expect(await foundIn(databaseIn(folder), ADA.words)).toEqual([])
     const { acts, erasures } = await readStore(folder, async (db) => ({
       acts: await db.selectFrom('events').selectAll().where('type', '=', 'manual.erased').execute(),
       erasures: await db.selectFrom('erasures').selectAll().execute(),

@@ -13,6 +13,7 @@ export const PAGES = [
   'docs/operating.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
+  'docs/postgres.md',
   'docs/architecture.md',
 ] as const
 export type Page = (typeof PAGES)[number]

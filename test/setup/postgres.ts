@@ -20,6 +20,7 @@ const FLAGS = [
   'fsync=off',
   'full_page_writes=off',
   'max_connections=400',
+  'shared_buffers=32MB',
   'unix_socket_directories=',
   'autovacuum=off',
 ]

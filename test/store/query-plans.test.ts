@@ -13,10 +13,8 @@ import {
   findCustomers,
   findCustomersByReference,
   findCustomersByReferences,
-  loadAccountHolders,
   loadCustomers,
   loadReferences,
-  markLinkedCustomers,
   saveCustomers,
 } from '../../src/store/customers.js'
 import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
@@ -57,6 +55,7 @@ import {
   loadSources,
   loadSourcesOfCustomers,
 } from '../../src/store/sources.js'
+import { loadAccountHolders, markLinkedCustomers } from '../../src/store/sync-state.js'
 import { subscriptionEvent } from '../entitlements/events.js'
 import { everyEvent, NOON, newEvent } from './events.js'
 import { temporaryStore } from './temporary-store.js'

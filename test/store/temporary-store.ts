@@ -1,11 +1,13 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import { migrate } from '../../src/store/migrate.js'
+import { openPostgres, type PostgresOptions } from '../../src/store/postgres/dialect.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { ENGINE, postgresAt } from '../world.js'
 
 /** A path for a database that is not there yet, in a folder that goes when the test ends. */
 export function temporaryFile(): string {
@@ -25,6 +27,34 @@ export async function temporaryStore(file = temporaryFile()): Promise<Kysely<Dat
   const db = open(file)
   await migrate(db)
   return db
+}
+
+/** On PostgreSQL one database serves all histories of a process, emptied for each. */
+let shared: Promise<PostgresOptions> | undefined
+
+/**
+ * Opens an empty store with the newest schema so many times, for one history of many.
+ */
+export async function emptyStores(count: number): Promise<readonly Kysely<Database>[]> {
+  if (ENGINE === 'sqlite') {
+    const file = await migratedFile()
+    return Array.from({ length: count }, () => openDatabase(file, { readOnly: false }))
+  }
+  shared ??= migratedDatabase()
+  const options = await shared
+  const stores = Array.from({ length: count }, () => openPostgres(options, 'write', { most: 1 }))
+  const tables = await (stores[0] as Kysely<Database>).introspection.getTables()
+  const names = tables.map(({ name }) => sql.table(name))
+  await sql`truncate ${sql.join(names)} restart identity`.execute(stores[0] as Kysely<Database>)
+  return stores
+}
+
+async function migratedDatabase(): Promise<PostgresOptions> {
+  const options = await postgresAt(`histories ${process.pid}`, () => {})
+  const db = openPostgres(options, 'migrate')
+  await migrate(db)
+  await db.destroy()
+  return options
 }
 
 let migrated: Buffer | undefined

@@ -12,6 +12,7 @@ import {
   sql,
 } from 'kysely'
 import pg from 'pg'
+import { LatchkeyError } from '../../errors.js'
 import type { EachRow, Engine, Row, RowStatement } from '../engine.js'
 import type { Database } from '../schema.js'
 
@@ -35,13 +36,16 @@ export const WRITER_LOCK = 4_680_468_046
 const CONNECT_TIMEOUT_MS = 3_000
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
-const LOCK_TIMEOUT_MS = 1_000
+const LOCK_TIMEOUT_MS = 2_000
 
 /** A process that stops within a transaction holds up all others; a fold takes milliseconds. */
 const IDLE_IN_TRANSACTION_MS = 10_000
 
-/** Of one process: batches under way, sync, a recompute, and what the clock changes wait for each other anyway. */
-export const WRITING_CONNECTIONS = 4
+/** Transactions of one process, such as batches under way, wait for each other anyway. */
+const WRITING_CONNECTIONS = 4
+
+/** The same, with those of leases and their holders, and one that listens. */
+const RESERVED_CONNECTIONS = 8
 
 /** Lost connections are noticed after some 20 s, on both sides. */
 const KEEPALIVE = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=2'
@@ -49,11 +53,24 @@ const KEEPALIVE = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp
 /** A server may have switched it off for speed; its other values wait for replicas, and stay. */
 const COMMIT_DURABLY = `select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'`
 
-/** @param errorFor makes the error for a failed statement; if omitted, PostgreSQL's own error is thrown */
+export interface OpenOptions {
+  /** Makes the error for a failed statement; if omitted, PostgreSQL's own error is thrown. */
+  readonly errorFor?: (error: unknown) => unknown
+  /** How many connections, at most. */
+  readonly most?: number
+  /** What every commit of a writer announces to all that listen: that this process has written. */
+  readonly announcing?: string
+  /** The setting, and the beginning of its value, without which no transaction begins: a lease, and its holder. */
+  readonly holding?: { readonly lease: string; readonly holder: string }
+}
+
+/** What commits announce, by the process that made them. */
+export const CHANNEL = 'latchkey'
+
 export function openPostgres(
   { url, connections, statementTimeoutMs }: PostgresOptions,
   purpose: Purpose,
-  errorFor: (error: unknown) => unknown = (error) => error,
+  options: OpenOptions = {},
 ): Kysely<Database> {
   const timeouts = {
     statement_timeout: statementTimeoutMs,
@@ -63,7 +80,7 @@ export function openPostgres(
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'latchkey',
-    max: purpose === 'read' ? connections - WRITING_CONNECTIONS : WRITING_CONNECTIONS,
+    max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     // Waits for a table, or for another process, as long as it takes.
@@ -77,7 +94,7 @@ export function openPostgres(
   return new Kysely<Database>({
     dialect: {
       createAdapter: () => new PostgresEngine(),
-      createDriver: () => new PoolDriver(pool, purpose, errorFor),
+      createDriver: () => new PoolDriver(pool, purpose, options),
       createIntrospector: (db) => new PostgresIntrospector(db),
       createQueryCompiler: () => new Compiler(),
     },
@@ -156,11 +173,17 @@ class Compiler extends PostgresQueryCompiler {
 class PoolDriver implements Driver {
   readonly #pool: pg.Pool
   readonly #begin: string
+  readonly #commit: string
   readonly #errorFor: (error: unknown) => unknown
 
-  constructor(pool: pg.Pool, purpose: Purpose, errorFor: (error: unknown) => unknown) {
+  constructor(
+    pool: pg.Pool,
+    purpose: Purpose,
+    { errorFor = (error) => error, announcing, holding }: OpenOptions,
+  ) {
     this.#pool = pool
-    this.#begin = BEGIN[purpose]
+    this.#begin = `${BEGIN[purpose]}${holding === undefined ? '' : ifHeld(holding)}`
+    this.#commit = announcing === undefined ? 'commit' : `notify ${CHANNEL}, '${announcing}'; commit`
     this.#errorFor = (error) => errorFor(withCode(error))
   }
 
@@ -176,9 +199,10 @@ class PoolDriver implements Driver {
 
   async beginTransaction(connection: PooledConnection): Promise<void> {
     try {
-      await connection.run(this.#begin)
+      const last = await connection.run(this.#begin)
+      if (last?.rows[0]?.held === false) throw new LatchkeyError('store_unavailable', LOST)
     } catch (error) {
-      // It has begun, and did not get the lock.
+      // It has begun, and did not get the lock, or may not have it any more.
       await this.rollbackTransaction(connection).catch(() => {})
       throw error
     }
@@ -186,7 +210,8 @@ class PoolDriver implements Driver {
 
   async commitTransaction(connection: PooledConnection): Promise<void> {
     // It ends so after a failed statement, whose error somebody has caught.
-    if ((await connection.run('commit')) === 'ROLLBACK') throw new AbortedTransactionError()
+    const last = await connection.run(this.#commit)
+    if (last?.command === 'ROLLBACK') throw new AbortedTransactionError()
   }
 
   async rollbackTransaction(connection: PooledConnection): Promise<void> {
@@ -212,6 +237,13 @@ const BEGIN: Readonly<Record<Purpose, string>> = {
   migrate: 'begin',
 }
 
+const LOST = 'Another instance has taken this over.'
+
+/** In the transaction, so that a holder who was stopped for a while writes nothing once another has taken over. */
+function ifHeld({ lease, holder }: NonNullable<OpenOptions['holding']>): string {
+  return `; select exists (select from settings where key = '${lease}' and value like '${holder} %') as held`
+}
+
 class PooledConnection implements DatabaseConnection {
   readonly #client: pg.PoolClient
   readonly #errorFor: (error: unknown) => unknown
@@ -232,11 +264,10 @@ class PooledConnection implements DatabaseConnection {
     }
   }
 
-  /** @returns what the last of these commands was for PostgreSQL */
-  async run(commands: string): Promise<string | undefined> {
+  /** @returns the answer to the last of these commands */
+  async run(commands: string): Promise<pg.QueryResult | undefined> {
     try {
-      const results = [await this.#client.query(commands)].flat()
-      return results.at(-1)?.command
+      return [await this.#client.query(commands)].flat().at(-1)
     } catch (error) {
       throw this.#errorFor(error)
     }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
@@ -7,6 +8,7 @@ import { migrate } from '../migrate.js'
 import type { Database } from '../schema.js'
 import { settlePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
+import { createLease, hear } from './instances.js'
 
 const OLDEST_VERSION = 14
 
@@ -23,8 +25,10 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   onBroken: (error: unknown) => void = () => {},
 ) {
   await prepare(options, configured)
-  const writer = openWriter(openPostgres(options, 'write'))
+  const own = randomUUID()
+  const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
   const reader = openReader(options, onBroken)
+  const quiet = openPostgres(options, 'write', { most: 1 })
   return {
     file: placeIn(options.url),
     bytes: async () => {
@@ -36,9 +40,15 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     isNew: false,
     writer: guarded(writer, onBroken),
     reader,
+    /** What its commits announce. */
+    own,
+    /** Calls back when another process has written, or may have. */
+    hear: (then: () => void) => hear(options, own, then),
+    lease: (name: string) => createLease(quiet, options, name),
     async close() {
       await reader.destroy()
       await writer.close()
+      await quiet.destroy()
     },
   }
 }
@@ -48,10 +58,12 @@ export function openReader(
   options: PostgresOptions,
   onBroken: (error: unknown) => void = () => {},
 ): Kysely<Database> {
-  return openPostgres(options, 'read', (cause) => {
-    if (isStoreBroken(cause)) onBroken(cause)
-    // A store that can't be read must never look like a customer without access.
-    return unavailable('read', cause)
+  return openPostgres(options, 'read', {
+    errorFor(cause) {
+      if (isStoreBroken(cause)) onBroken(cause)
+      // A store that can't be read must never look like a customer without access.
+      return unavailable('read', cause)
+    },
   })
 }
 

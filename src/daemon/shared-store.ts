@@ -1,0 +1,86 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { Config } from '../config/schema.js'
+import { LatchkeyError } from '../errors.js'
+import { recompute } from '../recompute/recompute.js'
+import type { PostgresOptions } from '../store/postgres/dialect.js'
+import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
+import type { Database } from '../store/schema.js'
+import type { SyncChange, SyncWriteName, WriteSync } from '../store/sync-writes.js'
+import { createWriter, type OpenWriter, type Writer } from './writer.js'
+
+/**
+ * Opens a store that several daemons share, and writes in this thread: the database does most of the work. One of them
+ * at a time follows access, and one recomputes.
+ */
+export async function openSharedStore(
+  postgres: PostgresOptions,
+  { database, policy }: Config,
+  {
+    clock,
+    log,
+    fail,
+  }: { readonly clock: () => number; readonly log: Logger; readonly fail: (error: unknown) => void },
+) {
+  // For the local socket.
+  mkdirSync(dirname(database.file), { recursive: true, mode: 0o700 })
+  const writerOn = (db: Kysely<Database>): Writer => createWriter({ db, clock, erasureList: null })
+  const openOn = (db: Kysely<Database>): OpenWriter => ({
+    ...writerOn(db),
+    async recompute(plan, options) {
+      const report = await store
+        .lease('recompute')
+        .during(store.own, (fenced) => recompute({ db: fenced, clock }, plan, options))
+      if (report !== null) return report
+      throw new LatchkeyError(
+        'rebuild_running',
+        'Another instance rebuilds, replays or compares: wait for it.',
+      )
+    },
+    close: () => db.destroy(),
+  })
+  const store = await openPostgresStore(postgres, policy, openOn, fail)
+  for (const weakness of await findWeaknesses(store.reader)) log.warn(`the PostgreSQL server: ${weakness}`)
+
+  const lease = store.lease('following')
+  const leading = lease.openFenced(store.own)
+  const { writeSync } = writerOn(leading)
+  const leadingWriter: { readonly writeSync: WriteSync } = { writeSync }
+  return {
+    ...store,
+    /** Whether this instance follows access. */
+    leads: lease.isHeld,
+    /** What calls to platforms begin and end with fails once another instance makes them. */
+    writeSync: ((name, change) =>
+      (isOfCall(name, change) ? leadingWriter : store.writer).writeSync(
+        name,
+        change,
+      )) satisfies WriteSync as WriteSync,
+    /** Takes turns with other instances to follow access, and hears what they write; returns what ends it. */
+    takeTurns(following: { led(): Promise<void>; wake(): void }): () => Promise<void> {
+      lease.keep(() => {
+        log.info({ leads: lease.isHeld() }, 'which instance follows access has changed')
+        following.led().catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
+      })
+      const end = store.hear(following.wake)
+      return async () => {
+        await end()
+        await lease.release()
+      }
+    },
+    async close() {
+      await leading.destroy()
+      await store.close()
+    },
+  }
+}
+
+/** Whether a write records a call to a platform, before it is made or after. */
+function isOfCall<Name extends SyncWriteName>(name: Name, change: SyncChange<Name>): boolean {
+  if (name !== 'stepMemberships') return false
+  return (change as SyncChange<'stepMemberships'>).some(({ happening: { kind } }) => OF_CALLS.includes(kind))
+}
+
+const OF_CALLS: readonly string[] = ['begin', 'found', 'gave', 'took', 'gone', 'failed']

@@ -1,0 +1,125 @@
+/* What several processes on one database do about each other: hear of commits, and take turns by leases. */
+
+import { randomUUID } from 'node:crypto'
+import { type Kysely, sql } from 'kysely'
+import pg from 'pg'
+import type { Database } from '../schema.js'
+import { CHANNEL, openPostgres, type PostgresOptions } from './dialect.js'
+
+const LISTEN_AGAIN_MS = 1_000
+
+/**
+ * Calls back when another process has committed. After a loss of the connection, too, since some may have been missed.
+ * @param own what this process announces itself
+ * @returns ends it
+ */
+export function hear({ url }: PostgresOptions, own: string, then: () => void): () => Promise<void> {
+  let client: pg.Client | null = null
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
+
+  async function listen(): Promise<void> {
+    const next = new pg.Client({ connectionString: url, application_name: 'latchkey', keepAlive: true })
+    client = next
+    next.on('error', () => {})
+    next.on('end', () => {
+      if (!isStopped) timer = setTimeout(() => void listen(), LISTEN_AGAIN_MS)
+    })
+    next.on('notification', ({ payload }) => {
+      if (payload !== own) then()
+    })
+    try {
+      await next.connect()
+      await next.query(`listen "${CHANNEL}"`)
+      then()
+    } catch {
+      // A failed connection ends, too, and is tried again.
+      await next.end().catch(() => {})
+    }
+  }
+
+  void listen()
+  return async () => {
+    isStopped = true
+    clearTimeout(timer)
+    await client?.end().catch(() => {})
+  }
+}
+
+/** Without a renewal for so long, another process may take over. */
+const LEASE_MS = 15_000
+const RENEW_MS = 5_000
+
+export type Lease = ReturnType<typeof createLease>
+
+/**
+ * What one process has at a time. It is a setting with its holder and its end, by the clock of the database. Taking it
+ * is a writing transaction, and so is all that its holder writes: both happen one after the other.
+ * @param db a writer that announces nothing
+ */
+export function createLease(db: Kysely<Database>, options: PostgresOptions, name: string) {
+  const key = `lease.${name}`
+  const holder = randomUUID()
+  const isOurs = sql`settings.value like ${`${holder} %`}`
+  const now = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+  let timer: NodeJS.Timeout | undefined
+  /** By this process's own clock: one that was stopped for a while finds it moved on. */
+  let heldUntil = 0
+  const isHeld = () => performance.now() < heldUntil
+
+  async function claim(): Promise<boolean> {
+    const from = performance.now()
+    const { rows } = await db.transaction().execute((trx) =>
+      sql`insert into settings (key, value) values (${key}, concat(${holder}::text, ' ', ${now} + ${LEASE_MS}::bigint))
+        on conflict (key) do update set value = excluded.value
+        where ${isOurs} or split_part(settings.value, ' ', 2)::bigint < ${now}
+        returning key`.execute(trx),
+    )
+    heldUntil = rows.length > 0 ? from + LEASE_MS : 0
+    return isHeld()
+  }
+
+  async function release(): Promise<void> {
+    clearTimeout(timer)
+    if (heldUntil === 0) return
+    heldUntil = 0
+    // If that fails, it ends by itself.
+    await sql`delete from settings where key = ${key} and ${isOurs}`.execute(db).catch(() => {})
+  }
+
+  /** Opens the database so that no transaction begins in it once another process has the lease. */
+  const openFenced = (announcing: string) =>
+    openPostgres(options, 'write', { announcing, holding: { lease: key, holder }, most: 2 })
+
+  return {
+    openFenced,
+    isHeld,
+    /** Takes it as soon as nobody has it, and renews it; `changed` is called when it was taken or lost. */
+    keep(changed: () => void): void {
+      const look = async (wasHeld: boolean): Promise<void> => {
+        // An unreachable database: it is ours until its end.
+        const held = await claim().catch(isHeld)
+        if (held !== wasHeld) changed()
+        timer = setTimeout(() => void look(held), RENEW_MS)
+      }
+      timer = setTimeout(() => void look(false))
+    },
+    /** Works while it has the lease; null: another process has it. */
+    async during<Answer>(
+      announcing: string,
+      work: (db: Kysely<Database>) => Promise<Answer>,
+    ): Promise<Answer | null> {
+      if (!(await claim())) return null
+      const renewing = setInterval(() => void claim().catch(() => {}), RENEW_MS)
+      const fenced = openFenced(announcing)
+      try {
+        return await work(fenced)
+      } finally {
+        clearInterval(renewing)
+        await fenced.destroy()
+        await release()
+      }
+    },
+    release,
+  }
+}

@@ -1,0 +1,163 @@
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { openPostgresStore } from '../../src/store/postgres/store.js'
+import { ask, call, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
+import { storedEvents } from '../daemon/stored.js'
+import { PRODUCT, wireEvent } from '../daemon/wire-events.js'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
+import { openStoreAt, postgresAt } from '../world.js'
+
+/** Two daemons on one database. */
+async function two(config: Record<string, unknown> = {}): Promise<readonly [RunningDaemon, RunningDaemon]> {
+  const first = await runDaemon({ config })
+  return [first, await runDaemon({ config, folder: first.folder })]
+}
+
+const paid = (n: number, type = 'payment.authorized') =>
+  wireEvent(type, {
+    customer: `cus_${n}`,
+    payment: `pay_${n}`,
+    data: { customer: { id: `cus_${n}`, communityId: accountId(n) } },
+  })
+
+const dispositionsOf = (answers: readonly Response[]) =>
+  Promise.all(answers.map(async (answer) => ((await answer.json()) as { disposition: string }).disposition))
+
+interface Page {
+  readonly items: readonly { readonly cursor: string; readonly customerId: string }[]
+}
+
+async function changesAfter(daemon: RunningDaemon, cursor: string | null): Promise<Page['items']> {
+  const page = await ask(daemon, `/changes?limit=7${cursor === null ? '' : `&cursor=${cursor}`}`)
+  return ((await page.json()) as Page).items
+}
+
+describe('two instances on one database', () => {
+  it('store an event once that comes to both at the same time, and acknowledge it twice', async () => {
+    const both = await two()
+    for (let n = 1; n <= 20; n += 1) {
+      const body = paid(n)
+      const answers = await Promise.all(both.map((daemon) => send(daemon, body)))
+      expect(answers.map(({ status }) => status)).toEqual([200, 200])
+      expect((await dispositionsOf(answers)).sort()).toEqual(['applied', 'duplicate'])
+    }
+    expect(await storedEvents(both[0])).toHaveLength(20)
+  })
+
+  it('answer what the other has acknowledged at once, also if they were asked before', async () => {
+    const [one, other] = await two()
+    const isActive = async (daemon: RunningDaemon) =>
+      ((await (await ask(daemon, `/entitlements/cus_1/${PRODUCT}`)).json()) as { active: boolean }).active
+    for (const type of ['payment.authorized', 'payment.refunded'] as const) {
+      expect(await isActive(other)).toBe(type === 'payment.refunded')
+      await send(one, paid(1, type))
+      expect(await isActive(other)).toBe(type === 'payment.authorized')
+    }
+  })
+
+  it('erase at one what comes later to the other', async () => {
+    const [one, other] = await two()
+    await send(other, paid(1))
+    expect((await call(one, 'DELETE', '/customers/cus_1')).status).toBe(200)
+    await send(other, paid(1, 'payment.refunded'))
+    const bodies = (await storedEvents(one)).map(({ body }) => body?.toString() ?? '')
+    expect(bodies.join()).not.toContain(accountId(1))
+  })
+
+  it('write one change log, which a reader of pages finds without a hole or a double', async () => {
+    const both = await two()
+    const numbers = Array.from({ length: 120 }, (_, i) => i + 1)
+    let isSending = true
+    const sending = Promise.all(
+      numbers.map((n) =>
+        // A commit that takes too long is answered 503, and the provider sends again.
+        eventually(async () => {
+          const { status } = await send(both[n % 2] as RunningDaemon, paid(n))
+          expect(status).toBe(200)
+        }),
+      ),
+    ).finally(() => {
+      isSending = false
+    })
+    const read: string[] = []
+    let cursor: string | null = null
+    for (let wasSending = true; ; wasSending = isSending) {
+      const page: Page['items'] = await changesAfter(both[read.length % 2] as RunningDaemon, cursor)
+      read.push(...page.map(({ customerId }) => customerId))
+      cursor = page.at(-1)?.cursor ?? cursor
+      if (page.length === 0 && !wasSending) break
+    }
+    await sending
+    expect(read.toSorted()).toEqual(numbers.map((n) => `cus_${n}`).toSorted())
+  })
+
+  it('call a platform at one of them, and at the other once that has stopped', async () => {
+    const discord = await startDiscord()
+    const [one, other] = await two({
+      products: { [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] } },
+      sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+    })
+    discord.guild.join(accountId(1), accountId(2))
+    const led = (daemon: RunningDaemon) =>
+      daemon.logged().filter(({ msg }) => msg === 'which instance follows access has changed').length
+    const given = (daemon: RunningDaemon) =>
+      daemon.logged().filter(({ msg }) => msg === 'membership given').length
+    await eventually(() => expect(led(one)).toBe(1))
+    // The one that leads hears of it.
+    await send(other, paid(1))
+    await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
+    await eventually(() => expect([given(one), given(other), led(other)]).toEqual([1, 0, 0]))
+    await one.stop()
+    await send(other, paid(2))
+    await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1), accountId(2)]))
+    await eventually(() => expect([given(one), given(other), led(other)]).toEqual([1, 1, 1]))
+  })
+
+  it('go on after every connection was lost', async () => {
+    const [one, other] = await two()
+    await send(one, paid(1))
+    const db = await openStoreAt(one.databaseFile, { readOnly: false })
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`.execute(db)
+    await db.destroy()
+    const answers = await Promise.all([2, 3, 4, 5].map((n) => send(n % 2 ? one : other, paid(n))))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect((await ask(one, `/entitlements/cus_5/${PRODUCT}`)).status).toBe(200)
+  })
+})
+
+describe('a lease', () => {
+  async function instance(file: string) {
+    const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
+      close: () => db.destroy(),
+    }))
+    return { ...store, lease: store.lease('test') }
+  }
+
+  it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {
+    const file = 'a lease'
+    const [one, other] = [await instance(file), await instance(file)]
+    const outcome = await one.lease.during(one.own, async (fenced) => {
+      expect(await other.lease.during(other.own, async () => 'both')).toBeNull()
+      const write = () =>
+        fenced.transaction().execute((trx) => sql`insert into settings values ('written', 'x')`.execute(trx))
+      // What others find once this one has stood still for too long.
+      await sql`update settings set value = split_part(value, ' ', 1) || ' 1' where key = 'lease.test'`.execute(
+        fenced,
+      )
+      expect(await other.lease.during(other.own, () => write().catch(({ message }: Error) => message))).toBe(
+        'Another instance has taken this over.',
+      )
+      return 'ended'
+    })
+    expect(outcome).toBe('ended')
+    const { rows } = await sql`select key from settings where key in ('lease.test', 'written')`.execute(
+      one.reader,
+    )
+    expect(rows).toEqual([])
+    await Promise.all([one.close(), other.close()])
+  })
+})
