@@ -1,9 +1,8 @@
-import type { Kysely } from 'kysely'
 import type { DeliveryGaps } from '../operations/delivery-gaps.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { loadNewestTimes } from '../store/deliveries.js'
 import { countConflicts, countWaitingByReason, type WaitingReason } from '../store/event-questions.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import {
   counted,
   type DaemonFacts,
@@ -87,7 +86,7 @@ const SET_CLOCK = 'set this machine’s clock, and keep it set (NTP)'
 
 /** Checks whether the clock can be right: signatures and the end of access depend on it. */
 export async function checkClock(
-  db: Kysely<Database>,
+  db: Db,
   facts: DaemonFacts | null,
   now: number,
 ): Promise<readonly Finding[]> {
@@ -98,7 +97,7 @@ export async function checkClock(
   return [await checkNow(db, now), ...skews]
 }
 
-async function checkNow(db: Kysely<Database>, now: number): Promise<Finding> {
+async function checkNow(db: Db, now: number): Promise<Finding> {
   const shown = instantText(now)
   if (now < SANE_FROM || now > SANE_UNTIL) return fail('clock', `it shows ${shown}`, SET_CLOCK)
   const newest = await loadNewestTimes(db)
@@ -117,7 +116,7 @@ async function checkNow(db: Kysely<Database>, now: number): Promise<Finding> {
 const HELD_LONG_MS = 86_400_000
 
 /** Checks for events without effect, and bodies that contradict stored ones. */
-export async function checkEvents(db: Kysely<Database>, now: number): Promise<readonly Finding[]> {
+export async function checkEvents(db: Db, now: number): Promise<readonly Finding[]> {
   const waiting = await countWaitingByReason(db)
   const held = waiting.filter(({ disposition }) => disposition === 'held')
   const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')

@@ -1,10 +1,9 @@
 import { Worker } from 'node:worker_threads'
-import type { Kysely } from 'kysely'
 import type { LoadedConfig } from '../config/load.js'
 import { issueLine } from '../errors.js'
 import type { SyncStatusJson } from '../handlers/sync.js'
 import { readGaps } from '../operations/delivery-gaps.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
@@ -37,7 +36,7 @@ export interface Examination extends LoadedConfig {
   readonly clock: () => number
   readonly daemon: ExaminedDaemon
   /** The state of sync. */
-  readonly syncOf: (db: Kysely<Database>) => Promise<SyncStatusJson>
+  readonly syncOf: (db: Db) => Promise<SyncStatusJson>
 }
 
 /** Probable mistakes in the config; a config with problems is not examined. */

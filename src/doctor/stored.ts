@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
-import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
 import { isLatchkeyError } from '../errors.js'
 import { assertDatabase } from '../operations/assert-database.js'
 import { engineOf, isOfPostgres, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { compareBodies } from '../store/event-questions.js'
 import { pendingMigrations } from '../store/migrate.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
@@ -14,7 +13,7 @@ import { counted, type Finding, fail, ok, warn } from './finding.js'
 import { newestBackup } from './machine.js'
 
 /** The opened database; or the finding why it can't be opened. */
-export async function openStored(config: Config, now: number): Promise<Kysely<Database> | Finding> {
+export async function openStored(config: Config, now: number): Promise<Db | Finding> {
   const { file, postgres } = config.database
   if (postgres !== undefined) return (await import('../store/postgres/store.js')).openReader(postgres)
   try {
@@ -60,7 +59,7 @@ export function unreadable(what: string, error: unknown): Finding {
 }
 
 /** Whether this program and the database have the same schema. If not, nothing else can be read. */
-export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
+export async function checkSchema(db: Db): Promise<Finding> {
   try {
     const pending = await pendingMigrations(db)
     if (pending.length === 0) return ok('schema', 'current')
@@ -77,7 +76,7 @@ export async function checkSchema(db: Kysely<Database>): Promise<Finding> {
 }
 
 /** Whether the server keeps what it has taken. */
-export async function checkServer(db: Kysely<Database>): Promise<readonly Finding[]> {
+export async function checkServer(db: Db): Promise<readonly Finding[]> {
   const { findWeaknesses } = await import('../store/postgres/store.js')
   const found = await findWeaknesses(db)
   if (found.length === 0) return [ok('database', 'keeps what it has committed')]
@@ -85,7 +84,7 @@ export async function checkServer(db: Kysely<Database>): Promise<readonly Findin
 }
 
 /** Whether the file is intact. */
-export async function checkIntegrity(db: Kysely<Database>, thorough: boolean): Promise<readonly Finding[]> {
+export async function checkIntegrity(db: Db, thorough: boolean): Promise<readonly Finding[]> {
   const faults = await engineOf(db).findDamage(db, { thorough })
   const [first] = faults
   if (first === undefined) return [ok('integrity', thorough ? 'sound, indexes included' : 'sound')]
@@ -97,7 +96,7 @@ const MEND =
   'check the disk; to repair it, `latchkey events export`, `latchkey restore` an earlier backup, `latchkey import`'
 
 /** Whether stored deliveries still match their hashes. Reads every body. */
-export async function checkBodyHashes(db: Kysely<Database>): Promise<readonly Finding[]> {
+export async function checkBodyHashes(db: Db): Promise<readonly Finding[]> {
   const { read, altered, first } = await compareBodies(db)
   if (altered === 0) return [ok('body hashes', `none altered, of ${read}`)]
   const detail = `${altered} of ${read} altered in the database, the first that of ${first}`

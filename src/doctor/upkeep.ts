@@ -1,5 +1,4 @@
 import { realpathSync } from 'node:fs'
-import type { Kysely } from 'kysely'
 import type { Config } from '../config/schema.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 import { loadErasedIds, loadUnfinishedErasures } from '../store/erasures.js'
@@ -10,13 +9,13 @@ import {
   type WaitingBodies,
 } from '../store/expire-bodies.js'
 import { loadJob } from '../store/recompute.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { isSamePolicy, loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'
 
 /** Checks that the configured policy is in force, and that no rebuild is unfinished. */
 export async function checkPolicy(
-  db: Kysely<Database>,
+  db: Db,
   config: Config,
   isRebuilding: boolean,
 ): Promise<readonly Finding[]> {
@@ -34,7 +33,7 @@ export async function checkPolicy(
   ]
 }
 
-async function checkRebuild(db: Kysely<Database>, isRebuilding: boolean): Promise<readonly Finding[]> {
+async function checkRebuild(db: Db, isRebuilding: boolean): Promise<readonly Finding[]> {
   const job = await loadJob(db)
   if (job === null || job.endpoints !== null) return []
   const done = `${job.reached} of ${job.newest} events done`
@@ -58,7 +57,7 @@ const RETENTION_LATE_MS = 86_400_000
  * @param isServed whether a process uses the database
  */
 export async function checkPrivacy(
-  db: Kysely<Database>,
+  db: Db,
   { retention, database }: Pick<Config, 'retention' | 'database'>,
   isServed: boolean,
   now: number,
@@ -73,7 +72,7 @@ export async function checkPrivacy(
  * Checks that all erasures are finished, and on the list beside the database, which outlasts it.
  * @param list null: there is none
  */
-async function checkErasures(db: Kysely<Database>, list: string | null, isServed: boolean): Promise<Finding> {
+async function checkErasures(db: Db, list: string | null, isServed: boolean): Promise<Finding> {
   const start = isServed ? 'restart the daemon' : 'start the daemon'
   const listed = list === null ? null : readErasureList(list)
   const erased = [...(await loadErasedIds(db))].flatMap(([environment, ids]) =>

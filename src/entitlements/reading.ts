@@ -210,30 +210,17 @@ function createPaymentFinder(
   const paying = except === undefined ? all : all.filter(({ paymentId }) => !except.has(paymentId))
   return ({ paymentId, createdAt }) => {
     if (paymentId !== null && firstPaid.has(paymentId) && !except?.has(paymentId)) return paymentId
-    const nearest = nearestTo(paying, createdAt)
-    return nearest && Math.abs(nearest.at - createdAt) <= PAYMENT_SEARCH_MS ? nearest.paymentId : null
+    let nearest: PayingEvent | null = null
+    let least = PAYMENT_SEARCH_MS + 1
+    for (const one of paying) {
+      const distance = Math.abs(one.at - createdAt)
+      if (distance < least) {
+        nearest = one
+        least = distance
+      } else if (one.at > createdAt) break
+    }
+    return nearest && nearest.paymentId
   }
-}
-
-function nearestTo(paying: readonly PayingEvent[], at: number): PayingEvent | undefined {
-  const next = firstNotBefore(paying, at)
-  const after = paying[next]
-  const lastBefore = paying[next - 1]
-  if (lastBefore === undefined) return after
-  if (after !== undefined && after.at - at < at - lastBefore.at) return after
-  return paying[firstNotBefore(paying, lastBefore.at)]
-}
-
-/** Binary search: the position of the first entry at or after `at`. */
-function firstNotBefore(paying: readonly PayingEvent[], at: number): number {
-  let low = 0
-  let high = paying.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((paying[middle] as PayingEvent).at < at) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** How well an event can name the product: 0 is best, then another subscription event, a grant, any event. */

@@ -1,7 +1,6 @@
-import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import { type DeliveryPace, loadPaces, WEEK_MS } from '../store/deliveries.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 
 /** With fewer arrivals, no gap counts as usual yet. */
 const ENOUGH_ARRIVALS = 20
@@ -31,7 +30,7 @@ export interface DeliveryGap {
 /** By endpoint name, including endpoints that are not configured any more. */
 export type DeliveryGaps = ReadonlyMap<string, DeliveryGap>
 
-export async function readGaps(db: Kysely<Database>, now: number): Promise<DeliveryGaps> {
+export async function readGaps(db: Db, now: number): Promise<DeliveryGaps> {
   const paces = await loadPaces(db)
   return new Map([...paces].map(([endpoint, pace]) => [endpoint, describeGap(pace, now)]))
 }

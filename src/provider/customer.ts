@@ -1,26 +1,7 @@
-import { type AccountDetail, DETAIL_NAMES, ofEach } from './accounts.js'
+import { DETAIL_NAMES, ofEach } from './accounts.js'
 import type { CustomerDetails } from './event.js'
 import { fieldsOf, id, text } from './fields.js'
 import type { JsonObject } from './json.js'
-
-/** Where events have each detail of an account: in an object about the person, or else in a field of `data`. */
-const ACCOUNT_READERS: Readonly<
-  Record<AccountDetail, (person: JsonObject, data: JsonObject) => string | null>
-> = {
-  communityId: (person, data) =>
-    text(person.communityId, person.community_id) ??
-    text(data.customerCommunityId, data.customer_community_id),
-  communityUsername: (person, data) =>
-    text(person.communityUsername, person.community_username) ??
-    text(data.customerCommunityUsername, data.customer_community_username),
-  messengerId: (person, data) =>
-    text(person.messengerId, person.messenger_id) ??
-    text(data.customerMessengerId, data.customer_messenger_id),
-  messengerUsername: (person, data) =>
-    text(person.messengerUsername, person.messenger_username) ??
-    text(data.customerMessengerUsername, data.customer_messenger_username),
-}
-const READERS = Object.entries(ACCOUNT_READERS) as [AccountDetail, (typeof ACCOUNT_READERS)[AccountDetail]][]
 
 /** The name of a detail in objects that are not about the person alone. */
 export function ofCustomer(detail: string): string {
@@ -51,18 +32,34 @@ export function customerOf(data: JsonObject): CustomerDetails {
 
 /** Takes each detail from the `customer` object, or else from a field of `data` itself. */
 export function detailsOf(person: JsonObject, data: JsonObject): CustomerDetails {
-  const details: Record<keyof CustomerDetails, string | null> = { ...NO_DETAILS }
-  details.email = text(person.email) ?? text(data.customerEmail, data.customer_email)
-  details.name = text(person.name) ?? fullNameOf(person) ?? text(data.customerName, data.customer_name)
-  for (const [name, read] of READERS) details[name] = read(person, data)
-  return details
+  return {
+    email: text(person.email) ?? text(data.customerEmail, data.customer_email),
+    name: text(person.name) ?? fullNameOf(person) ?? text(data.customerName, data.customer_name),
+    communityId:
+      text(person.communityId, person.community_id) ??
+      text(data.customerCommunityId, data.customer_community_id),
+    communityUsername:
+      text(person.communityUsername, person.community_username) ??
+      text(data.customerCommunityUsername, data.customer_community_username),
+    messengerId:
+      text(person.messengerId, person.messenger_id) ??
+      text(data.customerMessengerId, data.customer_messenger_id),
+    messengerUsername:
+      text(person.messengerUsername, person.messenger_username) ??
+      text(data.customerMessengerUsername, data.customer_messenger_username),
+  }
 }
 
 /** Takes each detail from the first source that has it. */
 export function firstDetails(one: CustomerDetails, other: CustomerDetails): CustomerDetails {
-  const details = { ...one }
-  for (const name of DETAIL_NAMES) details[name] ??= other[name]
-  return details
+  return {
+    email: one.email ?? other.email,
+    name: one.name ?? other.name,
+    communityId: one.communityId ?? other.communityId,
+    communityUsername: one.communityUsername ?? other.communityUsername,
+    messengerId: one.messengerId ?? other.messengerId,
+    messengerUsername: one.messengerUsername ?? other.messengerUsername,
+  }
 }
 
 function fullNameOf(person: JsonObject): string | null {

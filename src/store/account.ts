@@ -1,6 +1,6 @@
 /* Everything stored about one customer: the explanation of their access, and what is known of the person. */
 
-import { type Kysely, type Selectable, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { afterErasures, foldActs } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
 import {
@@ -27,7 +27,7 @@ import {
   type Reference,
 } from './customers.js'
 import { loadManualEvents } from './events.js'
-import type { Database, EventsTable } from './schema.js'
+import type { Db, EventsTable } from './schema.js'
 import { loadPolicy } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
 import { eventInForm } from './stored-form.js'
@@ -41,7 +41,7 @@ export interface ExplanationQuery extends AccessQuery {
  * @param configured the policy of a store in which none is in force yet
  */
 export function readExplanation(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   configured: Policy,
   { environment, customerId, productId, at }: ExplanationQuery,
@@ -56,7 +56,7 @@ export function readExplanation(
 
 /** Everything stored about one customer's access, including held events that may be about the product. */
 export async function loadAccount(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
   productId: string,
@@ -95,10 +95,7 @@ const selectEvents = bulkLookup(
     select seq, event_id, normalized, received_at, disposition from events where ${matches}`,
 )
 
-async function loadEvents(
-  db: Kysely<Database>,
-  source: StoredSource | undefined,
-): Promise<readonly StoredSourceEvent[]> {
+async function loadEvents(db: Db, source: StoredSource | undefined): Promise<readonly StoredSourceEvent[]> {
   const history = source === undefined ? [] : readHistory(source)
   const rows = await selectEvents(
     db,
@@ -112,7 +109,7 @@ const HOLDS_SEEN = 1000
 
 /** Held events, newest first, that name the customer, or nobody. */
 async function loadHolds(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerId: string,
 ): Promise<readonly StoredHold[]> {
@@ -172,7 +169,7 @@ export interface KnownSource {
 
 /** Everything known about one person; null if that is nothing. */
 export async function readKnownCustomer(
-  db: Kysely<Database>,
+  db: Db,
   clock: () => number,
   { environment, customerId }: CustomerQuery,
 ): Promise<KnownCustomer | null> {

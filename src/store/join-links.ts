@@ -1,6 +1,6 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Database, JoinLinksTable } from './schema.js'
+import type { Db, JoinLinksTable, Tx } from './schema.js'
 
 /** Identifies a link: its kind, and the hash of its text in hex, since only that is stored. */
 export type JoinLinkKey = Pick<JoinLinksTable, 'kind' | 'sha256'>
@@ -26,7 +26,7 @@ const KEPT_AFTER_END_MS = 7 * 86_400_000
 
 /** Saves a link, and deletes those that expired long ago. */
 export async function keepJoinLink(
-  trx: Transaction<Database>,
+  trx: Tx,
   { kind, sha256, environment, customerId, expiresAt }: NewJoinLink,
   now: number,
 ): Promise<void> {
@@ -40,7 +40,7 @@ export async function keepJoinLink(
  * same answer, since the work that follows may have been interrupted.
  */
 export async function takeJoinLink(
-  trx: Transaction<Database>,
+  trx: Tx,
   { kind, sha256, accountId, at }: JoinLinkUse,
 ): Promise<JoinLinkOwner | null> {
   const { rows } = await sql<JoinLinkOwner>`
@@ -51,31 +51,27 @@ export async function takeJoinLink(
 }
 
 /** False for an unknown link, too. */
-export async function isJoinLinkUsed(db: Kysely<Database>, { kind, sha256 }: JoinLinkKey): Promise<boolean> {
+export async function isJoinLinkUsed(db: Db, { kind, sha256 }: JoinLinkKey): Promise<boolean> {
   const { rows } = await sql`
     select 1 from join_links where sha256 = ${sha256} and kind = ${kind} and used_by is not null`.execute(db)
   return rows.length > 0
 }
 
 /** Deletes every link of a customer. */
-export async function forgetJoinLinks(
-  trx: Transaction<Database>,
-  environment: Environment,
-  customerId: string,
-): Promise<void> {
+export async function forgetJoinLinks(trx: Tx, environment: Environment, customerId: string): Promise<void> {
   await sql`delete from join_links where environment = ${environment} and customer_id = ${customerId}`.execute(
     trx,
   )
 }
 
 /** The new ids of groups that became supergroups, by the id in the config. */
-export async function loadMovedGroups(db: Kysely<Database>): Promise<ReadonlyMap<string, string>> {
+export async function loadMovedGroups(db: Db): Promise<ReadonlyMap<string, string>> {
   const rows = await db.selectFrom('moved_groups').selectAll().execute()
   return new Map(rows.map((row) => [row.group_id, row.moved_to]))
 }
 
 export async function keepMovedGroup(
-  trx: Transaction<Database>,
+  trx: Tx,
   { groupId, movedTo }: { readonly groupId: string; readonly movedTo: string },
 ): Promise<void> {
   await sql`
@@ -90,17 +86,14 @@ export interface GroupAccount {
 }
 
 /** Whether Latchkey may have banned the account and not lifted the ban yet. */
-export async function isUnbanOwed(
-  db: Kysely<Database>,
-  { groupId, accountId }: GroupAccount,
-): Promise<boolean> {
+export async function isUnbanOwed(db: Db, { groupId, accountId }: GroupAccount): Promise<boolean> {
   const { rows } = await sql`
     select 1 from owed_unbans where group_id = ${groupId} and account_id = ${accountId}`.execute(db)
   return rows.length > 0
 }
 
 export async function setUnbanOwed(
-  trx: Transaction<Database>,
+  trx: Tx,
   { isOwed, groupId, accountId }: GroupAccount & { readonly isOwed: boolean },
 ): Promise<void> {
   const change = isOwed

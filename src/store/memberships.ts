@@ -1,4 +1,4 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkStatement, bulkUpsert } from './bulk.js'
 import {
@@ -14,7 +14,7 @@ import {
   type ShownState,
   type StoredState,
 } from './membership.js'
-import type { Database, MembershipsTable } from './schema.js'
+import type { Db, MembershipsTable, Tx } from './schema.js'
 import { saveSyncSettings, unmarkForSync } from './sync-state.js'
 
 type Row = Selectable<MembershipsTable>
@@ -34,7 +34,7 @@ const isOpen = sql`state in ('due', 'retrying')`
 const isUnconfirmed = sql`${isOpen} and desired = 0 and confirmed = 0`
 
 /** Every target that has memberships, configured or not. */
-export async function loadTargetRefs(db: Kysely<Database>): Promise<readonly TargetRef[]> {
+export async function loadTargetRefs(db: Db): Promise<readonly TargetRef[]> {
   return db.selectFrom('memberships').select(['environment', 'target']).distinct().execute()
 }
 
@@ -45,7 +45,7 @@ const selectByKey = bulkLookup(
 
 /** Existing ones by `membershipKey`. */
 export async function loadMemberships(
-  db: Kysely<Database>,
+  db: Db,
   keys: readonly MembershipKey[],
 ): Promise<ReadonlyMap<string, Membership>> {
   const rows = await selectByKey(db, keys.map(keyRow))
@@ -59,6 +59,8 @@ export interface MembershipFilter {
   /** The customers for whom they were last computed. */
   readonly customerIds?: readonly string[]
   readonly accountIds?: readonly string[]
+  /** Either of them: a customer, and the accounts that they may share with others. */
+  readonly about?: { readonly customerId: string; readonly accountIds: readonly string[] }
   readonly states?: readonly StoredState[]
   readonly hasFailed?: true
   /** Whether it is an unconfirmed removal from one of these targets. */
@@ -68,16 +70,25 @@ export interface MembershipFilter {
 
 /** @param limit the maximum number, in key order; if omitted, all, unordered */
 export async function findMemberships(
-  db: Kysely<Database>,
+  db: Db,
   filter: MembershipFilter,
   limit?: number,
 ): Promise<readonly Membership[]> {
-  const { environments, target, customerIds, accountIds, states, unconfirmed, after } = filter
+  const { environments, target, customerIds, accountIds, about, states, unconfirmed, after } = filter
   let query = db.selectFrom('memberships').selectAll()
   if (environments !== undefined) query = query.where('environment', 'in', environments)
   if (target !== undefined) query = query.where('target', '=', target)
   if (customerIds !== undefined) query = query.where('customer_id', 'in', customerIds)
   if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
+  if (about !== undefined) {
+    const { customerId, accountIds } = about
+    query = query.where((eb) =>
+      eb.or([
+        eb('customer_id', '=', customerId),
+        ...(accountIds.length === 0 ? [] : [eb('account_id', 'in', accountIds)]),
+      ]),
+    )
+  }
   if (states !== undefined) query = query.where('state', 'in', states)
   if (filter.hasFailed) query = query.where('error_code', 'is not', null)
   if (unconfirmed !== undefined) {
@@ -94,7 +105,7 @@ export async function findMemberships(
 
 /** All memberships of a target, or those in some states, in pages. */
 export async function* membershipPages(
-  db: Kysely<Database>,
+  db: Db,
   { environment, target }: TargetRef,
   size: number,
   states?: readonly StoredState[],
@@ -118,7 +129,7 @@ export type DueKind = keyof typeof IS_DUE
 
 /** At most `limit` memberships of one kind that are due by `now`. */
 export async function loadDueMemberships(
-  db: Kysely<Database>,
+  db: Db,
   target: TargetRef,
   kind: DueKind,
   now: number,
@@ -133,11 +144,7 @@ export async function loadDueMemberships(
  * When the next membership of a target is due, in epoch milliseconds; null: none is.
  * @param held leaves out removals that wait for an operator
  */
-export async function nextDueAt(
-  db: Kysely<Database>,
-  target: TargetRef,
-  held: boolean,
-): Promise<number | null> {
+export async function nextDueAt(db: Db, target: TargetRef, held: boolean): Promise<number | null> {
   const { rows } = await sql<{ at: number | null }>`
     select min(next_attempt_at) as at from memberships
     where ${isOf(target)} and state in ('due', 'retrying', 'recheck')
@@ -146,7 +153,7 @@ export async function nextDueAt(
 }
 
 /** Of a platform's memberships that met its limit, the one with the latest retry. */
-export async function findLongestLimit(db: Kysely<Database>, platform: string): Promise<Membership | null> {
+export async function findLongestLimit(db: Db, platform: string): Promise<Membership | null> {
   const { rows } = await sql<Row>`
     select * from memberships where next_attempt_at is not null and error_code = 'rate_limited'
       and target like ${`${platform}:%`} order by next_attempt_at desc limit 1`.execute(db)
@@ -168,7 +175,7 @@ const BOUND_WINDOW_MS = 3_600_000
  * made or none.
  */
 export async function isHeld(
-  db: Kysely<Database>,
+  db: Db,
   target: TargetRef,
   { atMost, percent }: RemovalBound,
   now: number,
@@ -187,7 +194,7 @@ export async function isHeld(
  * @param held whether its removals wait for an operator
  */
 export async function countStates(
-  db: Kysely<Database>,
+  db: Db,
   target: TargetRef,
   held: boolean,
 ): Promise<Readonly<Record<ShownState, number>>> {
@@ -201,7 +208,7 @@ export async function countStates(
   return counts
 }
 
-async function count(db: Kysely<Database>, where: ReturnType<typeof isOf>): Promise<number> {
+async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
   const { rows } = await sql<{ n: number }>`select count(*) as n from memberships where ${where}`.execute(db)
   return Number(rows[0]?.n)
 }
@@ -226,7 +233,7 @@ export interface Desired {
 
 /** Saves the desired state, and marks the changes and marks that caused it as done. */
 export async function saveDesires(
-  trx: Transaction<Database>,
+  trx: Tx,
   { desires, cursor, marksUpTo }: Desired,
   now: number,
 ): Promise<void> {
@@ -246,7 +253,7 @@ export interface MembershipStep {
  * @returns for each step whether it changed anything; if not, its call must not begin
  */
 export async function stepMemberships(
-  trx: Transaction<Database>,
+  trx: Tx,
   steps: readonly MembershipStep[],
   now: number,
 ): Promise<readonly boolean[]> {
@@ -271,7 +278,7 @@ export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'ta
  * @returns whether there may be more
  */
 export async function retryMemberships(
-  trx: Transaction<Database>,
+  trx: Tx,
   { customerId, healing, ...filter }: RetryFilter & { readonly healing?: true },
   now: number,
 ): Promise<boolean> {
@@ -293,7 +300,7 @@ export async function retryMemberships(
  * @returns whether there may be more
  */
 export async function forgetMemberships(
-  trx: Transaction<Database>,
+  trx: Tx,
   { before, goneBefore, ...target }: TargetRef & Readonly<Record<'before' | 'goneBefore', number>>,
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
@@ -314,7 +321,7 @@ const deleteErased = bulkStatement(
 )
 
 /** Each membership at most once. */
-async function save(trx: Transaction<Database>, changed: readonly (Membership | null)[]): Promise<void> {
+async function save(trx: Tx, changed: readonly (Membership | null)[]): Promise<void> {
   const memberships = changed.filter((one) => one !== null)
   await upsert(trx, memberships.map(toRow))
   const ended = memberships.filter(({ desired }) => !desired)

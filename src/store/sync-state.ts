@@ -1,8 +1,8 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import type { AccountFact } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup } from './bulk.js'
-import type { Database } from './schema.js'
+import type { Db, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** A customer whose memberships must be computed again, for a reason other than a change of access. */
@@ -14,7 +14,7 @@ export interface SyncMark {
 const insertMarks = bulkInsert('sync_marks')
 
 /** A customer may be marked several times. */
-export async function markForSync(trx: Transaction<Database>, marks: readonly SyncMark[]): Promise<void> {
+export async function markForSync(trx: Tx, marks: readonly SyncMark[]): Promise<void> {
   await insertMarks(
     trx,
     marks.map(({ environment, customerId }) => ({ environment, customer_id: customerId })),
@@ -23,7 +23,7 @@ export async function markForSync(trx: Transaction<Database>, marks: readonly Sy
 
 /** The oldest marks; `upTo` is for `unmarkForSync`. */
 export async function loadSyncMarks(
-  db: Kysely<Database>,
+  db: Db,
   limit: number,
 ): Promise<{ readonly marks: readonly SyncMark[]; readonly upTo: number }> {
   const rows = await db.selectFrom('sync_marks').selectAll().orderBy('seq').limit(limit).execute()
@@ -32,7 +32,7 @@ export async function loadSyncMarks(
 }
 
 /** Newer marks of the same customers stay. */
-export async function unmarkForSync(trx: Transaction<Database>, upTo: number): Promise<void> {
+export async function unmarkForSync(trx: Tx, upTo: number): Promise<void> {
   await trx.deleteFrom('sync_marks').where('seq', '<=', upTo).execute()
 }
 
@@ -52,7 +52,7 @@ const selectHolders = bulkLookup(
 
 /** All customers with these accounts. */
 export async function loadAccountHolders(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   accounts: readonly Pick<LinkedAccount, 'fact' | 'accountId'>[],
 ): Promise<readonly LinkedAccount[]> {
@@ -75,7 +75,7 @@ export interface AccountPlace extends LinkedAccount {
  * @returns where to continue; null: at the end
  */
 export async function markLinkedCustomers(
-  trx: Transaction<Database>,
+  trx: Tx,
   { environment, fact, accountId, customerId }: AccountPlace,
 ): Promise<AccountPlace | null> {
   const { rows } = await sql<Pick<AccountPlace, 'accountId' | 'customerId'>>`
@@ -105,25 +105,22 @@ export interface SyncSettings {
 const SETTING = 'sync'
 const NONE: SyncSettings = { cursor: null, targets: null, pausedAt: null, sweptAt: null }
 
-export async function loadSyncSettings(db: Kysely<Database>): Promise<SyncSettings> {
+export async function loadSyncSettings(db: Db): Promise<SyncSettings> {
   const stored = await getSetting(db, SETTING)
   return stored === null ? NONE : (JSON.parse(stored) as SyncSettings)
 }
 
 /** Changes these settings and leaves the others. */
-export async function saveSyncSettings(
-  trx: Transaction<Database>,
-  changed: Partial<SyncSettings>,
-): Promise<void> {
+export async function saveSyncSettings(trx: Tx, changed: Partial<SyncSettings>): Promise<void> {
   await setSetting(trx, SETTING, JSON.stringify({ ...(await loadSyncSettings(trx)), ...changed }))
 }
 
-export async function isSyncPaused(db: Kysely<Database>): Promise<boolean> {
+export async function isSyncPaused(db: Db): Promise<boolean> {
   return (await loadSyncSettings(db)).pausedAt !== null
 }
 
 /** Pausing again keeps the first time. */
-export async function setSyncPaused(trx: Transaction<Database>, paused: boolean, now: number): Promise<void> {
+export async function setSyncPaused(trx: Tx, paused: boolean, now: number): Promise<void> {
   const { pausedAt } = await loadSyncSettings(trx)
   await saveSyncSettings(trx, { pausedAt: paused ? (pausedAt ?? now) : null })
 }

@@ -1,16 +1,11 @@
-import type { Transaction } from 'kysely'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from './join-links.js'
 import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
-import type { Database } from './schema.js'
+import type { Tx } from './schema.js'
 import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-state.js'
 
 /** @param now epoch milliseconds */
-type SyncWriteOf<Change, Answer> = (
-  trx: Transaction<Database>,
-  change: Change,
-  now: number,
-) => Promise<Answer>
+type SyncWriteOf<Change, Answer> = (trx: Tx, change: Change, now: number) => Promise<Answer>
 
 /**
  * Every write of sync by name, each one transaction. Changes are plain data, since they are sent to the writer thread.
@@ -43,7 +38,7 @@ export type WriteSync = <Name extends SyncWriteName>(
 ) => Promise<SyncAnswer<Name>>
 
 export function performSyncWrite<Name extends SyncWriteName>(
-  trx: Transaction<Database>,
+  trx: Tx,
   name: Name,
   change: SyncChange<Name>,
   now: number,

@@ -1,9 +1,8 @@
-import type { Kysely } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import type { CustomerAhead } from '../recompute/run.js'
 import { type Desire, membershipKey, neverDesired, next } from '../store/membership.js'
 import { loadMemberships } from '../store/memberships.js'
-import { type Database, ENVIRONMENTS } from '../store/schema.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { linkedAccounts, loadDesireInputs, planDesires, productsOfTargets } from './desired.js'
 import type { PlannedCall } from './plan.js'
 import type { SyncedProduct } from './target.js'
@@ -25,7 +24,7 @@ const CHUNK = 250
 
 /** The additional calls that would follow if the customers' access were as given. */
 export async function callsThatFollow(
-  db: Kysely<Database>,
+  db: Db,
   products: readonly SyncedProduct[],
   customers: readonly CustomerAhead[],
 ): Promise<FollowingCalls> {
@@ -44,7 +43,7 @@ export async function callsThatFollow(
 }
 
 async function newDesires(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customers: readonly CustomerAhead[],
   products: readonly SyncedProduct[],
@@ -67,7 +66,7 @@ async function newDesires(
 
 const textOf = (desire: Desire): string => `${membershipKey(desire)} ${desire.desired}`
 
-async function callsFor(db: Kysely<Database>, desires: readonly Desire[]): Promise<readonly FollowingCall[]> {
+async function callsFor(db: Db, desires: readonly Desire[]): Promise<readonly FollowingCall[]> {
   const memberships = await loadMemberships(db, desires)
   return desires.flatMap((desire) => {
     const { environment, target, accountId, customerId, desired } = desire

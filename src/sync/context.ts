@@ -1,7 +1,6 @@
-import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { RemovalBound } from '../store/memberships.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
 import type { Gate } from './limits.js'
 import type { Outages } from './outages.js'
@@ -11,7 +10,7 @@ import type { AdapterName, SyncedProduct, SyncTarget } from './target.js'
 /** The dependencies of sync. */
 export interface Tools {
   /** For reads. */
-  readonly db: Kysely<Database>
+  readonly db: Db
   readonly writeSync: WriteSync
   /** Epoch milliseconds. */
   readonly clock: () => number

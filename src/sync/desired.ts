@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, PLATFORMS } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import {
@@ -15,7 +14,7 @@ import { accountsIn, loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'
-import { type Database, ENVIRONMENTS } from '../store/schema.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import {
   type AccountPlace,
   type LinkedAccount,
@@ -131,7 +130,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
 
 /** @param more further accounts, and the customers they would belong to */
 export async function loadDesireInputs(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
   more: readonly LinkedAccount[] = [],
@@ -163,7 +162,7 @@ export function linkedAccounts(customerId: string, accounts: Accounts): readonly
 
 /** Products that each customer has access to, as last saved. */
 export async function loadActiveProducts(
-  db: Kysely<Database>,
+  db: Db,
   environment: Environment,
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {

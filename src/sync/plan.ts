@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Kysely } from 'kysely'
 import { compareText } from '../entitlements/order.js'
+import type { Environment } from '../provider/event.js'
+import { accountsIn, loadCustomers } from '../store/customers.js'
 import {
   type Failure,
   type Membership,
@@ -20,7 +21,7 @@ import {
   statesShownAs,
   type TargetRef,
 } from '../store/memberships.js'
-import type { Database } from '../store/schema.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { CheckReport } from './checks.js'
 import type { CallState } from './limits.js'
@@ -48,7 +49,7 @@ export interface PlannedCall extends MembershipKey {
  * Every call to make, now or after a failure; without parked ones. `hash` is the argument of `confirm`; null: nothing
  * needs confirmation.
  */
-export async function readPlan(db: Kysely<Database>, { targets, bound, now }: SyncQuestion) {
+export async function readPlan(db: Db, { targets, bound, now }: SyncQuestion) {
   const calls: PlannedCall[] = []
   for (const target of targets) {
     const held = await isHeld(db, target, bound, now)
@@ -75,7 +76,7 @@ export type SyncStatus = Awaited<ReturnType<typeof readStatus>>
 
 /** @param stateOf takes a platform's name or a target's key */
 export async function readStatus(
-  db: Kysely<Database>,
+  db: Db,
   { targets, bound, now }: SyncQuestion,
   platforms: readonly AdapterName[],
   stateOf: (name: string) => CallState,
@@ -118,7 +119,7 @@ export interface MembershipView extends Omit<Membership, 'state' | 'confirmed' |
 
 /** In order of environment, target and account; `next` is the `after` of the next page. */
 export async function readMemberships(
-  db: Kysely<Database>,
+  db: Db,
   { targets, bound, now }: SyncQuestion,
   { state, customerId, limit, ...rest }: MembershipQuery,
 ): Promise<{ readonly items: readonly MembershipView[]; readonly next: MembershipKey | null }> {
@@ -128,7 +129,9 @@ export async function readMemberships(
     held.some((one) => one.environment === environment && one.target === target)
   const filter = {
     ...rest,
-    ...(customerId !== undefined && { customerIds: [customerId] }),
+    ...(customerId !== undefined && {
+      about: { customerId, accountIds: await accountIdsOf(db, rest.environments, customerId) },
+    }),
     ...(state && {
       states: statesShownAs(state),
       unconfirmed: { from: held, is: state === 'unconfirmed' },
@@ -140,6 +143,16 @@ export async function readMemberships(
   if (last === undefined || found.length <= limit) return { items, next: null }
   const { environment, target, accountId } = last
   return { items, next: { environment, target, accountId } }
+}
+
+/** A membership is kept for one customer of an account, and asked for by others who share it. */
+async function accountIdsOf(
+  db: Db,
+  environments: readonly Environment[] = ENVIRONMENTS,
+  customerId: string,
+): Promise<readonly string[]> {
+  const found = await Promise.all(environments.map((one) => loadCustomers(db, one, [customerId])))
+  return found.flatMap((own) => Object.values(accountsIn(own.get(customerId)?.facts ?? {})))
 }
 
 /** @param isHeld whether removals from its target wait for an operator */

@@ -58,6 +58,10 @@ describe('a role follows access:', () => {
     await link('cus_2', 'a')
     await access({ customerId: 'cus_1', active: true }, { customerId: 'cus_2', active: true })
     await sync.run()
+    for (const customerId of ['cus_1', 'cus_2']) {
+      const { items } = await sync.memberships({ customerId, limit: 10 })
+      expect(items).toMatchObject([{ accountId: 'a', state: 'settled' }])
+    }
     await access({ customerId: 'cus_1', active: false })
     await sync.run()
     expect(community.membersOf(GOLD)).toEqual(['a'])

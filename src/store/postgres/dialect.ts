@@ -74,6 +74,8 @@ export function openPostgres(
 ): Kysely<Database> {
   const timeouts = {
     statement_timeout: statementTimeoutMs,
+    // For a server that does not answer any more.
+    query_timeout: statementTimeoutMs + 1_000,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
   }
@@ -83,6 +85,7 @@ export function openPostgres(
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     // Waits for a table, or for another process, as long as it takes.
     ...(purpose !== 'migrate' && timeouts),
     options: `${KEEPALIVE}${purpose === 'read' ? ' -c default_transaction_read_only=on' : ''}`,
@@ -255,20 +258,24 @@ class PooledConnection implements DatabaseConnection {
   }
 
   async executeQuery<Answer>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Answer>> {
-    try {
-      const { command, rowCount, rows } = await this.#client.query(sql, parameters.map(withoutNul))
-      const changes = command !== 'SELECT' && rowCount !== null
-      return { rows: rows as Answer[], ...(changes && { numAffectedRows: BigInt(rowCount) }) }
-    } catch (error) {
-      throw this.#errorFor(error)
-    }
+    const { command, rowCount, rows } = await this.#orError(
+      this.#client.query(sql, parameters.map(withoutNul)),
+    )
+    const changes = command !== 'SELECT' && rowCount !== null
+    return { rows: rows as Answer[], ...(changes && { numAffectedRows: BigInt(rowCount) }) }
   }
 
   /** @returns the answer to the last of these commands */
   async run(commands: string): Promise<pg.QueryResult | undefined> {
+    return [await this.#orError(this.#client.query(commands))].flat().at(-1)
+  }
+
+  async #orError<Answer>(answer: Promise<Answer>): Promise<Answer> {
     try {
-      return [await this.#client.query(commands)].flat().at(-1)
+      return await answer
     } catch (error) {
+      // Lost, or without an answer for too long.
+      this.isBroken ||= !(error instanceof pg.DatabaseError)
       throw this.#errorFor(error)
     }
   }
