@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { Command } from 'commander'
 import type { Kysely } from 'kysely'
 import pg from 'pg'
@@ -381,19 +381,11 @@ export async function serveHere(
 ): Promise<DaemonHere> {
   const given = { LATCHKEY_PORT: '0', ...(await databaseEnv(folder)), ...env }
   const load = () => loadConfig({ path: join(folder, 'config.json'), env: given }).config
-  let lines = ''
-  const log = createLogger(
-    'debug',
-    new Writable({
-      write(chunk, _encoding, done) {
-        lines += chunk
-        done()
-      },
-    }),
-  )
+  const lines: string[] = []
+  const log = createLogger('debug', { write: (line) => void lines.push(line) })
   const { url, stop, reload } = await startDaemon(load(), { clock: now, log })
   onTestFinished(stop)
-  return { url, stop, reload: () => reload(load()), logged: () => recordsIn(lines) }
+  return { url, stop, reload: () => reload(load()), logged: () => recordsIn(lines.join('')) }
 }
 
 export interface ServedDaemon extends RunningProgram, AskedDaemon {

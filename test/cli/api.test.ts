@@ -1,12 +1,13 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo, ListenOptions } from 'node:net'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
 import { eventInForm } from '../../src/store/stored-form.js'
+import { portOf } from '../setup/port-of.js'
 import {
   API_KEY,
   answerOf,
@@ -189,23 +190,18 @@ describe('a command whose daemon ends', () => {
   const message = /^the daemon did not answer: .+ may have done the work all the same; run the command again/
   const MAY_BE_DONE = { code: 1, error: { code: 'daemon_failed', message: expect.stringMatching(message) } }
 
-  async function listening(end: RequestListener, where: ListenOptions): Promise<number> {
-    const server = createServer(end)
-    await new Promise<void>((resolve) => server.listen(where, resolve))
-    onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
-    return (server.address() as AddressInfo).port
-  }
-
   it.each(ENDS)('%s says that it may have been done, and does not do it itself', async (_when, end) => {
     const folder = configuredFolder()
     mkdirSync(dirname(socketIn(folder)))
-    await listening(end, { path: socketIn(folder) })
+    const server = createServer(end).listen(socketIn(folder))
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
     expect(await failureOf(folder, 'erase cus_1 --yes')).toMatchObject(MAY_BE_DONE)
     expect(existsSync(databaseIn(folder))).toBe(false)
   })
 
   it.each(ENDS)('%s at an address says so too', async (_when, end) => {
-    const port = await listening(end, { port: 0, host: '127.0.0.1' })
+    const port = await portOf(createServer(end))
     const words = `erase cus_1 --yes --url http://127.0.0.1:${port}`
     expect(await failureOf('/nowhere', words, WITH_KEY)).toMatchObject(MAY_BE_DONE)
   })

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { chooseIds, numbered } from '../../src/cli/trigger.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { verifySignature } from '../../src/provider/signature.js'
 import { endpoint } from '../config/config-file.js'
+import { portOf } from '../setup/port-of.js'
 import { configuredFolder, freePort, run, serveHere } from '../world.js'
 
 const now = () => Date.UTC(2026, 0, 31, 12)
@@ -56,9 +56,7 @@ async function listening({
       res.end(JSON.stringify(answer(delivery)))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
-  const { port } = server.address() as AddressInfo
+  const port = await portOf(server, '0.0.0.0')
   const folder = configuredFolder({ endpoints, server: serverOf(port) })
   const trigger = (words = 'payment.authorized') => run(folder, `trigger ${words}`, { now })
   return { url: `http://127.0.0.1:${port}`, deliveries, trigger }

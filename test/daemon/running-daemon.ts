@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
@@ -73,15 +72,7 @@ export async function runDaemon({
   const load = (from: Record<string, unknown>) =>
     loadConfig({ path, env: {}, readFile: () => JSON.stringify({ ...CONFIG, ...from }) }).config
   const loaded = load(config)
-  const log = createLogger(
-    'debug',
-    new Writable({
-      write(chunk, _encoding, done) {
-        lines.push(String(chunk))
-        done()
-      },
-    }),
-  )
+  const log = createLogger('debug', { write: (line) => void lines.push(line) })
   const daemon = await startDaemon(loaded, {
     clock: () => now ?? Date.now(),
     log,

@@ -1,18 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import type { Config } from '../../src/config/schema.js'
 import { startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
-import { freePort } from '../world.js'
+import { freePort, temporaryFolder } from '../world.js'
 import { NOW } from './running-daemon.js'
 
 /** Of a daemon with a port that it must have, and a first backup to make at once. */
 async function configOnOnePort(): Promise<Config> {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-start-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const told = {
     server: { port: await freePort() },
     endpoints: { live: { environment: 'live', secrets: ['whsec_start_0123456789'] } },

@@ -1,12 +1,13 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { apiKey, bearer, FREE_PORT, openFront } from './daemon-front.js'
-import { exchange, head } from './raw-connection.js'
+import { exchange } from './raw-connection.js'
 
 it.each([
   ['no header', {}],
   ['an empty one', { authorization: '' }],
   ['a scheme alone', { authorization: 'Bearer' }],
+  ['a scheme and a blank', { authorization: 'Bearer ' }],
   ['a scheme and blanks', { authorization: 'Bearer    ' }],
   ['another scheme', { authorization: 'Basic YXBwOg==' }],
   ['a wrong key', bearer('wrong')],
@@ -15,7 +16,8 @@ it.each([
   ['a key and more', { authorization: 'Bearer app app' }],
   ['the hash of a key', bearer(apiKey('app').sha256)],
 ])('refuses %s in the same words, for a known and an unknown customer', async (_name, headers) => {
-  const { url, questions } = await openFront()
+  // Even where the hash of nothing is configured.
+  const { url, questions } = await openFront({ apiKeys: () => [apiKey(''), apiKey('app')] })
   const known = await request(url).get('/entitlements/cus_gold').set(headers)
   const unknown = await request(url).get('/entitlements/cus_nobody').set(headers)
   expect(known.status).toBe(401)
@@ -29,24 +31,6 @@ it.each([
 it('refuses everybody while no key is configured', async () => {
   const { url } = await openFront({ apiKeys: () => [] })
   expect((await request(url).get('/entitlements/cus_gold').set(bearer('app'))).status).toBe(401)
-})
-
-it('refuses a request that carries two keys', async () => {
-  const { url } = await openFront()
-  const once = head('GET /entitlements/cus_gold', { ...bearer('app'), connection: 'close' })
-  const twice = once.replace('\r\n\r\n', '\r\nauthorization: Bearer app\r\n\r\n')
-  expect(await exchange(url, twice)).toMatch(/^HTTP\/1\.1 401 /)
-  expect(await exchange(url, once)).toMatch(/^HTTP\/1\.1 200 /)
-})
-
-it.each([
-  ['no header', {}],
-  ['an empty one', { authorization: '' }],
-  ['a scheme alone', { authorization: 'Bearer ' }],
-])('finds no key for %s, even where the hash of nothing is configured', async (_name, headers) => {
-  const { url, questions } = await openFront({ apiKeys: () => [apiKey('')] })
-  expect((await request(url).get('/entitlements/cus_gold').set(headers)).status).toBe(401)
-  expect(questions).toEqual([])
 })
 
 describe('an address that sends wrong keys', () => {
@@ -136,11 +120,12 @@ describe('a key that was right before', () => {
     ['shorter', ['Authorization: Bearer ap']],
     ['sent in another case', ['Authorization: Bearer APP']],
     ['sent by another scheme', ['Authorization: Basic app']],
-  ])('is refused %s', async (_name, lines) => {
+  ])('is refused %s, as it was before', async (_name, lines) => {
     const ask = await open()
-    expect(await ask('Authorization: Bearer app')).toBe(200)
-    expect(await ask(...lines)).toBe(401)
-    expect(await ask('Authorization: Bearer app')).toBe(200)
+    for (let time = 0; time < 2; time += 1) {
+      expect(await ask(...lines)).toBe(401)
+      expect(await ask('Authorization: Bearer app')).toBe(200)
+    }
   })
 
   it('has no more rights than at first', async () => {

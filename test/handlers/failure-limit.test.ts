@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createClientAddress, createFailureLimit } from '../../src/handlers/authenticate.js'
+import { portOf } from '../setup/port-of.js'
 import { FREE_PORT, openFront, signed } from './daemon-front.js'
 
 const FORGED = signed('{}', { secret: 'whsec_wrong' })
@@ -103,15 +103,8 @@ describe('the address of a client', () => {
   async function addressSeen(trustProxy: number, forwardedFor: string | null): Promise<string> {
     const clientAddress = createClientAddress(trustProxy)
     const server = createServer((req, res) => res.end(clientAddress(req)))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    try {
-      const { port } = server.address() as AddressInfo
-      const headers = forwardedFor === null ? {} : { 'x-forwarded-for': forwardedFor }
-      return await (await fetch(`http://127.0.0.1:${port}`, { headers })).text()
-    } finally {
-      server.closeAllConnections()
-      server.close()
-    }
+    const headers = forwardedFor === null ? {} : { 'x-forwarded-for': forwardedFor }
+    return await (await fetch(`http://127.0.0.1:${await portOf(server)}`, { headers })).text()
   }
 
   it.each([

@@ -42,27 +42,6 @@ describe('GET /entitlements/:customerId', () => {
       entitlements: [GOLD_ON_THE_WIRE],
     })
   })
-
-  it.each(['', 'yesterday', '1772366400', '2026-02-30T00:00:00Z', '2026-02-01', '2026-02-01T00:00:00'])(
-    'refuses at=%s',
-    async (at) => {
-      const { url, questions } = await openFront()
-      const answer = await request(url).get('/entitlements/cus_gold').query({ at }).set(bearer('app'))
-      expect(answer.status).toBe(400)
-      expect(answer.body).toMatchObject({ code: 'invalid_request', errors: [{ path: 'at' }] })
-      expect(questions).toEqual([])
-    },
-  )
-
-  it.each(['at=2026-02-01T00:00:00Z&at=2026-02-02T00:00:00Z', 'environment=live&environment=sandbox'])(
-    'refuses a parameter given twice: %s',
-    async (query) => {
-      const { url } = await openFront()
-      const answer = await request(url).get(`/entitlements/cus_gold?${query}`).set(bearer('app'))
-      expect(answer.status).toBe(400)
-      expect(answer.body.errors).toMatchObject([{ message: 'is given more than once' }])
-    },
-  )
 })
 
 describe('the ETag of an answer', () => {

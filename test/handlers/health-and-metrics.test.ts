@@ -2,40 +2,28 @@ import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { FREE_PORT, openFront, signed } from './daemon-front.js'
 
-describe('GET /healthz', () => {
-  it('is fine without a key, and tells nothing else', async () => {
-    const { url } = await openFront()
-    const answer = await request(url).get('/healthz')
-    expect(answer.status).toBe(200)
-    expect(answer.body).toEqual({ status: 'ok' })
-  })
+const ready = (isReady: boolean, ...notes: readonly string[]) => ({
+  readiness: async () => ({ ready: isReady, notes }),
+})
 
-  it('fails when the writer has died', async () => {
-    const { url } = await openFront({ isWriterAlive: () => false })
-    const answer = await request(url).get('/healthz')
-    expect(answer.status).toBe(503)
-    expect(answer.body.code).toBe('store_unavailable')
-  })
+const NOT_STORING = { code: 'store_unavailable' }
+
+it.each<[string, string, Parameters<typeof openFront>[0], number, object]>([
+  ['/healthz', 'is fine without a key', {}, 200, { status: 'ok' }],
+  ['/healthz', 'fails when the writer has died', { isWriterAlive: () => false }, 503, NOT_STORING],
+  ['/readyz', 'shows the notes', ready(true, 'old'), 200, { status: 'ready', notes: ['old'] }],
+  ['/readyz', 'says why not', ready(false, 'a', 'b'), 503, { ...NOT_STORING, detail: 'a; b' }],
+  ['/readyz', 'says at least that', ready(false), 503, { ...NOT_STORING, detail: 'Not ready to store.' }],
+])('GET %s %s', async (path, _what, deps, status, told) => {
+  const { url } = await openFront(deps)
+  const answer = await request(url).get(path)
+  expect(answer.status).toBe(status)
+  // What is fine tells nothing else.
+  if (status === 200) expect(answer.body).toEqual(told)
+  expect(answer.body).toMatchObject(told)
 })
 
 describe('GET /readyz', () => {
-  it('shows the notes of a daemon that is ready', async () => {
-    const { url } = await openFront({ readiness: async () => ({ ready: true, notes: ['policy changed'] }) })
-    const answer = await request(url).get('/readyz')
-    expect(answer.status).toBe(200)
-    expect(answer.body).toEqual({ status: 'ready', notes: ['policy changed'] })
-  })
-
-  it.each([
-    [['disk full', 'no lock'], 'disk full; no lock'],
-    [[], 'Not ready to store.'],
-  ])('says why a daemon is not ready: %j', async (notes, detail) => {
-    const { url } = await openFront({ readiness: async () => ({ ready: false, notes }) })
-    const answer = await request(url).get('/readyz')
-    expect(answer.status).toBe(503)
-    expect(answer.body).toMatchObject({ code: 'store_unavailable', detail })
-  })
-
   it('answers 500 without details when asking fails', async () => {
     const { url, logged } = await openFront({
       readiness: async () => {

@@ -84,6 +84,7 @@ async function openWhole() {
     })
 }
 
+const TWICE = 'is given more than once'
 const ENVIRONMENT = 'environment'
 const FILTER = 'environment, disposition, type, customerId, endpoint, from, to'
 const KEPT = 'private, no-cache'
@@ -265,9 +266,54 @@ describe('a parameter that a route does not take', () => {
   })
 })
 
+it.each<[path: string, parameter: string, values: readonly string[]]>([
+  ['/events', 'disposition', ['duplicate', '']],
+  ['/events', 'type', ['', 'a&type=b']],
+  ['/events', 'customerId', ['%00']],
+  ['/events', 'endpoint', ['']],
+  ['/events', 'from', ['yesterday', '2026-01-31T12:00:00.001Z&to=2026-01-31T12:00:00Z']],
+  ['/events', 'to', ['2026-03-01']],
+  ['/events', 'limit', ['101']],
+  ['/events', 'cursor', ['5', Buffer.from('cus_1').toString('base64url')]],
+  ['/entitlements', 'externalRef', ['', 'x'.repeat(256), 'a%00', 'a&externalRef=b']],
+  ['/entitlements/cus_1', 'at', ['', 'yesterday', '1772366400', '2026-02-30T00:00:00Z']],
+  ['/entitlements/cus_1', 'at', ['2026-02-01', '2026-02-01T00:00:00']],
+  ['/entitlements/cus_1', 'at', ['2026-02-01T00:00:00Z&at=2026-02-02T00:00:00Z']],
+  ['/entitlements/cus_1', 'environment', ['test', 'live&environment=sandbox']],
+  ['/products/pro_1/customers', 'limit', ['0', '101', '-1', '1.5', '1e1', '', 'all', '1000']],
+  ['/products/pro_1/customers', 'cursor', ['', 'cus_1!', 'Y3VzXzE=', '_w', 'AA', 'x'.repeat(2_000)]],
+  ['/sync/memberships', 'state', ['odd', 'due&state=due']],
+  ['/sync/memberships', 'limit', ['0', '101']],
+  ['/sync/memberships', 'cursor', ['odd']],
+  ['/sync/memberships', 'target', ['']],
+  ['/sync/memberships', 'environment', ['test']],
+  ['/replays', 'limit', ['odd']],
+  ['/replays', 'cursor', ['odd']],
+])('%s refuses the %s %j', async (path, parameter, values) => {
+  const call = await openWhole()
+  for (const value of values) {
+    const answer = await call('GET', `${path}?${parameter}=${value}`)
+    const errors = [{ path: parameter, ...(value.includes(`&${parameter}`) && { message: TWICE }) }]
+    expect([value, answer.status, await answer.json()]).toMatchObject([
+      value,
+      400,
+      { code: 'invalid_request', errors },
+    ])
+  }
+})
+
+it('an endpoint that nobody knows is taken where not all that is stored could be looked at', async () => {
+  const { url } = await openFront({
+    apiKeys: () => [apiKey('support', { scopes: ['events'] })],
+    storedEvents: { ...NO_STORED_EVENTS, readEventPage: async () => ({ items: [], next: 7 }) },
+  })
+  const answer = await fetch(`${url}/events?endpoint=v4`, { headers: bearer('support') })
+  expect([answer.status, await answer.json()]).toMatchObject([200, { items: [] }])
+})
+
 describe('a method that a route does not take', () => {
   // By GET, the customers of two paths are called `lookup` and `check`.
-  const paths = new Set(EVERY_ROUTE.map(([, path]) => path).filter((path) => !path.startsWith('/platforms')))
+  const paths = new Set(EVERY_ROUTE.map(([, path]) => path))
   it.each([...paths])('is refused by %s', async (path) => {
     const methods = EVERY_ROUTE.flatMap(([method, one]) => (one === path ? [method] : []))
     const isNamed = ['/entitlements/lookup', '/entitlements/check'].includes(path)
@@ -337,6 +383,9 @@ const BODIES = [
   ['POST', '/sync/resume', '{}', 200, 'any type'],
 ] as const
 
+const ONE_DETAIL = 'needs exactly one of email, communityId, messengerId'
+const checks = (second: object) => JSON.stringify({ checks: [{ customerId: 'c', productId: 'p' }, second] })
+
 describe.each(BODIES)('the body of %s %s', (method, path, body, status, type) => {
   const isStrict = type === 'strict'
 
@@ -380,6 +429,22 @@ describe.each(BODIES)('the body of %s %s', (method, path, body, status, type) =>
 })
 
 it.each([
+  ['text/plain', 415],
+  ['application/x-www-form-urlencoded', 415],
+  ['application/jsonp', 415],
+  ['application/json; charset=utf-8', 200],
+  ['Application/JSON', 200],
+  ['application/vnd.app+json', 200],
+])('a body that must be JSON and is called %s is answered with %i', async (type, status) => {
+  const call = await openWhole()
+  for (const [method, path, body] of [BODIES[0], BODIES[1]]) {
+    const answer = await call(method, path, { 'content-type': type }, body)
+    const { code } = (await answer.json()) as { code?: string }
+    expect([answer.status, code]).toEqual([status, status === 415 ? 'media_type_not_supported' : undefined])
+  }
+})
+
+it.each<[method: string, path: string, body: string, fields: string[], message?: string]>([
   ['POST', '/customers/cus_1/grants', '{"productId":"","reason":""}', ['productId', 'reason']],
   [
     'POST',
@@ -402,15 +467,37 @@ it.each([
   ['POST', '/replays', '[]', ['']],
   ['POST', '/entitlements/check', '{"checks":3}', ['checks']],
   ['POST', '/entitlements/check', '{"checks":[{"productId":true},7]}', ['checks.0.productId', 'checks.1']],
+  ['POST', '/entitlements/check', 'null', ['']],
+  ['POST', '/entitlements/check', '""', ['']],
+  ['POST', '/entitlements/check', '', ['checks']],
+  ['POST', '/entitlements/check', checks({ productId: 'p' }), ['checks.1']],
+  [
+    'POST',
+    '/entitlements/check',
+    checks({ customerId: 'c', externalRef: 'r', productId: 'p' }),
+    ['checks.1'],
+  ],
+  ['POST', '/entitlements/check', checks({ customerId: 'c' }), ['checks.1.productId']],
+  ['POST', '/entitlements/check', checks({ customerId: '', productId: 'p' }), ['checks.1.customerId']],
+  ['POST', '/entitlements/check', checks({ customerId: 'c', productId: 'p', extra: 1 }), ['checks.1.extra']],
   ['POST', '/entitlements/lookup', '{"email":5}', ['email']],
+  ['POST', '/entitlements/lookup', '{"email":""}', ['email']],
+  ['POST', '/entitlements/lookup', '{"email":"a\\u0000"}', ['email']],
+  ['POST', '/entitlements/lookup', JSON.stringify({ communityId: 'x'.repeat(256) }), ['communityId']],
+  ['POST', '/entitlements/lookup', '{"messengerId":7}', ['messengerId']],
+  ['POST', '/entitlements/lookup', '{}', [''], ONE_DETAIL],
+  ['POST', '/entitlements/lookup', '{"email":"a@example.com","communityId":"1"}', [''], ONE_DETAIL],
+  ['POST', '/entitlements/lookup', '{"email":"a@example.com","messengerId":"1"}', [''], ONE_DETAIL],
+  ['POST', '/entitlements/lookup', '{"communityId":"1","messengerId":"1"}', [''], ONE_DETAIL],
   ['PUT', '/customers/cus_1/identities', '{"communityId":5}', ['communityId']],
   ['POST', '/sync/run', '{"sweep":"yes","retry":3}', ['retry', 'sweep']],
   ['POST', '/replays', '{"dryRun":"yes"}', ['dryRun']],
   ['POST', '/policy/diff', '{"named":0}', ['named']],
-])('%s %s says of %s which fields are wrong', async (method, path, body, fields) => {
+])('%s %s says of %s which fields are wrong', async (method, path, body, fields, told) => {
   const call = await openWhole()
   const answer = await call(method, path, { 'content-type': 'application/json' }, body)
   const { errors } = (await answer.json()) as { errors: readonly { path: string; message: string }[] }
+  if (told !== undefined) expect(errors).toMatchObject([{ message: told }])
   for (const { message } of errors) expect(message).toMatch(/^(is|are|must|needs|names|holds) /)
   expect([answer.status, errors.map((one) => one.path)]).toEqual([400, fields])
 })

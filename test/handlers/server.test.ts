@@ -1,10 +1,12 @@
-import { connect, createServer } from 'node:net'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../src/handlers/mount.js'
 import { createServer as createHttp, markProved } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { eventually } from '../setup/eventually.js'
+import { portOf } from '../setup/port-of.js'
 import { bearer, FREE_PORT, openFront, signed } from './daemon-front.js'
 import { exchange, head, openConnection, type RawConnection } from './raw-connection.js'
 
@@ -188,14 +190,10 @@ describe('what is not HTTP', () => {
 describe('listening', () => {
   it('fails where the port is taken, and leaves no listener behind', async () => {
     const occupant = createServer()
-    await new Promise<void>((resolve) => occupant.listen(0, '127.0.0.1', resolve))
-    const address = occupant.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
-    const taken = { host: '127.0.0.1', port }
+    const taken = { host: '127.0.0.1', port: await portOf(occupant) }
     await expect(
       openFront({ addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: taken } }),
     ).rejects.toMatchObject({ code: 'EADDRINUSE' })
-    occupant.close()
   })
 })
 

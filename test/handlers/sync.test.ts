@@ -168,22 +168,6 @@ describe('the routes about what follows access', () => {
     expect(asked).toEqual([filter, { ...filter, after }])
   })
 
-  it.each([
-    'state=odd',
-    'limit=0',
-    'limit=101',
-    'cursor=odd',
-    'target=',
-    'state=due&state=due',
-    'environment=test',
-  ])('refuse memberships?%s', async (query) => {
-    const { ask } = await openWithSync()
-    expect(await ask('GET', `/sync/memberships?${query}`)).toMatchObject({
-      status: 400,
-      json: { code: 'invalid_request', errors: [{ path: query.split('=')[0] }] },
-    })
-  })
-
   it('refuse the name of no role or group, where nothing is found by it', async () => {
     const { ask } = await openWithSync({ memberships: async () => ({ items: [], next: null }) })
     const listed = (query: string) => ask('GET', `/sync/memberships?${query}`)

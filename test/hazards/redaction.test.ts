@@ -1,4 +1,3 @@
-import { Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { createLogger } from '../../src/log.js'
 
@@ -6,13 +5,10 @@ const UNTOLD = 'whsec_never_to_be_told'
 
 function loggedAs(record: object): string {
   let written = ''
-  const destination = new Writable({
-    write(chunk, _encoding, done) {
-      written += String(chunk)
-      done()
-    },
-  })
-  createLogger('info', destination).info(record, 'said')
+  const write = (line: string) => {
+    written += line
+  }
+  createLogger('info', { write }).info(record, 'said')
   return written
 }
 

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { expectNothingLost } from '../faults/aftermath.js'
+import { portOf } from '../setup/port-of.js'
 import { customerStory, deliver, eventsOf, storiesOf } from '../stories.js'
 import {
   ask,
@@ -99,10 +100,7 @@ describe('a start', () => {
   })
 
   it('exits 1, names the address where something else listens on it, and leaves nothing behind', async () => {
-    const other = createServer().listen(0, '127.0.0.1')
-    onTestFinished(() => void other.close())
-    await new Promise((resolve) => other.once('listening', resolve))
-    const { port } = other.address() as AddressInfo
+    const port = await portOf(createServer())
     const env = { LATCHKEY_PORT: String(port) }
     const folder = configuredFolder('{}')
     const { code, stderr } = await runProgram(latchkey('serve'), { folder, env })

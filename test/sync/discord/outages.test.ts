@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { accountId, GOLD_ROLE_ID } from '../../platforms/discord-ids.js'
 import type { DiscordState } from '../../platforms/discord-server.js'
 import { eventually } from '../../setup/eventually.js'
+import { portOf } from '../../setup/port-of.js'
 import { failure, GOLD, startSetting } from './setting.js'
 
 const ADA = accountId(1)
@@ -64,9 +64,7 @@ describe('a redirect', () => {
         visitors.push(req.headers)
         res.writeHead(204).end()
       })
-      await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
-      onTestFinished(() => new Promise<void>((resolve) => elsewhere.close(() => resolve())))
-      const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`
+      const location = `http://127.0.0.1:${await portOf(elsewhere)}/`
       await discord.setState({ answer: { status, headers: { location } } })
 
       expect(await failure(platform.give(GOLD, ADA))).toMatchObject({ code: 'discord_unreachable' })

@@ -76,25 +76,28 @@ describe('what Discord refuses', () => {
     })
   })
 
-  it('repeats its code and its words, on one line, where it refuses for another reason', async () => {
+  it.each([
+    [
+      'with its code and its words, on one line',
+      [400, 30_005, 'Maximum number of guild roles\nreached\u001b[31m'],
+      { scope: 'call', message: 'Discord refused: Maximum number of guild roles reached [31m (30005)' },
+    ],
+    [
+      'without the bot token, where the answer repeats it',
+      [400, 50_035, `Bad header: Bot ${BOT_TOKEN}`],
+      { scope: 'call', message: 'Discord refused: Bad header: Bot [token] (50035)' },
+    ],
+    [
+      'for all calls of the target, where it forbids one',
+      [403, 60_003, 'Two factor is required for this operation'],
+      { scope: 'target', message: 'Discord refused: Two factor is required for this operation (60003)' },
+    ],
+  ] as const)('is told %s', async (_how, [status, code, message], told) => {
     const { discord, platform } = await startSetting()
-    const body = JSON.stringify({ code: 30_005, message: 'Maximum number of guild roles\nreached\u001b[31m' })
-    await discord.setState({ answer: { status: 400, headers: { 'content-type': 'application/json' }, body } })
-
-    expect(await failure(platform.give(GOLD, ADA))).toMatchObject({
-      name: 'ActionRequiredError',
-      code: 'refused',
-      scope: 'call',
-      message: 'Discord refused: Maximum number of guild roles reached [31m (30005)',
-    })
-  })
-
-  it('stops the calls of the target where it forbids one for another reason', async () => {
-    const { discord, platform } = await startSetting()
-    const body = JSON.stringify({ code: 60_003, message: 'Two factor is required for this operation' })
-    await discord.setState({ answer: { status: 403, headers: { 'content-type': 'application/json' }, body } })
-
-    expect(await failure(platform.give(GOLD, ADA))).toMatchObject({ code: 'refused', scope: 'target' })
+    const body = JSON.stringify({ code, message })
+    await discord.setState({ answer: { status, headers: { 'content-type': 'application/json' }, body } })
+    const refused = { name: 'ActionRequiredError', code: 'refused', ...told }
+    expect(await failure(platform.give(GOLD, ADA))).toMatchObject(refused)
   })
 })
 
@@ -111,14 +114,5 @@ describe('the bot token', () => {
     await platform.give(GOLD, ADA)
 
     expect(discord.calls.map(({ status }) => status)).toEqual([401, 401, 204])
-  })
-
-  it('stays out of the errors even where the answer repeats it', async () => {
-    const { discord, platform } = await startSetting()
-    const body = JSON.stringify({ code: 50_035, message: `Bad header: Bot ${BOT_TOKEN}` })
-    await discord.setState({ answer: { status: 400, headers: { 'content-type': 'application/json' }, body } })
-
-    const { message } = await failure(platform.give(GOLD, ADA))
-    expect(message).toBe('Discord refused: Bad header: Bot [token] (50035)')
   })
 })

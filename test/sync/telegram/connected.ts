@@ -1,4 +1,3 @@
-import { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
 import { openWriter } from '../../../src/daemon/writer.js'
@@ -88,15 +87,7 @@ export async function connect(
     },
     clock,
     random: () => 0,
-    log: createLogger(
-      'trace',
-      new Writable({
-        write(chunk, _encoding, done) {
-          lines.push(String(chunk))
-          done()
-        },
-      }),
-    ),
+    log: createLogger('trace', { write: (line) => void lines.push(line) }),
   }
   const telegram = createTelegram(deps, config, { answered: () => {}, failed: () => {} })
   let isClosed = false

@@ -1,4 +1,3 @@
-import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
 import { onTestFinished, vi } from 'vitest'
 import { createWriter } from '../../../src/daemon/writer.js'
@@ -49,15 +48,7 @@ export async function outboundStore(): Promise<OutboundStore> {
     erasureList: erasureListOf(file),
   })
   const lines: string[] = []
-  const log = createLogger(
-    'debug',
-    new Writable({
-      write(chunk, _encoding, done) {
-        lines.push(String(chunk))
-        done()
-      },
-    }),
-  )
+  const log = createLogger('debug', { write: (line) => void lines.push(line) })
   let isPaused = false
   let running: Awaited<ReturnType<typeof createOutbound>> | null = null
   return {

@@ -1,9 +1,7 @@
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
-import { onTestFinished } from 'vitest'
+import { portOf } from '../../setup/port-of.js'
 
 export const SECRET = `whsec_${Buffer.from('a secret of the first receiver').toString('base64')}`
 export const NEXT_SECRET = `whsec_${Buffer.from('a secret that comes after it..').toString('base64')}`
@@ -60,14 +58,9 @@ export async function startReceiver(secret = SECRET): Promise<Receiver> {
       refused.push(error)
       res.writeHead(401).end()
     }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `http://127.0.0.1:${await portOf(server)}/hook`,
     received,
     refused,
     answerWith(next) {
@@ -84,14 +77,9 @@ export async function startAnswering(
   const server = createServer((req, res) => {
     req.resume()
     res.writeHead(code).end()
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `http://127.0.0.1:${await portOf(server)}/hook`,
     answerWith(status) {
       code = status
     },
