@@ -5,7 +5,7 @@ import { TotalsReporter } from './test/setup/totals-reporter.js'
 const ON_BOTH_ENGINES = [
   'cli/{import,recompute,sync}',
   'daemon/{access,altered-bodies,changes,customers,event,events,explanation,manual-acts}',
-  'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention,roles}',
+  'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
   'ingest/any-order',
   'people/erasure',
