@@ -18,8 +18,8 @@ export function fillRow(row: Row): FillRow {
   return (key) => cells.map((fill) => fill(key))
 }
 
-/** The number of an event, at the beginning of its line in a source's history. */
-const NUMBER = /(?<=\n)\d+(?=\t)/g
+/** The number of an event, at the beginning of its array in a source's history. */
+const NUMBER = /(?<=^\[\[|\],\[)\d+(?=,")/g
 
 /** Another customer's events have other numbers. */
 export function fillSource(row: Row): FillRow {

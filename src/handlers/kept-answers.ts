@@ -7,8 +7,8 @@ import { tagOf } from './send.js'
 const NO_INSTANT = '"asOf":null'
 const NO_CURSOR = '"cursor":null'
 
-/** Maximum number of answers, which take about 2 kB each with all that V8 keeps beside them. */
-const MAX_KEPT = 4_096
+/** Maximum number of answers, of about 1 kB each. */
+const MAX_KEPT = 16_384
 
 /** A rendered answer, without the instant at which it is given. */
 interface RenderedAnswer {
@@ -111,14 +111,15 @@ export function forgetting<Batch, Written extends Touching>(
  */
 export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
   const state = JSON.stringify({ ...toJson(access, answer), asOf: null, cursor: null })
-  const json = state.replace(NO_CURSOR, () => `"cursor":${JSON.stringify(answer.cursor)}`)
+  const cursor = `"cursor":${JSON.stringify(answer.cursor)}`
+  const text = textWithInstant(state.replace(NO_CURSOR, () => cursor))
+  return { tag: tagOf(state), from: answer.asOf, until: answer.validUntil, text }
+}
+
+/** Apart from its caller, whose answer would otherwise be kept in memory with the text. */
+function textWithInstant(json: string): RenderedAnswer['text'] {
   const [before = '', after = ''] = json.split(NO_INSTANT, 2)
-  return {
-    tag: tagOf(state),
-    from: answer.asOf,
-    until: answer.validUntil,
-    text: (asOf) => `${before}"asOf":"${iso(asOf)}"${after}`,
-  }
+  return (asOf) => `${before}"asOf":"${iso(asOf)}"${after}`
 }
 
 function keyOf(environment: Environment, customerId: string): string {

@@ -54,12 +54,6 @@ const FIRST_READ = 50
 const ROWS_AT_ONCE = 500
 const SAMPLE_SIZE = 10
 
-export interface RecomputeDeps {
-  readonly db: Db
-  readonly clock: () => number
-  readonly pace?: typeof PACE
-}
-
 /**
  * Computes all state again from the stored events, group by group, and reports or writes what differs. Each turn is
  * one transaction that leaves the store consistent, so deliveries continue in between.
@@ -67,7 +61,7 @@ export interface RecomputeDeps {
  * event can't be read
  */
 export async function recompute(
-  { db, clock, pace = PACE }: RecomputeDeps,
+  { db, clock, pace = PACE }: { readonly db: Db; readonly clock: () => number; readonly pace?: typeof PACE },
   plan: RecomputePlan,
   { onProgress = () => {}, isStopping = neverStopping }: WorkOptions = {},
 ): Promise<RecomputeReport> {

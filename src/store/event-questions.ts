@@ -130,11 +130,12 @@ type SummaryRow = Pick<
 > &
   Pick<Selectable<EventsTable>, 'headers' | 'normalized' | 'source_kind' | 'source_id'> &
   RemovalColumns &
-  Readonly<Record<'receivedAt' | 'lastReceivedAt' | 'normalizerVersion' | 'bodyBytes', number>> &
+  Readonly<
+    Record<'receivedAt' | 'lastReceivedAt' | 'normalizerVersion' | 'bodyBytes' | 'conflicts', number>
+  > &
   Readonly<Record<'id' | 'bodySha256', string>> & {
     readonly createdAt: number | null
     readonly customerId: string | null
-    readonly conflicts: number | string
   }
 
 /** All columns of events except their bytes, of which only the length is read; newest first. */
@@ -161,8 +162,6 @@ async function toStoredEvent(db: Db, { headers: _, normalized: _form, ...row }: 
   return {
     ...event,
     source: kind === null || id === null ? null : { kind, id },
-    // A count is text on PostgreSQL.
-    conflicts: Number(event.conflicts),
     bodySha256: shown.sha256,
     bodyBytes: shown.bytes,
     bodyRemoved: removed && { ...removed, ...came },
@@ -251,14 +250,11 @@ function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery
 }
 
 /** Stored events without effect so far: until a later event says more, or an operator acts. */
-interface WaitingCount {
+export interface WaitingReason {
   readonly environment: Environment
   readonly disposition: 'held' | 'quarantined'
-  readonly count: number
-}
-
-export interface WaitingReason extends WaitingCount {
   readonly reason: HoldReason | QuarantineReason
+  readonly count: number
   /** When the first of them arrived, in epoch milliseconds. */
   readonly oldestAt: number
 }
@@ -267,11 +263,11 @@ export interface WaitingReason extends WaitingCount {
 const IS_WAITING = sql`disposition in ('held', 'quarantined')`
 
 /** Reads only an index of these events. */
-export async function countWaiting(db: Db): Promise<readonly WaitingCount[]> {
-  const { rows } = await sql<WaitingCount>`
+export async function countWaiting(db: Db) {
+  const { rows } = await sql<Omit<WaitingReason, 'reason' | 'oldestAt'>>`
     select environment, disposition, count(*) as count from events
     where ${IS_WAITING} group by environment, disposition order by environment, disposition`.execute(db)
-  return rows.map((row) => ({ ...row, count: Number(row.count) }))
+  return rows
 }
 
 /** Reads each waiting event. */
@@ -280,13 +276,13 @@ export async function countWaitingByReason(db: Db): Promise<readonly WaitingReas
     select environment, disposition, reason, count(*) as count, min(received_at) as "oldestAt" from events
     where ${IS_WAITING} group by environment, disposition, reason
     order by environment, disposition, reason`.execute(db)
-  return rows.map((row) => ({ ...row, count: Number(row.count), oldestAt: Number(row.oldestAt) }))
+  return rows
 }
 
 /** How many other bodies came under ids of stored events. */
 export async function countConflicts(db: Db): Promise<number> {
   const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
-  return Number(rows[0]?.count ?? 0)
+  return rows[0]?.count ?? 0
 }
 
 /** What an event waits for, or why it can't be used. */
@@ -308,19 +304,11 @@ const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
 /** A body has up to a mebibyte. */
 const BODIES_AT_ONCE = 16
 
-/** How many bodies were read, and how many were altered. */
-export interface BodyCheck {
-  readonly read: number
-  readonly altered: number
-  /** The first altered one: `evt_1 in live`. */
-  readonly first: string | null
-}
-
 /**
  * Compares every stored body with its hash, except bodies that retention or an erasure removed or rewrote. Few per
- * query, so that a daemon beside it is not held up.
+ * query, so that a daemon beside it is not held up. Returns how many were read and altered, and the first altered one.
  */
-export async function compareBodies(db: Db): Promise<BodyCheck> {
+export async function compareBodies(db: Db) {
   let [read, altered, first]: [number, number, string | null] = [0, 0, null]
   for (const [table, key] of Object.entries(KEYS)) {
     const order = sql.join(key.map((column) => sql.ref(column)))

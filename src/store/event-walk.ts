@@ -24,15 +24,6 @@ const ROWS_PER_STEP = 500
 /** By `seq`, the order of arrival. */
 export type WalkOrder = 'newest first' | 'oldest first'
 
-/** One step of the walk: the matching rows among those read, in order. */
-export interface WalkStep {
-  readonly matching: readonly number[]
-  readonly lookedAt: number
-  /** The last row read; the next step begins after it. */
-  readonly last: number
-  readonly isLast: boolean
-}
-
 /**
  * Walks through the stored events in bounded steps, beginning after a `seq` (null: at the end). Most filters have no
  * index: the caller decides how many steps to take. Steps don't share a transaction.
@@ -41,7 +32,7 @@ export async function* walkEvents(
   db: Db,
   filter: EventFilter,
   { order, beyond }: { readonly order: WalkOrder; readonly beyond: number | null },
-): AsyncGenerator<WalkStep> {
+) {
   let from = beyond
   for (;;) {
     const rows = await glanceAtEvents(db, filter, order, from)
@@ -49,6 +40,7 @@ export async function* walkEvents(
     if (last === undefined) return
     const isLast = rows.length < ROWS_PER_STEP
     const matching = rows.filter((row) => matchesFilter(row, filter)).map(({ seq }) => seq)
+    // `last` is the last row read, matching or not: the next step begins after it.
     yield { matching, lookedAt: rows.length, last, isLast }
     if (isLast) return
     from = last

@@ -83,10 +83,10 @@ export interface WaitingBodies {
 }
 
 export async function readWaitingBodies(db: Db): Promise<WaitingBodies> {
-  const { rows } = await sql<{ count: number; oldest_at: number | null }>`
-    select count(*) as count, min(received_at) as oldest_at from events
+  const { rows } = await sql<WaitingBodies>`
+    select count(*) as count, min(received_at) as "oldestAt" from events
     where seq in (select seq from waiting_bodies) and ${WAITS} and body is not null`.execute(db)
-  return { count: Number(rows[0]?.count ?? 0), oldestAt: rows[0]?.oldest_at ?? null }
+  return rows[0] ?? { count: 0, oldestAt: null }
 }
 
 /**

@@ -203,14 +203,14 @@ export async function countStates(
     select state, case when ${isUnconfirmed} then 1 else 0 end as unconfirmed, count(*) as count from memberships
     where ${isOf(target)} group by state, unconfirmed`.execute(db)
   for (const { state, unconfirmed, count } of rows) {
-    counts[held && unconfirmed === 1 ? 'unconfirmed' : SHOWN_AS[state]] += Number(count)
+    counts[held && unconfirmed === 1 ? 'unconfirmed' : SHOWN_AS[state]] += count
   }
   return counts
 }
 
 async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
   const { rows } = await sql<{ n: number }>`select count(*) as n from memberships where ${where}`.execute(db)
-  return Number(rows[0]?.n)
+  return rows[0]?.n ?? 0
 }
 
 /** The stored states that users see as this one. */

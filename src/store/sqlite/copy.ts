@@ -15,12 +15,6 @@ const PAGES_PER_STEP = 1_000
 /** The first bytes of every SQLite file. */
 const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
 
-export interface BackupOptions {
-  /** Whether an existing file is replaced, once the new one is complete. */
-  readonly overwrite: boolean
-  readonly onProgress?: OnProgress
-}
-
 export interface Backup {
   readonly file: string
   readonly bytes: number
@@ -29,14 +23,14 @@ export interface Backup {
 /**
  * Copies a database into one file that only its owner may read, while others use it. The file gets its name only after
  * every page was checked and is on the disk; a failure leaves nothing behind.
- *
+ * @param overwrite whether an existing file is replaced, once the new one is complete
  * @throws {LatchkeyError} `store_missing`; `backup_exists`; `backup_failed`; `backup_damaged` if the database itself
  * is damaged; `usage` if the target is the database
  */
 export async function backUp(
   file: string,
   target: string,
-  { overwrite, onProgress }: BackupOptions,
+  { overwrite, onProgress }: { readonly overwrite: boolean; readonly onProgress?: OnProgress },
 ): Promise<Backup> {
   assertFree(file, target, overwrite)
   removePartOf(target)

@@ -166,7 +166,10 @@ export function lockStore(file: string): { release(): void } {
   } catch (error) {
     lock.close()
     if (!isLocked(error)) throw error
-    throw new LatchkeyError('store_in_use', inUse(file), { cause: error })
+    // The lock does not name its holder: a daemon keeps running, a command ends by itself.
+    const todo =
+      'If it is a daemon, stop it or use it through --url; if it is another command, wait until it has ended.'
+    throw new LatchkeyError('store_in_use', `Another process is using ${file}. ${todo}`, { cause: error })
   }
   // A reference to this object keeps the connection from the garbage collector, which would end the lock.
   return { release: () => void lock.close() }
@@ -190,12 +193,4 @@ export function isStoreServed(file: string): boolean {
 
 function isLocked(error: unknown): boolean {
   return error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY'
-}
-
-/** The lock does not name its holder: a daemon keeps running, a command ends by itself. */
-function inUse(file: string): string {
-  return (
-    `Another process is using ${file}. If it is a daemon, stop it first, or use it through --url if the command ` +
-    'supports that; if it is another command, wait until it has ended.'
-  )
 }

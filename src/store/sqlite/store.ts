@@ -85,26 +85,20 @@ async function prepare(file: string, configured: Policy): Promise<void> {
   }
 }
 
-export interface BroughtUpToDate {
-  /** The steps of the schema that ran, oldest first; none if it was up to date. */
-  readonly steps: readonly string[]
-  /** The copy of the database from before; null: there was nothing to keep. */
-  readonly backup: string | null
-}
-
 /**
  * Copies the database to a file beside it (`<file>.before-<step>`), and runs the pending steps: all of them or none.
- * The older program can continue with that copy. Makes no copy if nothing is pending, or if the database is new.
+ * The older program can continue with that copy. Makes no copy (null) if nothing is pending, or if the database is new.
+ * Returns the steps that ran, oldest first.
  * @throws {LatchkeyError} `schema_too_new`, and any failure to make the copy
  */
 export async function bringUpToDate(
   db: Db,
   file: string,
   migrations: readonly NamedMigration[] = MIGRATIONS,
-): Promise<BroughtUpToDate> {
+) {
   const [next] = await pendingMigrations(db, migrations)
-  if (next === undefined) return { steps: [], backup: null }
   let backup: string | null = null
+  if (next === undefined) return { steps: [], backup }
   if ((await executedMigrations(db)).length > 0) {
     // An earlier copy is from a failed attempt: the older program may have written since.
     backup = (await backUp(file, `${file}.before-${next}`, { overwrite: true })).file
@@ -116,7 +110,7 @@ export async function bringUpToDate(
  * The same for a database that no daemon serves.
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`
  */
-export function bringFileUpToDate(path: string): Promise<BroughtUpToDate> {
+export function bringFileUpToDate(path: string) {
   return withStopped(path, bringUpToDate)
 }
 
