@@ -208,7 +208,7 @@ export async function startDaemon(
     if (shared !== null && !isPrivate) started.add('turns', shared.takeTurns(following))
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
-    const socketFile = usableSocket(socketFileOf(file), log)
+    const socketFile = isPrivate ? null : await usableSocket(socketFileOf(file), log)
     const readiness = () =>
       readinessOf(queue.isAlive, writer.canWrite, policyDiffers, following.outages, configNote)
     let listeners: Listeners | null = null

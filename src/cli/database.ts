@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { LatchkeyError } from '../errors.js'
+import type { MadeReady } from '../store/sqlite/restored.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
 import { command, flag } from './command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
@@ -58,7 +59,7 @@ const restoreCommand = command('restore <file>', {
           ? []
           : [`customers erased since the backup, now erased in it too: ${erasedAgain}`]),
         keptAs === null ? 'there was no database before' : `the old database is kept as ${keptAs}`,
-        ...(keptAs !== null && eventsLeft ? takeOverLines(keptAs, eventsLeft) : []),
+        ...(keptAs === null ? [] : takeOverLines(keptAs, eventsLeft ?? {}, options.config)),
         'old cursors of the change log are no longer valid: its readers start again',
         ...(follows ? followLines(membershipsKept) : []),
       ]),
@@ -80,12 +81,24 @@ async function eraseAgain(part: string, file: string, clock: () => number): Prom
   }
 }
 
-function takeOverLines(keptAs: string, eventsLeft: number): readonly string[] {
-  return [
-    `${eventsLeft} ${eventsLeft === 1 ? 'event is' : 'events are'} only in the old database. To take them over:`,
-    `  LATCHKEY_DATABASE_URL=sqlite:${keptAs} latchkey events export --output left.jsonl`,
-    '  latchkey import left.jsonl --with-manual',
-  ]
+/** An export is of one environment. */
+function takeOverLines(
+  keptAs: string,
+  eventsLeft: NonNullable<MadeReady['eventsLeft']>,
+  config: string | undefined,
+): readonly string[] {
+  const named = config === undefined ? '' : ` --config ${quoted(config)}`
+  const url = quoted(`sqlite:${keptAs}`)
+  return Object.entries(eventsLeft).flatMap(([environment, count]) => [
+    `only in the old database, of ${environment}: ${count === 1 ? 'one event' : `${count} events`}. To take over what it has:`,
+    `  LATCHKEY_DATABASE_URL=${url} latchkey events export --environment ${environment} --output left-${environment}.jsonl${named}`,
+    `  latchkey import left-${environment}.jsonl --with-manual${named}`,
+  ])
+}
+
+/** As one word for a shell. */
+function quoted(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 function followLines(membershipsKept: number | null): readonly string[] {

@@ -16,9 +16,7 @@ export const doctorCommand = command('doctor', {
   examples: ['doctor', 'doctor --thorough --json'],
   options: {
     url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
-    thorough: flag(
-      'also compare every index with its table, and every body with its hash and with its stored event; takes longer',
-    ),
+    thorough: flag('also compare every index with its table, and every body with its hash; takes longer'),
   },
   async run({ options, context }) {
     const findings: Finding[] = []
@@ -78,7 +76,7 @@ function unansweredBy(error: unknown, { database }: Config): Finding {
     const detail = `can’t tell whether one runs: ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
     return fail('daemon', detail, AS_ITS_USER)
   }
-  return fail('daemon', error.message, 'see its log, and start it again')
+  return fail('daemon', error.message, 'see its log')
 }
 
 async function withoutAnswer({ database: { file } }: Config): Promise<ExaminedDaemon> {

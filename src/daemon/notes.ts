@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { MAX_SOCKET_PATH_BYTES } from '../handlers/api-key.js'
@@ -50,11 +52,31 @@ function backedUpBy(folder: string, now: number): number | null {
   }
 }
 
-/** Every system limits the length of a socket's path; a longer one must not stop the start. */
-export function usableSocket(file: string, log: Logger): string | null {
-  if (Buffer.byteLength(file) <= MAX_SOCKET_PATH_BYTES) return file
-  log.warn({ file }, 'the path is too long for a local socket: commands need --url')
+/** Null where there can be none, which must not stop the start: every system limits the length of its path. */
+export async function usableSocket(file: string, log: Logger): Promise<string | null> {
+  if (Buffer.byteLength(file) > MAX_SOCKET_PATH_BYTES) {
+    log.warn({ file }, 'the path is too long for a local socket: commands need --url')
+    return null
+  }
+  if (!(await isAnswered(file))) return file
+  log.warn(
+    { file },
+    'another daemon has this local socket: commands here reach that one, and this one with --url',
+  )
   return null
+}
+
+/** Daemons on one PostgreSQL may be started in one folder. */
+async function isAnswered(file: string): Promise<boolean> {
+  const socket = connect(file)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
 }
 
 /** The state of sync in a few numbers; null if nothing is configured. */

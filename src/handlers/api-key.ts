@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Environment } from '../provider/event.js'
 
 export const API_SCOPES = ['read', 'write', 'events', 'metrics', 'admin'] as const
@@ -17,9 +17,9 @@ export interface ApiKey {
 /** The shortest path limit for a socket on any supported system, less the final NUL. */
 export const MAX_SOCKET_PATH_BYTES = 103
 
-/** The local socket is next to the database, so that commands find it from the config alone. */
+/** The local socket is next to the database and named after it, so that commands find it from the config alone. */
 export function socketFileOf(databaseFile: string): string {
-  return join(dirname(databaseFile), 'latchkey.sock')
+  return join(dirname(databaseFile), `${basename(databaseFile, '.db')}.sock`)
 }
 
 /** The key of the local socket. Its callers are the daemon's user or root, who could edit the database file anyway. */

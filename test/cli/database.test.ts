@@ -153,18 +153,23 @@ describe('a file that can’t be written is told by the name that was given,', (
   })
 })
 
-it('restore says what only the replaced database has, and its two commands take that over', async () => {
+it('restore says what only the replaced database has, and its commands take that over, beside a daemon too', async () => {
   const folder = configuredFolder()
   await answerOf(folder, 'grant cus_1 pro_1 --reason won')
   await answerOf(folder, 'backup early.db')
   await answerOf(folder, 'grant cus_2 pro_1 --reason won')
   await answerOf(folder, 'revoke cus_1 pro_1 --reason lost')
+  await answerOf(folder, 'grant cus_3 pro_1 --reason tried --environment sandbox')
   const { stdout } = await run(folder, ['restore', 'early.db'])
-  expect(stdout).toContain('2 events are only in the old database. To take them over:\n')
-  const [, url = '', exporting = ''] = /LATCHKEY_DATABASE_URL=(\S+) latchkey (.*)\n/.exec(stdout) ?? []
-  const [, importing = ''] = /latchkey (import .*)\n/.exec(stdout) ?? []
-  await answerOf(folder, exporting, { env: { LATCHKEY_DATABASE_URL: url } })
-  await answerOf(folder, importing)
+  expect(stdout).toContain('only in the old database, of live: 2 events. To take over what it has:\n')
+  expect(stdout).toContain('only in the old database, of sandbox: one event. To take over what it has:\n')
+  await serveHere(folder)
+  const commands = [...stdout.matchAll(/^ {2}(?:LATCHKEY_DATABASE_URL=(\S+) )?latchkey (.*)$/gm)]
+  expect(commands).toHaveLength(4)
+  for (const [, url, words = ''] of commands) {
+    await answerOf(folder, words, url === undefined ? {} : { env: { LATCHKEY_DATABASE_URL: url } })
+  }
   expect(await answerOf(folder, 'check cus_1 pro_1')).toMatchObject({ active: false })
   expect(await answerOf(folder, 'check cus_2 pro_1')).toMatchObject({ active: true })
+  expect(await answerOf(folder, 'check cus_3 pro_1 --environment sandbox')).toMatchObject({ active: true })
 })

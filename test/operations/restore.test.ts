@@ -63,7 +63,7 @@ describe('restoring', () => {
       keptAs,
       migrated: [],
       membershipsKept: 0,
-      eventsLeft: 0,
+      eventsLeft: {},
       erasedAgain: 0,
     })
     expect([file, keptAs, backup].map(rowsIn)).toEqual([3, 7, 3])

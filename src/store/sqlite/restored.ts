@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
+import type { Environment } from '../../provider/event.js'
 import { startChangeLogEpoch } from '../changes.js'
 import { forgetMessages } from '../messages.js'
 import { executedMigrations, migrate } from '../migrate.js'
@@ -14,8 +15,8 @@ export interface MadeReady {
   readonly migrated: readonly string[]
   /** How many memberships were taken from the replaced database; null: there was none, or it was unreadable. */
   readonly membershipsKept: number | null
-  /** How many events only the replaced database has; null as before. */
-  readonly eventsLeft: number | null
+  /** How many events only the replaced database has, by environment; null as before. */
+  readonly eventsLeft: Partial<Readonly<Record<Environment, number>>> | null
 }
 
 /**
@@ -87,13 +88,18 @@ async function takeFromReplaced(db: Db, replaced: string) {
         }
         await sql`insert into sync_marks (environment, customer_id) select distinct environment, customer_id
           from main.memberships`.execute(trx)
-        const { rows } = await sql<{ membershipsKept: number; eventsLeft: number }>`
-          select (select count(*) from main.memberships) as "membershipsKept",
-            (select count(*) from replaced.events as old where not exists (select 1 from main.events as new
-              where new.environment = old.environment and new.event_id = old.event_id)) as "eventsLeft"`.execute(
+        const { rows: kept } = await sql<{ n: number }>`select count(*) as n from main.memberships`.execute(
           trx,
         )
-        return rows[0] ?? null
+        const { rows: left } = await sql<{ environment: Environment; n: number }>`
+          select environment, count(*) as n from replaced.events as old where not exists (
+            select 1 from main.events as new
+            where new.environment = old.environment and new.event_id = old.event_id)
+          group by environment`.execute(trx)
+        const eventsLeft: MadeReady['eventsLeft'] = Object.fromEntries(
+          left.map((one) => [one.environment, one.n]),
+        )
+        return { membershipsKept: kept[0]?.n ?? 0, eventsLeft }
       })
     } catch {
       return null
