@@ -27,6 +27,7 @@ import { createIngestQueue } from './ingest/queue.js'
 import { reportRemarks } from './ingest/remarks.js'
 import { readGaps } from './operations/delivery-gaps.js'
 import { createMetrics, readRefusals } from './operations/metrics.js'
+import { everyMinute } from './operations/schedule.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
 import { createErase, eraseDeleted } from './people/erase.js'
@@ -205,7 +206,17 @@ export async function startDaemon(
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
     wakeFollowing = following.wake
     started.add('following', following.stop)
-    if (shared !== null && !isPrivate) started.add('turns', shared.takeTurns(following))
+    /** Continues what an instance has left that ended in the middle. */
+    const takeOver = async () => {
+      if (shared?.leads() && recomputing.current() === null && !(await shared.isRecomputing()))
+        await recomputing.resume()
+    }
+    if (shared !== null && !isPrivate) {
+      const led = () => following.led().then(takeOver)
+      started.add('turns', shared.takeTurns({ led, wake: following.wake }))
+      const failed = 'could not continue what another instance has left'
+      started.add('takingOver', everyMinute(log, { run: takeOver, failed }).stop)
+    }
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = isPrivate ? null : await usableSocket(socketFileOf(file), log)

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { describeIssue, problemsIn } from '../handlers/issues.js'
@@ -92,6 +92,8 @@ function invalidConfig(path: string, issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('config_invalid', `the config file ${path} has ${count}`, { issues })
 }
 
+/** A device or a pipe might never end. */
 function readText(path: string): string {
+  if (!statSync(path).isFile()) throw Object.assign(new Error(path), { code: 'not a file' })
   return readFileSync(path, 'utf8')
 }

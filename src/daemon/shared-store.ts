@@ -56,6 +56,8 @@ export async function openSharedStore(
     ...store,
     /** Whether this instance follows access. */
     leads: lease.isHeld,
+    /** Whether any instance rebuilds, replays or compares. */
+    isRecomputing: () => store.lease('recompute').isTaken(),
     /** What calls to platforms begin and end with fails once another instance makes them. */
     writeSync: ((name, change) =>
       (isOfCall(name, change) ? leadingWriter : store.writer).writeSync(

@@ -9,6 +9,7 @@ const STOP_ORDER = [
   'schedule',
   'following',
   'turns',
+  'takingOver',
   'backups',
   'recomputing',
   'store',

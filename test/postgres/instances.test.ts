@@ -1,7 +1,11 @@
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { NORMALIZER_VERSION } from '../../src/provider/event.js'
 import { openPostgresStore } from '../../src/store/postgres/store.js'
+import { NOTHING_READ, saveJob } from '../../src/store/recompute.js'
+import { ENVIRONMENTS } from '../../src/store/schema.js'
+import { savePolicy } from '../../src/store/settings.js'
 import { ask, call, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
 import { storedEvents } from '../daemon/stored.js'
 import { PRODUCT, wireEvent } from '../daemon/wire-events.js'
@@ -92,6 +96,27 @@ describe('two instances on one database', () => {
     }
     await sending
     expect(read.toSorted()).toEqual(numbers.map((n) => `cus_${n}`).toSorted())
+  })
+
+  it('move sources to a policy at the other where one of them ended in the middle', async () => {
+    const [one, other] = await two()
+    await send(one, paid(1))
+    await send(one, paid(1, 'payment.partially_refunded'))
+    const isActive = async () =>
+      ((await (await ask(other, `/entitlements/cus_1/${PRODUCT}`)).json()) as { active: boolean }).active
+    expect(await isActive()).toBe(true)
+    const revokeOn = { ...DOCUMENTED_POLICY.revokeOn, card: ['payment.partially_refunded'] as const }
+    const policy = { ...DOCUMENTED_POLICY, revokeOn }
+    const db = await openStoreAt(one.databaseFile, { readOnly: false })
+    await db.transaction().execute(async (trx) => {
+      await savePolicy(trx, policy)
+      const place = { newest: 2, reached: 0, counts: NOTHING_READ, changesAfter: 0 }
+      const about = { scope: ENVIRONMENTS, endpoints: null, policy, normalizerVersion: NORMALIZER_VERSION }
+      await saveJob(trx, { ...about, ...place, isMoving: true })
+    })
+    await db.destroy()
+    await one.stop()
+    await eventually(async () => expect(await isActive()).toBe(false))
   })
 
   it('call a platform at one of them, and at the other once that has stopped', async () => {

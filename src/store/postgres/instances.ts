@@ -79,6 +79,13 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
     return isHeld()
   }
 
+  /** Whether any process has it. */
+  async function isTaken(): Promise<boolean> {
+    const { rows } = await sql`
+      select 1 from settings where key = ${key} and split_part(value, ' ', 2)::bigint >= ${now}`.execute(db)
+    return rows.length > 0
+  }
+
   async function release(): Promise<void> {
     clearTimeout(timer)
     if (heldUntil === 0) return
@@ -94,6 +101,7 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
   return {
     openFenced,
     isHeld,
+    isTaken,
     /** Takes it as soon as nobody has it, and renews it; `changed` is called when it was taken or lost. */
     keep(changed: () => void): void {
       const look = async (wasHeld: boolean): Promise<void> => {
