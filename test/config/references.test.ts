@@ -60,6 +60,7 @@ describe('a reference', () => {
       // As text, all such bytes would be alike.
       [fromFile(bytes), {}, `names the file ${bytes}, which is not UTF-8 text`],
       [fromFile('/nowhere/secret'), {}, "names the file /nowhere/secret, which can't be read (ENOENT)"],
+      [fromFile('/dev/zero'), {}, "names the file /dev/zero, which can't be read (not a file)"],
       [fromEnv('UNSET'), {}, unset],
       [fromEnv('EMPTY'), { EMPTY: '' }, 'is empty'],
       [`whsec_${fromEnv('EMPTY')}`, { EMPTY: '' }, nothing],
