@@ -1,7 +1,6 @@
 /* What the folds say about each event: every reason and change in an explanation, and the words for each. */
 
-import type { EndReason, HoldReason, SourceKey } from './model.js'
-import { type FoldableEvent, TYPES } from './model.js'
+import { type EndReason, type FoldableEvent, type HoldReason, type SourceKey, TYPES } from './model.js'
 import type { PolicyRow } from './policy.js'
 
 type OfPayment = { paymentId: string }

@@ -2,8 +2,7 @@
 
 import type { NormalizedEvent } from '../provider/event.js'
 import { manualSource } from './by-hand.js'
-import type { SourceKey } from './model.js'
-import { isGrantAct } from './model.js'
+import { isGrantAct, type SourceKey } from './model.js'
 import { compareText } from './order.js'
 
 /** A stored event's claim that a payment belongs to a subscription. */

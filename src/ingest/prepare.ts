@@ -1,5 +1,4 @@
-import type { ManualEvent, Normalized } from '../provider/event.js'
-import { parseManualEvent } from '../provider/event.js'
+import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import type { StoredDelivery } from '../store/event-questions.js'
 import { type DeliveredEvent, loadManualEvents } from '../store/events.js'

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
-import type { Policy } from '../entitlements/policy.js'
-import { DOCUMENTED_POLICY } from '../entitlements/policy.js'
+import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
 import type { Db, SettingsTable, Tx } from './schema.js'
 
