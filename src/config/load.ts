@@ -60,7 +60,7 @@ export function loadConfig({
     path: absolute,
     server: { ...server, host: overrides.host ?? server.host, port: overrides.port ?? server.port },
     database: isPostgres(url)
-      ? { url, file: resolve(folder, 'data/postgres'), postgres: { ...database, url } }
+      ? { url, file: resolve(folder, 'data/latchkey'), postgres: { ...database, url } }
       : { url, file: resolve(folder, sqlitePath(url)) },
     backup: backup && { ...backup, folder: resolve(folder, backup.folder) },
     log: { level: overrides.logLevel ?? log.level },
@@ -94,6 +94,7 @@ function invalidConfig(path: string, issues: readonly Issue[]): LatchkeyError {
 
 /** A device or a pipe might never end. */
 function readText(path: string): string {
-  if (!statSync(path).isFile()) throw Object.assign(new Error(path), { code: 'not a file' })
+  const found = statSync(path)
+  if (!found.isFile() && !found.isDirectory()) throw Object.assign(new Error(path), { code: 'not a file' })
   return readFileSync(path, 'utf8')
 }

@@ -144,7 +144,7 @@ it('a database on PostgreSQL has its pool and its timeout, and the folder of the
   const path = writeConfig({ database: { url, connections: 20, statementTimeout: '5s' } }, folder)
   expect(loadConfig({ path, env: {} }).config.database).toEqual({
     url,
-    file: join(folder, 'data', 'postgres'),
+    file: join(folder, 'data', 'latchkey'),
     postgres: { url, connections: 20, statementTimeoutMs: 5_000 },
   })
 })
