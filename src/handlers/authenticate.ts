@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { Logger } from 'pino'
@@ -10,6 +10,9 @@ import { pathOf } from './query.js'
 import { markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i
+
+/** Per set of keys. A client sends the same header every time; this bounds clients that vary the spaces in it. */
+const MAX_REMEMBERED = 1_000
 
 const HINTS = {
   missing: 'the request has no key: send the header "Authorization: Bearer <key>"',
@@ -51,16 +54,39 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
       : new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
   }
 
+  const keyOf = createKeyMemory(apiKeys)
   return (req, scope) => {
-    // Null if there is no token, so that the hash of an empty text matches no key.
-    const token = BEARER.exec(onlyAuthorization(req) ?? '')?.[1] ?? null
-    const key = token === null ? null : findKey(apiKeys(), token)
-    if (key === null) throw refuse(req, token === null ? 'missing' : 'wrong')
+    const header = onlyAuthorization(req)
+    const key = header === null ? null : keyOf(header)
+    if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
     markProved(req)
     if (!key.scopes.includes(scope)) {
       throw new LatchkeyError('forbidden', `This key does not have the scope "${scope}".`)
     }
     return key
+  }
+}
+
+/**
+ * Finds the key in a header. A valid key is remembered by the hash of the header, so that only its first request pays
+ * for the comparison. Invalid ones are never remembered.
+ */
+function createKeyMemory(apiKeys: () => readonly ApiKey[]): (header: string) => ApiKey | null {
+  const remembered = new Map<string, ApiKey>()
+  let keys: readonly ApiKey[] = []
+  return (header) => {
+    const current = apiKeys()
+    if (current !== keys) remembered.clear()
+    keys = current
+    const name = hash('sha256', header, 'base64')
+    const known = remembered.get(name)
+    if (known !== undefined) return known
+    const token = tokenIn(header)
+    const found = token === null ? null : findKey(keys, token)
+    if (found === null) return null
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+    remembered.set(name, found)
+    return found
   }
 }
 
@@ -72,6 +98,11 @@ function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | n
     if (name?.length === 13 && name.toLowerCase() === 'authorization') count += 1
   }
   return count === 1 ? (headers.authorization ?? null) : null
+}
+
+/** Null if there is no token, so that the hash of an empty text matches no key. */
+function tokenIn(header: string): string | null {
+  return BEARER.exec(header)?.[1] ?? null
 }
 
 /** Only the beginning of the path: the rest may name a person. */
