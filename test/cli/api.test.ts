@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
 import { eventInForm } from '../../src/store/stored-form.js'
+import { freePort } from '../setup/free-port.js'
 import { portOf } from '../setup/port-of.js'
 import {
   API_KEY,
@@ -17,7 +18,6 @@ import {
   type Exit,
   entitlementsOf,
   failureOf,
-  freePort,
   keyEntry,
   MAY_ALL,
   readStore,

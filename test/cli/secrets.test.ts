@@ -2,8 +2,9 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromEnv, fromFile } from '../config/config-file.js'
+import { freePort } from '../setup/free-port.js'
 import { customerStory, deliver } from '../stories.js'
-import { CONFIG, configuredFolder, freePort, run, SECRET, serveHere } from '../world.js'
+import { CONFIG, configuredFolder, run, SECRET, serveHere } from '../world.js'
 
 const SECRETS = {
   LIVE: SECRET,

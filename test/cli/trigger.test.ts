@@ -4,8 +4,9 @@ import { chooseIds, numbered } from '../../src/cli/trigger.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { verifySignature } from '../../src/provider/signature.js'
 import { endpoint } from '../config/config-file.js'
+import { freePort } from '../setup/free-port.js'
 import { portOf } from '../setup/port-of.js'
-import { configuredFolder, freePort, run, serveHere } from '../world.js'
+import { configuredFolder, run, serveHere } from '../world.js'
 
 const now = () => Date.UTC(2026, 0, 31, 12)
 const ROTATED = [{ secret: 'whsec_old', notAfter: '2026-01-01T00:00:00Z' }, 'whsec_new']

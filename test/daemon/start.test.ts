@@ -4,7 +4,8 @@ import { loadConfig } from '../../src/config/load.js'
 import type { Config } from '../../src/config/schema.js'
 import { startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
-import { freePort, temporaryFolder } from '../world.js'
+import { freePort } from '../setup/free-port.js'
+import { temporaryFolder } from '../world.js'
 import { NOW } from './running-daemon.js'
 
 /** Of a daemon with a port that it must have, and a first backup to make at once. */

@@ -4,12 +4,12 @@ import { expect, it } from 'vitest'
 import { subscriptionHistory } from '../entitlements/histories.js'
 import { bodyOf } from '../ingest/wire.js'
 import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
 import { deliver, type SentEvent, send } from '../stories.js'
 import {
   type AskedDaemon,
   ask,
   configuredFolder,
-  freePort,
   kill,
   latchkey,
   serve,

@@ -7,10 +7,10 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
 import {
   CONFIG,
   configuredFolder,
-  freePort,
   keyEntry,
   ROOT,
   type RunningProgram,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
 import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
 import { customerStory, deliver, eventsOf, storiesOf } from '../stories.js'
 import {
   API_KEY,
@@ -8,7 +9,6 @@ import {
   CONFIG,
   configuredFolder,
   entitlementsOf,
-  freePort,
   keyEntry,
   rewriteConfig,
   SECRET,
