@@ -12,7 +12,6 @@ import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
 import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
-import { foldActs } from './entitlements/by-hand.js'
 import { answerFor } from './entitlements/entitlement.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
@@ -40,7 +39,7 @@ import { readChangePage } from './store/changes.js'
 import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
 import { loadErasure } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
-import { loadManualEvent, loadManualEvents } from './store/events.js'
+import { loadManualEvent } from './store/events.js'
 import { loadJob } from './store/recompute.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
@@ -186,8 +185,8 @@ export async function startDaemon(
       write: queue.ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess: answerAccess,
-      blocksOn: async (environment, id) =>
-        foldActs((await loadManualEvents(store.reader, environment, [id])).get(id)).blocks,
+      blocksOn: async (environment, customerId) =>
+        (await readKnownCustomer(store.reader, clock, { environment, customerId }))?.blocks ?? [],
       isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
       clock,
     })

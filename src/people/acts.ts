@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { isInForce } from '../entitlements/by-hand.js'
 import type { AccessAnswer, Block } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
@@ -33,8 +34,8 @@ export interface ActResult {
 
 /**
  * Resolves once the change is committed, and visible in every answer.
- * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found`, `block_not_found` if there is none to end;
- * `customer_erased` for linking an account to an erased customer; `idempotency_key_conflict` if the key was used for
+ * @throws {LatchkeyError} `invalid_request` for an end in the past; `grant_not_found`, `block_not_found` if there is
+ * none to end; `customer_erased` for linking an account to an erased customer; `idempotency_key_conflict` if the key was used for
  * another change; `not_stored`, `store_unavailable`
  */
 export type PerformAct = (request: ActRequest) => Promise<ActResult>
@@ -105,7 +106,7 @@ function refuseUngranted(productId: string, { entitlements }: AccessAnswer): voi
 }
 
 function refuseUnblocked(productId: string | null, blocks: readonly Block[]): void {
-  const inForce = blocks.filter(({ until }) => until === null)
+  const inForce = blocks.filter(isInForce)
   if (inForce.some((block) => productId === null || block.productId === productId)) return
   const detail =
     inForce.length === 0
