@@ -59,6 +59,7 @@ export function loadConfig({
     ...data,
     path: absolute,
     server: { ...server, host: overrides.host ?? server.host, port: overrides.port ?? server.port },
+    // On PostgreSQL there is no such file: it only says where the local socket is.
     database: isPostgres(url)
       ? { url, file: resolve(folder, 'data/latchkey'), postgres: { ...database, url } }
       : { url, file: resolve(folder, sqlitePath(url)) },

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import { recompute } from '../recompute/recompute.js'
+import type { Happening } from '../store/membership.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
 import type { Database } from '../store/schema.js'
@@ -89,4 +90,4 @@ function isOfCall<Name extends SyncWriteName>(name: Name, change: SyncChange<Nam
   return (change as SyncChange<'stepMemberships'>).some(({ happening: { kind } }) => OF_CALLS.includes(kind))
 }
 
-const OF_CALLS: readonly string[] = ['begin', 'found', 'gave', 'took', 'gone', 'failed']
+const OF_CALLS: readonly Happening['kind'][] = ['begin', 'found', 'gave', 'took', 'gone', 'failed']
