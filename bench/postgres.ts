@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type LoadGenerator, startLoadGenerator } from './load/generator.js'
-import type { Workload } from './load/requests.js'
+import type { Deliveries } from './load/requests.js'
 import { ROUND_DEFAULTS, readOptions, roundOptions } from './options.js'
 import { fill } from './renewals.js'
 import { machineNow, report, type Section } from './results.js'
@@ -11,7 +11,7 @@ import { type RunningServer, startServer } from './servers/running-server.js'
 import { createDaemonFolder } from './store/daemon-folder.js'
 import { standingsTable } from './table.js'
 import { together } from './together.js'
-import { createWorkFolder } from './work-folder.js'
+import { createWorkFolder, syncMicros } from './work-folder.js'
 
 /*
  * How fast Latchkey takes deliveries in on PostgreSQL, by one instance and by several, beside what one writes on the
@@ -24,15 +24,21 @@ import { createWorkFolder } from './work-folder.js'
  */
 
 const OBVIOUS = 'the obvious receiver'
+const STRIPE_SYNC = 'stripe-sync-engine'
+const WITHOUT_STRIPE_SYNC = `Without ${STRIPE_SYNC}: to compare with it, run npm install --prefix F @supabase/stripe-sync-engine, and name F with --stripe-sync.`
 
-interface Rival {
+interface Rival extends Pick<Deliveries, 'sender'> {
   readonly name: string
   readonly server: RunningServer
   readonly databaseUrl: string
 }
 
 const machine = machineNow()
-const { folder, url, numbers } = readOptions({ ...ROUND_DEFAULTS, instances: 2, subscriptions: 20_000 })
+const { folder, url, stripeSync, numbers } = readOptions({
+  ...ROUND_DEFAULTS,
+  instances: 2,
+  subscriptions: 20_000,
+})
 const options = roundOptions(numbers)
 const { instances, subscriptions } = numbers
 
@@ -54,42 +60,64 @@ async function startInstances(
 async function measure(
   load: LoadGenerator,
   rivals: readonly Rival[],
-  workload: Workload,
+  workload: Deliveries,
   what: { readonly title: string; readonly explanation: string },
 ): Promise<Section> {
-  const contestants: Contestant[] = rivals.map(({ name, server }) => ({ name, server, workload }))
+  const contestants: Contestant[] = rivals.map(({ name, server, sender }) => ({
+    name,
+    server,
+    workload: { ...workload, ...(sender && { sender }) },
+  }))
   const standings = await measureRounds(load, contestants, options)
   return {
     title: what.title,
     explanation: `${describeRounds(options)} ${what.explanation} Every answer was 200, and every event was stored.`,
-    table: standingsTable(standings, [OBVIOUS]),
+    table: standingsTable(standings, [OBVIOUS, ...(stripeSync === undefined ? [] : [STRIPE_SYNC])]),
     data: standings,
   }
 }
 
 /** What was acknowledged must be there. */
-async function assertStored({ name, databaseUrl }: Rival, expected: number): Promise<void> {
-  const row = await query<{ count: string }>(databaseUrl, 'select count(*) from events')
-  if (Number(row?.count) !== expected)
-    throw new Error(`${name} stored ${row?.count} events instead of ${expected}.`)
+async function assertStored({ name, databaseUrl, sender }: Rival, perSection: number): Promise<void> {
+  const tables = sender === 'stripe' ? ['stripe.payment_intents', 'stripe.subscriptions'] : ['events']
+  const counts = tables.map((table) => `(select count(*) from ${table})`).join(' + ')
+  const row = await query<{ count: string }>(databaseUrl, `select ${counts} as count`)
+  // A copy of Stripe's objects keeps no events: of new customers, two or fewer tell of each object.
+  const expected = subscriptions + (sender === 'stripe' ? perSection / 2 : 2 * perSection)
+  const stored = Number(row?.count)
+  if (sender === 'stripe' ? stored < expected : stored !== expected)
+    throw new Error(`${name} holds ${stored} rows instead of ${expected}.`)
 }
 
 async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
   return together(async (use) => {
     const load = use(startLoadGenerator())
     const rivals: Rival[] = []
-    const enter = async (name: string, database: string, start: (url: string) => Promise<RunningServer>) => {
+    const enter = async (
+      name: string,
+      database: string,
+      start: (url: string) => Promise<RunningServer>,
+      sender?: 'stripe',
+    ) => {
       const databaseUrl = await postgres.createDatabase(database)
       const server = { ...(await start(databaseUrl)), databasePid: postgres.pid }
-      rivals.push({ name, server, databaseUrl })
+      rivals.push({ name, server, databaseUrl, ...(sender && { sender }) })
     }
     await enter(OBVIOUS, 'obvious', async (url) => use(await startServer('obvious-receiver', url)))
     for (let count = 1; count <= instances; count += 1) {
       const name = count === 1 ? 'Latchkey' : `Latchkey, ${count} instances`
       await enter(name, `latchkey_${count}`, (url) => startInstances(use, url, count))
     }
-    const size = { subscriptions, events: 1 }
-    for (const { server } of rivals) await fill(load, server, size, options.connections)
+    if (stripeSync === undefined) console.error(WITHOUT_STRIPE_SYNC)
+    else
+      await enter(
+        STRIPE_SYNC,
+        'stripe_sync',
+        async (url) => use(await startServer('stripe-sync', url, stripeSync)),
+        'stripe',
+      )
+    for (const { server, sender } of rivals)
+      await fill(load, server, { subscriptions, events: 1, ...(sender && { sender }) }, options.connections)
     const sections = [
       await measure(
         load,
@@ -110,8 +138,8 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
         },
       ),
     ]
-    const sent = subscriptions + sections.length * options.rounds * (options.warmUp + options.requests)
-    for (const rival of rivals) await assertStored(rival, sent)
+    const perSection = options.rounds * (options.warmUp + options.requests)
+    for (const rival of rivals) await assertStored(rival, perSection)
     return sections
   })
 }
@@ -119,7 +147,11 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
 const work = createWorkFolder(folder)
 const postgres = url === undefined ? await startPostgres(work) : usePostgres(url)
 try {
-  report('postgres', machine, await measureAll(postgres))
+  report(
+    'postgres',
+    `${machine}, ${Math.round(syncMicros(work))} µs to sync a page to the disk`,
+    await measureAll(postgres),
+  )
 } finally {
   await postgres.stop()
 }
