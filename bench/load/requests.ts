@@ -1,17 +1,25 @@
+import { signBody } from '../../src/provider/signature.js'
 import { anyStoredCustomer, anyStoredSubscriber, newCustomer, storedCustomer } from '../sample/customers.js'
 import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
-import { deliveryOf, ENDPOINT } from '../sample/signing.js'
+import { deliveryOf, ENDPOINT, SECRET } from '../sample/signing.js'
+import { asToldByStripe } from '../sample/stripe.js'
 
 /** What to ask of a server. */
-export type Workload =
-  /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
+export type Workload = Question | Deliveries
+
+/** Signed events; `sender`: as which service. */
+export type Deliveries = {
+  readonly sender?: 'stripe'
+} /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */ & (
   | { readonly kind: 'deliveries'; readonly returning: number | null }
   /** The first event of each of so many subscriptions, then the second of each, and so on. */
   | { readonly kind: 'subscriptions'; readonly subscriptions: number }
   /** Renewals, each of a random one of so many subscriptions. */
   | { readonly kind: 'renewals'; readonly subscriptions: number }
-  /** Who has access to what, asked about a random one of so many customers in a generated store. */
-  | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+)
+
+/** Who has access to what, asked about a random one of so many customers in a generated store. */
+type Question = { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
 
 /** Buyers tell of two events and subscribers of two cycles: four events a customer. */
 const EVENTS_OF_NEW_CUSTOMER = 6
@@ -23,29 +31,34 @@ const MINUTE_MS = 60_000
 
 /** Whole HTTP requests, as bytes. */
 export function buildRequests(workload: Workload, count: number, now: number): Buffer[] {
+  if (workload.kind === 'questions')
+    return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
+  const delivery = workload.sender === 'stripe' ? deliveryByStripe : deliveryByProvider
+  return eventsOf(workload, count, now).map((event) => delivery(event, now))
+}
+
+function eventsOf(workload: Deliveries, count: number, now: number): DatedEvent[] {
   switch (workload.kind) {
     case 'deliveries':
-      return buildDeliveries(workload.returning, count, now)
+      return ofManyCustomers(workload.returning, count, now)
     case 'subscriptions':
       return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now))
     case 'renewals':
       return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now))
-    case 'questions':
-      return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
     default:
       return workload satisfies never
   }
 }
 
-function buildDeliveries(returning: number | null, count: number, now: number): Buffer[] {
-  const requests: Buffer[] = []
-  for (let first = 0; requests.length < count; first += CUSTOMERS_AT_ONCE) {
+function ofManyCustomers(returning: number | null, count: number, now: number): DatedEvent[] {
+  const events: DatedEvent[] = []
+  for (let first = 0; events.length < count; first += CUSTOMERS_AT_ONCE) {
     const histories = Array.from({ length: CUSTOMERS_AT_ONCE }, (_, i) =>
       returning !== null && i % 4 >= 2 ? renewal(returning, first + i, now) : firstMonths(i, now),
     )
-    for (const event of takeTurns(histories)) requests.push(delivery(event, now))
+    events.push(...takeTurns(histories))
   }
-  return requests.slice(0, count)
+  return events.slice(0, count)
 }
 
 function firstMonths(index: number, now: number): DatedEvent[] {
@@ -58,15 +71,15 @@ function renewal(customers: number, number: number, now: number): DatedEvent[] {
   return cycleEvents(anyStoredSubscriber(customers), { name, isFirst: false, paidAt: now })
 }
 
-function subscribed(index: number, subscriptions: number, now: number): Buffer {
+function subscribed(index: number, subscriptions: number, now: number): DatedEvent {
   const customer = storedCustomer(2 * (index % subscriptions) + 1, 2 * subscriptions)
   const paidAt = now - MONTH_MS + Math.floor(index / subscriptions) * MINUTE_MS
   const cycle = { name: `early-${index}`, isFirst: index < subscriptions, paidAt }
-  return delivery(cycleEvents(customer, cycle).at(-1) as DatedEvent, now)
+  return cycleEvents(customer, cycle).at(-1) as DatedEvent
 }
 
-function renewed(number: number, subscriptions: number, now: number): Buffer {
-  return delivery(renewal(2 * subscriptions, number, now).at(-1) as DatedEvent, now)
+function renewed(number: number, subscriptions: number, now: number): DatedEvent {
+  return renewal(2 * subscriptions, number, now).at(-1) as DatedEvent
 }
 
 function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<DatedEvent> {
@@ -79,16 +92,29 @@ function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<Da
   }
 }
 
-function delivery(event: DatedEvent, now: number): Buffer {
+function deliveryByProvider(event: DatedEvent, now: number): Buffer {
   const { body, headers } = deliveryOf(event, now)
+  return post(body, [
+    `X-Webhook-Event: ${headers.event}`,
+    `X-Webhook-Timestamp: ${headers.timestamp}`,
+    `X-Webhook-Signature: ${headers.signature}`,
+  ])
+}
+
+/** Both services sign the same way. */
+function deliveryByStripe(event: DatedEvent, now: number): Buffer {
+  const body = asToldByStripe(event)
+  const timestamp = String(Math.floor(now / 1000))
+  return post(body, [`Stripe-Signature: t=${timestamp},${signBody(SECRET, timestamp, body)}`])
+}
+
+function post(body: Buffer, signedHeaders: readonly string[]): Buffer {
   const head = [
     `POST /webhooks/${ENDPOINT} HTTP/1.1`,
     'Host: 127.0.0.1',
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
-    `X-Webhook-Event: ${headers.event}`,
-    `X-Webhook-Timestamp: ${headers.timestamp}`,
-    `X-Webhook-Signature: ${headers.signature}`,
+    ...signedHeaders,
   ]
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body])
 }
