@@ -92,6 +92,7 @@ export function openPostgres(
     application_name: 'latchkey',
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    pipeline: true,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     // Waits for a table, or for another process, as long as it takes.
@@ -151,7 +152,12 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     known.set(types.join(), prepared)
     const parameters = columns.flatMap((column) => column?.array ?? [])
     const query = { ...CompiledQuery.raw(prepared.sql, parameters), name: prepared.name }
-    return (await db.executeQuery(query)).rows
+    if (!db.isTransaction) return (await db.executeQuery(query)).rows
+    // Its answer is awaited after the next statement may be sent: the server answers them in order.
+    const sent = await db.getExecutor().provideConnection(async (connection) => ({
+      answer: connection.executeQuery(query),
+    }))
+    return (await sent.answer).rows
   }
 
   contains(column: string, part: string | Buffer): RawBuilder<boolean> {
@@ -266,10 +272,14 @@ function ifHeld({ lease, holder }: NonNullable<OpenOptions['holding']>): string 
   return `; select exists (select from settings where key = '${lease}' and value like '${holder} %') as held`
 }
 
+const IN_FAILED_TRANSACTION = '25P02'
+
 class PooledConnection implements DatabaseConnection {
   readonly #client: pg.PoolClient
   readonly #errorFor: (error: unknown) => unknown
   isBroken = false
+  /** Why the transaction has failed: what was sent after it is only told that it has. */
+  #failure: unknown
 
   constructor(client: pg.PoolClient, errorFor: (error: unknown) => unknown) {
     this.#client = client
@@ -299,7 +309,9 @@ class PooledConnection implements DatabaseConnection {
     } catch (error) {
       // Lost, or without an answer for too long.
       this.isBroken ||= !(error instanceof pg.DatabaseError)
-      throw this.#errorFor(error)
+      const isConsequence = error instanceof pg.DatabaseError && error.code === IN_FAILED_TRANSACTION
+      if (!isConsequence) this.#failure = error
+      throw this.#errorFor(this.#failure ?? error)
     }
   }
 
