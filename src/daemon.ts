@@ -144,6 +144,8 @@ export async function startDaemon(
     let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
+      // A second one would only wait for PostgreSQL's lock, and be half as large.
+      underWayAtMost: shared === null ? 2 : 1,
       onWritten: (remarks) => {
         wakeFollowing()
         reportRemarks(remarks, log, metrics)
