@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type LoadGenerator, startLoadGenerator } from './load/generator.js'
 import type { Deliveries } from './load/requests.js'
 import { ROUND_DEFAULTS, readOptions, roundOptions } from './options.js'
@@ -20,6 +20,7 @@ import { createWorkFolder, syncMicros } from './work-folder.js'
  *
  *   node dist/bench/postgres.js [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--instances 2]
  *                               [--subscriptions 20000] [--folder F] [--url postgres://...: one that runs already]
+ *                               [--against F: where another version of Latchkey is built]
  *                               [--stripe-sync F: after `npm install --prefix F @supabase/stripe-sync-engine`]
  */
 
@@ -35,7 +36,7 @@ interface Rival extends Pick<Deliveries, 'sender'> {
 }
 
 const machine = machineNow()
-const { folder, url, stripeSync, numbers } = readOptions({
+const { folder, url, against, stripeSync, numbers } = readOptions({
   ...ROUND_DEFAULTS,
   instances: 2,
   subscriptions: 20_000,
@@ -75,11 +76,12 @@ async function startInstances(
   use: (server: RunningServer) => RunningServer,
   databaseUrl: string,
   count: number,
+  project?: string,
 ): Promise<RunningServer> {
   const started: RunningServer[] = []
   for (let i = 1; i <= count; i += 1) {
-    const { configFile } = createDaemonFolder(join(work, `${count}-${i}`), databaseUrl)
-    started.push(use(await startLatchkey(configFile)))
+    const { configFile } = createDaemonFolder(join(work, basename(databaseUrl), String(i)), databaseUrl)
+    started.push(use(await startLatchkey(configFile, project)))
   }
   const [first, ...beside] = started as [RunningServer, ...RunningServer[]]
   return { ...first, beside }
@@ -159,6 +161,8 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
       rivals.push({ name, server, databaseUrl, ...(sender && { sender }) })
     }
     await enter(OBVIOUS, 'obvious', async (url) => use(await startServer('obvious-receiver', url)))
+    if (against !== undefined)
+      await enter(`${LATCHKEY}, the other`, 'other', (url) => startInstances(use, url, 1, against))
     for (let count = 1; count <= instances; count += 1) {
       const name = count === 1 ? LATCHKEY : `${LATCHKEY}, ${count} instances`
       await enter(name, `latchkey_${count}`, (url) => startInstances(use, url, count))
