@@ -4,22 +4,23 @@ import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cyc
 import { deliveryOf, ENDPOINT, SECRET } from '../sample/signing.js'
 import { asToldByStripe } from '../sample/stripe.js'
 
-/** What to ask of a server. */
-export type Workload = Question | Deliveries
-
-/** Signed events; `sender`: as which service. */
-export type Deliveries = {
+/** As which service events are sent; by default as the payments service. */
+interface Sender {
   readonly sender?: 'stripe'
-} /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */ & (
-  | { readonly kind: 'deliveries'; readonly returning: number | null }
-  /** The first event of each of so many subscriptions, then the second of each, and so on. */
-  | { readonly kind: 'subscriptions'; readonly subscriptions: number }
-  /** Renewals, each of a random one of so many subscriptions. */
-  | { readonly kind: 'renewals'; readonly subscriptions: number }
-)
+}
 
-/** Who has access to what, asked about a random one of so many customers in a generated store. */
-type Question = { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+/** What to ask of a server. */
+export type Workload =
+  /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
+  | ({ readonly kind: 'deliveries'; readonly returning: number | null } & Sender)
+  /** The first event of each of so many subscriptions, then the second of each, and so on. */
+  | ({ readonly kind: 'subscriptions'; readonly subscriptions: number } & Sender)
+  /** Renewals, each of a random one of so many subscriptions. */
+  | ({ readonly kind: 'renewals'; readonly subscriptions: number } & Sender)
+  /** Who has access to what, asked about a random one of so many customers in a generated store. */
+  | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+
+export type Deliveries = Extract<Workload, { kind: 'deliveries' | 'subscriptions' | 'renewals' }>
 
 /** Buyers tell of two events and subscribers of two cycles: four events a customer. */
 const EVENTS_OF_NEW_CUSTOMER = 6
@@ -31,20 +32,19 @@ const MINUTE_MS = 60_000
 
 /** Whole HTTP requests, as bytes. */
 export function buildRequests(workload: Workload, count: number, now: number): Buffer[] {
-  if (workload.kind === 'questions')
-    return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
-  const delivery = workload.sender === 'stripe' ? deliveryByStripe : deliveryByProvider
-  return eventsOf(workload, count, now).map((event) => delivery(event, now))
-}
-
-function eventsOf(workload: Deliveries, count: number, now: number): DatedEvent[] {
   switch (workload.kind) {
     case 'deliveries':
-      return ofManyCustomers(workload.returning, count, now)
+      return ofManyCustomers(workload.returning, count, now).map(sentBy(workload, now))
     case 'subscriptions':
-      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now))
+      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now)).map(
+        sentBy(workload, now),
+      )
     case 'renewals':
-      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now))
+      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now)).map(
+        sentBy(workload, now),
+      )
+    case 'questions':
+      return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
     default:
       return workload satisfies never
   }
@@ -90,6 +90,10 @@ function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<Da
       if (event !== undefined) yield event
     }
   }
+}
+
+function sentBy({ sender }: Sender, now: number): (event: DatedEvent) => Buffer {
+  return (event) => (sender === 'stripe' ? deliveryByStripe(event, now) : deliveryByProvider(event, now))
 }
 
 function deliveryByProvider(event: DatedEvent, now: number): Buffer {
