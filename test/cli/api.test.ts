@@ -4,10 +4,10 @@ import { createServer, type RequestListener } from 'node:http'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import type { ManualEvent } from '../../src/provider/event.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
 import { eventInForm } from '../../src/store/stored-form.js'
+import { freePort } from '../setup/free-port.js'
 import { portOf } from '../setup/port-of.js'
 import {
   API_KEY,

@@ -1,8 +1,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import { fromEnv, fromFile } from '../config/config-file.js'
+import { freePort } from '../setup/free-port.js'
 import { customerStory, deliver } from '../stories.js'
 import { CONFIG, configuredFolder, run, SECRET, serveHere } from '../world.js'
 

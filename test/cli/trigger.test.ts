@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import { chooseIds, numbered } from '../../src/cli/trigger.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { verifySignature } from '../../src/provider/signature.js'
 import { endpoint } from '../config/config-file.js'
+import { freePort } from '../setup/free-port.js'
 import { portOf } from '../setup/port-of.js'
 import { configuredFolder, run, serveHere } from '../world.js'
 

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import { loadConfig } from '../../src/config/load.js'
 import type { Config } from '../../src/config/schema.js'
 import { startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
+import { freePort } from '../setup/free-port.js'
 import { temporaryFolder } from '../world.js'
 import { NOW } from './running-daemon.js'
 

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import { subscriptionHistory } from '../entitlements/histories.js'
 import { bodyOf } from '../ingest/wire.js'
 import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
 import { deliver, type SentEvent, send } from '../stories.js'
 import {
   type AskedDaemon,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
+import { freePort } from '../setup/free-port.js'
 import { ROOT, runProgram, serve, temporaryFolder } from '../world.js'
 
 /** What a clone holds: not what was built or installed in it. */

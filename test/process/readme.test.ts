@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import { API_SCOPES } from '../../src/handlers/api-key.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
 import {
   CONFIG,
   configuredFolder,

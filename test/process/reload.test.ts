@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { freePort } from '../../bench/servers/free-port.js'
 import { fromEnv } from '../config/config-file.js'
 import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
 import { customerStory, deliver, eventsOf, storiesOf } from '../stories.js'
 import {
   API_KEY,

