@@ -1,8 +1,7 @@
-import { signBody } from '../../src/provider/signature.js'
 import { anyStoredCustomer, anyStoredSubscriber, newCustomer, storedCustomer } from '../sample/customers.js'
 import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
-import { deliveryOf, ENDPOINT, SECRET } from '../sample/signing.js'
-import { asToldByStripe } from '../sample/stripe.js'
+import { deliveryOf, ENDPOINT } from '../sample/signing.js'
+import { toldByStripe } from '../sample/stripe.js'
 
 /** As which service events are sent; by default as the payments service. */
 interface Sender {
@@ -105,11 +104,9 @@ function deliveryByProvider(event: DatedEvent, now: number): Buffer {
   ])
 }
 
-/** Both services sign the same way. */
 function deliveryByStripe(event: DatedEvent, now: number): Buffer {
-  const body = asToldByStripe(event)
-  const timestamp = String(Math.floor(now / 1000))
-  return post(body, [`Stripe-Signature: t=${timestamp},${signBody(SECRET, timestamp, body)}`])
+  const { body, signature } = toldByStripe(event, now)
+  return post(body, [`Stripe-Signature: ${signature}`])
 }
 
 function post(body: Buffer, signedHeaders: readonly string[]): Buffer {
