@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type LoadGenerator, startLoadGenerator } from './load/generator.js'
 import type { Deliveries } from './load/requests.js'
 import { ROUND_DEFAULTS, readOptions, roundOptions } from './options.js'
@@ -8,21 +8,23 @@ import { type Contestant, describeRounds, measureRounds, type RoundOptions } fro
 import { startLatchkey } from './servers/latchkey.js'
 import { query, type RunningPostgres, startPostgres, usePostgres } from './servers/postgres.js'
 import { type RunningServer, startServer } from './servers/running-server.js'
-import { createDaemonFolder } from './store/daemon-folder.js'
+import { API_KEY, createDaemonFolder } from './store/daemon-folder.js'
 import { standingsTable } from './table.js'
 import { together } from './together.js'
 import { createWorkFolder, syncMicros } from './work-folder.js'
 
 /*
- * How fast Latchkey takes deliveries in on PostgreSQL, by one instance and by several, beside what one writes on the
- * first day, and beside what keeps the events of another payments service in PostgreSQL, in the same run.
+ * How fast Latchkey takes deliveries in and answers questions on PostgreSQL, by one instance and by several, beside
+ * what one writes on the first day, and beside what keeps the events of another payments service there, in one run.
  * On Linux: it tells what another process costs.
  *
  *   node dist/bench/postgres.js [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--instances 2]
  *                               [--subscriptions 20000] [--folder F] [--url postgres://...: one that runs already]
+ *                               [--against F: where another version of Latchkey is built]
  *                               [--stripe-sync F: after `npm install --prefix F @supabase/stripe-sync-engine`]
  */
 
+const LATCHKEY = 'Latchkey'
 const OBVIOUS = 'the obvious receiver'
 const STRIPE_SYNC = 'stripe-sync-engine'
 const WITHOUT_STRIPE_SYNC = `Without ${STRIPE_SYNC}: to compare with it, run npm install --prefix F @supabase/stripe-sync-engine, and name F with --stripe-sync.`
@@ -34,7 +36,7 @@ interface Rival extends Pick<Deliveries, 'sender'> {
 }
 
 const machine = machineNow()
-const { folder, url, stripeSync, numbers } = readOptions({
+const { folder, url, against, stripeSync, numbers } = readOptions({
   ...ROUND_DEFAULTS,
   instances: 2,
   subscriptions: 20_000,
@@ -74,11 +76,12 @@ async function startInstances(
   use: (server: RunningServer) => RunningServer,
   databaseUrl: string,
   count: number,
+  project?: string,
 ): Promise<RunningServer> {
   const started: RunningServer[] = []
   for (let i = 1; i <= count; i += 1) {
-    const { configFile } = createDaemonFolder(join(work, `${count}-${i}`), databaseUrl)
-    started.push(use(await startLatchkey(configFile)))
+    const { configFile } = createDaemonFolder(join(work, basename(databaseUrl), String(i)), databaseUrl)
+    started.push(use(await startLatchkey(configFile, project)))
   }
   const [first, ...beside] = started as [RunningServer, ...RunningServer[]]
   return { ...first, beside }
@@ -100,6 +103,24 @@ async function measure(
     title,
     explanation: `${describeRounds(partOptions)} ${explanation} Every answer was 200, and every event was stored.`,
     table: standingsTable(standings, [OBVIOUS, ...(stripeSync === undefined ? [] : [STRIPE_SYNC])]),
+    data: standings,
+  }
+}
+
+/** What only Latchkey answers. */
+async function measureQuestions(load: LoadGenerator, rivals: readonly Rival[]): Promise<Section> {
+  const customers = 2 * subscriptions
+  const workload = { kind: 'questions', customers, apiKey: API_KEY } as const
+  const contestants = rivals.filter(({ name }) => name.startsWith(LATCHKEY))
+  const standings = await measureRounds(
+    load,
+    contestants.map(({ name, server }) => ({ name, server, workload })),
+    options,
+  )
+  return {
+    title: 'Questions',
+    explanation: `${describeRounds(options)} Each asks about a random one of ${customers} customers, half of whom subscribe.`,
+    table: standingsTable(standings, [LATCHKEY]),
     data: standings,
   }
 }
@@ -140,8 +161,10 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
       rivals.push({ name, server, databaseUrl, ...(sender && { sender }) })
     }
     await enter(OBVIOUS, 'obvious', async (url) => use(await startServer('obvious-receiver', url)))
+    if (against !== undefined)
+      await enter(`${LATCHKEY}, the other`, 'other', (url) => startInstances(use, url, 1, against))
     for (let count = 1; count <= instances; count += 1) {
-      const name = count === 1 ? 'Latchkey' : `Latchkey, ${count} instances`
+      const name = count === 1 ? LATCHKEY : `${LATCHKEY}, ${count} instances`
       await enter(name, `latchkey_${count}`, (url) => startInstances(use, url, count))
     }
     if (stripeSync === undefined) console.error(WITHOUT_STRIPE_SYNC)
@@ -157,6 +180,7 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
     const sections: Section[] = []
     for (const part of PARTS) sections.push(await measure(load, rivals, part))
     for (const rival of rivals) await assertStored(rival)
+    sections.push(await measureQuestions(load, rivals))
     return sections
   })
 }

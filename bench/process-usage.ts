@@ -29,11 +29,23 @@ export function cpuSeconds(pid: number): number {
 
 /** That of a process and of all that it started, whether they run or have ended. */
 export function cpuSecondsOfAll(pid: number): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean)
-  const running = children.map(Number).filter((child) => !hasEnded(child))
   const fields = statFields(pid)
   const ended = Number(fields[ENDED_USER_TICKS_AT]) + Number(fields[ENDED_SYSTEM_TICKS_AT])
-  return running.reduce((sum, child) => sum + cpuSeconds(child), cpuSeconds(pid) + ended / TICKS_PER_SECOND)
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean)
+  return children.reduce(
+    (sum, child) => sum + cpuSecondsIfRunning(Number(child)),
+    cpuSeconds(pid) + ended / TICKS_PER_SECOND,
+  )
+}
+
+/** None of one that ends at this moment. */
+function cpuSecondsIfRunning(pid: number): number {
+  try {
+    return cpuSeconds(pid)
+  } catch (error) {
+    if (hasEnded(pid)) return 0
+    throw error
+  }
 }
 
 /** From the state on. */

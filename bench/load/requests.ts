@@ -1,25 +1,25 @@
-import { signBody } from '../../src/provider/signature.js'
 import { anyStoredCustomer, anyStoredSubscriber, newCustomer, storedCustomer } from '../sample/customers.js'
 import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
-import { deliveryOf, ENDPOINT, SECRET } from '../sample/signing.js'
-import { asToldByStripe } from '../sample/stripe.js'
+import { deliveryOf, ENDPOINT } from '../sample/signing.js'
+import { toldByStripe } from '../sample/stripe.js'
+
+/** As which service events are sent; by default as the payments service. */
+interface Sender {
+  readonly sender?: 'stripe'
+}
 
 /** What to ask of a server. */
-export type Workload = Question | Deliveries
-
-/** Signed events; `sender`: as which service. */
-export type Deliveries = {
-  readonly sender?: 'stripe'
-} /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */ & (
-  | { readonly kind: 'deliveries'; readonly returning: number | null }
+export type Workload =
+  /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
+  | ({ readonly kind: 'deliveries'; readonly returning: number | null } & Sender)
   /** The first event of each of so many subscriptions, then the second of each, and so on. */
-  | { readonly kind: 'subscriptions'; readonly subscriptions: number }
+  | ({ readonly kind: 'subscriptions'; readonly subscriptions: number } & Sender)
   /** Renewals, each of a random one of so many subscriptions. */
-  | { readonly kind: 'renewals'; readonly subscriptions: number }
-)
+  | ({ readonly kind: 'renewals'; readonly subscriptions: number } & Sender)
+  /** Who has access to what, asked about a random one of so many customers in a generated store. */
+  | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
 
-/** Who has access to what, asked about a random one of so many customers in a generated store. */
-type Question = { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+export type Deliveries = Extract<Workload, { kind: 'deliveries' | 'subscriptions' | 'renewals' }>
 
 /** Buyers tell of two events and subscribers of two cycles: four events a customer. */
 const EVENTS_OF_NEW_CUSTOMER = 6
@@ -31,20 +31,19 @@ const MINUTE_MS = 60_000
 
 /** Whole HTTP requests, as bytes. */
 export function buildRequests(workload: Workload, count: number, now: number): Buffer[] {
-  if (workload.kind === 'questions')
-    return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
-  const delivery = workload.sender === 'stripe' ? deliveryByStripe : deliveryByProvider
-  return eventsOf(workload, count, now).map((event) => delivery(event, now))
-}
-
-function eventsOf(workload: Deliveries, count: number, now: number): DatedEvent[] {
   switch (workload.kind) {
     case 'deliveries':
-      return ofManyCustomers(workload.returning, count, now)
+      return ofManyCustomers(workload.returning, count, now).map(sentBy(workload, now))
     case 'subscriptions':
-      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now))
+      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now)).map(
+        sentBy(workload, now),
+      )
     case 'renewals':
-      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now))
+      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now)).map(
+        sentBy(workload, now),
+      )
+    case 'questions':
+      return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
     default:
       return workload satisfies never
   }
@@ -92,6 +91,10 @@ function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<Da
   }
 }
 
+function sentBy({ sender }: Sender, now: number): (event: DatedEvent) => Buffer {
+  return (event) => (sender === 'stripe' ? deliveryByStripe(event, now) : deliveryByProvider(event, now))
+}
+
 function deliveryByProvider(event: DatedEvent, now: number): Buffer {
   const { body, headers } = deliveryOf(event, now)
   return post(body, [
@@ -101,11 +104,9 @@ function deliveryByProvider(event: DatedEvent, now: number): Buffer {
   ])
 }
 
-/** Both services sign the same way. */
 function deliveryByStripe(event: DatedEvent, now: number): Buffer {
-  const body = asToldByStripe(event)
-  const timestamp = String(Math.floor(now / 1000))
-  return post(body, [`Stripe-Signature: t=${timestamp},${signBody(SECRET, timestamp, body)}`])
+  const { body, signature } = toldByStripe(event, now)
+  return post(body, [`Stripe-Signature: ${signature}`])
 }
 
 function post(body: Buffer, signedHeaders: readonly string[]): Buffer {

@@ -1,4 +1,6 @@
+import { signBody } from '../../src/provider/signature.js'
 import type { DatedEvent } from './cycles.js'
+import { SECRET } from './signing.js'
 
 interface Told {
   readonly id: string
@@ -18,8 +20,17 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const MONTH_SECONDS = 30 * 24 * 60 * 60
 
-/** What Stripe would tell of the same: an event of about the same size, with the fields that a copy of it keeps. */
-export function asToldByStripe({ body, event, createdAt }: DatedEvent): Buffer {
+/**
+ * What Stripe would tell of the same, signed at an instant (epoch milliseconds): an event of about the same size, with
+ * the fields that a copy of it keeps. Both services sign the same way.
+ */
+export function toldByStripe(told: DatedEvent, signedAt: number) {
+  const body = bodyOf(told)
+  const timestamp = String(Math.floor(signedAt / 1000))
+  return { body, signature: `t=${timestamp},${signBody(SECRET, timestamp, body)}` }
+}
+
+function bodyOf({ body, event, createdAt }: DatedEvent): Buffer {
   const { id, data } = JSON.parse(body) as Told
   const created = Math.floor(createdAt / 1000)
   const common = { id: data.id, customer: data.customer.id, livemode: true, created, metadata: {} }

@@ -50,7 +50,7 @@ export function usePostgres(url: string): RunningPostgres {
   return {
     pid: undefined,
     async createDatabase(name) {
-      const database = `latchkey_bench_${name}`
+      const database = `bench_${name}`
       await query(url, `drop database if exists ${database} with (force)`)
       await query(url, `create database ${database} encoding 'UTF8' template template0`)
       return Object.assign(new URL(url), { pathname: database }).href

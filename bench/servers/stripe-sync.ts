@@ -6,7 +6,8 @@ import { serveAndAnnounce } from './announce.js'
 
 /*
  * @supabase/stripe-sync-engine as its documentation serves it: each webhook becomes rows that copy Stripe's objects.
- * It asks Stripe for nothing here. Loaded from a folder into which the user has installed it.
+ * It asks Stripe for nothing here. It looks for the items of a subscription without an index: the more there are, the
+ * longer a renewal takes. Loaded from a folder into which the user has installed it.
  */
 
 interface StripeSync {

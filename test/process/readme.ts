@@ -14,6 +14,7 @@ export const PAGES = [
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
   'docs/postgres.md',
+  'docs/scaling.md',
   'docs/architecture.md',
 ] as const
 export type Page = (typeof PAGES)[number]
