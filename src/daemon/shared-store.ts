@@ -7,6 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import { recompute } from '../recompute/recompute.js'
 import type { Happening } from '../store/membership.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
+import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
 import type { Database } from '../store/schema.js'
 import type { SyncChange, SyncWriteName, WriteSync } from '../store/sync-writes.js'
@@ -49,7 +50,7 @@ export async function openSharedStore(
   })
   for (const weakness of weaknesses) log.warn(`the PostgreSQL server: ${weakness}`)
 
-  const lease = store.lease('following')
+  const lease = store.lease(FOLLOWING)
   const leading = lease.openFenced(store.own)
   const { writeSync } = writerOn(leading)
   const leadingWriter: { readonly writeSync: WriteSync } = { writeSync }

@@ -69,7 +69,7 @@ describe('a database that is away', () => {
     await expect(started).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringMatching(
-        /^postgres:\/\/127\.0\.0\.1:1\/shop can't be opened: PostgreSQL cannot be reached/,
+        /^postgres:\/\/127\.0\.0\.1:1\/shop can't be used: PostgreSQL cannot be reached/,
       ),
     })
   })
@@ -81,11 +81,12 @@ async function expectStopped(daemon: RunningDaemon): Promise<void> {
 }
 
 describe('the commands', () => {
-  it('refuse to copy a file, and say what to use instead', async () => {
+  it('that work on a file refuse, and say what to use instead', async () => {
     const folder = configuredFolder()
-    for (const words of ['backup b.db', 'restore b.db', 'compact', 'migrate']) {
+    const refused = { 'backup b.db': 'pg_dump', 'restore b.db': 'pg_restore', compact: 'autovacuum' }
+    for (const [words, instead] of Object.entries(refused)) {
       const { code, stderr } = await run(folder, words)
-      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('pg_dump') })
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(instead) })
     }
   })
 

@@ -26,11 +26,11 @@ export interface PostgresOptions {
   readonly statementTimeoutMs: number
 }
 
-/** `write`: the transactions of a writer, one at a time among all processes. */
+/** `write`: the transactions of a writer, one at a time among all processes; `migrate`: the same, however long they take. */
 export type Purpose = 'read' | 'write' | 'migrate'
 
 /** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
-export const WRITER_LOCK = 4_680_468_046
+const WRITER_LOCK = 4_680_468_046
 
 /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
 const CONNECT_TIMEOUT_MS = 3_000
@@ -233,11 +233,13 @@ class PoolDriver implements Driver {
   }
 }
 
+const BEGIN_ALONE = `begin; ${COMMIT_DURABLY}; select pg_advisory_xact_lock(${WRITER_LOCK})`
+
 const BEGIN: Readonly<Record<Purpose, string>> = {
   // One snapshot, so that what belongs together matches.
   read: 'begin isolation level repeatable read',
-  write: `begin; ${COMMIT_DURABLY}; select pg_advisory_xact_lock(${WRITER_LOCK})`,
-  migrate: 'begin',
+  write: BEGIN_ALONE,
+  migrate: BEGIN_ALONE,
 }
 
 const LOST = 'Another instance has taken this over.'

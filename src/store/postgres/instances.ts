@@ -50,7 +50,8 @@ export function hear({ url }: PostgresOptions, own: string, then: () => void): (
 const LEASE_MS = 15_000
 const RENEW_MS = 5_000
 
-export type Lease = ReturnType<typeof createLease>
+/** The lease of the process that follows access. */
+export const FOLLOWING = 'following'
 
 /**
  * What one process has at a time. It is a setting with its holder and its end, by the clock of the database. Taking it
