@@ -72,7 +72,11 @@ export async function openSharedStore(
         log.info({ leads: lease.isHeld() }, 'which instance follows access has changed')
         following.led().catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
       })
-      const end = store.hear(following.wake)
+      const end = store.hear({
+        heard: following.wake,
+        lost: (err) => log.warn({ err }, 'the database is away: deliveries and questions get 503'),
+        found: (ms) => log.info({ outForSeconds: Math.round(ms / 1_000) }, 'the database is back'),
+      })
       return async () => {
         await end()
         await lease.release()

@@ -32,8 +32,12 @@ export type Purpose = 'read' | 'write' | 'migrate'
 /** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
 const WRITER_LOCK = 4_680_468_046
 
-/** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
-const CONNECT_TIMEOUT_MS = 3_000
+export const CONNECTING = {
+  /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
+  connectionTimeoutMillis: 3_000,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 10_000,
+}
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
@@ -83,9 +87,7 @@ export function openPostgres(
     connectionString: url,
     application_name: 'latchkey',
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
+    ...CONNECTING,
     // Waits for a table, or for another process, as long as it takes.
     ...(purpose !== 'migrate' && timeouts),
     options: `${KEEPALIVE}${purpose === 'read' ? ' -c default_transaction_read_only=on' : ''}`,
@@ -299,7 +301,7 @@ function withoutNul(value: unknown): unknown {
 }
 
 /** Errors of the connection have no code of PostgreSQL, and some have none at all. */
-function withCode(error: unknown): unknown {
+export function withCode(error: unknown): unknown {
   if (error instanceof pg.DatabaseError || !(error instanceof Error)) return error
   return Object.assign(error, {
     message: `PostgreSQL cannot be reached: ${error.message}`,

@@ -8,7 +8,7 @@ import { migrate } from '../migrate.js'
 import type { Database } from '../schema.js'
 import { settlePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
-import { createLease, hear } from './instances.js'
+import { createLease, type Hearer, hear } from './instances.js'
 
 const OLDEST_VERSION = 14
 
@@ -42,8 +42,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     reader,
     /** What its commits announce. */
     own,
-    /** Calls back when another process has written, or may have. */
-    hear: (then: () => void) => hear(options, own, then),
+    hear: (hearer: Hearer) => hear(options, own, hearer),
     lease: (name: string) => createLease(quiet, options, name),
     async close() {
       await reader.destroy()
