@@ -27,14 +27,18 @@ export interface PostgresOptions {
   readonly statementTimeoutMs: number
 }
 
-/** `write`: the transactions of a writer, one at a time among all processes. */
+/** `write`: the transactions of a writer, one at a time among all processes; `migrate`: the same, however long they take. */
 export type Purpose = 'read' | 'write' | 'migrate'
 
 /** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
-export const WRITER_LOCK = 4_680_468_046
+const WRITER_LOCK = 4_680_468_046
 
-/** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
-const CONNECT_TIMEOUT_MS = 3_000
+export const CONNECTING = {
+  /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
+  connectionTimeoutMillis: 3_000,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 10_000,
+}
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
@@ -91,10 +95,8 @@ export function openPostgres(
     connectionString: url,
     application_name: 'latchkey',
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    ...CONNECTING,
     pipeline: true,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
     // Waits for a table, or for another process, as long as it takes.
     ...(purpose !== 'migrate' && timeouts),
     options: `${KEEPALIVE} ${OPTIONS[purpose]}`,
@@ -258,11 +260,13 @@ class PoolDriver implements Driver {
   }
 }
 
+const BEGIN_ALONE = `begin; ${COMMIT_DURABLY}; select pg_advisory_xact_lock(${WRITER_LOCK})`
+
 const BEGIN: Readonly<Record<Purpose, string>> = {
   // One snapshot, so that what belongs together matches.
   read: 'begin isolation level repeatable read',
-  write: `begin; ${COMMIT_DURABLY}; select pg_advisory_xact_lock(${WRITER_LOCK})`,
-  migrate: 'begin',
+  write: BEGIN_ALONE,
+  migrate: BEGIN_ALONE,
 }
 
 const LOST = 'Another instance has taken this over.'
@@ -326,7 +330,7 @@ class PooledConnection implements DatabaseConnection {
 }
 
 /** Errors of the connection have no code of PostgreSQL, and some have none at all. */
-function withCode(error: unknown): unknown {
+export function withCode(error: unknown): unknown {
   if (error instanceof pg.DatabaseError || !(error instanceof Error)) return error
   return Object.assign(error, {
     message: `PostgreSQL cannot be reached: ${error.message}`,
