@@ -131,6 +131,14 @@ describe('two instances on one database', () => {
     const given = (daemon: RunningDaemon) =>
       daemon.logged().filter(({ msg }) => msg === 'membership given').length
     await eventually(() => expect(led(one)).toBe(1))
+    for (const [daemon, leads] of [
+      [one, true],
+      [other, false],
+    ] as const) {
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({ leads })
+      expect((await call(daemon, 'GET', '/status')).json).toMatchObject({ sync: { leads } })
+      expect((await call(daemon, 'POST', '/sync/run', {})).json).toMatchObject({ leads, left: 0 })
+    }
     // The one that leads hears of it.
     await send(other, paid(1))
     await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))

@@ -26,7 +26,7 @@ export interface PostgresOptions {
   readonly statementTimeoutMs: number
 }
 
-/** `write`: the transactions of a writer, one at a time among all processes. */
+/** `write` and `migrate`: one transaction at a time among all processes; `migrate` waits for its turn as long as it takes. */
 export type Purpose = 'read' | 'write' | 'migrate'
 
 /** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
@@ -38,8 +38,11 @@ const CONNECT_TIMEOUT_MS = 3_000
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
 
-/** A process that stops within a transaction holds up all others; a fold takes milliseconds. */
-const IDLE_IN_TRANSACTION_MS = 10_000
+/**
+ * A process that stops within a transaction holds up all others, and a fold takes milliseconds. So short that what the
+ * others have to store then waits once more for the lock, gets it, and is answered in time.
+ */
+const IDLE_IN_TRANSACTION_MS = 3_000
 
 /** Transactions of one process, such as batches under way, wait for each other anyway. */
 const WRITING_CONNECTIONS = 4
@@ -67,6 +70,16 @@ export interface OpenOptions {
 /** What commits announce, by the process that made them. */
 export const CHANNEL = 'latchkey'
 
+/** What every connection has in common. */
+export function connectionOf(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  }
+}
+
 export function openPostgres(
   { url, connections, statementTimeoutMs }: PostgresOptions,
   purpose: Purpose,
@@ -80,13 +93,9 @@ export function openPostgres(
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
   }
   const pool = new pg.Pool({
-    connectionString: url,
+    ...connectionOf(url),
     application_name: 'latchkey',
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    // Waits for a table, or for another process, as long as it takes.
     ...(purpose !== 'migrate' && timeouts),
     options: `${KEEPALIVE}${purpose === 'read' ? ' -c default_transaction_read_only=on' : ''}`,
     types: { getTypeParser: parserOf },
@@ -237,7 +246,7 @@ const BEGIN: Readonly<Record<Purpose, string>> = {
   // One snapshot, so that what belongs together matches.
   read: 'begin isolation level repeatable read',
   write: `begin; ${COMMIT_DURABLY}; select pg_advisory_xact_lock(${WRITER_LOCK})`,
-  migrate: 'begin',
+  migrate: `begin; select pg_advisory_xact_lock(${WRITER_LOCK})`,
 }
 
 const LOST = 'Another instance has taken this over.'
