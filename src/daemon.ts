@@ -158,7 +158,9 @@ export async function startDaemon(
       keptAnswers.clearedDuring(change).finally(() => wakeFollowing())
     const recomputing = createRecomputeJobs({
       recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
-      loadJob: () => loadJob(store.reader),
+      db: store.reader,
+      writeSync: writer.writeSync,
+      isRecomputing: async () => (await shared?.isRecomputing()) ?? false,
       endpoints: () => endpointsOf(current.endpoints),
       callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
       clock,
@@ -207,8 +209,7 @@ export async function startDaemon(
     started.add('following', following.stop)
     /** Continues what an instance has left that ended in the middle. */
     const takeOver = async () => {
-      if (shared?.leads() && recomputing.current() === null && !(await shared.isRecomputing()))
-        await recomputing.resume()
+      if (shared?.leads() && (await recomputing.current()) === null) await recomputing.resume()
     }
     if (shared !== null && !isPrivate) {
       const led = () => following.led().then(takeOver)
@@ -224,7 +225,7 @@ export async function startDaemon(
     let listeners: Listeners | null = null
     const status: ControlDeps['control']['status'] = async () => {
       const gaps = await readGaps(store.reader, clock())
-      const job = recomputing.current()
+      const job = await recomputing.current()
       return {
         version: control.version,
         pid: process.pid,
@@ -308,7 +309,7 @@ export async function startDaemon(
             finding: daemonFinding(startedAt, configNote),
             facts: await readRefusals(metrics.registry),
             isServed: true,
-            isRebuilding: recomputing.last('rebuild')?.outcome.state === 'running',
+            isRebuilding: (await recomputing.last('rebuild'))?.outcome.state === 'running',
           },
           sync: syncStateJson(await following.questions.status()),
         }),

@@ -37,6 +37,7 @@ export const LIVE: Endpoint = {
 const UNDER_WAY: Job = {
   id: 'job_1',
   kind: 'rebuild',
+  number: 1,
   plan: { mode: 'apply', scope: ['live', 'sandbox'], endpoints: null, policy: null },
   startedAt: NOW,
   progress: { reached: 0, total: 1, perSecond: null, remainingSeconds: null },
@@ -221,9 +222,9 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     }),
     rebuilds: {
       rebuilds: {
-        startRebuild: () => UNDER_WAY,
-        startComparison: () => UNDER_WAY,
-        last: () => null,
+        startRebuild: async () => UNDER_WAY,
+        startComparison: async () => UNDER_WAY,
+        last: async () => null,
       },
       policyIn: () => DOCUMENTED_POLICY,
       unfinishedAt: async () => null,
@@ -236,8 +237,8 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       startReplay: () => {
         throw new Error('nothing is replayed here')
       },
-      replays: () => [],
-      findReplay: () => null,
+      replays: async () => [],
+      findReplay: async () => null,
       stopReplay: async () => null,
     },
     messenger: () => null,
