@@ -1,6 +1,7 @@
 /* Three daemons on one PostgreSQL, behind a balancer, each of which is killed, stopped and cut off at random. */
 
 import { setTimeout as wait } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { onTestFinished } from 'vitest'
 import {
   configuredFolder,
@@ -61,6 +62,8 @@ export async function startChaos(
   platformPorts: readonly number[],
 ): Promise<Chaos> {
   const calls: PlatformCall[] = []
+  /** One of them can always serve. */
+  const inTrouble = pLimit(2)
   const faults = { kill: 0, stop: 0, cut: 0, freeze: 0 }
   const shared = temporaryFolder()
   const database = await postgresAt(databaseIn(shared))
@@ -116,7 +119,8 @@ export async function startChaos(
           await wait(300 + random() * 4_000)
           const fault = FAULTS[Math.floor(random() * FAULTS.length)] ?? 'kill'
           const isLong = random() < 0.3
-          await fail(fault, Math.min(longest(), isLong ? 16_000 + random() * 9_000 : 50 + random() * 3_000))
+          const ms = isLong ? 16_000 + random() * 9_000 : 50 + random() * 3_000
+          await inTrouble(() => fail(fault, Math.min(longest(), ms)))
         } while (Date.now() < until)
       },
     }
@@ -132,23 +136,25 @@ export async function startChaos(
   }
 }
 
-/** To each instance in turn that was ready a moment ago. */
+/** To each instance in turn, except those that were not ready twice in a row. */
 async function openBalancer(instances: readonly Instance[]): Promise<Way> {
-  let ready: readonly number[] = []
-  let turn = 0
-  const look = async () => {
-    const asked = instances.map(async (instance) => {
-      const { url } = instance.daemon()
-      const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000) }).catch(() => null)
-      return answer?.ok === true ? [Number(new URL(url).port)] : []
-    })
-    ready = (await Promise.all(asked)).flat()
+  const failures = new Map<Instance, number>()
+  const stopping = new AbortController()
+  onTestFinished(() => stopping.abort())
+  async function look(instance: Instance): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(2_500)])
+      const answer = await fetch(`${instance.daemon().url}/readyz`, { signal }).catch(() => null)
+      failures.set(instance, answer?.ok === true ? 0 : (failures.get(instance) ?? 0) + 1)
+      await wait(250)
+    }
   }
-  await look()
-  const timer = setInterval(() => void look(), 500)
-  onTestFinished(() => clearInterval(timer))
+  for (const instance of instances) void look(instance)
+  let turn = 0
   return openWay(() => {
     turn += 1
-    return ready[turn % ready.length] ?? null
+    const ready = instances.filter((one) => (failures.get(one) ?? 0) < 2)
+    const next = ready[turn % ready.length]
+    return next === undefined ? null : Number(new URL(next.daemon().url).port)
   })
 }

@@ -73,7 +73,8 @@ export const CHANNEL = 'latchkey'
 /** What every connection has in common. */
 export function connectionOf(url: string): pg.ClientConfig {
   return {
-    connectionString: url,
+    // The library reads them so, but warns that a later version of it will trust any server.
+    connectionString: url.replace(/([?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, '$1verify-full'),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -305,11 +306,20 @@ function withoutNul(value: unknown): unknown {
   return Array.isArray(value) ? value.map(withoutNul) : value
 }
 
+const TLS_ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
+  [
+    /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_)/,
+    '. Name the authority of its certificate in database.url: sslrootcert=/path/of/ca.pem',
+  ],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, '. Name the server in database.url as its certificate does'],
+]
+
 /** Errors of the connection have no code of PostgreSQL, and some have none at all. */
 function withCode(error: unknown): unknown {
   if (error instanceof pg.DatabaseError || !(error instanceof Error)) return error
+  const [, advice = ''] = TLS_ADVICE.find(([code]) => 'code' in error && code.test(String(error.code))) ?? []
   return Object.assign(error, {
-    message: `PostgreSQL cannot be reached: ${error.message}`,
+    message: `PostgreSQL cannot be reached: ${error.message}${advice}`,
     code: 'POSTGRES_UNREACHABLE',
   })
 }
