@@ -209,7 +209,7 @@ export async function startDaemon(
     started.add('following', following.stop)
     /** Continues what an instance has left that ended in the middle. */
     const takeOver = async () => {
-      if (shared?.leads() && (await recomputing.current()) === null) await recomputing.resume()
+      if (shared?.leads()) await recomputing.resume()
     }
     if (shared !== null && !isPrivate) {
       const led = () => following.led().then(takeOver)

@@ -115,16 +115,20 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     return jobs.sort((a, b) => b.number - a.number)
   }
 
+  /** The running one, at whichever instance. */
+  const current = async (): Promise<Job | null> =>
+    running?.job ?? (await known()).find(({ outcome }) => outcome.state === 'running') ?? null
+
   /**
    * Starts one, or joins an identical one that is running, at whichever instance.
    * @throws {LatchkeyError} `rebuild_running`, `replay_running`: another one is running
    */
   async function start(kind: Job['kind'], plan: RecomputePlan): Promise<Job> {
     const before = await known()
-    const current = running?.job ?? before.find(({ outcome }) => outcome.state === 'running')
-    if (current !== undefined) {
-      if (current.kind === kind && isSamePlan(current.plan, plan)) return current
-      throw busyWith(current.kind, kind)
+    const other = running?.job ?? before.find(({ outcome }) => outcome.state === 'running')
+    if (other !== undefined) {
+      if (other.kind === kind && isSamePlan(other.plan, plan)) return other
+      throw busyWith(other.kind, kind)
     }
     const id = kind === 'replay' ? `rep_${randomUUID()}` : kind
     const progress = { reached: 0, total: 0, perSecond: null, remainingSeconds: null }
@@ -161,12 +165,29 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     const change = (next: Partial<Job>) => {
       own.job = { ...own.job, ...next }
     }
+    let ended: Promise<Partial<Job>> | null = null
+    const endOnce = (report: RecomputeReport) => (ended ??= end(report))
+    async function end({ customers, ...report }: RecomputeReport): Promise<Partial<Job>> {
+      const calls = kind === 'replay' && plan.mode === 'compare' ? await callsThatFollow(customers) : null
+      const { progress } = own.job
+      const done = (calls: JobReport['calls']) => ({
+        progress: { ...progress, reached: progress.total, remainingSeconds: 0 },
+        outcome: { state: 'done', endedAt: clock(), report: { ...report, calls } } as const,
+      })
+      await save({ ...own.job, ...done(calls) })
+      // An erasure deletes the records before it; this one may have come after it.
+      if (calls === null || !(await hasErasedSince(db, startedAt))) return done(calls)
+      const unnamed = done({ ...calls, sample: [] })
+      await save({ ...own.job, ...unnamed })
+      return unnamed
+    }
     try {
-      const { customers, ...report } = await recompute(plan, {
+      const report = await recompute(plan, {
+        onDone: endOnce,
         async isStopping() {
           const now = performance.now()
           if (savedAt === null) await begin()
-          else if (now > savedAt + SAVE_MS) own.isStopping ||= await save(own.job)
+          else if (now > savedAt + SAVE_MS) own.isStopping ||= await save(own.job).catch(() => false)
           else return own.isStopping
           savedAt = now
           return own.isStopping
@@ -182,21 +203,12 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
           change({ progress: { reached, total, perSecond, remainingSeconds } })
         },
       })
-      const calls = kind === 'replay' && plan.mode === 'compare' ? await callsThatFollow(customers) : null
+      const after = await endOnce(report)
       const { sample: _, ...changes } = report.access.all
       const replayed = { ...report.counts, ...changes, dryRun: plan.mode === 'compare' }
       if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
       if (kind === 'replay') log.info(replayed, 'replayed stored events')
-      const { progress } = own.job
-      const done = (calls: JobReport['calls']) => ({
-        progress: { ...progress, reached: progress.total, remainingSeconds: 0 },
-        outcome: { state: 'done', endedAt: clock(), report: { ...report, calls } } as const,
-      })
-      await save({ ...own.job, ...done(calls) })
-      // An erasure deletes the records before it; this one may have come after it.
-      const isSafe = calls === null || !(await hasErasedSince(db, startedAt))
-      if (!isSafe) await save({ ...own.job, ...done({ ...calls, sample: [] }) })
-      change(done(isSafe ? calls : { ...calls, sample: [] }))
+      change(after)
     } catch (error) {
       if (savedAt === null && isLatchkeyError(error, 'rebuild_running')) throw error
       const isStopped =
@@ -206,13 +218,13 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       if (!isStopped && !(isComparison && isLatchkeyError(error)))
         log.error({ err: error }, `the ${kind} failed`)
       if (isStopped && kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')
-      const ended: Partial<Job> = {
+      const after: Partial<Job> = {
         progress: { ...own.job.progress, remainingSeconds: null },
         outcome: { state: isStopped ? 'stopped' : 'failed', endedAt: clock(), reason },
       }
       const unsaved = (failed: unknown) => log.error({ err: failed }, 'could not save how a job ended')
-      await save({ ...own.job, ...ended }).catch(unsaved)
-      change(ended)
+      await save({ ...own.job, ...after }).catch(unsaved)
+      change(after)
     }
     running = null
   }
@@ -234,9 +246,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
 
   return {
     startRebuild,
-    /** The running one, at whichever instance. */
-    current: async (): Promise<Job | null> =>
-      running?.job ?? (await known()).find(({ outcome }) => outcome.state === 'running') ?? null,
+    current,
     /** The last one of a kind. */
     last: (kind: Exclude<Job['kind'], 'replay'>): Promise<Job | null> => find(kind),
     startComparison: (
@@ -252,7 +262,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     /** Continues to move all sources to the policy in force, if that was interrupted. */
     async resume(): Promise<void> {
       const stored = await loadJob(db)
-      if (stored?.isMoving !== true) return
+      if (stored?.isMoving !== true || (await current()) !== null) return
       log.warn('not every source has been moved to the policy in force: continuing')
       await startRebuild(stored.policy)
     },

@@ -38,6 +38,9 @@ const CONNECT_TIMEOUT_MS = 3_000
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
 
+/** No sender waits for the work that a lease is for, and it should outlast that another process stops. */
+const HOLDER_LOCK_TIMEOUT_MS = 10_000
+
 /**
  * A process that stops within a transaction holds up all others, and a fold takes milliseconds. So short that what the
  * others have to store then waits once more for the lock, gets it, and is answered in time.
@@ -90,7 +93,7 @@ export function openPostgres(
     statement_timeout: statementTimeoutMs,
     // For a server that does not answer any more.
     query_timeout: statementTimeoutMs + 1_000,
-    lock_timeout: LOCK_TIMEOUT_MS,
+    lock_timeout: options.holding === undefined ? LOCK_TIMEOUT_MS : HOLDER_LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
   }
   const pool = new pg.Pool({
