@@ -94,7 +94,8 @@ export async function startChaos(
       if (fault === 'kill') {
         await kill(daemon)
         await wait(Math.min(ms, 1_000))
-        daemon = await serve(folder, env)
+        // Again, as a supervisor would: the machine may be busy.
+        daemon = await serve(folder, env).catch(() => serve(folder, env))
       } else if (fault === 'stop') {
         const stop = { from: Date.now(), until: Number.POSITIVE_INFINITY }
         stops.push(stop)

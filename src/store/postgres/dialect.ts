@@ -35,6 +35,8 @@ export const WRITER_LOCK = 4_680_468_046
 /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
 const CONNECT_TIMEOUT_MS = 3_000
 
+const START_TIMEOUT_MS = 15_000
+
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
 
@@ -100,7 +102,8 @@ export function openPostgres(
     ...connectionOf(url),
     application_name: 'latchkey',
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
-    ...(purpose !== 'migrate' && timeouts),
+    // A start waits for its turn, and for a busy server.
+    ...(purpose === 'migrate' ? { connectionTimeoutMillis: START_TIMEOUT_MS } : timeouts),
     options: `${KEEPALIVE}${purpose === 'read' ? ' -c default_transaction_read_only=on' : ''}`,
     types: { getTypeParser: parserOf },
   })
