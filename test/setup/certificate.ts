@@ -38,6 +38,8 @@ export function certify(name: string, by?: Authority): Authority {
   )
   const signature = sign('sha256', told, by?.key ?? key)
   const bytes = sequence(told, ECDSA_WITH_SHA256, der(0x03, Buffer.from([0]), signature))
-  const lines = bytes.toString('base64').replaceAll(/.{64}/g, '$&\n')
-  return { name, key, certificate: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n` }
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? []
+  const certificate = ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+  return { name, key, certificate }
+}
 }
