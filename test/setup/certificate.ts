@@ -42,4 +42,3 @@ export function certify(name: string, by?: Authority): Authority {
   const certificate = ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
   return { name, key, certificate }
 }
-}
