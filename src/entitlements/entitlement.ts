@@ -1,5 +1,6 @@
 /* What sources show of themselves, and a customer's sources together as entitlements at an instant. */
 
+import { compareText } from '../provider/order.js'
 import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
 import type {
@@ -16,7 +17,6 @@ import type {
   SourceState,
   SourceView,
 } from './model.js'
-import { compareText } from './order.js'
 
 export const NOTHING_SHOWN: Shown = {
   pastDueSince: null,

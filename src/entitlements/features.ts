@@ -1,8 +1,8 @@
 /* Features: what an app gates on. A customer has one by any product that gives it; the config says which ones do. */
 
+import { compareText } from '../provider/order.js'
 import { latestUntil, partOf } from './entitlement.js'
 import type { AccessAnswer, Entitlement } from './model.js'
-import { compareText } from './order.js'
 
 /** Whether a customer has a feature. */
 export interface FeatureAccess {

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import { NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
-import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
+import { compareText } from '../provider/order.js'
 import { bulkLookup, bulkStatement, bulkUpsert, inEnvironment, lookupIn } from './bulk.js'
 import type { Db, EntitlementsTable, Tx } from './schema.js'
 
