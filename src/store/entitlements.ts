@@ -25,8 +25,9 @@ export async function loadEntitlements(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const rows = await selectEntitlements(db, environment, [...new Set(customerIds)])
-  const records = rows.map(recordIn).sort((a, b) => compareText(a.productId, b.productId))
-  return Map.groupBy(records, ({ customerId }) => customerId)
+  const byCustomer = Map.groupBy(rows.map(recordIn), ({ customerId }) => customerId)
+  for (const own of byCustomer.values()) own.sort((a, b) => compareText(a.productId, b.productId))
+  return byCustomer
 }
 
 const selectKnown = inEnvironment(
