@@ -29,7 +29,7 @@ const checkCommand = apiCommand('check <customer> [product]', {
     const { feature, json } = options
     const at = isoTime(options.at)
     const path = pathOf('entitlements', customerId)
-    const below = feature === undefined ? [productId ?? []].flat() : ['features', feature]
+    const below = feature === undefined ? (productId === undefined ? [] : [productId]) : ['features', feature]
     const asked = `${path}${pathOf(...below)}`
     const answer = await api.get<AccessJson | ProductAccessJson | FeatureAccessJson>(asked, {
       environment: api.environment,

@@ -113,7 +113,7 @@ const outboundSchema = z
       .describe('Signs each message, by the Standard Webhooks scheme. With several, each one signs.'),
     environments: z
       .array(environmentSchema)
-      .min(1, { abort: true })
+      .min(1)
       .default(['live'])
       .describe('Which environments’ changes of access are sent.'),
   })
