@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<
   errors: { code: [] },
   'system-refusal': { code: [] },
   provider: { code: ['errors'] },
-  entitlements: { code: [], typesOf: ['provider'] },
+  entitlements: { code: ['provider'] },
   migrations: { code: [] },
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
