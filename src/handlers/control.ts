@@ -16,7 +16,7 @@ export interface ControlDeps {
 }
 
 /** The result of reading the config file again. */
-const reloaded = z.object({
+export const reloaded = z.object({
   /** The parts that were applied. */
   changed: z.array(z.string()),
   /** The changed keys that need a restart. */
@@ -26,7 +26,7 @@ const reloaded = z.object({
 })
 export type Reloaded = DeepReadonly<z.output<typeof reloaded>>
 
-const statusAnswer = z.object({
+export const statusAnswer = z.object({
   version: z.string(),
   pid: z.int(),
   startedAt: instant,
@@ -65,12 +65,14 @@ const ADMIN = { scope: 'admin', environments: 'both' } as const
 
 export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('GET /status', {
+    operationId: 'getStatus',
     summary: 'The status of the daemon: version, uptime and work in progress.',
     ...ADMIN,
     answer: statusAnswer,
     handle: (_, { control }: ControlDeps) => control.status(),
   }),
   route('POST /reload', {
+    operationId: 'reloadConfig',
     summary: 'Reads the config file again, as SIGHUP does.',
     ...ADMIN,
     answer: reloaded,
@@ -86,6 +88,7 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
     },
   }),
   route('POST /stop', {
+    operationId: 'stopDaemon',
     summary: 'Stops the daemon, as SIGTERM does: requests in progress are answered first.',
     ...ADMIN,
     status: 202,

@@ -147,6 +147,8 @@ const EVERY_ROUTE: readonly Row[] = [
   ['POST', '/sync/pause', 'none', 200, NOT_KEPT],
   ['POST', '/sync/resume', 'none', 200, NOT_KEPT],
   ['GET', '/doctor', 'thorough', 200, NOT_KEPT],
+  ['GET', '/openapi.json', null, 200, NOT_KEPT],
+  ['GET', '/docs', null, 200, NOT_KEPT],
   ['GET', '/status', 'none', 200, NOT_KEPT],
   ['POST', '/reload', 'none', 200, NOT_KEPT],
   ['POST', '/stop', 'none', 202, NOT_KEPT],
