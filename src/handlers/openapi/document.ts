@@ -91,8 +91,9 @@ const HEADERS: Readonly<Record<string, string>> = {
   'WWW-Authenticate': '`Bearer`, or `Signature` for a delivery.',
 }
 
-/** Failures that end a request ahead of its route, or that are a bug. */
-const ANY_TIME = ['route_not_found', 'method_not_allowed', 'body_incomplete', 'headers_too_large'] as const
+/** Failures of the server ahead of the route, and bugs. */
+const ANY_TIME = ['body_incomplete', 'headers_too_large', 'internal_error'] as const
+type Code = ErrorCode | 'internal_error'
 
 const ABOUT = `Latchkey turns signed payment webhooks into access, and answers who may use what.
 
@@ -243,20 +244,22 @@ function headersOf(names: readonly string[]): NonNullable<Response['headers']> {
 
 /** By status, with the codes that each may have. Routes share them by reference. */
 function failuresOf(route: Route<never>, made: Made): Readonly<Record<string, { readonly $ref: string }>> {
-  const codes = [...new Set(errorsOf(route))]
-  const statusOf = (code: ErrorCode) => ERRORS[code]?.[0] ?? 500
-  const byStatus = Map.groupBy(codes, statusOf)
-  const failures = [...byStatus].map(([status, own]) => [status, failureOf(status, own.sort(), made)])
-  return { ...Object.fromEntries(failures), default: failureOf(null, ANY_TIME, made) }
+  const codes = new Set<Code>([...errorsOf(route), ...ANY_TIME])
+  const byStatus = Map.groupBy(codes, (code) => kindOf(code)[0])
+  return Object.fromEntries(
+    [...byStatus].map(([status, own]) => [status, failureOf(status, own.toSorted(), made)]),
+  )
 }
 
-/** @param status null: any other one */
-function failureOf(status: number | null, codes: readonly ErrorCode[], made: Made) {
-  const name = status === null ? 'any_time' : codes.join('-or-')
-  const titles = codes.map((code) => `\`${code}\`: ${ERRORS[code]?.[1]}.`)
+function kindOf(code: Code): readonly [status: number, title: string] {
+  return (code === 'internal_error' ? null : ERRORS[code]) ?? [500, 'Internal error']
+}
+
+function failureOf(status: number, codes: readonly Code[], made: Made) {
+  const name = codes.join('-or-')
+  const titles = codes.map((code) => `\`${code}\`: ${kindOf(code)[1]}.`)
   const headers =
     status === 401 ? ['WWW-Authenticate'] : status === 429 || status === 503 ? ['Retry-After'] : []
-  const all = status === null ? [...codes, 'internal_error'] : codes
   made.responses[name] = {
     description: titles.join(' '),
     ...(headers.length > 0 && { headers: headersOf(headers) }),
@@ -265,7 +268,7 @@ function failureOf(status: number | null, codes: readonly ErrorCode[], made: Mad
         schema: {
           allOf: [
             schemaOf(problem, made),
-            { type: 'object', required: ['code'], properties: { code: { type: 'string', enum: all } } },
+            { type: 'object', required: ['code'], properties: { code: { type: 'string', enum: codes } } },
           ],
         },
       },

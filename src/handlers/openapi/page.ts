@@ -117,7 +117,7 @@ function answerHtml(
 ): Html {
   const names = Object.keys(headers ?? {})
   const sent = names.length === 0 ? '' : ` (with ${names.join(', ')})`
-  const heading = html`<b>${status === 'default' ? 'At any time' : status}</b> ${prose(description)}${sent}`
+  const heading = html`<b>${status}</b> ${prose(description)}${sent}`
   return html`<li>${heading}${isFailure ? null : contentHtml(content)}</li>`
 }
 
