@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { type DeepReadonly, environment, instant } from './answers.js'
+import { API_SCOPES, type ApiKey } from './api-key.js'
 import { type Route, route } from './route.js'
 
 export interface ControlDeps {
@@ -12,8 +13,28 @@ export interface ControlDeps {
     readonly reload: () => Promise<Reloaded>
     /** Begins to stop, and returns at once. */
     readonly stop: () => void
+    readonly keys: () => Promise<readonly KeyUse[]>
   }
 }
+
+/** An API key of the config, and when it was last used; null: never. */
+export type KeyUse = ApiKey & { readonly lastUsedAt: number | null }
+
+export const keysAnswer = z.object({
+  keys: z.array(
+    z.object({
+      name: z.string(),
+      scopes: z.array(z.enum(API_SCOPES)),
+      environments: z.array(environment),
+      createdAt: instant.nullable(),
+      expiresAt: instant.nullable(),
+      rateLimit: z.object({ perSecond: z.number(), burst: z.int() }).nullable(),
+      isReplaced: z.boolean(),
+      lastUsedAt: instant.nullable(),
+    }),
+  ),
+})
+export type KeysJson = z.input<typeof keysAnswer>
 
 /** The result of reading the config file again. */
 export const reloaded = z.object({
@@ -70,6 +91,13 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
     ...ADMIN,
     answer: statusAnswer,
     handle: (_, { control }: ControlDeps) => control.status(),
+  }),
+  route('GET /keys', {
+    operationId: 'listKeys',
+    summary: 'The API keys, without their secrets, and when each was last used.',
+    ...ADMIN,
+    answer: keysAnswer,
+    handle: async (_, { control }: ControlDeps) => ({ keys: await control.keys() }),
   }),
   route('POST /reload', {
     operationId: 'reloadConfig',

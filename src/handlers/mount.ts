@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
-import type { ApiKey } from './api-key.js'
+import { type ApiKey, UNLIMITED } from './api-key.js'
 import { NO_ID, readParsed } from './body.js'
 import { STYLE_SOURCE } from './openapi/page.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
@@ -97,7 +97,7 @@ function handlerOf<Deps>(route: Route<Deps>, deps: Deps & MountDeps): RawHandler
 }
 
 /** The key of a route that needs none. */
-const NOBODY: ApiKey = { name: '', sha256: '', scopes: [], environments: BOTH }
+const NOBODY: ApiKey = { name: '', sha256: '', scopes: [], environments: BOTH, ...UNLIMITED }
 
 /**
  * Parses a request. Checks the key before anything but the headers is read.

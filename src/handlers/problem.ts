@@ -37,7 +37,9 @@ export function problemOf(error: unknown): Answer {
       'Cache-Control': 'no-store',
       // Short: a full queue empties in moments, and the sender backs off by itself after that.
       ...(status === 503 && { 'Retry-After': '2' }),
-      ...(status === 401 && { 'WWW-Authenticate': code === 'unauthorized' ? 'Bearer' : 'Signature' }),
+      ...(status === 401 && {
+        'WWW-Authenticate': code === 'unauthorized' || code === 'key_expired' ? 'Bearer' : 'Signature',
+      }),
       ...(retryAfterSeconds !== null && { 'Retry-After': String(retryAfterSeconds) }),
     },
     body: JSON.stringify(hasIssues ? { ...json, errors: error.issues } : json),

@@ -173,7 +173,9 @@ export function errorsOf(route: Route<never>): readonly ErrorCode[] {
   const takesAnything = query === 'any' && environments === 'none' && !path.includes(':')
   return [
     ...(takesAnything ? [] : (['invalid_request'] as const)),
-    ...(scope === null ? [] : (['unauthorized', 'forbidden', 'rate_limited', 'store_unavailable'] as const)),
+    ...(scope === null
+      ? []
+      : (['unauthorized', 'key_expired', 'forbidden', 'rate_limited', 'store_unavailable'] as const)),
     ...(body === undefined
       ? []
       : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 import { answerFor, entitlementFor } from '../../src/entitlements/entitlement.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import { API_SCOPES, type ApiKey } from '../../src/handlers/api-key.js'
+import { API_SCOPES, type ApiKey, UNLIMITED } from '../../src/handlers/api-key.js'
 import { bytesBeingRead } from '../../src/handlers/body.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
@@ -70,7 +70,7 @@ export const GOLD: Entitlement = {
 /** A key named after its text, which is the whole secret of a test. */
 export function apiKey(text: string, rights: Partial<ApiKey> = {}): ApiKey {
   const sha256 = createHash('sha256').update(text).digest('hex')
-  return { name: text, sha256, scopes: ['read'], environments: ['live'], ...rights }
+  return { name: text, sha256, scopes: ['read'], environments: ['live'], ...UNLIMITED, ...rights }
 }
 
 export function bearer(text: string): Record<string, string> {
@@ -185,6 +185,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     answerFor,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
+    keyUsed: () => {},
     ingest: async (delivery) => {
       deliveries.push(delivery)
       return { id: 'evt_1', disposition: 'applied' }
@@ -259,6 +260,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       }),
       reload: async () => ({ changed: [], needsRestart: [], policyDiffers: false }),
       stop: () => {},
+      keys: async () => [],
     },
     clock: () => NOW,
     metrics: createMetrics(bytesBeingRead),

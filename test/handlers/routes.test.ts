@@ -80,6 +80,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/openapi.json', null, 200, NOT_KEPT],
   ['GET', '/docs', null, 200, NOT_KEPT],
   ['GET', '/status', 'none', 200, NOT_KEPT],
+  ['GET', '/keys', 'none', 200, NOT_KEPT],
   ['POST', '/reload', 'none', 200, NOT_KEPT],
   ['POST', '/stop', 'none', 202, NOT_KEPT],
   ['GET', '/healthz', null, 200, NOT_KEPT],

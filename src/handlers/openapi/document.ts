@@ -50,6 +50,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Findings: doctorAnswer,
   DaemonStatus: control.statusAnswer,
   Reloaded: control.reloaded,
+  Keys: control.keysAnswer,
   Problem: problem,
 }
 
