@@ -94,7 +94,15 @@ const CASES: readonly Case[] = [
 /** These are about all environments at once, and take none. */
 const COVERING_ALL = [
   ...['POST /rebuild', 'GET /rebuild/verification', 'GET /policy', 'GET /policy/diff', 'POST /policy/apply'],
-  ...['GET /doctor', 'GET /status', 'GET /keys', 'POST /reload', 'POST /stop', 'POST /sync/pause', 'POST /sync/resume'],
+  ...[
+    'GET /doctor',
+    'GET /status',
+    'GET /keys',
+    'POST /reload',
+    'POST /stop',
+    'POST /sync/pause',
+    'POST /sync/resume',
+  ],
 ]
 
 function requestOf([route, , body, given]: Case): Request & { readonly method: string } {
