@@ -47,9 +47,9 @@ export async function createKey(options: CreateOptions, context: CliContext, sho
     show(made, () => printedText(made))
     return
   }
-  const { path, pending } = await changeConfig(options, context, (text, path) =>
-    addApiKey(text, path, made.entry),
-  )
+  const { path, pending } = await changeConfig(options, context, (text, path) => ({
+    text: addApiKey(text, path, made.entry),
+  }))
   show({ ...made, path, inUse: pending === null }, () =>
     linesText([
       `API key ${JSON.stringify(made.entry.name)} (shown only now): ${made.key}`,
@@ -81,12 +81,9 @@ export async function rotateKey(
   show: Show,
 ): Promise<void> {
   const now = context.now()
-  let [key, oldEndsAt] = ['', now]
-  const { path, pending } = await changeConfig(options, context, (text, path) => {
-    const rotated = rotateApiKey(text, path, name, { now, graceMs, expiresAt })
-    ;({ key, oldEndsAt } = rotated)
-    return rotated.text
-  })
+  const { key, oldEndsAt, path, pending } = await changeConfig(options, context, (text, path) =>
+    rotateApiKey(text, path, name, { now, graceMs, expiresAt }),
+  )
   const oldIsValidUntil = oldEndsAt > now ? isoTime(oldEndsAt) : null
   show({ name, key, oldIsValidUntil, path, inUse: pending === null }, () =>
     linesText([
@@ -106,29 +103,30 @@ export async function revokeKey(
   context: CliContext,
   show: Show,
 ): Promise<void> {
-  const { path, pending } = await changeConfig(options, context, (text, path) =>
-    removeApiKey(text, path, name),
-  )
+  const { path, pending } = await changeConfig(options, context, (text, path) => ({
+    text: removeApiKey(text, path, name),
+  }))
   show({ name, path, inUse: pending === null }, () =>
     linesText([`Removed ${JSON.stringify(name)} from ${path}. ${useText(pending)}`]),
   )
 }
 
 /** Changes the config file, and has a running daemon read it. `pending`: why it does not use the change yet, or null. */
-async function changeConfig(
+async function changeConfig<Changed extends { readonly text: string }>(
   options: SharedOptions,
   context: CliContext,
-  change: (text: string, path: string) => string,
-): Promise<{ readonly path: string; readonly pending: string | null }> {
+  change: (text: string, path: string) => Changed,
+): Promise<Changed & { readonly path: string; readonly pending: string | null }> {
   const { env, folder } = context
   const { path } = locateConfig({ option: options.config, env, folder })
-  writeConfig(path, change(readConfigText(path), path))
+  const changed = change(readConfigText(path), path)
+  writeConfig(path, changed.text)
   try {
     await withApi(options, context, (api) => api.send('POST', '/reload'), { needsDaemon: NO_DAEMON })
-    return { path, pending: null }
+    return { ...changed, path, pending: null }
   } catch (error) {
     if (!isLatchkeyError(error)) throw error
-    return { path, pending: error.code === 'daemon_unreachable' ? NO_DAEMON : error.message }
+    return { ...changed, path, pending: error.code === 'daemon_unreachable' ? NO_DAEMON : error.message }
   }
 }
 

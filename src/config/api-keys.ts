@@ -136,7 +136,7 @@ export function removeApiKey(text: string, path: string, name: string): string {
   return withValue(text, [placeOf(name, text, path)], undefined)
 }
 
-/** How to make a key anew. */
+/** How a key is replaced. */
 export interface Rotation {
   /** Epoch milliseconds. */
   readonly now: number
@@ -177,7 +177,7 @@ export function rotateApiKey(
   }
   const changed = Object.entries(fields)
     .filter(([field, value]) => value !== undefined || field in old)
-    .reduce((sofar, [field, value]) => withValue(sofar, [place, field], value), text)
+    .reduce((before, [field, value]) => withValue(before, [place, field], value), text)
   return { key, text: changed, oldEndsAt }
 }
 

@@ -161,7 +161,8 @@ function typeHtml(schema: JsonSchema): Html {
   if (items !== undefined) return html`list of ${typeHtml(items)}`
   const named = type === undefined ? 'anything' : [type].flat().join(' | ')
   const bounds = maximum === undefined ? '' : ` from ${minimum ?? 0} to ${maximum}`
-  return html`${format ?? named}${bounds}`
+  const fallback = schema.default === undefined ? '' : `, default ${JSON.stringify(schema.default)}`
+  return html`${format ?? named}${bounds}${fallback}`
 }
 
 /** The fields of all objects in a type, those of named types excepted. */
