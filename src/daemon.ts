@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
+import { createKeyUses } from './daemon/key-uses.js'
 import {
   logStoreState,
   readinessOf,
@@ -63,6 +64,8 @@ import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
+
+const KEY_USES_LOST = 'could not store when API keys were used'
 
 function daemonFinding(startedAt: number, configNote: string | null) {
   const since = `running since ${new Date(startedAt).toISOString()}`
@@ -249,6 +252,10 @@ export async function startDaemon(
       const failed = 'could not continue what another instance has left'
       started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
     }
+    const keyUses = createKeyUses({ db: store.reader, writer, apiKeys: () => current.apiKeys, clock })
+    started.add('keyUses', () =>
+      keyUses.save().catch((error: unknown) => log.error({ err: error }, KEY_USES_LOST)),
+    )
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = isPrivate ? null : await usableSocket(socketFileOf(file), log)
@@ -294,6 +301,7 @@ export async function startDaemon(
       endpointNames: () => [...endpointNames(), MANUAL_ENDPOINT],
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
+      keyUsed: keyUses.note,
       ingest: queue.ingest,
       readAccess: answerAccess,
       keptAnswers,
@@ -360,7 +368,7 @@ export async function startDaemon(
       sync: following.questions,
       isWriterAlive: queue.isAlive,
       readiness,
-      control: { ...control, status },
+      control: { ...control, status, keys: keyUses.list },
       clock,
       metrics,
       log,
@@ -401,6 +409,7 @@ export async function startDaemon(
     const schedule = watchStore({
       db: store.reader,
       refreshDue: writer.refreshDue,
+      saveKeyUses: keyUses.save,
       onChanged: following.wake,
       endpointNames,
       registry: metrics.registry,

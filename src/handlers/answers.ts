@@ -57,7 +57,7 @@ export const endReason = z.enum([
   'moved',
   'revoked',
 ])
-const status = z.enum(['active', 'ending', 'blocked', 'none', ...endReason.options])
+export const status = z.enum(['active', 'ending', 'blocked', 'none', ...endReason.options])
 
 export const holdReason = z.enum(['source_unknown', 'customer_unknown', 'product_unknown', 'rail_unknown'])
 

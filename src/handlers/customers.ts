@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import type { Catalog } from '../entitlements/features.js'
-import { LatchkeyError } from '../errors.js'
+import { type ErrorCode, LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
@@ -41,7 +41,7 @@ export interface CustomerDeps {
 
 const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }).nullable()
 
-const customerAnswer = z.object({
+export const customerAnswer = z.object({
   customerId: z.string(),
   environment,
   identities: z.object(ofEach(DETAIL_NAMES, () => fact)),
@@ -81,7 +81,7 @@ function knownSource({ source: state, productId, view }: KnownSource) {
   return { productId, providerStatus, ...(view ?? { ...state, ...neverGave }) }
 }
 
-const erasureAnswer = z.object({
+export const erasureAnswer = z.object({
   customerId: z.string(),
   environment,
   eventId: z.string(),
@@ -91,7 +91,7 @@ const erasureAnswer = z.object({
 })
 export type ErasureJson = z.input<typeof erasureAnswer>
 
-const changeAnswer = z.object({
+export const changeAnswer = z.object({
   cursor: z.string(),
   at: instant,
   environment,
@@ -118,7 +118,7 @@ const reasonText = z
 const why = { reason: reasonText }
 const perhapsWhy = { reason: reasonText.nullish() }
 
-const actAnswer = z.object({ eventId: z.string(), ...access.shape })
+export const actAnswer = z.object({ eventId: z.string(), ...access.shape })
 export type ActJson = z.input<typeof actAnswer>
 
 /** A change by hand. It answers with what the customer may use afterwards. */
@@ -129,11 +129,14 @@ function byHand<
   name: `${'POST' | 'PUT' | 'DELETE'} ${Path}`,
   {
     act,
+    errors = [],
     ...declared
   }: {
+    readonly operationId: string
     readonly summary: string
     readonly body: Body
     readonly status?: 201
+    readonly errors?: readonly ErrorCode[]
     readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
   },
 ): Route<CustomerDeps> {
@@ -143,7 +146,7 @@ function byHand<
     environments: 'one',
     takesIdempotencyKey: true,
     answer: actAnswer,
-    errors: ['grant_not_found', 'block_not_found', 'customer_erased', 'idempotency_key_conflict'],
+    errors: ['idempotency_key_conflict', ...errors],
     async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: CustomerDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
@@ -164,6 +167,7 @@ const accountTexts = Object.fromEntries(
 
 export const customerRoutes: readonly Route<CustomerDeps>[] = [
   route('GET /customers/:customerId', {
+    operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',
     ...READ,
     answer: customerAnswer,
@@ -188,6 +192,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   route('DELETE /customers/:customerId', {
+    operationId: 'eraseCustomer',
     summary: 'Erases a person. Repeating the call returns the same erasure.',
     scope: 'admin',
     environments: 'one',
@@ -197,6 +202,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
   }),
   route('GET /products/:productId/customers', {
+    operationId: 'listProductCustomers',
     summary: 'Customers with access to a product now, by id.',
     ...READ,
     query: z.object(PAGE),
@@ -209,6 +215,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   route('GET /changes', {
+    operationId: 'listChanges',
     // Every change and every answer about access has a cursor; at the end of the log, continue from the last one.
     summary: 'The change log, oldest first, after a cursor or from its beginning.',
     ...READ,
@@ -232,37 +239,47 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   byHand('POST /customers/:customerId/grants', {
+    operationId: 'grantProduct',
     summary: 'Grants a product by hand, until a time or for good.',
     body: z.strictObject({ productId: idText, until: instantParameter.nullish(), ...why }),
     status: 201,
     act: ({ productId, until = null }) => ({ type: 'manual.granted', productId, until }),
   }),
   byHand('DELETE /customers/:customerId/grants/:productId', {
+    operationId: 'revokeGrant',
     summary: 'Revokes a grant made by hand, and nothing else.',
     body: z.strictObject(perhapsWhy),
+    errors: ['grant_not_found'],
     act: (_, { productId }) => ({ type: 'manual.revoked', productId }),
   }),
   byHand('PUT /customers/:customerId/blocks', {
+    operationId: 'blockCustomer',
     summary: 'Blocks a customer from every product.',
     body: z.strictObject(why),
     act: () => ({ type: 'manual.blocked', productId: null }),
   }),
   byHand('DELETE /customers/:customerId/blocks', {
+    operationId: 'unblockCustomer',
     summary: 'Lifts every block on a customer.',
     body: z.strictObject(perhapsWhy),
+    errors: ['block_not_found'],
     act: () => ({ type: 'manual.unblocked', productId: null }),
   }),
   byHand('PUT /customers/:customerId/blocks/:productId', {
+    operationId: 'blockProduct',
     summary: 'Blocks a customer from one product.',
     body: z.strictObject(why),
     act: (_, { productId }) => ({ type: 'manual.blocked', productId }),
   }),
   byHand('DELETE /customers/:customerId/blocks/:productId', {
+    operationId: 'unblockProduct',
     summary: 'Lifts the block on one product.',
     body: z.strictObject(perhapsWhy),
+    errors: ['block_not_found'],
     act: (_, { productId }) => ({ type: 'manual.unblocked', productId }),
   }),
   byHand('PUT /customers/:customerId/identities', {
+    operationId: 'linkAccounts',
     summary: 'Links platform accounts; an omitted one stays as it is.',
     body: z
       .strictObject({ ...ofEach(ACCOUNT_FACTS, (fact) => accountTexts[fact].nullish()), ...perhapsWhy })
@@ -270,6 +287,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
         (named) => ACCOUNT_FACTS.some((fact) => named[fact] != null),
         `names none of ${ACCOUNT_FACTS.join(', ')}`,
       ),
+    errors: ['customer_erased'],
     act: (named) => ({
       type: 'manual.identity_linked',
       accounts: Object.fromEntries(

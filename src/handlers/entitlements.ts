@@ -138,7 +138,7 @@ const reason = z.codec(z.looseObject({ code: z.string() }), z.custom<{ readonly 
 const explainedEvent = { id: z.string(), type: z.string(), createdAt: instant, receivedAt: instant }
 const sentence = z.string()
 
-const explanationAnswer = z.object({
+export const explanationAnswer = z.object({
   customerId: z.string(),
   productId: z.string(),
   environment,
@@ -210,7 +210,7 @@ const MAX_CHECKS = 1_000
 /** Customers read at once: a few milliseconds that block all other requests. */
 const CUSTOMERS_AT_ONCE = 500
 
-const check = z
+export const check = z
   .strictObject({
     customerId: idText.optional(),
     externalRef: idText.optional(),
@@ -235,6 +235,7 @@ interface CustomerAccess {
 
 export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   route('POST /entitlements/lookup', {
+    operationId: 'lookUpEntitlements',
     summary:
       'What the customers with an email or a platform account may use. In a body, since URLs end up in logs.',
     ...READ,
@@ -256,6 +257,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   route('POST /entitlements/check', {
+    operationId: 'checkEntitlements',
     summary: 'Many yes-or-no questions at once, answered in order.',
     ...READ,
     body: z.strictObject({
@@ -277,6 +279,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     handle: ({ body, environment }, deps: EntitlementDeps) => answerChecks(body.checks, environment, deps),
   }),
   route('GET /entitlements', {
+    operationId: 'findEntitlements',
     summary: 'What the customers with an external reference may use.',
     ...READ,
     query: z.object({ externalRef: idParameter, ...AT.shape, ...PAGE }),
@@ -294,6 +297,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   route('GET /entitlements/:customerId', {
+    operationId: 'getEntitlements',
     summary: 'Everything that a customer may use; an empty list for an unknown customer.',
     ...READ,
     query: AT,
@@ -303,6 +307,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     plain: answerEntitlements,
   }),
   route('GET /entitlements/:customerId/:productId', {
+    operationId: 'getEntitlement',
     summary: 'Whether a customer may use a product; a product never granted is an answer, not a 404.',
     ...READ,
     query: AT,
@@ -321,6 +326,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   }),
   // Before the explanation: a feature may have that name, and no product is called "features".
   route('GET /entitlements/:customerId/features/:feature', {
+    operationId: 'getFeature',
     summary: 'Whether a customer has a feature, by any product that gives it.',
     ...READ,
     query: AT,
@@ -335,6 +341,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   route('GET /entitlements/:customerId/:productId/explanation', {
+    operationId: 'explainEntitlement',
     summary:
       'Why a customer may or may not use a product: every event that counted, and every event that did not.',
     ...READ,

@@ -63,6 +63,7 @@ const CASES: readonly Case[] = [
   ['POST /policy/apply', 403],
   ['GET /doctor', 403],
   ['GET /status', 403],
+  ['GET /keys', 403],
   ['POST /reload', 403],
   ['POST /stop', 403],
   ['GET /exports', 200],
@@ -94,7 +95,15 @@ const CASES: readonly Case[] = [
 /** These are about all environments at once, and take none. */
 const COVERING_ALL = [
   ...['POST /rebuild', 'GET /rebuild/verification', 'GET /policy', 'GET /policy/diff', 'POST /policy/apply'],
-  ...['GET /doctor', 'GET /status', 'POST /reload', 'POST /stop', 'POST /sync/pause', 'POST /sync/resume'],
+  ...[
+    'GET /doctor',
+    'GET /status',
+    'GET /keys',
+    'POST /reload',
+    'POST /stop',
+    'POST /sync/pause',
+    'POST /sync/resume',
+  ],
 ]
 
 function requestOf([route, , body, given]: Case): Request & { readonly method: string } {

@@ -1,40 +1,14 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import type { Entitlement } from '../../src/entitlements/model.js'
-import { LatchkeyError } from '../../src/errors.js'
 import { bearer, customerQuestions, GOLD, NOW, openFront } from './daemon-front.js'
 
 const LOOKUP = '{"email":"a@example.com"}'
-const READ = ['/entitlements?externalRef=u1', '/customers/cus_1', '/products/pro_1/customers']
-const POSTED = [
-  ['/entitlements/lookup', LOOKUP],
-  ['/entitlements/check', '{"checks":[{"customerId":"cus_1","productId":"pro_1"}]}'],
-] as const
-
 const HEADERS = { ...bearer('app'), 'content-type': 'application/json' }
 const post = (url: string, path: string, body: string) =>
   fetch(`${url}${path}`, { method: 'POST', headers: HEADERS, body })
 
 describe('a question about customers', () => {
-  it('is answered 503 while the store is away, and never as if nobody were there', async () => {
-    const away = async () => {
-      throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
-    }
-    const customers = customerQuestions({
-      readAccesses: away,
-      readGrants: away,
-      knownProducts: away,
-      findByReference: away,
-      findByReferences: away,
-      findByDetail: away,
-      readCustomer: away,
-      readProductCustomers: away,
-    })
-    const { url } = await openFront({ customers })
-    for (const path of READ) expect((await fetch(`${url}${path}`, { headers: HEADERS })).status).toBe(503)
-    for (const [path, body] of POSTED) expect((await post(url, path, body)).status).toBe(503)
-  })
-
   it.each(['lookup', 'check'])('leaves a customer called "%s" to be asked about', async (customerId) => {
     const { url, questions } = await openFront()
     const answer = await request(url).get(`/entitlements/${customerId}`).set(bearer('app'))

@@ -98,6 +98,7 @@ const CHECKED_OUT = [
   'src',
   'migrations',
   'config.schema.json',
+  'openapi.json',
 ]
 
 /** A checkout after `npm ci`: with its dependencies, and built. */
