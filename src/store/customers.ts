@@ -12,7 +12,7 @@ import {
   referencesIn,
 } from '../provider/facts.js'
 import { compareText } from '../provider/order.js'
-import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, inOneGo, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
@@ -160,8 +160,7 @@ export async function saveCustomers(
   await markForSync(trx, marks)
   await deleteLookups(trx, lost.map(keyOf))
   await markHolders(trx, lostAccounts)
-  await upsertCustomers(trx, rows)
-  await insertLookups(trx, gained)
+  await inOneGo([upsertCustomers(trx, rows), insertLookups(trx, gained)])
 }
 
 /** The case of an email does not matter. */
