@@ -187,7 +187,9 @@ export async function startDaemon(
       keptAnswers.clearedDuring(change).finally(() => wakeFollowing())
     const recomputing = createRecomputeJobs({
       recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
-      loadJob: () => loadJob(store.reader),
+      db: store.reader,
+      writeSync: writer.writeSync,
+      isRecomputing: async () => (await shared?.isRecomputing()) ?? false,
       endpoints: () => endpointsOf(current.endpoints),
       callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
       clock,
@@ -238,7 +240,7 @@ export async function startDaemon(
     /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
     const takeOver = async () => {
       if (!shared?.leads()) return
-      if (recomputing.current() === null && !(await shared.isRecomputing())) await recomputing.resume()
+      await recomputing.resume()
       if ((await loadUnfinishedErasures(store.reader)).length > 0) await erasing.finish()
     }
     if (shared !== null && !isPrivate) {
@@ -260,7 +262,7 @@ export async function startDaemon(
     })
     const status: ControlDeps['control']['status'] = async () => {
       const stored = await nullIfAway(storedStatus())
-      const job = recomputing.current()
+      const job = await nullIfAway(recomputing.current())
       return {
         version: control.version,
         pid: process.pid,
@@ -347,7 +349,7 @@ export async function startDaemon(
             finding: daemonFinding(startedAt, configNote),
             facts: await readRefusals(metrics.registry),
             isServed: true,
-            isRebuilding: recomputing.last('rebuild')?.outcome.state === 'running',
+            isRebuilding: (await recomputing.last('rebuild'))?.outcome.state === 'running',
           },
           sync: await nullIfAway(following.questions.status().then(syncStateJson)),
         }),

@@ -80,11 +80,12 @@ async function isAnswered(file: string): Promise<boolean> {
 }
 
 /** The state of sync in a few numbers; null if nothing is configured. */
-export function syncSummary({ paused, targets, unconfirmed, webhook, unreachable }: SyncState) {
+export function syncSummary({ paused, leads, targets, unconfirmed, webhook, unreachable }: SyncState) {
   if (targets.length === 0 && webhook === null) return null
   const total = (state: ShownState) => targets.reduce((sum, { memberships }) => sum + memberships[state], 0)
   return {
     paused,
+    leads,
     due: total('due') + total('retrying'),
     parked: total('parked'),
     unconfirmed,

@@ -32,9 +32,11 @@ export async function openSharedStore(
   const openOn = (db: Kysely<Database>): OpenWriter => ({
     ...writerOn(db),
     async recompute(plan, options) {
-      const report = await store
-        .lease('recompute')
-        .during(store.own, (fenced) => recompute({ db: fenced, clock }, plan, options))
+      const report = await store.lease('recompute').during(store.own, async (fenced) => {
+        const done = await recompute({ db: fenced, clock }, plan, options)
+        await options?.onDone?.(done)
+        return done
+      })
       if (report !== null) return report
       throw new LatchkeyError(
         'rebuild_running',

@@ -49,6 +49,8 @@ const statusAnswer = z.object({
   sync: z
     .object({
       paused: z.boolean(),
+      /** Whether this instance makes the calls; of several on one database, one does. */
+      leads: z.boolean(),
       /** Memberships to change, memberships that wait for somebody, and removals above the bound. */
       due: z.int(),
       parked: z.int(),

@@ -38,6 +38,7 @@ export const LIVE: Endpoint = {
 const UNDER_WAY: Job = {
   id: 'job_1',
   kind: 'rebuild',
+  number: 1,
   plan: { mode: 'apply', scope: ['live', 'sandbox'], endpoints: null, policy: null },
   startedAt: NOW,
   progress: { reached: 0, total: 1, perSecond: null, remainingSeconds: null },
@@ -146,6 +147,7 @@ export const SYNC_OFF: SyncQuestions = {
     checked: null,
     webhook: null,
     unreachable: [],
+    leads: true,
   }),
   memberships: async () => ({ items: [], next: null }),
   plan: async () => ({ paused: false, hash: null, calls: [] }),
@@ -161,6 +163,7 @@ export const SYNC_OFF: SyncQuestions = {
     stopped: 0,
     left: 0,
     messages: 0,
+    leads: true,
   }),
   check: async () => [],
   pause: async () => {},
@@ -226,9 +229,9 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     }),
     rebuilds: {
       rebuilds: {
-        startRebuild: () => UNDER_WAY,
-        startComparison: () => UNDER_WAY,
-        last: () => null,
+        startRebuild: async () => UNDER_WAY,
+        startComparison: async () => UNDER_WAY,
+        last: async () => null,
       },
       policyIn: () => DOCUMENTED_POLICY,
       unfinishedAt: async () => null,
@@ -241,8 +244,8 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       startReplay: () => {
         throw new Error('nothing is replayed here')
       },
-      replays: () => [],
-      findReplay: () => null,
+      replays: async () => [],
+      findReplay: async () => null,
       stopReplay: async () => null,
     },
     messenger: () => null,

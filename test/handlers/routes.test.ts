@@ -20,6 +20,7 @@ import {
 const REPLAY: Replay = {
   id: 'rep_1',
   kind: 'replay',
+  number: 1,
   plan: {
     mode: 'apply',
     scope: {
@@ -61,9 +62,9 @@ async function openWhole() {
       readProductCustomers: async () => [{ customerId: 'cus_1', entitlement: GOLD }],
     }),
     replays: {
-      startReplay: () => REPLAY,
-      replays: () => [REPLAY],
-      findReplay: () => REPLAY,
+      startReplay: async () => REPLAY,
+      replays: async () => [REPLAY],
+      findReplay: async () => REPLAY,
       stopReplay: async () => REPLAY,
     },
     sync: { ...SYNC_OFF, targets: async () => ['discord:1:2'] },

@@ -1,56 +1,20 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { describe, expect, inject, it } from 'vitest'
 import { ask, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
 import { CUSTOMER, wireEvent } from '../daemon/wire-events.js'
 import { eventually } from '../setup/eventually.js'
 import { answerOf, configuredFolder, databaseIn, MAY_ALL, postgresAt, rewriteConfig, run } from '../world.js'
-
-/** The server by a way that can be cut. */
-async function cuttableWay(url: string) {
-  const { hostname, port } = new URL(url)
-  const sockets = new Set<Socket>()
-  let isCut = false
-  const server = createServer((inner) => {
-    if (isCut) return inner.destroy()
-    const outer = connect(Number(port), hostname)
-    for (const [one, other] of [
-      [inner, outer],
-      [outer, inner],
-    ] as const) {
-      sockets.add(one)
-      one.on('error', () => {}).on('close', () => other.destroy())
-      one.pipe(other)
-    }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const by = new URL(url)
-  by.port = String((server.address() as AddressInfo).port)
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return {
-    url: by.href,
-    cut() {
-      isCut = true
-      for (const socket of sockets) socket.destroy()
-    },
-    mend() {
-      isCut = false
-    },
-  }
-}
+import { openWay, urlBy } from './way.js'
 
 const AWAY = 'the database is away: deliveries and questions get 503'
 const BACK = 'the database is back'
 
 describe('a database that is away', () => {
   it('has deliveries and questions refused in time, and is served again once it is back', async () => {
-    const way = await cuttableWay((await postgresAt('away')).url)
-    const daemon = await runDaemon({ config: { database: { url: way.url } } })
+    const { url } = await postgresAt('away')
+    const way = await openWay(() => Number(new URL(url).port))
+    const daemon = await runDaemon({ config: { database: { url: urlBy(way, url) } } })
     expect((await send(daemon, wireEvent('payment.authorized'))).status).toBe(200)
-    way.cut()
+    way.become('cut')
     const late = wireEvent('payment.refunded')
     const [delivery, question, ready] = await Promise.all([
       send(daemon, late),
@@ -59,7 +23,7 @@ describe('a database that is away', () => {
     ])
     expect([delivery.status, question.status, ready.status]).toEqual([503, 503, 503])
     expect(await question.json()).toMatchObject({ code: 'store_unavailable' })
-    const env = { LATCHKEY_DATABASE_URL: way.url }
+    const env = { LATCHKEY_DATABASE_URL: urlBy(way, url) }
     rewriteConfig(daemon.folder, MAY_ALL)
     expect(await answerOf(daemon.folder, 'status', { env })).toMatchObject({
       ready: false,
@@ -75,7 +39,7 @@ describe('a database that is away', () => {
     ])
     const said = (msg: string) => daemon.logged().filter((line) => line.msg === msg)
     await eventually(() => expect(said(AWAY)).toHaveLength(1))
-    way.mend()
+    way.become('open')
     await eventually(async () => expect((await ask(daemon, '/readyz')).status).toBe(200))
     await eventually(() => expect(said(BACK)).toMatchObject([{ outForSeconds: expect.any(Number) }]))
     expect(said(AWAY)).toHaveLength(1)

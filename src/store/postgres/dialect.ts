@@ -27,24 +27,28 @@ export interface PostgresOptions {
   readonly statementTimeoutMs: number
 }
 
-/** `write`: the transactions of a writer, one at a time among all processes; `migrate`: the same, however long they take. */
+/** `write` and `migrate`: one transaction at a time among all processes; `migrate` waits for its turn as long as it takes. */
 export type Purpose = 'read' | 'write' | 'migrate'
 
 /** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
 const WRITER_LOCK = 4_680_468_046
 
-export const CONNECTING = {
-  /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
-  connectionTimeoutMillis: 3_000,
-  keepAlive: true,
-  keepAliveInitialDelayMillis: 10_000,
-}
+/** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
+const CONNECT_TIMEOUT_MS = 3_000
+
+const START_TIMEOUT_MS = 15_000
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
 
-/** A process that stops within a transaction holds up all others; a fold takes milliseconds. */
-const IDLE_IN_TRANSACTION_MS = 10_000
+/** No sender waits for the work that a lease is for, and it should outlast that another process stops. */
+const HOLDER_LOCK_TIMEOUT_MS = 10_000
+
+/**
+ * A process that stops within a transaction holds up all others, and a fold takes milliseconds. So short that what the
+ * others have to store then waits once more for the lock, gets it, and is answered in time.
+ */
+const IDLE_IN_TRANSACTION_MS = 3_000
 
 /** Transactions of one process, such as batches under way, wait for each other anyway. */
 const WRITING_CONNECTIONS = 4
@@ -79,6 +83,17 @@ export interface OpenOptions {
 /** What commits announce, by the process that made them. */
 export const CHANNEL = 'latchkey'
 
+/** What every connection has in common. */
+export function connectionOf(url: string): pg.ClientConfig {
+  return {
+    // The library reads them so, but warns that a later version of it will trust any server.
+    connectionString: url.replace(/([?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, '$1verify-full'),
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  }
+}
+
 export function openPostgres(
   { url, connections, statementTimeoutMs }: PostgresOptions,
   purpose: Purpose,
@@ -88,17 +103,16 @@ export function openPostgres(
     statement_timeout: statementTimeoutMs,
     // For a server that does not answer any more.
     query_timeout: statementTimeoutMs + 1_000,
-    lock_timeout: LOCK_TIMEOUT_MS,
+    lock_timeout: options.holding === undefined ? LOCK_TIMEOUT_MS : HOLDER_LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
   }
   const pool = new pg.Pool({
-    connectionString: url,
+    ...connectionOf(url),
     application_name: 'latchkey',
     max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
-    ...CONNECTING,
     pipeline: true,
-    // Waits for a table, or for another process, as long as it takes.
-    ...(purpose !== 'migrate' && timeouts),
+    // A start waits for its turn, and for a busy server.
+    ...(purpose === 'migrate' ? { connectionTimeoutMillis: START_TIMEOUT_MS } : timeouts),
     options: `${KEEPALIVE} ${OPTIONS[purpose]}`,
     types: { getTypeParser: parserOf },
   })
@@ -329,11 +343,20 @@ class PooledConnection implements DatabaseConnection {
   }
 }
 
+const TLS_ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
+  [
+    /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_)/,
+    '. Name the authority of its certificate in database.url: sslrootcert=/path/of/ca.pem',
+  ],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, '. Name the server in database.url as its certificate does'],
+]
+
 /** Errors of the connection have no code of PostgreSQL, and some have none at all. */
 export function withCode(error: unknown): unknown {
   if (error instanceof pg.DatabaseError || !(error instanceof Error)) return error
+  const [, advice = ''] = TLS_ADVICE.find(([code]) => 'code' in error && code.test(String(error.code))) ?? []
   return Object.assign(error, {
-    message: `PostgreSQL cannot be reached: ${error.message}`,
+    message: `PostgreSQL cannot be reached: ${error.message}${advice}`,
     code: 'POSTGRES_UNREACHABLE',
   })
 }

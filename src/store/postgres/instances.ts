@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import type { Database } from '../schema.js'
-import { CHANNEL, CONNECTING, openPostgres, type PostgresOptions, withCode } from './dialect.js'
+import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
 
 const LISTEN_AGAIN_MS = 1_000
 
@@ -35,7 +35,7 @@ export function hear(
   let isLost = false
 
   async function listen(): Promise<void> {
-    const next = new pg.Client({ connectionString: url, application_name: 'latchkey', ...CONNECTING })
+    const next = new pg.Client({ ...connectionOf(url), application_name: 'latchkey' })
     client = next
     next.on('error', () => {})
     next.on('end', () => {
@@ -86,9 +86,11 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
   const isOurs = sql`settings.value like ${`${holder} %`}`
   const now = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
   let timer: NodeJS.Timeout | undefined
+  let ending: NodeJS.Timeout | undefined
   /** By this process's own clock: one that was stopped for a while finds it moved on. */
   let heldUntil = 0
   const isHeld = () => performance.now() < heldUntil
+  let look = () => {}
 
   async function claim(): Promise<boolean> {
     const from = performance.now()
@@ -98,7 +100,12 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
         where ${isOurs} or split_part(settings.value, ' ', 2)::bigint < ${now}
         returning key`.execute(trx),
     )
+    // It may have ended meanwhile, and what its holder does with it.
+    look()
     heldUntil = rows.length > 0 ? from + LEASE_MS : 0
+    clearTimeout(ending)
+    if (isHeld()) ending = setTimeout(() => look(), heldUntil - performance.now())
+    look()
     return isHeld()
   }
 
@@ -111,6 +118,7 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
 
   async function release(): Promise<void> {
     clearTimeout(timer)
+    clearTimeout(ending)
     if (heldUntil === 0) return
     heldUntil = 0
     // If that fails, it ends by itself.
@@ -127,13 +135,18 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
     isTaken,
     /** Takes it as soon as nobody has it, and renews it; `changed` is called when it was taken or lost. */
     keep(changed: () => void): void {
-      const look = async (wasHeld: boolean): Promise<void> => {
-        // An unreachable database: it is ours until its end.
-        const held = await claim().catch(isHeld)
-        if (held !== wasHeld) changed()
-        timer = setTimeout(() => void look(held), RENEW_MS)
+      let wasHeld = false
+      look = () => {
+        if (isHeld() === wasHeld) return
+        wasHeld = !wasHeld
+        changed()
       }
-      timer = setTimeout(() => void look(false))
+      const renew = async (): Promise<void> => {
+        // An unreachable database: it is ours until its end.
+        await claim().catch(() => {})
+        timer = setTimeout(() => void renew(), RENEW_MS)
+      }
+      timer = setTimeout(() => void renew())
     },
     /** Works while it has the lease; null: another process has it. */
     async during<Answer>(

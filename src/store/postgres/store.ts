@@ -12,6 +12,9 @@ import { createLease, type Hearer, hear } from './instances.js'
 
 const OLDEST_VERSION = 14
 
+/** A lease outlasts a connection that is lost unnoticed: its holder tries again by another. */
+const LEASE_STATEMENT_MS = 4_000
+
 /**
  * Opens the database for one of the processes that serve it: brings its schema up to date, settles the policy, and
  * opens the writer.
@@ -28,7 +31,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
   const reader = openReader(options, onBroken)
-  const quiet = openPostgres(options, 'write', { most: 1 })
+  const quiet = openPostgres({ ...options, statementTimeoutMs: LEASE_STATEMENT_MS }, 'write', { most: 1 })
   return {
     file: placeIn(options.url),
     bytes: async () => {
@@ -92,16 +95,11 @@ export async function withCurrentSchema<T>(
   }
 }
 
-async function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
-  await withCurrentSchema(options, () => {})
-  // In turn with other processes that start.
-  const writing = openPostgres(options, 'write')
-  try {
-    await settlePolicy(writing, configured)
-    await settleChangeLogEpoch(writing)
-  } finally {
-    await writing.destroy()
-  }
+function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
+  return withCurrentSchema(options, async (db) => {
+    await settlePolicy(db, configured)
+    await settleChangeLogEpoch(db)
+  })
 }
 
 async function assertUsable(db: Kysely<Database>): Promise<void> {
