@@ -7,6 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import { recompute } from '../recompute/recompute.js'
 import type { Happening } from '../store/membership.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
+import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
 import type { Database } from '../store/schema.js'
 import type { SyncChange, SyncWriteName, WriteSync } from '../store/sync-writes.js'
@@ -51,7 +52,7 @@ export async function openSharedStore(
   })
   for (const weakness of weaknesses) log.warn(`the PostgreSQL server: ${weakness}`)
 
-  const lease = store.lease('following')
+  const lease = store.lease(FOLLOWING)
   const leading = lease.openFenced(store.own)
   const { writeSync } = writerOn(leading)
   const leadingWriter: { readonly writeSync: WriteSync } = { writeSync }
@@ -73,7 +74,11 @@ export async function openSharedStore(
         log.info({ leads: lease.isHeld() }, 'which instance follows access has changed')
         following.led().catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
       })
-      const end = store.hear(following.wake)
+      const end = store.hear({
+        heard: following.wake,
+        lost: (err) => log.warn({ err }, 'the database is away: deliveries and questions get 503'),
+        found: (ms) => log.info({ outForSeconds: Math.round(ms / 1_000) }, 'the database is back'),
+      })
       return async () => {
         await end()
         await lease.release()

@@ -40,7 +40,8 @@ const statusAnswer = z.object({
     metrics: z.string(),
     socket: z.string().nullable(),
   }),
-  database: z.object({ file: z.string(), bytes: z.int() }),
+  /** While the store can't be read, `bytes`, `lastEventAt` and `sync` are null. */
+  database: z.object({ file: z.string(), bytes: z.int().nullable() }),
   /** Deliveries that are not committed yet. */
   queue: z.object({ deliveries: z.int(), bytes: z.int() }),
   endpoints: z.array(z.object({ name: z.string(), environment, lastEventAt: instant.nullable() })),

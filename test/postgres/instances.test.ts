@@ -1,7 +1,11 @@
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { MIGRATIONS } from '../../migrations/index.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
+import { undatedAct } from '../../src/people/acts.js'
 import { NORMALIZER_VERSION } from '../../src/provider/event.js'
+import { executedMigrations, migrate } from '../../src/store/migrate.js'
 import { openPostgresStore } from '../../src/store/postgres/store.js'
 import { loadJobRecord, NOTHING_READ, saveJob, saveJobRecord } from '../../src/store/recompute.js'
 import { ENVIRONMENTS } from '../../src/store/schema.js'
@@ -69,6 +73,20 @@ describe('two instances on one database', () => {
     await send(other, paid(1, 'payment.refunded'))
     const bodies = (await storedEvents(one)).map(({ body }) => body?.toString() ?? '')
     expect(bodies.join()).not.toContain(accountId(1))
+  })
+
+  it('finish an erasure that another began, and ended before its end', async () => {
+    const [one, other] = await two()
+    await send(other, paid(1))
+    const db = await openStoreAt(one.databaseFile, { readOnly: false })
+    const write = createBatchWriter({ db, policy: () => DOCUMENTED_POLICY, clock: () => NOW })
+    const by = { customerId: 'cus_1', actor: 'me', reason: null }
+    await write([{ environment: 'live', undated: undatedAct({ id: 'man_1', type: 'manual.erased', ...by }) }])
+    await db.destroy()
+    await eventually(async () => {
+      const bodies = (await storedEvents(one)).map(({ body }) => body?.toString() ?? '')
+      expect(bodies.join()).not.toContain(accountId(1))
+    })
   })
 
   it('write one change log, which a reader of pages finds without a hole or a double', async () => {
@@ -206,6 +224,21 @@ async function storeAt(file: string, lease = 'recompute') {
   }))
   return { ...store, lease: store.lease(lease) }
 }
+
+it('of the daemons that start at once on an empty database, one makes the tables; an older one starts no more', async () => {
+  const { url } = await postgresAt('empty')
+  const start = () => runDaemon({ config: { database: { url } } })
+  const daemons = await Promise.all([start(), start(), start()])
+  for (const [n, daemon] of daemons.entries()) {
+    expect(await dispositionsOf([await send(daemon, paid(n))])).toEqual(['applied'])
+  }
+  const db = await openStoreAt('empty', { readOnly: false })
+  expect((await executedMigrations(db)).map(({ name }) => name)).toEqual(MIGRATIONS.map(({ name }) => name))
+  await migrate(db, [...MIGRATIONS, { name: '9999-of-tomorrow', create: () => ({ up: async () => {} }) }])
+  await db.destroy()
+  await expect(start()).rejects.toMatchObject({ code: 'schema_too_new' })
+  expect(await dispositionsOf([await send(daemons[0] as RunningDaemon, paid(4))])).toEqual(['applied'])
+})
 
 describe('a lease', () => {
   it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {

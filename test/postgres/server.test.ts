@@ -2,8 +2,11 @@ import { describe, expect, inject, it } from 'vitest'
 import { ask, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
 import { CUSTOMER, wireEvent } from '../daemon/wire-events.js'
 import { eventually } from '../setup/eventually.js'
-import { answerOf, configuredFolder, databaseIn, postgresAt, run } from '../world.js'
+import { answerOf, configuredFolder, databaseIn, MAY_ALL, postgresAt, rewriteConfig, run } from '../world.js'
 import { openWay, urlBy } from './way.js'
+
+const AWAY = 'the database is away: deliveries and questions get 503'
+const BACK = 'the database is back'
 
 describe('a database that is away', () => {
   it('has deliveries and questions refused in time, and is served again once it is back', async () => {
@@ -20,8 +23,27 @@ describe('a database that is away', () => {
     ])
     expect([delivery.status, question.status, ready.status]).toEqual([503, 503, 503])
     expect(await question.json()).toMatchObject({ code: 'store_unavailable' })
+    const env = { LATCHKEY_DATABASE_URL: urlBy(way, url) }
+    rewriteConfig(daemon.folder, MAY_ALL)
+    expect(await answerOf(daemon.folder, 'status', { env })).toMatchObject({
+      ready: false,
+      notes: ['The store cannot be written now.'],
+      database: { bytes: null },
+    })
+    const { stdout } = await run(daemon.folder, 'doctor', { env })
+    expect(stdout.match(/^(ok|FAIL) +(daemon|schema|database) .*$/gm)).toEqual([
+      expect.stringMatching(/^ok +daemon +running since/),
+      expect.stringMatching(
+        /^FAIL +schema +the database can’t be read: PostgreSQL cannot be reached: .+: check that/,
+      ),
+    ])
+    const said = (msg: string) => daemon.logged().filter((line) => line.msg === msg)
+    await eventually(() => expect(said(AWAY)).toHaveLength(1))
     way.become('open')
     await eventually(async () => expect((await ask(daemon, '/readyz')).status).toBe(200))
+    await eventually(() => expect(said(BACK)).toMatchObject([{ outForSeconds: expect.any(Number) }]))
+    expect(said(AWAY)).toHaveLength(1)
+    expect(JSON.stringify(daemon.logged())).not.toContain('.: ')
     expect((await send(daemon, late)).status).toBe(200)
     expect(JSON.stringify(daemon.logged())).not.toContain(`${new URL(inject('postgresUrl')).password}@`)
     await expectStopped(daemon)
@@ -33,7 +55,7 @@ describe('a database that is away', () => {
     await expect(started).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringMatching(
-        /^postgres:\/\/127\.0\.0\.1:1\/shop can't be opened: PostgreSQL cannot be reached/,
+        /^postgres:\/\/127\.0\.0\.1:1\/shop can't be used: PostgreSQL cannot be reached/,
       ),
     })
   })
@@ -45,11 +67,12 @@ async function expectStopped(daemon: RunningDaemon): Promise<void> {
 }
 
 describe('the commands', () => {
-  it('refuse to copy a file, and say what to use instead', async () => {
+  it('that work on a file refuse, and say what to use instead', async () => {
     const folder = configuredFolder()
-    for (const words of ['backup b.db', 'restore b.db', 'compact', 'migrate']) {
+    const refused = { 'backup b.db': 'pg_dump', 'restore b.db': 'pg_restore', compact: 'autovacuum' }
+    for (const [words, instead] of Object.entries(refused)) {
       const { code, stderr } = await run(folder, words)
-      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('pg_dump') })
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(instead) })
     }
   })
 

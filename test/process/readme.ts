@@ -14,6 +14,7 @@ export const PAGES = [
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
   'docs/postgres.md',
+  'docs/scaling.md',
   'docs/architecture.md',
 ] as const
 export type Page = (typeof PAGES)[number]
@@ -62,6 +63,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'createuser --pwprompt latchkey': 'it asks for a password, on the machine of a server',
   'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> deploy/.env':
     'it starts containers, for which a machine need not have an engine',
+  "latchkey migrate --to '${env:DATABASE_URL}'":
+    'it needs a PostgreSQL server; test/postgres/move.test.ts moves a store',
   '[Unit]': 'systemd, which a test must not install units into',
   'payments service          your app, operators, commands': 'a drawing',
 }

@@ -4,35 +4,57 @@ import { randomUUID } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import type { Database } from '../schema.js'
-import { CHANNEL, connectionOf, openPostgres, type PostgresOptions } from './dialect.js'
+import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
 
 const LISTEN_AGAIN_MS = 1_000
 
+export interface Hearer {
+  /** Another process has committed; called after a loss of the connection, too, since some may have been missed. */
+  heard(): void
+  /** The database has gone, and did not come back at the first try. */
+  lost(error: unknown): void
+  /** It is back, so long after it had gone. */
+  found(afterMs: number): void
+}
+
 /**
- * Calls back when another process has committed. After a loss of the connection, too, since some may have been missed.
+ * Listens for the commits of other processes, as long as it takes.
  * @param own what this process announces itself
  * @returns ends it
  */
-export function hear({ url }: PostgresOptions, own: string, then: () => void): () => Promise<void> {
+export function hear(
+  { url }: PostgresOptions,
+  own: string,
+  { heard, lost, found }: Hearer,
+): () => Promise<void> {
   let client: pg.Client | null = null
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
+  /** Since when there is no connection; null: there is one. */
+  let goneSince: number | null = null
+  let isLost = false
 
   async function listen(): Promise<void> {
     const next = new pg.Client({ ...connectionOf(url), application_name: 'latchkey' })
     client = next
     next.on('error', () => {})
     next.on('end', () => {
+      goneSince ??= performance.now()
       if (!isStopped) timer = setTimeout(() => void listen(), LISTEN_AGAIN_MS)
     })
     next.on('notification', ({ payload }) => {
-      if (payload !== own) then()
+      if (payload !== own) heard()
     })
     try {
       await next.connect()
       await next.query(`listen "${CHANNEL}"`)
-      then()
-    } catch {
+      if (isLost && goneSince !== null) found(performance.now() - goneSince)
+      goneSince = null
+      isLost = false
+      heard()
+    } catch (error) {
+      if (!isLost && !isStopped) lost(withCode(error))
+      isLost = true
       // A failed connection ends, too, and is tried again.
       await next.end().catch(() => {})
     }
@@ -50,7 +72,8 @@ export function hear({ url }: PostgresOptions, own: string, then: () => void): (
 const LEASE_MS = 15_000
 const RENEW_MS = 5_000
 
-export type Lease = ReturnType<typeof createLease>
+/** The lease of the process that follows access. */
+export const FOLLOWING = 'following'
 
 /**
  * What one process has at a time. It is a setting with its holder and its end, by the clock of the database. Taking it
