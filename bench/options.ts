@@ -8,20 +8,27 @@ export interface Options<Name extends string> {
   readonly folder: string | undefined
   /** The folder of another build of the program, to compare with. */
   readonly against: string | undefined
+  /** Of a PostgreSQL that runs already. */
+  readonly url: string | undefined
+  /** The folder of an installed `@supabase/stripe-sync-engine`. */
+  readonly stripeSync: string | undefined
   readonly numbers: Readonly<Record<Name, number>>
 }
 
-/** Reads `--folder` and `--against`, and whole numbers over zero by their names. Throws at anything else. */
+const TEXTS = ['folder', 'against', 'url', 'stripe-sync'] as const
+
+/** Reads these texts, and whole numbers over zero by their names. Throws at anything else. */
 export function readOptions<Name extends string>(defaults: Readonly<Record<Name, number>>): Options<Name> {
   const names = Object.keys(defaults) as Name[]
-  const flags = Object.fromEntries(
-    ['folder', 'against', ...names].map((name) => [name, { type: 'string' as const }]),
-  )
+  const flags = Object.fromEntries([...TEXTS, ...names].map((name) => [name, { type: 'string' as const }]))
   const { values } = parseArgs({ options: flags })
   const numbers = names.map((name) => [name, wholeNumber(name, values[name], defaults[name])])
+  const [folder, against, url, stripeSync] = TEXTS.map((name) => values[name] as string | undefined)
   return {
-    folder: values.folder === undefined ? undefined : String(values.folder),
-    against: values.against === undefined ? undefined : String(values.against),
+    folder,
+    against,
+    url,
+    stripeSync,
     numbers: Object.fromEntries(numbers) as Record<Name, number>,
   }
 }

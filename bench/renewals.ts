@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { assertStored } from './count-events.js'
 import { type LoadGenerator, startLoadGenerator } from './load/generator.js'
+import type { Deliveries } from './load/requests.js'
 import type { Section } from './results.js'
 import { type Contestant, describeRounds, measureRounds, type RoundOptions } from './rounds.js'
 import { type RunningDaemon, startLatchkey } from './servers/latchkey.js'
@@ -16,16 +17,22 @@ const SUBSCRIPTIONS_WITH_HISTORY = 2_000
 const EARLIER_EVENTS = [0, 12, 36]
 const LONG_HISTORY = 1_000
 
+interface Filling extends Pick<Deliveries, 'sender'> {
+  readonly subscriptions: number
+  /** Of each. */
+  readonly events: number
+}
+
 /** Delivers the first events of every subscription, each by itself. */
-async function fill(
+export async function fill(
   load: LoadGenerator,
   server: RunningServer,
-  { subscriptions, events }: { readonly subscriptions: number; readonly events: number },
+  { subscriptions, events, sender }: Filling,
   connections: number,
 ): Promise<number> {
-  const workload = { kind: 'subscriptions', subscriptions } as const
+  const workload = { kind: 'subscriptions', subscriptions, ...(sender && { sender }) } as const
   const count = subscriptions * events
-  await load.measure(server, { port: server.port, workload, connections, warmUp: 1, requests: count - 1 })
+  await load.measure(server, { workload, connections, warmUp: 1, requests: count - 1 })
   return count
 }
 
@@ -109,6 +116,6 @@ export function measureHistories(folder: string, options: RoundOptions): Promise
 async function measureLongHistory(load: LoadGenerator, server: RunningDaemon): Promise<number> {
   await fill(load, server, { subscriptions: 1, events: LONG_HISTORY }, 64)
   const workload = { kind: 'renewals', subscriptions: 1 } as const
-  const assignment = { port: server.port, workload, connections: 1, warmUp: 10, requests: 90 }
+  const assignment = { workload, connections: 1, warmUp: 10, requests: 90 }
   return (await load.measure(server, assignment)).p50Ms
 }

@@ -37,9 +37,7 @@ export async function measureRounds(
   for (let round = 0; round < rounds; round += 1) {
     for (const contestant of startingAt(contestants, round)) {
       const { server, workload, meanwhile = (work) => work() } = contestant
-      const result = await meanwhile(() =>
-        load.measure(server, { ...assignment, port: server.port, workload }),
-      )
+      const result = await meanwhile(() => load.measure(server, { ...assignment, workload }))
       measured.get(contestant)?.push(result)
       console.error(
         `round ${round + 1}: ${contestant.name}: ${Math.round(result.requestsPerSecond)} requests/s`,
@@ -67,6 +65,7 @@ function medianOf(results: readonly Measurement[]): Measurement {
     p50Ms: of('p50Ms'),
     p99Ms: of('p99Ms'),
     serverMicros: of('serverMicros'),
+    databaseMicros: of('databaseMicros'),
     loadMicros: of('loadMicros'),
   }
 }

@@ -20,9 +20,10 @@ export function markdownTable(rows: readonly TableRow[]): string {
   ].join('\n')
 }
 
-/** Each beside its ratio to these others. The µs are processor time of one request, in the server and in the load. */
+/** Each beside its ratio to these others. The µs are processor time of one request, in the server, in its database, and in the load. */
 export function standingsTable(standings: readonly Standing[], comparedTo: readonly string[]): string {
   const rates = new Map(standings.map(({ name, median }) => [name, median.requestsPerSecond]))
+  const hasDatabase = standings.some(({ median }) => median.databaseMicros > 0)
   const rows = standings.map(({ name, median }) => {
     const ratios = comparedTo.map((other) => [
       `× ${other}`,
@@ -35,6 +36,7 @@ export function standingsTable(standings: readonly Standing[], comparedTo: reado
       'p50 ms': figure(median.p50Ms),
       'p99 ms': figure(median.p99Ms),
       'server µs': figure(median.serverMicros),
+      ...(hasDatabase && { 'database µs': figure(median.databaseMicros) }),
       'load µs': figure(median.loadMicros),
     }
   })

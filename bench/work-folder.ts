@@ -1,6 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { median } from './load/percentile.js'
 
 /** What `statfs` calls file systems that live in memory: tmpfs and ramfs. */
 const IN_MEMORY = [0x01021994, 0x858458f6]
@@ -31,4 +41,18 @@ export function onDisk(folder: string): string {
     )
   }
   return folder
+}
+
+/** What a commit costs at least on the disk of a folder: the median of writing a page and waiting for the disk. */
+export function syncMicros(folder: string): number {
+  const file = openSync(join(folder, 'sync-probe'), 'w')
+  const page = Buffer.alloc(8_192, 1)
+  const times = Array.from({ length: 200 }, () => {
+    const startedAt = performance.now()
+    writeSync(file, page, 0, page.length, 0)
+    fdatasyncSync(file)
+    return (performance.now() - startedAt) * 1000
+  })
+  closeSync(file)
+  return median(times)
 }

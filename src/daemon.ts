@@ -4,7 +4,13 @@ import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
 import { createKeyUses } from './daemon/key-uses.js'
-import { logStoreState, readinessOf, syncSummary, usableSocket } from './daemon/notes.js'
+import {
+  logStoreState,
+  readinessOf,
+  shared as sharedTest,
+  syncSummary,
+  usableSocket,
+} from './daemon/notes.js'
 import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
@@ -14,6 +20,7 @@ import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
 import { answerFor } from './entitlements/entitlement.js'
+import { isLatchkeyError } from './errors.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import type { ControlDeps } from './handlers/control.js'
@@ -27,7 +34,7 @@ import { createIngestQueue } from './ingest/queue.js'
 import { reportRemarks } from './ingest/remarks.js'
 import { readGaps } from './operations/delivery-gaps.js'
 import { createMetrics, readRefusals } from './operations/metrics.js'
-import { everyMinute } from './operations/schedule.js'
+import { every } from './operations/schedule.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
 import { createErase, eraseDeleted } from './people/erase.js'
@@ -38,7 +45,7 @@ import { type AccessQuery, readAccess, readAccesses, readProductCustomers } from
 import { readExplanation, readKnownCustomer } from './store/account.js'
 import { readChangePage } from './store/changes.js'
 import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
-import { loadErasure } from './store/erasures.js'
+import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/events.js'
 import { loadJob } from './store/recompute.js'
@@ -55,6 +62,17 @@ const KEY_USES_LOST = 'could not store when API keys were used'
 function daemonFinding(startedAt: number, configNote: string | null) {
   const since = `running since ${new Date(startedAt).toISOString()}`
   return configNote === null ? ok('daemon', since) : warn('daemon', `${since}; ${configNote}`, null)
+}
+
+/** How often the instance that follows access looks for what another has left unfinished. */
+const TAKEN_OVER_WITHIN_MS = 5_000
+
+/** What a daemon says of itself must not depend on a store that can't be read. */
+function nullIfAway<Answer>(answer: Promise<Answer>): Promise<Answer | null> {
+  return answer.catch((error: unknown) => {
+    if (isLatchkeyError(error, 'store_unavailable')) return null
+    throw error
+  })
 }
 
 const NO_CONTROL = {
@@ -147,6 +165,8 @@ export async function startDaemon(
     let wakeFollowing = (): void => {}
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
+      // A second one would only wait for PostgreSQL's lock, and be half as large.
+      underWayAtMost: shared === null ? 2 : 1,
       onWritten: (remarks) => {
         wakeFollowing()
         reportRemarks(remarks, log, metrics)
@@ -161,7 +181,9 @@ export async function startDaemon(
       keptAnswers.clearedDuring(change).finally(() => wakeFollowing())
     const recomputing = createRecomputeJobs({
       recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
-      loadJob: () => loadJob(store.reader),
+      db: store.reader,
+      writeSync: writer.writeSync,
+      isRecomputing: async () => (await shared?.isRecomputing()) ?? false,
       endpoints: () => endpointsOf(current.endpoints),
       callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
       clock,
@@ -208,16 +230,17 @@ export async function startDaemon(
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
     wakeFollowing = following.wake
     started.add('following', following.stop)
-    /** Continues what an instance has left that ended in the middle. */
+    /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
     const takeOver = async () => {
-      if (shared?.leads() && recomputing.current() === null && !(await shared.isRecomputing()))
-        await recomputing.resume()
+      if (!shared?.leads()) return
+      await recomputing.resume()
+      if ((await loadUnfinishedErasures(store.reader)).length > 0) await erasing.finish()
     }
     if (shared !== null && !isPrivate) {
       const led = () => following.led().then(takeOver)
       started.add('turns', shared.takeTurns({ led, wake: following.wake }))
       const failed = 'could not continue what another instance has left'
-      started.add('takingOver', everyMinute(log, { run: takeOver, failed }).stop)
+      started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
     }
     const keyUses = createKeyUses({ db: store.reader, writer, apiKeys: () => current.apiKeys, clock })
     started.add('keyUses', () =>
@@ -226,12 +249,17 @@ export async function startDaemon(
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = isPrivate ? null : await usableSocket(socketFileOf(file), log)
-    const readiness = () =>
-      readinessOf(queue.isAlive, writer.canWrite, policyDiffers, following.outages, configNote)
+    const canWrite = sharedTest(writer.canWrite)
+    const readiness = () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages, configNote)
     let listeners: Listeners | null = null
+    const storedStatus = async () => ({
+      bytes: await store.bytes(),
+      gaps: await readGaps(store.reader, clock()),
+      sync: syncSummary(await following.questions.status()),
+    })
     const status: ControlDeps['control']['status'] = async () => {
-      const gaps = await readGaps(store.reader, clock())
-      const job = recomputing.current()
+      const stored = await nullIfAway(storedStatus())
+      const job = await nullIfAway(recomputing.current())
       return {
         version: control.version,
         pid: process.pid,
@@ -244,14 +272,14 @@ export async function startDaemon(
           metrics: listeners?.metricsUrl ?? '',
           socket: socketFile,
         },
-        database: { file: store.file, bytes: await store.bytes() },
+        database: { file: store.file, bytes: stored?.bytes ?? null },
         queue: queue.waiting(),
         endpoints: current.endpoints.map(({ name, environment }) => ({
           name,
           environment,
-          lastEventAt: gaps.get(name)?.lastAt ?? null,
+          lastEventAt: stored?.gaps.get(name)?.lastAt ?? null,
         })),
-        sync: syncSummary(await following.questions.status()),
+        sync: stored?.sync ?? null,
         job: job && { name: job.kind, done: job.progress.reached, total: job.progress.total },
       }
     }
@@ -316,9 +344,9 @@ export async function startDaemon(
             finding: daemonFinding(startedAt, configNote),
             facts: await readRefusals(metrics.registry),
             isServed: true,
-            isRebuilding: recomputing.last('rebuild')?.outcome.state === 'running',
+            isRebuilding: (await recomputing.last('rebuild'))?.outcome.state === 'running',
           },
-          sync: syncStateJson(await following.questions.status()),
+          sync: await nullIfAway(following.questions.status().then(syncStateJson)),
         }),
       importLines: (lines, { dryRun, ...rules }) =>
         importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),

@@ -36,8 +36,8 @@ export async function terminalLines(): Promise<DestinationStream> {
 
 /** Shows a stack only if the message does not say everything. */
 function errorFields(error: Error): object {
-  const fields = pino.stdSerializers.err(error)
-  if (!isExplained(error)) return fields
-  const { stack: _, ...explained } = fields
-  return explained
+  const { stack, message, ...fields } = pino.stdSerializers.err(error)
+  // The causes follow, each after a colon.
+  const sentence = { ...fields, message: message.replaceAll('.: ', ': ') }
+  return isExplained(error) ? sentence : { ...sentence, stack }
 }

@@ -56,6 +56,8 @@ describe('every page', () => {
       sh: () => true,
       json: () => true,
       js: ({ page }) => page === 'docs/roles-and-groups.md',
+      // By test/postgres/partitions.test.ts.
+      sql: ({ page }) => page === 'docs/scaling.md',
       text: ({ outputOf }) => outputOf !== null,
     }
     const fences = PAGES.flatMap(fencesOf)

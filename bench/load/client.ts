@@ -24,8 +24,10 @@ type Exchange = (request: Buffer) => Promise<number>
  * A client that does next to nothing: requests are bytes already, and of an answer it reads the status line
  * and the length. So it can ask more than any server here can answer.
  */
-export async function openClient(port: number, connections: number): Promise<LoadClient> {
-  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)))
+export async function openClient(ports: readonly number[], connections: number): Promise<LoadClient> {
+  const sockets = await Promise.all(
+    Array.from({ length: connections }, (_, i) => open(ports[i % ports.length] as number)),
+  )
   const exchanges = sockets.map(createExchange)
   return {
     send: (requests) => sendAll(exchanges, requests),

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { ask, stopChild, tieToThisProcess } from '../child.js'
-import { cpuSeconds } from '../process-usage.js'
+import { cpuSeconds, cpuSecondsOfAll } from '../process-usage.js'
+import type { RunningServer } from '../servers/running-server.js'
 import type { Assignment, LoadResult } from './process.js'
 
 /** One measured run, with what it cost the processor on either side. */
@@ -8,14 +9,15 @@ export interface Measurement {
   readonly requestsPerSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Processor time of a request, in microseconds: in the server, and in the load process. */
+  /** Processor time of a request, in microseconds: in the server, in that of its database, and in the load process. */
   readonly serverMicros: number
+  readonly databaseMicros: number
   readonly loadMicros: number
 }
 
 export interface LoadGenerator {
   /** Warms the server up, then measures it. Throws if any answer was not 200. */
-  measure(server: { readonly pid: number }, assignment: Assignment): Promise<Measurement>
+  measure(server: RunningServer, assignment: Omit<Assignment, 'ports'>): Promise<Measurement>
   stop(): Promise<void>
 }
 
@@ -28,16 +30,25 @@ export function startLoadGenerator(): LoadGenerator {
 
   return {
     async measure(server, assignment) {
-      await ask(child, { ...assignment })
-      const before = { server: cpuSeconds(server.pid), load: cpuSeconds(pid) }
+      const instances = [server, ...(server.beside ?? [])]
+      const used = () => ({
+        server: instances.reduce((sum, instance) => sum + cpuSeconds(instance.pid), 0),
+        database: server.databasePid === undefined ? 0 : cpuSecondsOfAll(server.databasePid),
+        load: cpuSeconds(pid),
+      })
+      await ask(child, { ...assignment, ports: instances.map(({ port }) => port) })
+      const before = used()
       const { seconds, p50Ms, p99Ms } = await ask<LoadResult>(child, 'go')
-      const perRequest = (cpu: number): number => (cpu * 1e6) / assignment.requests
+      const after = used()
+      const perRequest = (of: keyof typeof after): number =>
+        ((after[of] - before[of]) * 1e6) / assignment.requests
       return {
         requestsPerSecond: assignment.requests / seconds,
         p50Ms,
         p99Ms,
-        serverMicros: perRequest(cpuSeconds(server.pid) - before.server),
-        loadMicros: perRequest(cpuSeconds(pid) - before.load),
+        serverMicros: perRequest('server'),
+        databaseMicros: perRequest('database'),
+        loadMicros: perRequest('load'),
       }
     },
     stop: () => stopChild(child),

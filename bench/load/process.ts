@@ -8,7 +8,8 @@ import { buildRequests, type Workload } from './requests.js'
  */
 
 export interface Assignment {
-  readonly port: number
+  /** Connections take turns. */
+  readonly ports: readonly number[]
   readonly workload: Workload
   readonly connections: number
   readonly warmUp: number
@@ -27,9 +28,9 @@ function assertAllAnswered(statuses: Readonly<Record<number, number>>): void {
   throw new Error(`Not every answer was 200: ${JSON.stringify(statuses)}`)
 }
 
-async function prepare({ port, workload, connections, warmUp, requests }: Assignment) {
+async function prepare({ ports, workload, connections, warmUp, requests }: Assignment) {
   const built = buildRequests(workload, warmUp + requests, Date.now())
-  const client = await openClient(port, connections)
+  const client = await openClient(ports, connections)
   const warmed = await client.send(built.slice(0, warmUp))
   assertAllAnswered(warmed.statuses)
   return async (): Promise<LoadResult> => {

@@ -1,17 +1,25 @@
 import { anyStoredCustomer, anyStoredSubscriber, newCustomer, storedCustomer } from '../sample/customers.js'
 import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
 import { deliveryOf, ENDPOINT } from '../sample/signing.js'
+import { toldByStripe } from '../sample/stripe.js'
+
+/** As which service events are sent; by default as the payments service. */
+interface Sender {
+  readonly sender?: 'stripe'
+}
 
 /** What to ask of a server. */
 export type Workload =
   /** Distinct signed events. `returning`: half the customers renew, each one of so many in a generated store. */
-  | { readonly kind: 'deliveries'; readonly returning: number | null }
+  | ({ readonly kind: 'deliveries'; readonly returning: number | null } & Sender)
   /** The first event of each of so many subscriptions, then the second of each, and so on. */
-  | { readonly kind: 'subscriptions'; readonly subscriptions: number }
+  | ({ readonly kind: 'subscriptions'; readonly subscriptions: number } & Sender)
   /** Renewals, each of a random one of so many subscriptions. */
-  | { readonly kind: 'renewals'; readonly subscriptions: number }
+  | ({ readonly kind: 'renewals'; readonly subscriptions: number } & Sender)
   /** Who has access to what, asked about a random one of so many customers in a generated store. */
   | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+
+export type Deliveries = Extract<Workload, { kind: 'deliveries' | 'subscriptions' | 'renewals' }>
 
 /** Buyers tell of two events and subscribers of two cycles: four events a customer. */
 const EVENTS_OF_NEW_CUSTOMER = 6
@@ -25,11 +33,15 @@ const MINUTE_MS = 60_000
 export function buildRequests(workload: Workload, count: number, now: number): Buffer[] {
   switch (workload.kind) {
     case 'deliveries':
-      return buildDeliveries(workload.returning, count, now)
+      return ofManyCustomers(workload.returning, count, now).map(sentBy(workload, now))
     case 'subscriptions':
-      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now))
+      return Array.from({ length: count }, (_, i) => subscribed(i, workload.subscriptions, now)).map(
+        sentBy(workload, now),
+      )
     case 'renewals':
-      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now))
+      return Array.from({ length: count }, (_, i) => renewed(i, workload.subscriptions, now)).map(
+        sentBy(workload, now),
+      )
     case 'questions':
       return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
     default:
@@ -37,15 +49,15 @@ export function buildRequests(workload: Workload, count: number, now: number): B
   }
 }
 
-function buildDeliveries(returning: number | null, count: number, now: number): Buffer[] {
-  const requests: Buffer[] = []
-  for (let first = 0; requests.length < count; first += CUSTOMERS_AT_ONCE) {
+function ofManyCustomers(returning: number | null, count: number, now: number): DatedEvent[] {
+  const events: DatedEvent[] = []
+  for (let first = 0; events.length < count; first += CUSTOMERS_AT_ONCE) {
     const histories = Array.from({ length: CUSTOMERS_AT_ONCE }, (_, i) =>
       returning !== null && i % 4 >= 2 ? renewal(returning, first + i, now) : firstMonths(i, now),
     )
-    for (const event of takeTurns(histories)) requests.push(delivery(event, now))
+    events.push(...takeTurns(histories))
   }
-  return requests.slice(0, count)
+  return events.slice(0, count)
 }
 
 function firstMonths(index: number, now: number): DatedEvent[] {
@@ -58,15 +70,15 @@ function renewal(customers: number, number: number, now: number): DatedEvent[] {
   return cycleEvents(anyStoredSubscriber(customers), { name, isFirst: false, paidAt: now })
 }
 
-function subscribed(index: number, subscriptions: number, now: number): Buffer {
+function subscribed(index: number, subscriptions: number, now: number): DatedEvent {
   const customer = storedCustomer(2 * (index % subscriptions) + 1, 2 * subscriptions)
   const paidAt = now - MONTH_MS + Math.floor(index / subscriptions) * MINUTE_MS
   const cycle = { name: `early-${index}`, isFirst: index < subscriptions, paidAt }
-  return delivery(cycleEvents(customer, cycle).at(-1) as DatedEvent, now)
+  return cycleEvents(customer, cycle).at(-1) as DatedEvent
 }
 
-function renewed(number: number, subscriptions: number, now: number): Buffer {
-  return delivery(renewal(2 * subscriptions, number, now).at(-1) as DatedEvent, now)
+function renewed(number: number, subscriptions: number, now: number): DatedEvent {
+  return renewal(2 * subscriptions, number, now).at(-1) as DatedEvent
 }
 
 function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<DatedEvent> {
@@ -79,16 +91,31 @@ function* takeTurns(histories: readonly (readonly DatedEvent[])[]): Generator<Da
   }
 }
 
-function delivery(event: DatedEvent, now: number): Buffer {
+function sentBy({ sender }: Sender, now: number): (event: DatedEvent) => Buffer {
+  return (event) => (sender === 'stripe' ? deliveryByStripe(event, now) : deliveryByProvider(event, now))
+}
+
+function deliveryByProvider(event: DatedEvent, now: number): Buffer {
   const { body, headers } = deliveryOf(event, now)
+  return post(body, [
+    `X-Webhook-Event: ${headers.event}`,
+    `X-Webhook-Timestamp: ${headers.timestamp}`,
+    `X-Webhook-Signature: ${headers.signature}`,
+  ])
+}
+
+function deliveryByStripe(event: DatedEvent, now: number): Buffer {
+  const { body, signature } = toldByStripe(event, now)
+  return post(body, [`Stripe-Signature: ${signature}`])
+}
+
+function post(body: Buffer, signedHeaders: readonly string[]): Buffer {
   const head = [
     `POST /webhooks/${ENDPOINT} HTTP/1.1`,
     'Host: 127.0.0.1',
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
-    `X-Webhook-Event: ${headers.event}`,
-    `X-Webhook-Timestamp: ${headers.timestamp}`,
-    `X-Webhook-Signature: ${headers.signature}`,
+    ...signedHeaders,
   ]
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body])
 }

@@ -18,7 +18,6 @@ export interface DaemonFolder {
 
 const CONFIG = {
   server: { host: '127.0.0.1', port: 0 },
-  database: { url: 'sqlite:./data/latchkey.db' },
   endpoints: { [ENDPOINT]: { environment: 'live', secrets: [SECRET] } },
   api: {
     keys: [
@@ -34,10 +33,10 @@ const CONFIG = {
 }
 
 /** Writes the config that a first start makes, but for its secrets and its port, which is any free one. */
-export function createDaemonFolder(folder: string): DaemonFolder {
+export function createDaemonFolder(folder: string, databaseUrl = 'sqlite:./data/latchkey.db'): DaemonFolder {
   mkdirSync(folder, { recursive: true })
   const configFile = join(folder, 'config.json')
-  writeFileSync(configFile, `${JSON.stringify(CONFIG, null, 2)}\n`)
+  writeFileSync(configFile, `${JSON.stringify({ ...CONFIG, database: { url: databaseUrl } }, null, 2)}\n`)
   const { database, policy } = loadConfig({ path: configFile, env: {} }).config
   return { folder, configFile, databaseFile: database.file, policy }
 }

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path'
+import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import type { MadeReady } from '../store/sqlite/restored.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { command, flag } from './command.js'
+import { command, flag, value } from './command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
 import { withProgress } from './progress.js'
 import { linesText } from './text.js'
@@ -16,7 +17,7 @@ const backupCommand = command('backup <file>', {
   async run({ options, args: [to = ''], context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
     const { backUp } = await import('../store/sqlite/copy.js')
-    const database = await fileOf(options, context)
+    const database = await fileOf(options, context, 'back it up with its own tools, such as pg_dump')
     const target = resolve(context.folder, to)
     assertDatabase(database.file, 'read')
     const copied = await withBytes(context, (onProgress) =>
@@ -40,7 +41,7 @@ const restoreCommand = command('restore <file>', {
   async run({ options, args: [file = ''], context, show }) {
     const { restore } = await import('../operations/restore.js')
     const { products } = (await loadNamedConfig(options, context)).config
-    const database = await fileOf(options, context)
+    const database = await fileOf(options, context, 'restore it with its own tools, such as pg_restore')
     const from = resolve(context.folder, file)
     const restored = await withBytes(context, (onProgress) =>
       restore(database.file, from, {
@@ -117,7 +118,7 @@ const compactCommand = command('compact', {
   async run({ options, context, show }) {
     const { assertDatabase } = await import('../operations/assert-database.js')
     const { compactFile } = await import('../store/sqlite/store.js')
-    const database = await fileOf(options, context)
+    const database = await fileOf(options, context, 'its autovacuum does this')
     assertDatabase(database.file, 'write')
     const sizes = await withProgress(context, (progress) => {
       progress.show(null, `rewriting ${database.file} …`)
@@ -127,16 +128,20 @@ const compactCommand = command('compact', {
   },
 })
 
-/** `latchkey migrate`: brings the schema up to date, as the daemon does at its start. */
+/** `latchkey migrate`: brings the schema up to date, as the daemon does at its start; or moves a whole store. */
 const migrateCommand = command('migrate', {
-  about: 'bring the schema of the stopped database up to date; every start of the daemon does so too',
-  examples: ['migrate'],
+  about: 'bring the schema up to date, as every start of the daemon does; or move the store to PostgreSQL',
+  examples: ['migrate', `migrate --from sqlite:./data/latchkey.db --to '\${env:DATABASE_URL}'`],
+  options: {
+    from: value('<url>', 'move the store of this SQLite file (default: that of the config)'),
+    to: value('<url>', 'move the store to this empty PostgreSQL database (default: that of the config)'),
+  },
   async run({ options, context, show }) {
-    const { assertDatabase } = await import('../operations/assert-database.js')
-    const { bringFileUpToDate } = await import('../store/sqlite/store.js')
-    const database = await fileOf(options, context)
-    assertDatabase(database.file, 'write')
-    const done = await bringFileUpToDate(database.file)
+    if (options.from !== undefined || options.to !== undefined) {
+      const { moveStore } = await import('./move.js')
+      return moveStore(options, context, show)
+    }
+    const done = await bringUpToDate((await loadNamedConfig(options, context)).config.database)
     const { steps, backup } = done
     const ran = [
       ...steps.map((step) => `ran ${step}`),
@@ -146,13 +151,26 @@ const migrateCommand = command('migrate', {
   },
 })
 
+async function bringUpToDate({ file, postgres }: Config['database']) {
+  if (postgres !== undefined) {
+    const { withCurrentSchema } = await import('../store/postgres/store.js')
+    return withCurrentSchema(postgres, (_, steps) => ({ steps, backup: null }))
+  }
+  const { assertDatabase } = await import('../operations/assert-database.js')
+  const { bringFileUpToDate } = await import('../store/sqlite/store.js')
+  assertDatabase(file, 'write')
+  return bringFileUpToDate(file)
+}
+
 /** @throws {LatchkeyError} `usage` if the database is not a file, but PostgreSQL, which has tools of its own */
-async function fileOf(options: SharedOptions, context: CliContext): Promise<{ readonly file: string }> {
+async function fileOf(
+  options: SharedOptions,
+  context: CliContext,
+  instead: string,
+): Promise<{ readonly file: string }> {
   const { database } = (await loadNamedConfig(options, context)).config
   if (database.postgres === undefined) return database
-  const message =
-    'the database is PostgreSQL: back it up and restore it with its own tools (pg_dump, pg_restore); every start of the daemon brings its schema up to date'
-  throw new LatchkeyError('usage', message)
+  throw new LatchkeyError('usage', `the database is PostgreSQL: ${instead}`)
 }
 
 /** Shows the progress of a copy. */

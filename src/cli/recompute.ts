@@ -4,6 +4,7 @@ import { LatchkeyError } from '../errors.js'
 import type { JobJson, PolicyJson, SummaryJson } from '../handlers/rebuilds.js'
 import type { ReplayJson, ReplaySummaryJson } from '../handlers/replays.js'
 import type { Environment } from '../provider/event.js'
+import type { RecomputeReport } from '../recompute/run.js'
 import type { Api } from './api.js'
 import { apiCommand, flag, jsonLine, pathOf } from './command.js'
 import type { CliContext } from './context.js'
@@ -72,17 +73,26 @@ async function verifyStore(
 ): Promise<void> {
   const sent = { query: { environment }, body: {} }
   const { differences } = await followJob('/rebuild/verification', sent, api, context)
-  const { count, named } = differences ?? { count: 0, named: [] }
-  if (json) context.out(jsonLine({ differences: named }))
-  for (const one of json ? [] : named) context.out(`${one.environment}  ${one.kind}  ${one.id}\n`)
-  if (count > named.length) context.err(`note: there are ${count - named.length} more\n`)
-  if (count > 0) {
-    const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
-    const message = `${counted} differently from what the stored events say: correct it with latchkey rebuild`
-    throw new LatchkeyError('rebuild_differs', message)
-  }
+  const found = differences ?? { count: 0, named: [] }
+  context.out(json ? jsonLine({ differences: found.named }) : linesText(differenceLines(found)))
+  assertNoDifference(found, context)
   const where = environment === undefined ? '' : ` in ${environment}`
   if (!json) context.out(`everything${where} is stored as the events say\n`)
+}
+
+type Differences = RecomputeReport['differences']
+
+export function differenceLines({ named }: Differences): readonly string[] {
+  return named.map(({ environment, kind, id }) => `${environment}  ${kind}  ${id}`)
+}
+
+/** @throws {LatchkeyError} `rebuild_differs` if there are any */
+export function assertNoDifference({ count, named }: Differences, { err }: CliContext): void {
+  if (count > named.length) err(`note: there are ${count - named.length} more\n`)
+  if (count === 0) return
+  const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
+  const message = `${counted} differently from what the stored events say: correct it with latchkey rebuild`
+  throw new LatchkeyError('rebuild_differs', message)
 }
 
 /** `latchkey replay`: reads stored events again with the current program. */

@@ -12,6 +12,9 @@ import type { ShownState } from '../store/membership.js'
 import { apiCommand, choice, flag, parseId, type ValuesOf, value } from './command.js'
 import { findingLine, linesText, type Paint, table, tableLines } from './text.js'
 
+const ANOTHER_LEADS =
+  'another instance makes the calls and sends: only that one knows their limits and outages'
+
 const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
 const BOTH = 'only this environment (default: both)'
@@ -45,6 +48,7 @@ const syncStatusCommand = apiCommand('sync status', {
     }
     if (api.isWithin) context.err('note: no daemon runs, so nothing is given, taken or sent now\n')
     const status = await api.get<SyncStatusJson>('/sync', { environment })
+    if (!status.leads && !api.isWithin && !options.json) context.err(`note: ${ANOTHER_LEADS}\n`)
     show(status, (paint) => statusText(status, context.now(), paint))
   },
 })
@@ -137,7 +141,8 @@ function runText(run: SyncRunJson, isConfirmed: boolean): string {
     const later = '; confirmed removals are made after `latchkey sync resume`'
     return `sync is paused: no call was made${isConfirmed ? later : ''}\n`
   }
-  const { done: _, paused: _paused, given, taken, unchanged, ...others } = run
+  if (!run.leads) return `another instance makes the calls: ${counted(run.left, 'call')} left to it\n`
+  const { done: _, paused: _paused, leads: _leads, given, taken, unchanged, ...others } = run
   const further = Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
   return linesText([
     `${given} given, ${taken} taken, ${unchanged} were so already`,

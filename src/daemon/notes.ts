@@ -80,11 +80,12 @@ async function isAnswered(file: string): Promise<boolean> {
 }
 
 /** The state of sync in a few numbers; null if nothing is configured. */
-export function syncSummary({ paused, targets, unconfirmed, webhook, unreachable }: SyncState) {
+export function syncSummary({ paused, leads, targets, unconfirmed, webhook, unreachable }: SyncState) {
   if (targets.length === 0 && webhook === null) return null
   const total = (state: ShownState) => targets.reduce((sum, { memberships }) => sum + memberships[state], 0)
   return {
     paused,
+    leads,
     due: total('due') + total('retrying'),
     parked: total('parked'),
     unconfirmed,
@@ -93,7 +94,22 @@ export function syncSummary({ paused, targets, unconfirmed, webhook, unreachable
   }
 }
 
-/** Whether a delivery could be stored now: tested by a small write. */
+/** Load balancers ask often, and each test writes: those who ask within a second share one. */
+const TESTED_EVERY_MS = 1_000
+
+/** The same test, shared by all who ask within a second; false if it fails. */
+export function shared(canWrite: () => Promise<boolean>): () => Promise<boolean> {
+  let testedAt = Number.NEGATIVE_INFINITY
+  let result = Promise.resolve(false)
+  return () => {
+    if (performance.now() - testedAt < TESTED_EVERY_MS) return result
+    testedAt = performance.now()
+    result = canWrite().catch(() => false)
+    return result
+  }
+}
+
+/** Whether a delivery could be stored now. @param canWrite tests it by a small write */
 export async function readinessOf(
   isWriterAlive: () => boolean,
   canWrite: () => Promise<boolean>,
@@ -101,7 +117,7 @@ export async function readinessOf(
   outages: () => Promise<readonly Outage[]>,
   configNote: string | null,
 ): Promise<Readiness> {
-  const isWriting = isWriterAlive() && (await canWrite().catch(() => false))
+  const isWriting = isWriterAlive() && (await canWrite())
   if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
   if (!isWriting) return { ready: false, notes: ['The store cannot be written now.'] }
   return {

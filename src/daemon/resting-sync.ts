@@ -52,6 +52,7 @@ export async function readSyncState(
     ...(await readStatus(db, question, platforms, isOk, null)),
     webhook: webhook && { origin: originOf(webhook), messages: await countMessages(db, environments) },
     unreachable: [],
+    leads: false,
   }
 }
 

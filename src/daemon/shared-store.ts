@@ -7,6 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import { recompute } from '../recompute/recompute.js'
 import type { Happening } from '../store/membership.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
+import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
 import type { Database } from '../store/schema.js'
 import type { SyncChange, SyncWriteName, WriteSync } from '../store/sync-writes.js'
@@ -31,9 +32,11 @@ export async function openSharedStore(
   const openOn = (db: Kysely<Database>): OpenWriter => ({
     ...writerOn(db),
     async recompute(plan, options) {
-      const report = await store
-        .lease('recompute')
-        .during(store.own, (fenced) => recompute({ db: fenced, clock }, plan, options))
+      const report = await store.lease('recompute').during(store.own, async (fenced) => {
+        const done = await recompute({ db: fenced, clock }, plan, options)
+        await options?.onDone?.(done)
+        return done
+      })
       if (report !== null) return report
       throw new LatchkeyError(
         'rebuild_running',
@@ -49,7 +52,7 @@ export async function openSharedStore(
   })
   for (const weakness of weaknesses) log.warn(`the PostgreSQL server: ${weakness}`)
 
-  const lease = store.lease('following')
+  const lease = store.lease(FOLLOWING)
   const leading = lease.openFenced(store.own)
   const { writeSync } = writerOn(leading)
   const leadingWriter: { readonly writeSync: WriteSync } = { writeSync }
@@ -71,7 +74,11 @@ export async function openSharedStore(
         log.info({ leads: lease.isHeld() }, 'which instance follows access has changed')
         following.led().catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
       })
-      const end = store.hear(following.wake)
+      const end = store.hear({
+        heard: following.wake,
+        lost: (err) => log.warn({ err }, 'the database is away: deliveries and questions get 503'),
+        found: (ms) => log.info({ outForSeconds: Math.round(ms / 1_000) }, 'the database is back'),
+      })
       return async () => {
         await end()
         await lease.release()

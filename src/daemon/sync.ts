@@ -31,6 +31,7 @@ export async function createFollowing(deps: FollowingDeps) {
     ...(await sync.status(environments)),
     webhook: await outbound.status(environments),
     unreachable: await currentOutages(),
+    leads: leads(),
   })
   const outages = createOutages(clock, log)
   /** Nothing while sync is paused, since nothing is called then. */
@@ -100,7 +101,7 @@ export async function createFollowing(deps: FollowingDeps) {
       async run(options) {
         const { environments = ENVIRONMENTS, retry } = options
         const messages = retry === undefined ? 0 : await outbound.retry({ ...retry, environments })
-        return { ...(await sync.run(options)), messages }
+        return { ...(await sync.run(options)), messages, leads: leads() }
       },
     } satisfies SyncQuestions as SyncQuestions,
     /** The current outages. */

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { createWarnOfGaps, readGaps } from '../operations/delivery-gaps.js'
 import { addStoreMetrics } from '../operations/metrics.js'
-import { everyMinute, type Schedule } from '../operations/schedule.js'
+import { every, MINUTE_MS, type Schedule } from '../operations/schedule.js'
 import { countWaiting } from '../store/event-questions.js'
 import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
@@ -39,7 +39,8 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
       return at === null ? null : Math.max(0, clock() - at)
     },
   })
-  return everyMinute(
+  return every(
+    MINUTE_MS,
     log,
     {
       async run() {
@@ -74,7 +75,8 @@ export interface PrivacyScheduleDeps {
 /** Finishes erasures that were imported or interrupted, follows deletions, and removes old bodies. */
 export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
   const { finishErasures, eraseDeleted, dropBodies, bodiesAfterMs, clock, log } = deps
-  return everyMinute(
+  return every(
+    MINUTE_MS,
     log,
     {
       async run(stopping) {

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { findWarnings } from '../config/schema.js'
+import { unavailable } from '../store/engine.js'
 import { type Examined, examine } from './examine.js'
 import type { Finding } from './finding.js'
 
@@ -10,5 +11,9 @@ import type { Finding } from './finding.js'
 const { config, thorough, now, daemon, sync } = workerData as Examined
 const findings: Finding[] = []
 const examination = { config, warnings: findWarnings(config), thorough, clock: () => now, daemon }
-for await (const finding of examine({ ...examination, syncOf: async () => sync })) findings.push(finding)
+const syncOf = async () => {
+  if (sync === null) throw unavailable('read', undefined)
+  return sync
+}
+for await (const finding of examine({ ...examination, syncOf })) findings.push(finding)
 parentPort?.postMessage(findings)

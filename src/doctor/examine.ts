@@ -69,11 +69,13 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
     if (postgres === undefined) {
       yield* await attempt('integrity', () => checkIntegrity(db, thorough))
       yield* checkLog(file)
-    } else yield* await attempt('database', () => checkServer(db))
+    }
     // The tables can only be read if the schema is the current one.
     if (schema?.level !== 'ok') return
     const checks: Record<string, Check> = {
-      ...(postgres === undefined && { disk: async () => checkDisk(file) }),
+      ...(postgres === undefined
+        ? { disk: async () => checkDisk(file) }
+        : { database: () => checkServer(db) }),
       clock: () => checkClock(db, daemon.facts, clock()),
       deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
       events: () => checkEvents(db, clock()),
@@ -102,7 +104,8 @@ async function attempt(what: string, check: Check): Promise<readonly Finding[]> 
 export interface Examined extends Pick<Examination, 'config' | 'thorough' | 'daemon'> {
   /** Epoch milliseconds. */
   readonly now: number
-  readonly sync: SyncStatusJson
+  /** Null if the store could not be read. */
+  readonly sync: SyncStatusJson | null
 }
 
 /** The same in a separate thread. */

@@ -61,7 +61,8 @@ export const statusAnswer = z.object({
     metrics: z.string(),
     socket: z.string().nullable(),
   }),
-  database: z.object({ file: z.string(), bytes: z.int() }),
+  /** While the store can't be read, `bytes`, `lastEventAt` and `sync` are null. */
+  database: z.object({ file: z.string(), bytes: z.int().nullable() }),
   /** Deliveries that are not committed yet. */
   queue: z.object({ deliveries: z.int(), bytes: z.int() }),
   endpoints: z.array(z.object({ name: z.string(), environment, lastEventAt: instant.nullable() })),
@@ -69,6 +70,8 @@ export const statusAnswer = z.object({
   sync: z
     .object({
       paused: z.boolean(),
+      /** Whether this instance makes the calls; of several on one database, one does. */
+      leads: z.boolean(),
       /** Memberships to change, memberships that wait for somebody, and removals above the bound. */
       due: z.int(),
       parked: z.int(),

@@ -82,7 +82,7 @@ export const jobAnswer = z.discriminatedUnion('state', [
 export type JobJson = z.input<typeof jobAnswer>
 
 /**
- * @param job the last one of this process; null if there is none
+ * @param job null if there is none
  * @param shown the environments whose changes are shown; all if there are none
  */
 function jobOf(job: Job | null, shown: readonly Environment[] = []) {
@@ -117,7 +117,7 @@ function comparison(
       summary: `The progress and result of the last ${name}.`,
       ...ADMIN,
       answer: jobAnswer,
-      handle: (_, { rebuilds }: RebuildDeps) => jobOf(rebuilds.rebuilds.last(name)),
+      handle: async (_, { rebuilds }: RebuildDeps) => jobOf(await rebuilds.rebuilds.last(name)),
     }),
     route(`POST ${path}`, {
       operationId: `start${operation}`,
@@ -132,10 +132,10 @@ function comparison(
       answer: jobAnswer,
       ...STARTED,
       acceptedAt: () => path,
-      handle({ body: { policy: given, named }, environments }, { rebuilds: deps }: RebuildDeps) {
+      async handle({ body: { policy: given, named }, environments }, { rebuilds: deps }: RebuildDeps) {
         const other = given === undefined ? deps.configuredPolicy().policy : deps.policyIn(given)
         const compared = name === 'policy diff' ? other : null
-        return jobOf(deps.rebuilds.startComparison(name, environments, compared, named))
+        return jobOf(await deps.rebuilds.startComparison(name, environments, compared, named))
       },
     }),
   ]
@@ -169,7 +169,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...STARTED,
     errors: ['policy_differs', ...STARTED.errors],
     acceptedAt: () => '/rebuild',
-    handle({ query: { expect } }, { rebuilds: { configuredPolicy, rebuilds } }: RebuildDeps) {
+    async handle({ query: { expect } }, { rebuilds: { configuredPolicy, rebuilds } }: RebuildDeps) {
       const configured = configuredPolicy()
       if (expect !== undefined && expect !== configured.fingerprint) {
         throw new LatchkeyError(
@@ -177,7 +177,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
           'The daemon runs with another policy than this one: run `latchkey reload` first.',
         )
       }
-      return jobOf(rebuilds.startRebuild(configured.policy))
+      return jobOf(await rebuilds.startRebuild(configured.policy))
     },
   }),
   route('GET /rebuild', {
@@ -187,9 +187,9 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     environments: 'shown of both',
     answer: jobAnswer,
     async handle({ environments }, { rebuilds: { rebuilds, unfinishedAt } }: RebuildDeps) {
-      const job = rebuilds.last('rebuild')
-      // One that an earlier process began is resumed when it is run again.
-      const folded = job === null ? await unfinishedAt() : null
+      const job = await rebuilds.last('rebuild')
+      // One whose process has ended is resumed when it is run again.
+      const folded = job === null || job.outcome.state === 'stopped' ? await unfinishedAt() : null
       return folded === null ? jobOf(job, environments) : { state: 'interrupted' as const, folded }
     },
   }),
@@ -201,7 +201,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...STARTED,
     acceptedAt: () => '/rebuild',
     handle: async (_, { rebuilds: { rebuilds, policyInForce } }: RebuildDeps) =>
-      jobOf(rebuilds.startRebuild(await policyInForce())),
+      jobOf(await rebuilds.startRebuild(await policyInForce())),
   }),
   ...comparison(
     '/rebuild/verification',

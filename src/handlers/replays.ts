@@ -87,12 +87,14 @@ const ADMIN = { scope: 'admin', environments: 'shown' } as const
 export const replayRoutes: readonly Route<ReplayDeps>[] = [
   route('GET /replays', {
     operationId: 'listReplays',
-    summary: 'The newest replays of this process, newest first.',
+    summary: 'The newest replays, newest first.',
     ...ADMIN,
     query: z.object(PAGE),
     answer: pageOf(replay, idPlace),
-    handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
-      const known = replays.replays().filter(({ plan }) => environments.includes(plan.scope.environment))
+    async handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
+      const known = (await replays.replays()).filter(({ plan }) =>
+        environments.includes(plan.scope.environment),
+      )
       const place = cursor === undefined ? -1 : known.findIndex(({ id }) => id === cursor)
       if (cursor !== undefined && place === -1)
         throw invalidParameter('cursor', 'is not a cursor of this list: use the one from the last page')
@@ -127,7 +129,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
       const filter: EventFilter = { environment, ...given }
       const issue = await unknownName(filter, deps)
       if (issue !== null) throw invalidBody([{ ...issue, path: `filter.${issue.path}` }])
-      return replayOf(deps.replays.startReplay({ filter, dryRun }))
+      return replayOf(await deps.replays.startReplay({ filter, dryRun }))
     },
   }),
   route('GET /replays/:replayId', {
@@ -136,8 +138,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],
-    handle: ({ params, environments }, { replays }: ReplayDeps) =>
-      replayOf(findReplay(params.replayId, environments, replays)),
+    handle: async ({ params, environments }, { replays }: ReplayDeps) =>
+      replayOf(await findReplay(params.replayId, environments, replays)),
   }),
   route('DELETE /replays/:replayId', {
     operationId: 'stopReplay',
@@ -146,19 +148,19 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     answer: replay,
     errors: ['replay_not_found'],
     async handle({ params, environments }, { replays }: ReplayDeps) {
-      const found = findReplay(params.replayId, environments, replays)
+      const found = await findReplay(params.replayId, environments, replays)
       return replayOf((await replays.stopReplay(found.id)) ?? found)
     },
   }),
 ]
 
 /** @throws LatchkeyError `replay_not_found` */
-function findReplay(
+async function findReplay(
   id: string,
   environments: readonly Environment[],
   { findReplay: find }: ReplayDeps['replays'],
-): Replay {
-  const found = find(id)
+): Promise<Replay> {
+  const found = await find(id)
   if (found !== null && environments.includes(found.plan.scope.environment)) return found
-  throw new LatchkeyError('replay_not_found', 'There has been no such replay since the daemon started.')
+  throw new LatchkeyError('replay_not_found', 'There is no such replay: only the newest are kept.')
 }

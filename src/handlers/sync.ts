@@ -26,7 +26,9 @@ export interface SyncQuestions
   /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: messages of the outbound webhook that `retry` made due. @throws LatchkeyError `plan_changed` */
-  readonly run: (options: RunOptions) => Promise<SyncRun & { readonly messages: number }>
+  readonly run: (
+    options: RunOptions,
+  ) => Promise<SyncRun & { readonly messages: number; readonly leads: boolean }>
 }
 
 export interface SyncDeps {
@@ -54,6 +56,8 @@ const callState = {
 
 export const syncStatus = z.object({
   paused: z.boolean(),
+  /** Whether this instance makes the calls and sends; of several on one database, one does. */
+  leads: z.boolean(),
   unconfirmed: z.int(),
   sweptAt: instant.nullable(),
   checked: z
@@ -144,6 +148,8 @@ export type SyncCheckJson = z.input<typeof checkAnswer>
 export const ran = z.object({
   done: z.boolean(),
   paused: z.boolean(),
+  /** False: another instance makes the calls. */
+  leads: z.boolean(),
   ...counts('given', 'taken', 'unchanged', 'failed', 'waiting', 'parked', 'unconfirmed', 'stopped', 'left'),
   ...counts('messages'),
 })

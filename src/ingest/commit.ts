@@ -2,6 +2,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
+import { inOneGo } from '../store/bulk.js'
 import { loadForms, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
 import { engineOf } from '../store/engine.js'
@@ -64,10 +65,9 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
           ? [{ ...read.event, environment }]
           : [],
       )
-      const known = erased ?? (await loadErasedIds(trx))
+      const [inForce, known] = await inOneGo([policy(trx), erased ?? loadErasedIds(trx)])
       erased = acts.length === 0 && !engineOf(trx).isShared ? known : null
       const prepared = redactErased(dated, known, acts, clock())
-      const inForce = await policy(trx)
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)
         const { deliveries, customerIds } = await write(trx, environment, own, inForce, known)
@@ -95,8 +95,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     inForce: Policy,
     known: ErasedIds,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
-    const { fresh, repeated } = await separate(trx, environment, prepared)
-    const first = await nextSeq(trx)
+    const [{ fresh, repeated }, first] = await inOneGo([separate(trx, environment, prepared), nextSeq(trx)])
     const numbered = fresh.flatMap(({ normalized }, i) =>
       normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
     )
@@ -107,21 +106,24 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     await reopenErasures(trx, environment, erasedWithMore(folded, known.get(environment) ?? NOBODY))
     const events = kept.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
     const rows = kept.map((one) => toNewEvent(one, folded))
-    await insertEvents(trx, rows, first)
-    await recordArrivals(trx, fresh)
+    // Stored events whose source now belongs to another customer.
+    const seqs = folded.changes.flatMap((change) => change.strangers)
+    const [strangers] = await inOneGo([
+      loadForms(trx, seqs),
+      insertEvents(trx, rows, first),
+      recordArrivals(trx, fresh),
+    ])
     // The same change by hand, sent twice under one id, is one event: only the instants in the bodies differ.
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
-
-    // Stored events whose source now belongs to another customer.
-    const seqs = folded.changes.flatMap((change) => change.strangers)
-    const strangers = await loadForms(trx, seqs)
-    await saveCustomerFacts(trx, environment, [
-      ...events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId })),
-      ...strangers.map((event) => ({ event, isOfOwnSource: false })),
-    ])
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
-    await saveAccess(trx, environment, accessOf, now, causeOf)
+    await inOneGo([
+      saveCustomerFacts(trx, environment, [
+        ...events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId })),
+        ...strangers.map((event) => ({ event, isOfOwnSource: false })),
+      ]),
+      saveAccess(trx, environment, accessOf, now, causeOf),
+    ])
     const deliveries = [
       ...fresh.map((prepared, i) => {
         return { prepared, disposition: rows[i]?.disposition ?? 'quarantined', isConflict: false } as const

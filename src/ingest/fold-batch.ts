@@ -11,6 +11,7 @@ import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.j
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
+import { inOneGo } from '../store/bulk.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import {
@@ -74,9 +75,12 @@ export async function foldBatch(
   fresh: readonly ArrivedEvent[],
   policy: Policy,
 ) {
-  const { subscriptionOf, moves } = await learnLinks(trx, environment, fresh)
+  const { news, subscriptionOf, moves } = await readLinks(trx, environment, fresh)
   const sources = new Map(fresh.map(({ event }) => [event.id, sourceOf(event, subscriptionOf)]))
-  const saved = await loadSources(trx, environment, keysIn(sources, moves))
+  const [saved] = await inOneGo([
+    loadSources(trx, environment, keysIn(sources, moves)),
+    saveLinks(trx, environment, news),
+  ])
   const touched = touchSources(fresh, sources, moves, saved)
 
   const folded = [...touched.values()].map((source) => ({ ...source, after: foldTouched(source, policy) }))
@@ -87,10 +91,6 @@ export async function foldBatch(
   )
   const gone = folded.flatMap(({ key, saved, after }) => (after === null && saved !== undefined ? [key] : []))
   const moved = folded.flatMap(({ key: source, gained }) => gained.map((seq) => ({ seq, source })))
-  await saveSources(trx, environment, kept)
-  await deleteSources(trx, environment, gone)
-  await placeEvents(trx, moved)
-
   const changes = folded.map(({ key, saved, stored, isMoved, causedBy, after: folded }): SourceChange => {
     const [before, after] = [saved?.state ?? null, folded?.state ?? null]
     const customerId = after?.customerId
@@ -107,7 +107,12 @@ export async function foldBatch(
   })
   const isHeld = holdsOf(changes.map(({ after }) => after))
   const wasHeld = holdsOf(changes.map(({ before }) => before))
-  await setDispositions(trx, environment, movedHolds(wasHeld, isHeld, sources))
+  await inOneGo([
+    saveSources(trx, environment, kept),
+    deleteSources(trx, environment, gone),
+    placeEvents(trx, moved),
+    setDispositions(trx, environment, movedHolds(wasHeld, isHeld, sources)),
+  ])
   const outcomes = new Map(
     fresh.map(({ event }) => [
       event.id,
@@ -117,12 +122,8 @@ export async function foldBatch(
   return { sources, outcomes, changes }
 }
 
-/** Updates the subscription of each payment: if events disagree, the newest counts. */
-async function learnLinks(
-  trx: Tx,
-  environment: Environment,
-  fresh: readonly ArrivedEvent[],
-): Promise<{ subscriptionOf: (paymentId: string) => string | undefined; moves: readonly LinkedMove[] }> {
+/** The subscription of each payment: if events disagree, the newest counts. */
+async function readLinks(trx: Tx, environment: Environment, fresh: readonly ArrivedEvent[]) {
   const paymentIds = new Set<string>()
   for (const { event } of fresh) {
     if ((event.subject === 'payment' || event.subject === 'subscription') && event.paymentId !== null) {
@@ -131,7 +132,6 @@ async function learnLinks(
   }
   const stored = await loadLinks(trx, environment, [...paymentIds])
   const news = newerLinks(fresh, stored)
-  await saveLinks(trx, environment, [...news.values()])
   const moves: LinkedMove[] = []
   for (const { paymentId, subscriptionId, linkedBy } of news.values()) {
     const before = stored.get(paymentId)?.subscriptionId
@@ -140,7 +140,8 @@ async function learnLinks(
       before === undefined ? { kind: 'payment', id: paymentId } : { kind: 'subscription', id: before }
     moves.push({ paymentId, linkedBy, from, to: { kind: 'subscription', id: subscriptionId } })
   }
-  return { subscriptionOf: (id) => (news.get(id) ?? stored.get(id))?.subscriptionId, moves }
+  const subscriptionOf = (id: string) => (news.get(id) ?? stored.get(id))?.subscriptionId
+  return { news: [...news.values()], subscriptionOf, moves }
 }
 
 /** Every source that may change, each once. */

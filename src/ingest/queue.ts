@@ -18,9 +18,6 @@ const MAX_BATCH = 256
 /** Of bodies, since reading them takes several times their size in memory; every batch has at least one. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024
 
-/** The next batch is already sent while one is being committed: the writer never waits for it. */
-const MAX_UNDER_WAY = 2
-
 /**
  * Fewer than these wait until nothing is being written: a commit costs about the same for one as for many. (Of 16, 24
  * and 32 under load, 16 cost the most CPU time per delivery.)
@@ -39,6 +36,8 @@ const LOOK_FOR_OVERDUE_MS = 100
 export interface IngestQueueDeps {
   readonly writeBatch: WriteBatch
   readonly log: Logger
+  /** How many batches may be sent before the first is committed, so that the writer never waits for one. */
+  readonly underWayAtMost: number
   /** Called with every committed batch. */
   readonly onWritten: (remarks: readonly Remark[]) => void
   /** Called when the file or its disk can't be trusted any more. */
@@ -55,7 +54,7 @@ interface Waiting {
 }
 
 /** Group commit: while batches are being committed, arriving deliveries collect in the next. */
-export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: IngestQueueDeps) {
+export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, onBroken }: IngestQueueDeps) {
   const waiting: Waiting[] = []
   let waitingBytes = 0
   /** In the order of their deadlines. */
@@ -69,7 +68,7 @@ export function createIngestQueue({ writeBatch, log, onWritten, onBroken }: Inge
   function send(): void {
     while (
       waiting.length > 0 &&
-      (underWay === 0 || (underWay < MAX_UNDER_WAY && waiting.length >= WORTH_SENDING_AHEAD))
+      (underWay === 0 || (underWay < underWayAtMost && waiting.length >= WORTH_SENDING_AHEAD))
     ) {
       underWay += 1
       void write(takeBatch()).finally(() => {

@@ -10,6 +10,7 @@ import {
 import type { SourceState } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
+import { inOneGo } from '../store/bulk.js'
 import { appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
@@ -34,9 +35,11 @@ export async function saveAccess(
   now: number,
   causeOf: CauseOf,
 ): Promise<void> {
-  const sources = await loadSourcesOfCustomers(trx, environment, customerIds)
-  const acts = await loadManualEvents(trx, environment, customerIds)
-  const stored = await loadEntitlements(trx, environment, customerIds)
+  const [sources, acts, stored] = await inOneGo([
+    loadSourcesOfCustomers(trx, environment, customerIds),
+    loadManualEvents(trx, environment, customerIds),
+    loadEntitlements(trx, environment, customerIds),
+  ])
   const differences = customerIds.flatMap((customerId) => {
     const own = sources.get(customerId) ?? []
     const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
@@ -85,9 +88,11 @@ export async function writeAccess(
     differences.flatMap(({ after }) => after ?? []),
     differences.filter((one) => one.after === null),
   ]
-  await saveEntitlements(trx, environment, records)
-  await deleteEntitlements(trx, environment, gone)
-  await appendChanges(trx, changes)
+  await inOneGo([
+    saveEntitlements(trx, environment, records),
+    deleteEntitlements(trx, environment, gone),
+    appendChanges(trx, changes),
+  ])
 }
 
 /** The entitlements of a customer with these sources and changes by hand. */

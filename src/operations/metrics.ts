@@ -60,6 +60,7 @@ const METRICS = {
   ],
   latchkey_sync_stopped: ['1: no call is made to it until somebody fixes a problem.', 'name'],
   latchkey_sync_paused: ['1: nothing is given, taken or sent until an operator resumes it.'],
+  latchkey_leads: ['1: this instance follows access; 0: another one does.'],
   latchkey_outbound_messages: ['Changes of access that the outbound webhook has not sent yet.', 'state'],
   latchkey_platform_unreachable: [
     '1: a platform, or the receiver of the outbound webhook, has answered no call for a minute or more.',
@@ -228,6 +229,8 @@ export interface SyncState extends SyncStatus {
   readonly webhook: OutboundStatus | null
   /** The current outages. */
   readonly unreachable: readonly Outage[]
+  /** Whether this instance makes the calls and sends; if not, another one does, or none runs. */
+  readonly leads: boolean
 }
 
 /** Adds the metrics of sync; targets are those configured now or earlier. */
@@ -245,6 +248,7 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
     ].map(({ name, state }) => [Number(state === 'stopped'), { name }]),
   )
   gauge('latchkey_sync_paused', ({ paused }) => [[Number(paused)]])
+  gauge('latchkey_leads', (state) => [[Number(state.leads)]])
   gauge('latchkey_outbound_messages', ({ webhook }) =>
     (webhook === null ? [] : (['pending', 'parked'] as const)).map((state) => {
       const own = webhook?.messages.filter((one) => one.state === state) ?? []

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-const MINUTE_MS = 60_000
+export const MINUTE_MS = 60_000
 
 export interface Schedule {
   /** Resolves once no job runs, and none will start. */
@@ -15,9 +15,10 @@ export interface Job {
 }
 
 /**
- * Runs each job at once, and then every minute; never twice at the same time. A failed job is retried the next minute.
+ * Runs each job at once, and then after each such time; never twice at the same time. A failed job is retried the next
+ * time.
  */
-export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
+export function every(ms: number, log: Logger, ...jobs: readonly Job[]): Schedule {
   const stopping = new AbortController()
   const started = jobs.map(({ run, failed }) => {
     let running: Promise<void> | null = null
@@ -30,7 +31,7 @@ export function everyMinute(log: Logger, ...jobs: readonly Job[]): Schedule {
       return running
     }
     void runOnce()
-    const timer = setInterval(() => void runOnce(), MINUTE_MS)
+    const timer = setInterval(() => void runOnce(), ms)
     return async () => {
       clearInterval(timer)
       await running
@@ -61,7 +62,7 @@ export interface SweepsDeps {
 
 /** Sweeps when the newest sweep is old enough. The store knows when that was, so a restart changes nothing. */
 export function startSweeps({ sweep, sweptAt, everyMs, clock, log }: SweepsDeps): Schedule {
-  return everyMinute(log, {
+  return every(MINUTE_MS, log, {
     async run() {
       const newest = await sweptAt()
       const now = clock()

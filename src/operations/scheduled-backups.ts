@@ -7,7 +7,7 @@ import { emptyPartOf, removePartOf } from '../store/sqlite/file.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
 import { createBackupGauge } from './metrics.js'
-import { everyMinute, type Schedule } from './schedule.js'
+import { every, MINUTE_MS, type Schedule } from './schedule.js'
 
 /** The wait after a failure: short, but not so short that a full disk or a large database keeps the machine busy. */
 const RETRY_AFTER_MS = 10 * 60_000
@@ -70,7 +70,7 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
     }
   }
 
-  return everyMinute(log, {
+  return every(MINUTE_MS, log, {
     run: makeWhereDue,
     failed: 'the backup failed; retrying in ten minutes',
   })

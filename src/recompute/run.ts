@@ -31,6 +31,8 @@ export interface WorkOptions {
    * work itself can't, by a turn of the event loop: in a busy thread such a turn comes after hundreds of messages.
    */
   readonly isStopping?: () => boolean | Promise<boolean>
+  /** Where several instances take turns: called before another may begin. */
+  readonly onDone?: (report: RecomputeReport) => Promise<unknown>
 }
 
 /** What is computed again, how, and whether it is written. */

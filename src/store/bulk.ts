@@ -49,6 +49,15 @@ function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): Bu
     rows.length === 0 ? [] : ((await engineOf(db).forEach(db, write, rows)) as Answer[])
 }
 
+/**
+ * Waits for statements of one transaction that do not need each other's answers: PostgreSQL gets them in one go. All of
+ * them end first: after an error, the others must not run once the transaction is rolled back.
+ */
+export async function inOneGo<const Statements extends readonly unknown[]>(statements: Statements) {
+  await Promise.allSettled(statements)
+  return Promise.all(statements)
+}
+
 /** Inserts rows, all with the columns of the first; `otherwise` is the conflict clause. */
 export function bulkInsert<Table extends keyof Database>(
   table: Table,

@@ -3,7 +3,7 @@ import { unpackHistory } from '../entitlements/history.js'
 import { compareByTime, compareText } from '../entitlements/order.js'
 import { ACCOUNT_FACTS, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
 import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpsert, lookupIn } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, inOneGo, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
@@ -151,8 +151,7 @@ export async function saveCustomers(
   await markForSync(trx, marks)
   await deleteLookups(trx, lost.map(keyOf))
   await markHolders(trx, lostAccounts)
-  await upsertCustomers(trx, rows)
-  await insertLookups(trx, gained)
+  await inOneGo([upsertCustomers(trx, rows), insertLookups(trx, gained)])
 }
 
 /** The case of an email does not matter. */

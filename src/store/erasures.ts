@@ -8,6 +8,7 @@ import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
 import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
+import { forgetJobRecords } from './recompute.js'
 import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
@@ -88,6 +89,7 @@ export async function finishErasure(
   const known = (await loadCustomers(trx, environment, [customerId])).get(customerId)
   const wasKnown = hadEvents || Object.keys(known?.facts ?? {}).length > 0
   await forgetPerson(trx, environment, customerId)
+  await forgetJobRecords(trx)
   await sql`update erasures set finished_at = ${now}, was_known = ${wasKnown ? 1 : sql.ref('was_known')}
     where environment = ${environment} and customer_id = ${customerId}`.execute(trx)
 }
@@ -104,6 +106,16 @@ export async function forgetPerson(trx: Tx, environment: Environment, customerId
   await saveCustomers(trx, environment, stored, forgotten)
   await deleteReferences(trx, environment, [customerId])
   await forgetJoinLinks(trx, environment, customerId)
+}
+
+export async function hasErasedSince(db: Db, at: number): Promise<boolean> {
+  const found = await db
+    .selectFrom('erasures')
+    .select('customer_id')
+    .where('erased_at', '>=', at)
+    .limit(1)
+    .execute()
+  return found.length > 0
 }
 
 /** Customers whom the provider reported as deleted, and who are not erased. */

@@ -7,6 +7,12 @@ import type { Db } from './schema.js'
 
 /** The migrator's table with the names of the steps that ran. */
 const MIGRATION_TABLE = 'schema_migrations'
+const MIGRATION_LOCK_TABLE = `${MIGRATION_TABLE}_lock`
+
+/** Whether a table is the migrator's own. */
+export function isMigrationTable(name: string): boolean {
+  return name === MIGRATION_TABLE || name === MIGRATION_LOCK_TABLE
+}
 
 /**
  * Brings the schema up to date, and returns the names of the steps that ran. All run in one transaction: if one fails,
@@ -25,7 +31,7 @@ export async function migrate(
     db,
     provider: { getMigrations: async () => steps },
     migrationTableName: MIGRATION_TABLE,
-    migrationLockTableName: `${MIGRATION_TABLE}_lock`,
+    migrationLockTableName: MIGRATION_LOCK_TABLE,
   })
   const { error, results = [] } = await migrator.migrateToLatest()
   if (error !== undefined) throw error

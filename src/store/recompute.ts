@@ -98,6 +98,35 @@ export async function clearJob(trx: Tx): Promise<void> {
   await sql`delete from settings where key = ${JOB} or key like ${`${PART}%`}`.execute(trx)
 }
 
+/** Followed by the id of a job: what is known of it, for every instance and after a restart. */
+const RECORD = 'job.'
+/** The id of the job that is to stop. */
+const STOPPING = 'stopping'
+
+/** Null if there is none of this id. */
+export const loadJobRecord = (db: Db, id: string): Promise<string | null> => getSetting(db, `${RECORD}${id}`)
+
+export async function loadJobRecords(db: Db): Promise<readonly string[]> {
+  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${RECORD}%`).execute()
+  return rows.map(({ value }) => value)
+}
+
+/** @returns whether somebody has asked for it to stop, at any instance */
+export async function saveJobRecord(
+  trx: Tx,
+  { id, record }: { readonly id: string; readonly record: string },
+): Promise<boolean> {
+  await setSetting(trx, `${RECORD}${id}`, record)
+  return (await getSetting(trx, STOPPING)) === id
+}
+
+export const stopJob = (trx: Tx, id: string): Promise<void> => setSetting(trx, STOPPING, id)
+
+/** Deletes the record of this job, or of all: a dry run names accounts, which may be of somebody who is erased. */
+export async function forgetJobRecords(trx: Tx, id = '%'): Promise<void> {
+  await trx.deleteFrom('settings').where('key', 'like', `${RECORD}${id}`).execute()
+}
+
 /** A stored event: its normalised form, its disposition, and the columns that filters need. */
 export type GroupRow = EventGlance &
   Pick<Selectable<EventsTable>, 'event_id' | 'reason' | 'source_kind' | 'source_id' | 'normalized'>

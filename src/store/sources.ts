@@ -7,7 +7,7 @@ import { compareText } from '../entitlements/order.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup, bulkUpdate, bulkUpsert, inEnvironment, lookupIn } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpdate, bulkUpsert, inEnvironment, inOneGo, lookupIn } from './bulk.js'
 import type { Row } from './engine.js'
 import type { Db, SourcesTable, Tx } from './schema.js'
 
@@ -98,9 +98,7 @@ export async function saveSources(
     else if (saved.customerId === customerId) same.push([state, history, newestAt, saved.seq])
     else handedOver.push([customerId, state, history, newestAt, saved.seq])
   }
-  await updateOfSameCustomer(trx, same)
-  await update(trx, handedOver)
-  await insert(trx, created)
+  await inOneGo([updateOfSameCustomer(trx, same), update(trx, handedOver), insert(trx, created)])
 }
 
 /** The stored state of a source, beside its key. */

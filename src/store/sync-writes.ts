@@ -1,6 +1,7 @@
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from './join-links.js'
 import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
 import { queueMessages, retryMessages, settleMessages } from './messages.js'
+import { forgetJobRecords, saveJobRecord, stopJob } from './recompute.js'
 import type { Tx } from './schema.js'
 import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-state.js'
 
@@ -8,7 +9,7 @@ import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-sta
 type SyncWriteOf<Change, Answer> = (trx: Tx, change: Change, now: number) => Promise<Answer>
 
 /**
- * Every write of sync by name, each one transaction. Changes are plain data, since they are sent to the writer thread.
+ * Every write of sync, and of what is known of jobs, by name, each one transaction. Changes are plain data, since they are sent to the writer thread.
  */
 const SYNC_WRITES = {
   saveDesires,
@@ -25,6 +26,9 @@ const SYNC_WRITES = {
   queueMessages,
   settleMessages,
   retryMessages,
+  saveJobRecord,
+  stopJob,
+  forgetJobRecords,
 } as const satisfies Record<string, SyncWriteOf<never, unknown>>
 
 export type SyncWriteName = keyof typeof SYNC_WRITES

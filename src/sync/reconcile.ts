@@ -135,7 +135,8 @@ export function createReconciler(
     const step = (happening: Happening) => writeStep({ key, happening })
     const begin = async (action: 'give' | 'take') => {
       wasBegun = (await step({ kind: 'begin', action })) === true
-      return wasBegun
+      // A process that was stopped meanwhile finds that another one makes the calls.
+      return wasBegun && mayCall()
     }
     const call = async <Answer>(make: () => Promise<Answer>): Promise<Answer> => {
       try {

@@ -206,6 +206,7 @@ describe('the text of sync status', () => {
     targets: [SETTLED],
     webhook: null,
     unreachable: [],
+    leads: true,
   }
   const reason = { code: 'platform_unreachable', message: 'Discord could not be reached.' }
   const limited = (until: string): Partial<SyncStatusJson> => ({

@@ -87,7 +87,7 @@ describe('GET /status', () => {
     const daemon = await runDaemon({ config: { sync } })
     await call(daemon, 'POST', '/sync/pause')
     expect((await call(daemon, 'GET', '/status')).json).toMatchObject({
-      sync: { paused: true, due: 0, parked: 0, unconfirmed: 0, messages: 0, unreachable: [] },
+      sync: { paused: true, leads: true, due: 0, parked: 0, unconfirmed: 0, messages: 0, unreachable: [] },
     })
   })
 })

@@ -75,6 +75,15 @@ describe('a replay', () => {
     ])
   })
 
+  it('is known after a restart, until somebody is erased whose accounts it may name', async () => {
+    const before = await daemonAfterMisreading()
+    const { id } = await replayed(before, { dryRun: true })
+    const daemon = await before.restart()
+    expect(await get(daemon, '/replays')).toMatchObject({ items: [{ id, state: 'done', dryRun: true }] })
+    expect((await call(daemon, 'DELETE', '/customers/cus_2')).status).toBe(200)
+    expect(await get(daemon, '/replays')).toMatchObject({ items: [] })
+  })
+
   it('is at its end once it is done, whether it met all, a part or nothing', async () => {
     const daemon = await runDaemon()
     for (const customer of ['cus_first', 'cus_second', 'cus_third']) {

@@ -37,6 +37,7 @@ export const LIVE: Endpoint = {
 const UNDER_WAY: Job = {
   id: 'job_1',
   kind: 'rebuild',
+  number: 1,
   plan: { mode: 'apply', scope: ['live', 'sandbox'], endpoints: null, policy: null },
   startedAt: NOW,
   progress: { reached: 0, total: 1, perSecond: null, remainingSeconds: null },
@@ -140,6 +141,7 @@ export const SYNC_OFF: SyncQuestions = {
     checked: null,
     webhook: null,
     unreachable: [],
+    leads: true,
   }),
   memberships: async () => ({ items: [], next: null }),
   plan: async () => ({ paused: false, hash: null, calls: [] }),
@@ -155,6 +157,7 @@ export const SYNC_OFF: SyncQuestions = {
     stopped: 0,
     left: 0,
     messages: 0,
+    leads: true,
   }),
   check: async () => [],
   pause: async () => {},
@@ -220,9 +223,9 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     }),
     rebuilds: {
       rebuilds: {
-        startRebuild: () => UNDER_WAY,
-        startComparison: () => UNDER_WAY,
-        last: () => null,
+        startRebuild: async () => UNDER_WAY,
+        startComparison: async () => UNDER_WAY,
+        last: async () => null,
       },
       policyIn: () => DOCUMENTED_POLICY,
       unfinishedAt: async () => null,
@@ -235,8 +238,8 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       startReplay: () => {
         throw new Error('nothing is replayed here')
       },
-      replays: () => [],
-      findReplay: () => null,
+      replays: async () => [],
+      findReplay: async () => null,
       stopReplay: async () => null,
     },
     messenger: () => null,
@@ -280,6 +283,7 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
 const REPLAY: Replay = {
   id: 'rep_1',
   kind: 'replay',
+  number: 1,
   plan: {
     mode: 'apply',
     scope: {
@@ -321,9 +325,9 @@ export async function openWhole() {
       readProductCustomers: async () => [{ customerId: 'cus_1', entitlement: GOLD }],
     }),
     replays: {
-      startReplay: () => REPLAY,
-      replays: () => [REPLAY],
-      findReplay: () => REPLAY,
+      startReplay: async () => REPLAY,
+      replays: async () => [REPLAY],
+      findReplay: async () => REPLAY,
       stopReplay: async () => REPLAY,
     },
     sync: { ...SYNC_OFF, targets: async () => ['discord:1:2'] },

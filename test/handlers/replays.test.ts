@@ -4,7 +4,9 @@ import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
 import type { RecomputeReport } from '../../src/recompute/run.js'
+import { performSyncWrite } from '../../src/store/sync-writes.js'
 import { eventually } from '../setup/eventually.js'
+import { temporaryStore } from '../store/temporary-store.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
 const NO_DIFFERENCE = { gains: 0, losses: 0, otherwise: 0, sample: [] }
@@ -27,10 +29,14 @@ const REPORT: RecomputeReport = {
 
 type Recompute = RecomputeJobsDeps['recompute']
 
-const jobsOn = (recompute: Recompute, clock = () => NOW) => {
+const jobsOn = async (recompute: Recompute, clock = () => NOW) => {
+  const db = await temporaryStore()
   const deps: RecomputeJobsDeps = {
     recompute,
-    loadJob: async () => null,
+    db,
+    writeSync: (name, change) =>
+      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
+    isRecomputing: async () => false,
     endpoints: () => ({ v3: 'live' }),
     callsThatFollow: async () => ({ gives: 0, takes: 0, sample: [] }),
     clock,
@@ -46,6 +52,7 @@ async function openWithReplays() {
   let isEnding = false
   const recompute: Recompute = async (_, { onProgress, isStopping }) => {
     onProgress?.(100, 1_000)
+    await isStopping?.()
     while (!isEnding) {
       await new Promise<void>((resolve) => {
         step = resolve
@@ -57,7 +64,7 @@ async function openWithReplays() {
     }
     return REPORT
   }
-  const replays = jobsOn(recompute, () => now)
+  const replays = await jobsOn(recompute, () => now)
   const front = await openFront({
     replays,
     apiKeys: () => [apiKey('root', { scopes: ['admin'], environments: ['live', 'sandbox'] })],
@@ -95,26 +102,26 @@ it('runs one at a time, which whoever asks for the same joins', async () => {
 it('runs no rebuild beside a replay', async () => {
   const { call, end, replays } = await openWithReplays()
   await call('POST', '/replays', {})
-  expect(() => replays.startRebuild(DOCUMENTED_POLICY)).toThrow(
-    expect.objectContaining({ code: 'replay_running' }),
-  )
+  await expect(replays.startRebuild(DOCUMENTED_POLICY)).rejects.toMatchObject({ code: 'replay_running' })
   end()
   await replays.close()
-  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ outcome: { state: 'running' } })
+  expect(await replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ kind: 'rebuild' })
 })
 
 it('runs no replay beside a rebuild, and no rebuild under another policy', async () => {
   const { call, end, replays } = await openWithReplays()
-  replays.startRebuild(DOCUMENTED_POLICY)
+  await replays.startRebuild(DOCUMENTED_POLICY)
   for (const dryRun of [true, false]) {
     const refused = await call('POST', '/replays', { dryRun })
     expect(refused).toMatchObject({ status: 409, told: { code: 'rebuild_running' } })
   }
   const other = { ...DOCUMENTED_POLICY, canceled: 'period_end' } as const
-  expect(() => replays.startRebuild(other)).toThrow(expect.objectContaining({ code: 'rebuild_running' }))
-  expect(replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ outcome: { state: 'running' } })
+  await expect(replays.startRebuild(other)).rejects.toMatchObject({ code: 'rebuild_running' })
+  expect(await replays.startRebuild(DOCUMENTED_POLICY)).toMatchObject({ outcome: { state: 'running' } })
   end()
-  await eventually(() => expect(replays.last('rebuild')).toMatchObject({ outcome: { state: 'done' } }))
+  await eventually(async () =>
+    expect(await replays.last('rebuild')).toMatchObject({ outcome: { state: 'done' } }),
+  )
 })
 
 it('tells how fast it is, and how long it will take', async () => {
@@ -176,8 +183,8 @@ it('lists replays page by page, newest first', async () => {
   for (const type of ['payment.failed', 'payment.refunded', 'payment.settled']) {
     const { told } = await call('POST', '/replays', { filter: { type } })
     ids.unshift((told as { id: string }).id)
-    await eventually(() =>
-      expect(replays.replays()).toMatchObject(Array(ids.length).fill({ outcome: { state: 'done' } })),
+    await eventually(async () =>
+      expect(await replays.replays()).toMatchObject(Array(ids.length).fill({ outcome: { state: 'done' } })),
     )
   }
   const listed = async (query: string) => (await call('GET', `/replays?${query}`)).told
@@ -191,13 +198,13 @@ it('lists replays page by page, newest first', async () => {
 })
 
 it('tells of a failure no more than that its cause is in the log', async () => {
-  const replays = jobsOn(async () => {
+  const replays = await jobsOn(async () => {
     throw new Error('secret')
   })
   const filter = { type: null, disposition: null, customerId: null, endpoint: null, from: null, to: null }
-  const { id } = replays.startReplay({ filter: { environment: 'live', ...filter }, dryRun: false })
+  const { id } = await replays.startReplay({ filter: { environment: 'live', ...filter }, dryRun: false })
   await replays.close()
-  expect(replays.findReplay(id)?.outcome).toEqual({
+  expect((await replays.findReplay(id))?.outcome).toEqual({
     state: 'failed',
     endedAt: NOW,
     reason: 'The cause is in the log.',

@@ -54,6 +54,7 @@ const STATUS: Awaited<ReturnType<SyncQuestions['status']>> = {
     messages: [{ state: 'parked', reason: 'gone', count: 2, oldestAt: NOW, lastError: 'answered 410' }],
   },
   unreachable: [{ platform: 'discord', since: NOW, reason: 'Discord could not be reached.' }],
+  leads: true,
 }
 
 /** The same, as JSON has it. */

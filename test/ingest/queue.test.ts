@@ -26,6 +26,7 @@ function queueBeforeSlowStore() {
     open = resolve
   })
   const queue = createIngestQueue({
+    underWayAtMost: 2,
     writeBatch: async (deliveries) => {
       batches.push(deliveries.length)
       await opened
@@ -89,6 +90,7 @@ describe('what can’t be written', () => {
   function queueBefore(error: unknown) {
     const logged: Record<string, unknown>[] = []
     const queue = createIngestQueue({
+      underWayAtMost: 2,
       writeBatch: () => Promise.reject(error),
       log: pino({}, { write: (line: string) => logged.push(JSON.parse(line)) }),
       onWritten: () => {},

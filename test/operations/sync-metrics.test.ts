@@ -36,6 +36,7 @@ const STATE: SyncState = {
     ],
   },
   unreachable: [{ platform: 'webhook', since: NOON, reason: 'answered 500' }],
+  leads: false,
 }
 
 /** The series of one scrape. */
@@ -62,6 +63,7 @@ it('tells how far memberships and messages are, and what was done, from one read
     'latchkey_sync_stopped{name="discord"} 1',
     'latchkey_sync_stopped{name="discord:1:2"} 0',
     'latchkey_sync_paused 1',
+    'latchkey_leads 0',
     'latchkey_outbound_messages{state="pending"} 4',
     'latchkey_outbound_messages{state="parked"} 3',
     'latchkey_platform_unreachable{platform="discord"} 0',

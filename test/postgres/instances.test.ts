@@ -1,9 +1,13 @@
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { MIGRATIONS } from '../../migrations/index.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
+import { undatedAct } from '../../src/people/acts.js'
 import { NORMALIZER_VERSION } from '../../src/provider/event.js'
+import { executedMigrations, migrate } from '../../src/store/migrate.js'
 import { openPostgresStore } from '../../src/store/postgres/store.js'
-import { NOTHING_READ, saveJob } from '../../src/store/recompute.js'
+import { loadJobRecord, NOTHING_READ, saveJob, saveJobRecord } from '../../src/store/recompute.js'
 import { ENVIRONMENTS } from '../../src/store/schema.js'
 import { savePolicy } from '../../src/store/settings.js'
 import { API_KEY, ask, call, NOW, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
@@ -87,6 +91,20 @@ describe('two instances on one database', () => {
     expect(bodies.join()).not.toContain(accountId(1))
   })
 
+  it('finish an erasure that another began, and ended before its end', async () => {
+    const [one, other] = await two()
+    await send(other, paid(1))
+    const db = await openStoreAt(one.databaseFile, { readOnly: false })
+    const write = createBatchWriter({ db, policy: () => DOCUMENTED_POLICY, clock: () => NOW })
+    const by = { customerId: 'cus_1', actor: 'me', reason: null }
+    await write([{ environment: 'live', undated: undatedAct({ id: 'man_1', type: 'manual.erased', ...by }) }])
+    await db.destroy()
+    await eventually(async () => {
+      const bodies = (await storedEvents(one)).map(({ body }) => body?.toString() ?? '')
+      expect(bodies.join()).not.toContain(accountId(1))
+    })
+  })
+
   it('write one change log, which a reader of pages finds without a hole or a double', async () => {
     const both = await two()
     const numbers = Array.from({ length: 120 }, (_, i) => i + 1)
@@ -135,6 +153,43 @@ describe('two instances on one database', () => {
     await eventually(async () => expect(await isActive()).toBe(false))
   })
 
+  it('show, join and stop what the other replays, and know it as stopped once that has ended', async () => {
+    const [one, other] = await two()
+    await send(one, paid(1))
+    const { id } = (await call(one, 'POST', '/replays', {})).json
+    const path = `/replays/${id}`
+    const shown = async (daemon: RunningDaemon) => (await call(daemon, 'GET', path)).json
+    await eventually(async () => expect(await shown(one)).toMatchObject({ state: 'done' }))
+    expect(await shown(other)).toEqual(await shown(one))
+
+    // As if an instance that is long about it had it.
+    const store = await storeAt(one.databaseFile)
+    const db = await openStoreAt(one.databaseFile, { readOnly: false })
+    const job = JSON.parse((await loadJobRecord(db, `${id}`)) ?? '') as object
+    const save = (state: string) =>
+      db.transaction().execute((trx) => {
+        const outcome = { state, endedAt: NOW, reason: 'Stopped.' }
+        return saveJobRecord(trx, { id: `${id}`, record: JSON.stringify({ ...job, outcome }) })
+      })
+    await save('running')
+    await store.lease.during(store.own, async () => {
+      for (const daemon of [one, other]) expect(await shown(daemon)).toMatchObject({ state: 'running' })
+      expect(await call(one, 'POST', '/replays', {})).toMatchObject({ status: 202, json: { id } })
+      expect(await call(one, 'POST', '/replays', { dryRun: true })).toMatchObject({
+        status: 409,
+        json: { code: 'replay_running' },
+      })
+      const stopping = call(other, 'DELETE', path)
+      await eventually(async () => expect(await save('running')).toBe(true))
+      await save('stopped')
+      expect(await stopping).toMatchObject({ status: 200, json: { state: 'stopped', reason: 'Stopped.' } })
+      await save('running')
+    })
+    expect(await shown(other)).toMatchObject({ state: 'stopped', reason: expect.stringMatching('again') })
+    expect((await call(other, 'POST', '/replays', {})).json.id).not.toBe(id)
+    await Promise.all([db.destroy(), store.close()])
+  })
+
   it('call a platform at one of them, and at the other once that has stopped', async () => {
     const discord = await startDiscord()
     const [one, other] = await two({
@@ -147,6 +202,14 @@ describe('two instances on one database', () => {
     const given = (daemon: RunningDaemon) =>
       daemon.logged().filter(({ msg }) => msg === 'membership given').length
     await eventually(() => expect(led(one)).toBe(1))
+    for (const [daemon, leads] of [
+      [one, true],
+      [other, false],
+    ] as const) {
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({ leads })
+      expect((await call(daemon, 'GET', '/status')).json).toMatchObject({ sync: { leads } })
+      expect((await call(daemon, 'POST', '/sync/run', {})).json).toMatchObject({ leads, left: 0 })
+    }
     // The one that leads hears of it.
     await send(other, paid(1))
     await eventually(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)]))
@@ -170,17 +233,33 @@ describe('two instances on one database', () => {
   })
 })
 
-describe('a lease', () => {
-  async function instance(file: string) {
-    const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
-      close: () => db.destroy(),
-    }))
-    return { ...store, lease: store.lease('test') }
+it('of the daemons that start at once on an empty database, one makes the tables; an older one starts no more', async () => {
+  const { url } = await postgresAt('empty')
+  const start = () => runDaemon({ config: { database: { url } } })
+  const daemons = await Promise.all([start(), start(), start()])
+  for (const [n, daemon] of daemons.entries()) {
+    expect(await dispositionsOf([await send(daemon, paid(n))])).toEqual(['applied'])
   }
+  const db = await openStoreAt('empty', { readOnly: false })
+  expect((await executedMigrations(db)).map(({ name }) => name)).toEqual(MIGRATIONS.map(({ name }) => name))
+  await migrate(db, [...MIGRATIONS, { name: '9999-of-tomorrow', create: () => ({ up: async () => {} }) }])
+  await db.destroy()
+  await expect(start()).rejects.toMatchObject({ code: 'schema_too_new' })
+  expect(await dispositionsOf([await send(daemons[0] as RunningDaemon, paid(4))])).toEqual(['applied'])
+})
 
+/** What an instance has, without a daemon. */
+async function storeAt(file: string, lease = 'recompute') {
+  const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
+    close: () => db.destroy(),
+  }))
+  return { ...store, lease: store.lease(lease) }
+}
+
+describe('a lease', () => {
   it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {
     const file = 'a lease'
-    const [one, other] = [await instance(file), await instance(file)]
+    const [one, other] = [await storeAt(file, 'test'), await storeAt(file, 'test')]
     const outcome = await one.lease.during(one.own, async (fenced) => {
       expect(await other.lease.during(other.own, async () => 'both')).toBeNull()
       const write = () =>

@@ -1,53 +1,20 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { describe, expect, inject, it } from 'vitest'
 import { ask, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
 import { CUSTOMER, wireEvent } from '../daemon/wire-events.js'
 import { eventually } from '../setup/eventually.js'
-import { answerOf, configuredFolder, databaseIn, postgresAt, run } from '../world.js'
+import { answerOf, configuredFolder, databaseIn, MAY_ALL, postgresAt, rewriteConfig, run } from '../world.js'
+import { openWay, urlBy } from './way.js'
 
-/** The server by a way that can be cut. */
-async function cuttableWay(url: string) {
-  const { hostname, port } = new URL(url)
-  const sockets = new Set<Socket>()
-  let isCut = false
-  const server = createServer((inner) => {
-    if (isCut) return inner.destroy()
-    const outer = connect(Number(port), hostname)
-    for (const [one, other] of [
-      [inner, outer],
-      [outer, inner],
-    ] as const) {
-      sockets.add(one)
-      one.on('error', () => {}).on('close', () => other.destroy())
-      one.pipe(other)
-    }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const by = new URL(url)
-  by.port = String((server.address() as AddressInfo).port)
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return {
-    url: by.href,
-    cut() {
-      isCut = true
-      for (const socket of sockets) socket.destroy()
-    },
-    mend() {
-      isCut = false
-    },
-  }
-}
+const AWAY = 'the database is away: deliveries and questions get 503'
+const BACK = 'the database is back'
 
 describe('a database that is away', () => {
   it('has deliveries and questions refused in time, and is served again once it is back', async () => {
-    const way = await cuttableWay((await postgresAt('away')).url)
-    const daemon = await runDaemon({ config: { database: { url: way.url } } })
+    const { url } = await postgresAt('away')
+    const way = await openWay(() => Number(new URL(url).port))
+    const daemon = await runDaemon({ config: { database: { url: urlBy(way, url) } } })
     expect((await send(daemon, wireEvent('payment.authorized'))).status).toBe(200)
-    way.cut()
+    way.become('cut')
     const late = wireEvent('payment.refunded')
     const [delivery, question, ready] = await Promise.all([
       send(daemon, late),
@@ -56,8 +23,27 @@ describe('a database that is away', () => {
     ])
     expect([delivery.status, question.status, ready.status]).toEqual([503, 503, 503])
     expect(await question.json()).toMatchObject({ code: 'store_unavailable' })
-    way.mend()
+    const env = { LATCHKEY_DATABASE_URL: urlBy(way, url) }
+    rewriteConfig(daemon.folder, MAY_ALL)
+    expect(await answerOf(daemon.folder, 'status', { env })).toMatchObject({
+      ready: false,
+      notes: ['The store cannot be written now.'],
+      database: { bytes: null },
+    })
+    const { stdout } = await run(daemon.folder, 'doctor', { env })
+    expect(stdout.match(/^(ok|FAIL) +(daemon|schema|database) .*$/gm)).toEqual([
+      expect.stringMatching(/^ok +daemon +running since/),
+      expect.stringMatching(
+        /^FAIL +schema +the database can’t be read: PostgreSQL cannot be reached: .+: check that/,
+      ),
+    ])
+    const said = (msg: string) => daemon.logged().filter((line) => line.msg === msg)
+    await eventually(() => expect(said(AWAY)).toHaveLength(1))
+    way.become('open')
     await eventually(async () => expect((await ask(daemon, '/readyz')).status).toBe(200))
+    await eventually(() => expect(said(BACK)).toMatchObject([{ outForSeconds: expect.any(Number) }]))
+    expect(said(AWAY)).toHaveLength(1)
+    expect(JSON.stringify(daemon.logged())).not.toContain('.: ')
     expect((await send(daemon, late)).status).toBe(200)
     expect(JSON.stringify(daemon.logged())).not.toContain(`${new URL(inject('postgresUrl')).password}@`)
     await expectStopped(daemon)
@@ -69,7 +55,7 @@ describe('a database that is away', () => {
     await expect(started).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringMatching(
-        /^postgres:\/\/127\.0\.0\.1:1\/shop can't be opened: PostgreSQL cannot be reached/,
+        /^postgres:\/\/127\.0\.0\.1:1\/shop can't be used: PostgreSQL cannot be reached/,
       ),
     })
   })
@@ -81,11 +67,12 @@ async function expectStopped(daemon: RunningDaemon): Promise<void> {
 }
 
 describe('the commands', () => {
-  it('refuse to copy a file, and say what to use instead', async () => {
+  it('that work on a file refuse, and say what to use instead', async () => {
     const folder = configuredFolder()
-    for (const words of ['backup b.db', 'restore b.db', 'compact', 'migrate']) {
+    const refused = { 'backup b.db': 'pg_dump', 'restore b.db': 'pg_restore', compact: 'autovacuum' }
+    for (const [words, instead] of Object.entries(refused)) {
       const { code, stderr } = await run(folder, words)
-      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('pg_dump') })
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(instead) })
     }
   })
 

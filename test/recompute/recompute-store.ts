@@ -150,7 +150,7 @@ export async function everything(db: Kysely<Database>) {
     references: await rowsOf('customer_references', 'environment, name, value, customer_id'),
     events: await rowsOf('events', 'seq'),
     // The epoch is drawn by lot, once for each store.
-    settings: await settings.where('key', '!=', EPOCH_SETTING).execute(),
+    settings: await settings.where('key', '!=', EPOCH_SETTING).where('key', 'not like', 'job.%').execute(),
     cursor: await cursor.execute(),
   }
 }

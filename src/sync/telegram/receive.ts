@@ -26,9 +26,11 @@ export type Receiver = ReturnType<typeof createReceiver>
 
 /** Polls for the bot's updates, which all joins and deep links need. */
 export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
-  const { call, recheck, clock, random, log } = context
+  const { call, recheck, leads = () => true, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
+  /** Also before the stop, for a process that stood still, or lost the database, while another took over. */
+  const isOver = () => signal.aborted || !leads()
   let running: Promise<void> = Promise.resolve()
   let isBegun = false
   /** The problem that stops updates; null: none. */
@@ -54,7 +56,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
     let failures = 0
     /** The levels at which the current failures were logged. A lasting outage is logged separately. */
     const logged = new Set<'error' | 'warn' | 'debug'>()
-    while (!signal.aborted) {
+    while (!isOver()) {
       try {
         await poll()
         if (!isConflict(failure) || clock() >= failedAt + CONFLICT_LASTS_MS) become(null)
@@ -65,7 +67,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
         failures = 0
         logged.clear()
       } catch (error) {
-        if (signal.aborted) return
+        if (isOver()) return
         failures += 1
         failedAt = clock()
         become(error)
@@ -101,7 +103,7 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
   }
 
   async function handle(update: { readonly update_id: number }): Promise<void> {
-    for (let tries = 1; !signal.aborted; tries += 1) {
+    for (let tries = 1; !isOver(); tries += 1) {
       try {
         return await handleUpdate(update)
       } catch (error) {

@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/** A way to a server, until the test ends: it can be cut, or frozen, where it keeps connections and passes nothing on. */
+export interface Way {
+  readonly port: number
+  become(state: 'open' | 'cut' | 'frozen'): void
+}
+
+/**
+ * @param portOf where the next connection leads; null: nowhere
+ * @param onSent called with what a client sends; where a request begins, answers with what to call at its answer or end
+ */
+export async function openWay(
+  portOf: () => number | null,
+  onSent: (data: Buffer) => (() => void) | undefined = () => undefined,
+): Promise<Way> {
+  const sockets = new Set<Socket>()
+  let state: Parameters<Way['become']>[0] = 'open'
+  const add = (socket: Socket) => {
+    sockets.add(socket)
+    if (state === 'frozen') socket.pause()
+    return socket.on('error', () => {})
+  }
+  const server = createServer((inner) => {
+    const port = portOf()
+    if (state === 'cut' || port === null) return inner.destroy()
+    const outer = connect(port, '127.0.0.1')
+    let answered = () => {}
+    for (const [from, to] of [
+      [inner, outer],
+      [outer, inner],
+    ] as const) {
+      // Not piped: a pipe resumes what was paused.
+      add(from).on('data', (data) => {
+        if (from === inner) answered = onSent(data) ?? answered
+        else answered()
+        to.write(data)
+      })
+      from.on('end', () => to.end())
+      from.on('close', () => {
+        sockets.delete(from)
+        answered()
+        to.destroy()
+      })
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    become(next) {
+      state = next
+      for (const socket of sockets) {
+        if (state === 'cut') socket.destroy()
+        else if (state === 'frozen') socket.pause()
+        else socket.resume()
+      }
+    },
+  }
+}
+
+/** The same address by a way. */
+export function urlBy({ port }: Way, url: string): string {
+  const by = new URL(url)
+  by.port = String(port)
+  return by.href
+}
