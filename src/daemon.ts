@@ -20,6 +20,7 @@ import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
 import { answerFor } from './entitlements/entitlement.js'
+import { catalogOf } from './entitlements/features.js'
 import { isLatchkeyError } from './errors.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
@@ -41,10 +42,17 @@ import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
-import { type AccessQuery, readAccess, readAccesses, readProductCustomers } from './store/access.js'
+import {
+  type AccessQuery,
+  readAccess,
+  readAccesses,
+  readGrants,
+  readProductCustomers,
+} from './store/access.js'
 import { readExplanation, readKnownCustomer } from './store/account.js'
 import { readChangePage } from './store/changes.js'
 import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
+import { knownProducts } from './store/entitlements.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/events.js'
@@ -127,6 +135,7 @@ export async function startDaemon(
   const isPrivate = serves === 'this process'
   const startedAt = clock()
   let current = config
+  let catalog = catalogOf(config.products)
   let configNote: string | null = null
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
   const { file, postgres } = config.database
@@ -222,6 +231,7 @@ export async function startDaemon(
       ...(shared !== null && { leads: shared.leads }),
       readAccess: answerAccess,
       performAct,
+      catalog: () => catalog,
       registry: metrics.registry,
       clock,
       random,
@@ -295,11 +305,14 @@ export async function startDaemon(
       ingest: queue.ingest,
       readAccess: answerAccess,
       keptAnswers,
+      catalog: () => catalog,
       answerFor,
       performAct,
       erase: createErase(erasing),
       customers: {
         readAccesses: (query) => readAccesses(store.reader, clock, query),
+        readGrants: (query) => readGrants(store.reader, clock, query),
+        knownProducts: ({ environment, productIds }) => knownProducts(store.reader, environment, productIds),
         findByReference: ({ environment, reference, page }) =>
           findCustomersByReference(
             store.reader,
@@ -368,6 +381,8 @@ export async function startDaemon(
       connect: listeners.connect,
       reload: async (next) => {
         current = next
+        catalog = catalogOf(next.products)
+        keptAnswers.forgetAll()
         await following.reload(next)
         return warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'could not read the policy in force')

@@ -15,7 +15,7 @@ const MAY_IMPORT: Readonly<
   'system-refusal': { code: [] },
   'package-file': { code: [] },
   provider: { code: ['errors'] },
-  entitlements: { code: [], typesOf: ['provider'] },
+  entitlements: { code: ['provider'] },
   migrations: { code: [] },
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },

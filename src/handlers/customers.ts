@@ -1,15 +1,16 @@
 /* What is stored about customers, the log of their access, and changes by hand. */
 
 import { z } from 'zod'
+import type { Catalog } from '../entitlements/features.js'
 import { type ErrorCode, LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
+import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
 import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
 import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
-import type { Fact } from '../store/customers.js'
 import {
   access,
   byHand as byHandFields,
@@ -32,6 +33,8 @@ export interface CustomerDeps {
     /** Null for a cursor that is not of this change log. */
     readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
   }
+  /** Called each time, since a reload may change it. */
+  readonly catalog: () => Catalog
   readonly performAct: PerformAct
   readonly erase: Erase
 }
@@ -96,6 +99,8 @@ export const changeAnswer = z.object({
   productId: z.string(),
   before: snapshot,
   after: snapshot,
+  /** Those that the product gives now. */
+  features: z.array(z.string()),
   cause: z.object({ kind: z.enum(['event', 'clock', 'rebuild']), eventId: z.string().nullable() }),
 })
 
@@ -142,12 +147,12 @@ function byHand<
     takesIdempotencyKey: true,
     answer: actAnswer,
     errors: ['idempotency_key_conflict', ...errors],
-    async handle({ params, body, environment, key, idempotencyKey }, { performAct }: CustomerDeps) {
+    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: CustomerDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
       const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
       const { eventId, access: since } = await performAct({ ...asked, actor: key.name, idempotencyKey })
-      return { eventId, ...since }
+      return { eventId, ...catalog().withFeatures(since) }
     },
   })
 }
@@ -217,7 +222,10 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle({ query: { limit, cursor: after = null }, environment }, { customers }: CustomerDeps) {
+    async handle(
+      { query: { limit, cursor: after = null }, environment },
+      { customers, catalog }: CustomerDeps,
+    ) {
       const found = await customers.readChangePage({ environment, after, limit: limit + 1 })
       if (found === null) {
         throw new LatchkeyError(
@@ -225,7 +233,9 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
           'This change log has no such cursor: start again without one.',
         )
       }
-      return firstOf(found, limit, ({ cursor }) => cursor)
+      const { featuresOf } = catalog()
+      const changes = found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
+      return firstOf(changes, limit, ({ cursor }) => cursor)
     },
   }),
   byHand('POST /customers/:customerId/grants', {

@@ -246,8 +246,8 @@ describe('products', () => {
     const live = { environment: 'live' }
     const sandbox = { ...GROUP, environment: 'sandbox' }
     expect(targetsOf({ pro_x: { name: 'Gold', targets: [ROLE, sandbox] }, pro_y: {} })).toEqual([
-      { id: 'pro_x', name: 'Gold', targets: [{ ...ROLE, ...live }, sandbox] },
-      { id: 'pro_y', name: null, targets: [] },
+      { id: 'pro_x', name: 'Gold', features: [], targets: [{ ...ROLE, ...live }, sandbox] },
+      { id: 'pro_y', name: null, features: [], targets: [] },
     ])
     const both = [
       { ...ROLE, ...live },
@@ -255,6 +255,14 @@ describe('products', () => {
     ]
     const shared = targetsOf({ pro_x: pasted, pro_y: { targets: [ROLE, GROUP] } })
     expect(shared.map(({ targets }) => targets)).toEqual([both, both])
+  })
+
+  it('may name features, by ids that can be asked about', () => {
+    const named = (...features: unknown[]) => ({ products: { pro_x: { features } } })
+    expect(load(named('export', 'api')).config.products[0]?.features).toEqual(['export', 'api'])
+    for (const id of ['', 'a\nb', 'x'.repeat(256), 5]) {
+      expect(problems(named('api', id))).toEqual([expect.stringMatching(/^products\.pro_x\.features\[1\]: /)])
+    }
   })
 
   const idsAs = (id: string) => ({

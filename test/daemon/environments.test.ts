@@ -43,6 +43,7 @@ const CASES: readonly Case[] = [
   ['GET /entitlements', 200, undefined, '/entitlements?externalRef=ref_both'],
   ['GET /entitlements/:customerId', 200],
   ['GET /entitlements/:customerId/:productId', 200],
+  ['GET /entitlements/:customerId/features/:feature', 200],
   ['GET /entitlements/:customerId/:productId/explanation', 200],
   ['POST /entitlements/lookup', 200, { email: 'both@example.com' }],
   ['POST /entitlements/check', 200, { checks: [{ externalRef: 'ref_both', productId: 'pro_gold' }] }],

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { answerFor, entitlementFor } from '../../src/entitlements/entitlement.js'
+import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { API_SCOPES, type ApiKey, UNLIMITED } from '../../src/handlers/api-key.js'
@@ -107,6 +108,11 @@ export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {
   return {
     readAccesses: async ({ environment, customerIds, at }) =>
       customerIds.map((customerId) => answerTo({ environment, customerId, at })),
+    readGrants: async ({ environment, customerIds }) =>
+      new Map(
+        customerIds.map((id) => [id, answerTo({ environment, customerId: id, at: null }).entitlements]),
+      ),
+    knownProducts: async () => new Set(),
     findByReference: async () => [],
     findByReferences: async () => new Map(),
     findByDetail: async () => [],
@@ -185,6 +191,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     endpointNames: () => [LIVE.name, 'manual'],
     keptAnswers: createKeptAnswers(),
+    catalog: () => catalogOf([]),
     answerFor,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
@@ -353,6 +360,7 @@ const IDS: Readonly<Record<string, string>> = {
   ':endpoint': 'v3',
   ':customerId': 'cus_1',
   ':productId': 'pro_1',
+  ':feature': 'export',
   ':eventId': 'evt_1',
   ':replayId': 'rep_1',
 }
