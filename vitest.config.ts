@@ -4,7 +4,7 @@ import { TotalsReporter } from './test/setup/totals-reporter.js'
 /** What a store does for everything above it: these run on both engines. */
 const ON_BOTH_ENGINES = [
   'cli/{import,recompute,sync}',
-  'daemon/{access,altered-bodies,changes,customers,event,events,explanation,manual-acts}',
+  'daemon/{access,altered-bodies,change-stream,changes,customers,event,events,explanation,manual-acts}',
   'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
   'ingest/any-order',

@@ -24,6 +24,7 @@ import { catalogOf } from './entitlements/features.js'
 import { isLatchkeyError } from './errors.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
+import { createChangeStream } from './handlers/change-stream.js'
 import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, forgetting, type KeptAnswers } from './handlers/kept-answers.js'
 import { assertCanListen, type Listeners, startListeners } from './handlers/listeners.js'
@@ -50,7 +51,13 @@ import {
   readProductCustomers,
 } from './store/access.js'
 import { readExplanation, readKnownCustomer } from './store/account.js'
-import { readChangePage } from './store/changes.js'
+import {
+  type ChangePageQuery,
+  changeLogEpoch,
+  formatCursor,
+  latestCursor,
+  readChangePage,
+} from './store/changes.js'
 import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
 import { knownProducts } from './store/entitlements.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
@@ -171,7 +178,18 @@ export async function startDaemon(
     const { writer } = store
     // Another process may outdate an answer unnoticed.
     const keptAnswers = shared === null ? createKeptAnswers() : createKeptAnswers(0)
-    let wakeFollowing = (): void => {}
+    const changeLog = {
+      readChangePage: (query: ChangePageQuery) => readChangePage(store.reader, query),
+      catalog: () => catalog,
+    }
+    const changeStream = createChangeStream({
+      ...changeLog,
+      readCursor: async () =>
+        formatCursor(await changeLogEpoch(store.reader), await latestCursor(store.reader)),
+      log,
+    })
+    started.add('changeStream', changeStream.stop)
+    let wakeFollowing = changeStream.wake
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
       // A second one would only wait for PostgreSQL's lock, and be half as large.
@@ -238,7 +256,10 @@ export async function startDaemon(
       log,
     } satisfies FollowingDeps
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
-    wakeFollowing = following.wake
+    wakeFollowing = () => {
+      following.wake()
+      changeStream.wake()
+    }
     started.add('following', following.stop)
     /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
     const takeOver = async () => {
@@ -248,7 +269,7 @@ export async function startDaemon(
     }
     if (shared !== null && !isPrivate) {
       const led = () => following.led().then(takeOver)
-      started.add('turns', shared.takeTurns({ led, wake: following.wake }))
+      started.add('turns', shared.takeTurns({ led, wake: wakeFollowing }))
       const failed = 'could not continue what another instance has left'
       started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
     }
@@ -306,7 +327,8 @@ export async function startDaemon(
       ingest: queue.ingest,
       readAccess: answerAccess,
       keptAnswers,
-      catalog: () => catalog,
+      ...changeLog,
+      changeStream,
       answerFor,
       performAct,
       erase: createErase(erasing),
@@ -327,7 +349,6 @@ export async function startDaemon(
           findCustomers(store.reader, environment, lookup, page),
         readCustomer: (query) => readKnownCustomer(store.reader, clock, query),
         readProductCustomers: (query) => readProductCustomers(store.reader, clock, query),
-        readChangePage: (query) => readChangePage(store.reader, query),
       },
       storedEvents: {
         readEventPage: (query) => readEventPage(store.reader, query),
@@ -384,6 +405,7 @@ export async function startDaemon(
         current = next
         catalog = catalogOf(next.products)
         keptAnswers.forgetAll()
+        changeStream.wake()
         await following.reload(next)
         return warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'could not read the policy in force')
@@ -411,7 +433,7 @@ export async function startDaemon(
       db: store.reader,
       refreshDue: writer.refreshDue,
       saveKeyUses: keyUses.save,
-      onChanged: following.wake,
+      onChanged: wakeFollowing,
       endpointNames,
       registry: metrics.registry,
       clock,

@@ -1,9 +1,10 @@
 /**
  * The order of stopping: later parts still serve earlier ones. So a request for an erasure is answered first, finished
- * or not, and the store is closed last.
+ * or not, and the store is closed last. Streams never end by themselves, so they end before the listeners wait.
  */
 const STOP_ORDER = [
   'privacySchedule',
+  'changeStream',
   'listeners',
   'queue',
   'keyUses',

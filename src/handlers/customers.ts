@@ -24,17 +24,20 @@ import { idText } from './body.js'
 import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
 import { type ParamNames, READ, type Route, route } from './route.js'
 
-export interface CustomerDeps {
+export interface ChangeLogDeps {
+  /** Null for a cursor that is not of this change log. Rejects with `store_unavailable` if the store can't answer. */
+  readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
+  /** Called each time, since a reload may change it. */
+  readonly catalog: () => Catalog
+}
+
+export interface CustomerDeps extends ChangeLogDeps {
   /** All reject with `store_unavailable` if the store can't answer. */
   readonly customers: {
     /** Null if nothing is stored. */
     readonly readCustomer: (query: CustomerQuery) => Promise<KnownCustomer | null>
     readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
-    /** Null for a cursor that is not of this change log. */
-    readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
   }
-  /** Called each time, since a reload may change it. */
-  readonly catalog: () => Catalog
   readonly performAct: PerformAct
   readonly erase: Erase
 }
@@ -103,6 +106,19 @@ export const changeAnswer = z.object({
   features: z.array(z.string()),
   cause: z.object({ kind: z.enum(['event', 'clock', 'rebuild']), eventId: z.string().nullable() }),
 })
+
+/**
+ * The changes after a cursor, with the features that their products give now.
+ * @throws LatchkeyError `cursor_reset`, `store_unavailable`
+ */
+export async function readChanges({ readChangePage, catalog }: ChangeLogDeps, query: ChangePageQuery) {
+  const found = await readChangePage(query)
+  if (found === null) {
+    throw new LatchkeyError('cursor_reset', 'This change log has no such cursor: start again without one.')
+  }
+  const { featuresOf } = catalog()
+  return found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
+}
 
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000
@@ -222,19 +238,8 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle(
-      { query: { limit, cursor: after = null }, environment },
-      { customers, catalog }: CustomerDeps,
-    ) {
-      const found = await customers.readChangePage({ environment, after, limit: limit + 1 })
-      if (found === null) {
-        throw new LatchkeyError(
-          'cursor_reset',
-          'This change log has no such cursor: start again without one.',
-        )
-      }
-      const { featuresOf } = catalog()
-      const changes = found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
+    async handle({ query: { limit, cursor: after = null }, environment }, deps: CustomerDeps) {
+      const changes = await readChanges(deps, { environment, after, limit: limit + 1 })
       return firstOf(changes, limit, ({ cursor }) => cursor)
     },
   }),

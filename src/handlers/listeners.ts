@@ -61,7 +61,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const authenticate = createAuthenticate(own)
   const api = createApi({ ...own, authenticate }, hasDeliveries)
   const key = localKey()
-  const local = createApi({ ...own, authenticate: () => key }, hasDeliveries)
+  const local = createApi({ ...own, authenticate: () => key, apiKeys: () => [key] }, hasDeliveries)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
 

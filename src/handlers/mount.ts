@@ -12,7 +12,7 @@ import { type ApiKey, UNLIMITED } from './api-key.js'
 import { NO_ID, readParsed } from './body.js'
 import { STYLE_SOURCE } from './openapi/page.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
-import { type Content, type MountDeps, methodsOf, type RawHandler, type Route } from './route.js'
+import { type Content, type MountDeps, methodsOf, type RawHandler, type Route, type Stream } from './route.js'
 import { answerFailure, send, sendJson, sendTagged, tagOf } from './send.js'
 
 /** A path of the table, with all its methods. */
@@ -119,8 +119,11 @@ async function readAsked(
   const environments = takesEnvironment && (rule === 'one' || named !== null) ? [choose()] : key.environments
   const query = route.query === 'any' ? {} : parseParameters(route.query, given)
   const idempotencyKey = route.takesIdempotencyKey ? readIdempotencyKey(req) : null
+  // Several make one that is no cursor.
+  const lastEventId = (route.takesLastEventId && req.headersDistinct['last-event-id']?.join()) || null
   const body = route.body === undefined ? undefined : await readParsed(req, route.body, route.bodyType)
-  return { params, query, body, key, idempotencyKey, environment: environments[0], environments }
+  const [environment] = environments
+  return { params, query, body, key, idempotencyKey, lastEventId, environment, environments }
 }
 
 const MAX_IDEMPOTENCY_KEY_LENGTH = 255
@@ -136,7 +139,8 @@ function readIdempotencyKey(req: IncomingMessage): string | null {
 function sendAnswer(res: ServerResponse, route: Route<never>, value: unknown): void {
   const { answer, status = 200, tagged, acceptedAt } = route
   if (typeof answer === 'string') {
-    sendContent(res, value as Content)
+    if (typeof value === 'function') (value as Stream)(res)
+    else sendContent(res, value as Content)
     return
   }
   const json = z.encode(answer, value) as never

@@ -38,6 +38,8 @@ export type Asked<Path extends string, Rule extends EnvironmentRule, Query, Body
   readonly key: ApiKey
   /** Null if the route takes none, or the request has none. */
   readonly idempotencyKey: string | null
+  /** Null if the route takes none, or the request has none. */
+  readonly lastEventId: string | null
 } & (Rule extends 'one'
   ? { readonly environment: Environment }
   : { readonly environments: readonly Environment[] })
@@ -51,7 +53,10 @@ export interface Content {
   readonly fileName?: string
 }
 
-type AnswerOf<Answer> = Answer extends z.ZodType ? DeepReadonly<z.output<Answer>> : Content
+/** Sends an answer that goes on until one side ends it. */
+export type Stream = (res: ServerResponse) => void
+
+type AnswerOf<Answer> = Answer extends z.ZodType ? DeepReadonly<z.output<Answer>> : Content | Stream
 type JsonOf<Answer> = Answer extends z.ZodType ? z.input<Answer> : never
 
 /**
@@ -93,6 +98,7 @@ interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
   /** `json`: requires the JSON media type. `lines`: lines of text, sent as NDJSON. Omitted: JSON of any media type. */
   readonly bodyType?: 'json' | 'lines'
   readonly takesIdempotencyKey?: boolean
+  readonly takesLastEventId?: boolean
   /** The schema of a JSON answer, or the media type of another one. */
   readonly answer: Answer
   /** 200 if omitted. */
@@ -106,7 +112,7 @@ interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
   readonly acceptedAt?: (json: JsonOf<Answer>) => string | null
   /** The expected failures beyond those that the other fields imply. */
   readonly errors?: readonly ErrorCode[]
-  /** It calls platforms, or reads a lot: HEAD, which shows none of it, is refused. */
+  /** It calls platforms, reads a lot, or never ends: HEAD, which shows none of it, is refused. */
   readonly hasNoHead?: boolean
   readonly timedAs?: TimedRoute
 }

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { packageFile } from '../package-file.js'
+import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
 import { type ControlDeps, controlRoutes } from './control.js'
 import { type CustomerDeps, customerRoutes } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
@@ -21,6 +22,7 @@ import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 export type RouteDeps = WebhookDeps &
   EntitlementDeps &
   CustomerDeps &
+  ChangeStreamRouteDeps &
   EventDeps &
   ReplayDeps &
   RebuildDeps &
@@ -49,7 +51,7 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   {
     name: 'Customers',
     about: 'What is stored about a customer, the change log, and changes by hand.',
-    routes: customerRoutes,
+    routes: [...customerRoutes, changeStreamRoute],
   },
   { name: 'Events', about: 'Stored events, their exact bytes, exports and imports.', routes: eventRoutes },
   { name: 'Replays', about: 'Stored events are read again by the current program.', routes: replayRoutes },

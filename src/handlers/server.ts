@@ -75,6 +75,14 @@ export function isProved({ socket }: IncomingMessage): boolean {
   return proved.has(socket)
 }
 
+/** The connections that count towards the bound of their listener. */
+const boundOf = new WeakMap<Socket, Set<Socket>>()
+
+/** For a connection with a bound of its own: it takes no place of others any more, and is not closed for them. */
+export function leaveBound({ socket }: IncomingMessage): void {
+  boundOf.get(socket)?.delete(socket)
+}
+
 /** One listener. Slow, malformed and abandoned requests end here and reach no handler whole. */
 export function createServer({
   handle,
@@ -102,6 +110,7 @@ export function createServer({
       makeRoom(connections, socket).destroy()
     }
     connections.add(socket)
+    boundOf.set(socket, connections)
     socket.on('close', () => connections.delete(socket))
   })
 

@@ -118,7 +118,6 @@ export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {
     findByDetail: async () => [],
     readCustomer: async () => null,
     readProductCustomers: async () => [],
-    readChangePage: async () => [],
     ...overrides,
   }
 }
@@ -192,6 +191,8 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     endpointNames: () => [LIVE.name, 'manual'],
     keptAnswers: createKeptAnswers(),
     catalog: () => catalogOf([]),
+    readChangePage: async () => [],
+    changeStream: { open: async () => (res) => res.end() },
     answerFor,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],

@@ -151,6 +151,7 @@ describe('while the store is away', () => {
     const { clock, answerFor, keptAnswers } = frontDeps({ deliveries: [], questions: [], logged: [] })
     const parts = [
       'customers',
+      'changeStream',
       'storedEvents',
       'rebuilds',
       'replays',
@@ -158,7 +159,15 @@ describe('while the store is away', () => {
       'control',
       'messenger',
     ] as const
-    const calls = ['performAct', 'erase', 'readAccess', 'readExplanation', 'examine', 'importLines'] as const
+    const calls = [
+      'performAct',
+      'erase',
+      'readAccess',
+      'readChangePage',
+      'readExplanation',
+      'examine',
+      'importLines',
+    ] as const
     const deps = Object.fromEntries([...parts, ...calls].map((name) => [name, away])) as Partial<RouteDeps>
     const { url } = await openFront({
       ...deps,

@@ -53,6 +53,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['POST', '/customers/:customerId/invites', ENVIRONMENT],
   ['GET', '/products/:productId/customers', 'environment, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes', 'environment, limit, cursor', 200, NOT_KEPT],
+  ['GET', '/changes/stream', 'environment, cursor'],
   ['GET', '/events', `${FILTER}, limit, cursor`, 200, NOT_KEPT],
   ['GET', '/events/:eventId', ENVIRONMENT],
   ['GET', '/events/:eventId/body', 'environment, sha256', 200, KEPT],
@@ -105,8 +106,8 @@ const ANSWERING = EVERY_ROUTE.flatMap(([method, path, , status, cache, location 
         ] as const,
       ],
 )
-// What asks the platforms, or reads much, is never asked by HEAD.
-const NEVER_BY_HEAD = ['/sync/check', '/doctor']
+// What asks the platforms, reads much, or never ends is never asked by HEAD.
+const NEVER_BY_HEAD = ['/sync/check', '/doctor', '/changes/stream']
 
 describe('the table', () => {
   it.each(ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))('describes %s', (_, one) => {

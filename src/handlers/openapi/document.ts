@@ -82,6 +82,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   target: 'Only members of this role or group.',
   thorough: 'Reads every page and every body.',
   'Idempotency-Key': 'The same act under the same key is done once.',
+  'Last-Event-ID': 'The cursor of the last event received: goes on after it, whatever `cursor` says.',
   'If-None-Match': 'The `ETag` of an earlier answer: 304 if it still holds.',
   'X-Webhook-Timestamp': 'When the delivery was signed, in Unix seconds.',
   'X-Webhook-Event': 'The type of the event. No signature covers it.',
@@ -101,7 +102,7 @@ type Code = ErrorCode | 'internal_error'
 
 const ABOUT = `Latchkey turns signed payment webhooks into access, and answers who may use what.
 
-Every \`GET\` also takes \`HEAD\`, except those of \`/doctor\` and \`/sync/check\`. Unknown parameters and unknown keys of a body are refused. A list is \`{ "items": […], "pagination": { "nextCursor", "hasMore" } }\`: send \`nextCursor\` back as \`cursor\`. Times are ISO 8601. A failure is \`application/problem+json\` with a stable \`code\`.
+Every \`GET\` also takes \`HEAD\`, except those of \`/doctor\`, \`/sync/check\` and \`/changes/stream\`. Unknown parameters and unknown keys of a body are refused. A list is \`{ "items": […], "pagination": { "nextCursor", "hasMore" } }\`: send \`nextCursor\` back as \`cursor\`. Times are ISO 8601. A failure is \`application/problem+json\` with a stable \`code\`.
 
 The guide is docs/api.md in the repository.`
 
@@ -178,12 +179,12 @@ function operationOf(route: Route<never>, tag: string, made: Made): Operation {
 }
 
 function parametersOf(route: Route<never>, made: Made): readonly Parameter[] {
-  const { path, environments, query, isSigned, takesIdempotencyKey, tagged } = route
+  const { path, environments, query, isSigned, takesIdempotencyKey, takesLastEventId, tagged } = route
   const one = (place: Parameter['in'], name: string, required: boolean, schema: JsonSchema): Parameter => ({
     name,
     in: place,
     required,
-    description: PARAMETERS[name] ?? '',
+    description: schema.description ?? PARAMETERS[name] ?? '',
     schema,
   })
   const header = (name: string, required: boolean) =>
@@ -200,6 +201,7 @@ function parametersOf(route: Route<never>, made: Made): readonly Parameter[] {
       one('query', name, required.includes(name), schema),
     ),
     ...(takesIdempotencyKey ? [header('Idempotency-Key', false)] : []),
+    ...(takesLastEventId ? [header('Last-Event-ID', false)] : []),
     ...(tagged === undefined ? [] : [header('If-None-Match', false)]),
     ...(isSigned ? [header('X-Webhook-Timestamp', true), header('X-Webhook-Event', false)] : []),
   ]

@@ -1,0 +1,195 @@
+/* GET /changes/stream: the change log as server-sent events. */
+
+import type { ServerResponse } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { Environment } from '../provider/event.js'
+import { toJson } from './answers.js'
+import type { ApiKey } from './api-key.js'
+import { type ChangeLogDeps, changeAnswer, readChanges } from './customers.js'
+import { READ, route, type Stream } from './route.js'
+import { leaveBound } from './server.js'
+
+/** Proxies usually cut a connection that is silent for a minute. */
+const HEARTBEAT_MS = 15_000
+/** How long a client waits before it connects again. */
+const RETRY_MS = 2_000
+/** Changes read at once, which bounds what is buffered for a slow client. */
+const PAGE = 100
+/** Each holds a file descriptor, and about 20 KiB. */
+const MAX_STREAMS = 5_000
+
+interface Client {
+  readonly res: ServerResponse
+  readonly environment: Environment
+  /** False once its key is gone or has expired. */
+  readonly mayRead: () => boolean
+  /** The change log up to here was sent. */
+  cursor: string
+}
+
+interface ChangeStreamDeps extends ChangeLogDeps {
+  /** The end of the change log. Rejects with `store_unavailable` if the store can't answer. */
+  readonly readCursor: () => Promise<string>
+  readonly log: Logger
+}
+
+/**
+ * Sends the change log to any number of clients. Each one's cursor is all that is kept of it: what it has missed, or
+ * was too slow for, is read from the store. Clients with the same cursor share the reads.
+ */
+export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStreamDeps) {
+  const clients = new Set<Client>()
+  let isWoken = false
+  let isStopped = false
+  let sending: Promise<void> | null = null
+  const heartbeat = setInterval(() => {
+    for (const { res } of clients) if (!res.writableNeedDrain) res.write(':\n\n')
+    wake()
+  }, HEARTBEAT_MS).unref()
+
+  /** The log has grown, or keys have changed, or a client can take more. Cheap, and never throws. */
+  function wake(): void {
+    isWoken = true
+    if (clients.size > 0) sending ??= sendAll()
+  }
+
+  async function sendAll(): Promise<void> {
+    while (isWoken && clients.size > 0) {
+      isWoken = false
+      for (const client of clients) if (!client.mayRead()) end(client)
+      // After a failure the next commit tries again, or the next heartbeat.
+      await sendNext().catch((err: unknown) => {
+        if (!isLatchkeyError(err, 'store_unavailable')) log.error({ err }, 'could not stream changes')
+      })
+    }
+    sending = null
+  }
+
+  async function sendNext(): Promise<void> {
+    // Read before the changes: an empty page then means that there is nothing up to here.
+    const newest = await readCursor()
+    const behind = [...clients].filter(({ cursor, res }) => cursor !== newest && !res.writableNeedDrain)
+    const groups = Map.groupBy(behind, ({ environment, cursor }) => `${environment} ${cursor}`)
+    for (const group of groups.values()) {
+      await sendPage(group, newest)
+      await turn()
+    }
+  }
+
+  async function sendPage(group: readonly Client[], newest: string): Promise<void> {
+    const [{ environment, cursor: after }] = group as [Client]
+    const changes = await readChanges(changeLog, { environment, after, limit: PAGE }).catch(
+      (error: unknown) => {
+        // Its next request is told so.
+        if (isLatchkeyError(error, 'cursor_reset')) return null
+        throw error
+      },
+    )
+    const events = Buffer.from((changes ?? []).map(eventOf).join(''))
+    for (const client of group) {
+      if (changes === null) end(client)
+      if (!clients.has(client)) continue
+      client.cursor = changes?.at(-1)?.cursor ?? newest
+      if (events.length > 0) client.res.write(events)
+    }
+    if (changes?.length === PAGE) isWoken = true
+  }
+
+  function end(client: Client): void {
+    if (!clients.delete(client)) return
+    // The end would wait behind what a slow client has not taken.
+    if (client.res.writableNeedDrain) client.res.destroy()
+    else client.res.end()
+  }
+
+  return {
+    wake,
+    /**
+     * @param after null: from now on
+     * @throws LatchkeyError `cursor_reset`, `too_many_streams`, `store_unavailable`
+     */
+    async open({
+      after,
+      ...client
+    }: Pick<Client, 'environment' | 'mayRead'> & { readonly after: string | null }): Promise<Stream> {
+      if (clients.size >= MAX_STREAMS) {
+        const message = `${MAX_STREAMS} streams are open: close some, or ask GET /changes instead.`
+        throw new LatchkeyError('too_many_streams', message)
+      }
+      if (after !== null) await readChanges(changeLog, { ...client, after, limit: 1 })
+      const cursor = after ?? (await readCursor())
+      return (res) => {
+        if (res.destroyed) return
+        leaveBound(res.req)
+        const opened = { ...client, res, cursor }
+        clients.add(opened)
+        res.on('drain', wake).on('close', () => clients.delete(opened))
+        res.writeHead(200, {
+          'Content-Type': EVENT_STREAM,
+          'Cache-Control': 'no-store',
+          // Otherwise nginx would hold events back.
+          'X-Accel-Buffering': 'no',
+          Connection: 'close',
+        })
+        // With its first id a client misses nothing, even if it loses the connection before the first change.
+        res.write(`retry: ${RETRY_MS}\nid: ${cursor}\n\n`)
+        if (isStopped) end(opened)
+        wake()
+      }
+    },
+    /** Ends every stream; clients go on at their cursors after the restart. */
+    async stop(): Promise<void> {
+      isStopped = true
+      clearInterval(heartbeat)
+      for (const client of clients) end(client)
+      await sending
+    },
+  }
+}
+
+function eventOf(change: Awaited<ReturnType<typeof readChanges>>[number]): string {
+  return `id: ${change.cursor}\nevent: change\ndata: ${JSON.stringify(toJson(changeAnswer, change))}\n\n`
+}
+
+const EVENT_STREAM = 'text/event-stream'
+
+export interface ChangeStreamRouteDeps {
+  readonly changeStream: Pick<ReturnType<typeof createChangeStream>, 'open'>
+  /** Called each time, since a reload may change them. */
+  readonly apiKeys: () => readonly ApiKey[]
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+}
+
+export const changeStreamRoute = route('GET /changes/stream', {
+  operationId: 'streamChanges',
+  summary: 'The change log as server-sent events, each with a Change as its data.',
+  ...READ,
+  query: z.object({
+    cursor: z
+      .string()
+      .optional()
+      .describe('Begins after this change, or answer about access; now if omitted.'),
+  }),
+  takesLastEventId: true,
+  answer: EVENT_STREAM,
+  errors: ['cursor_reset', 'too_many_streams'],
+  hasNoHead: true,
+  handle(
+    { query: { cursor = null }, lastEventId, environment, key },
+    { changeStream, apiKeys, clock }: ChangeStreamRouteDeps,
+  ) {
+    const mayRead = () =>
+      apiKeys().some(
+        ({ sha256, scopes, environments, expiresAt }) =>
+          sha256 === key.sha256 &&
+          scopes.includes(READ.scope) &&
+          environments.includes(environment) &&
+          (expiresAt === null || expiresAt > clock()),
+      )
+    return changeStream.open({ environment, after: lastEventId ?? cursor, mayRead })
+  },
+})
