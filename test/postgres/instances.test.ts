@@ -12,6 +12,7 @@ import { ENVIRONMENTS } from '../../src/store/schema.js'
 import { savePolicy } from '../../src/store/settings.js'
 import { API_KEY, ask, call, NOW, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
 import { storedEvents } from '../daemon/stored.js'
+import { openStream } from '../daemon/stream-client.js'
 import { PRODUCT, wireEvent } from '../daemon/wire-events.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
@@ -130,6 +131,22 @@ describe('two instances on one database', () => {
     }
     await sending
     expect(read.toSorted()).toEqual(numbers.map((n) => `cus_${n}`).toSorted())
+  })
+
+  it('stream what the other has written, and go on for a client of the other', async () => {
+    const [one, other] = await two()
+    const client = await openStream(one)
+    await Promise.all([1, 2, 3, 4].map((n) => send(n % 2 ? one : other, paid(n))))
+    await eventually(() => expect(client.changes).toHaveLength(4))
+    await one.stop()
+    await client.ended
+    await send(other, paid(5))
+    const next = await openStream(other, '', { 'Last-Event-ID': client.lastEventId() })
+    await send(other, paid(6))
+    await eventually(() => expect(next.changes).toHaveLength(2))
+    const read = [...client.changes, ...next.changes].map(({ customerId }) => customerId)
+    expect(read.toSorted()).toEqual([1, 2, 3, 4, 5, 6].map((n) => `cus_${n}`))
+    next.leave()
   })
 
   it('move sources to a policy at the other where one of them ended in the middle', async () => {
