@@ -40,7 +40,10 @@ interface ChangeStreamDeps extends ChangeLogDeps {
  * Sends the change log to any number of clients. Each one's cursor is all that is kept of it: what it has missed, or
  * was too slow for, is read from the store. Clients with the same cursor share the reads.
  */
-export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStreamDeps) {
+export function createChangeStream(
+  { readCursor, log, ...changeLog }: ChangeStreamDeps,
+  maxStreams = MAX_STREAMS,
+) {
   const clients = new Set<Client>()
   let isWoken = false
   let isStopped = false
@@ -115,8 +118,8 @@ export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStre
       after,
       ...client
     }: Pick<Client, 'environment' | 'mayRead'> & { readonly after: string | null }): Promise<Stream> {
-      if (clients.size >= MAX_STREAMS) {
-        const message = `${MAX_STREAMS} streams are open: close some, or ask GET /changes instead.`
+      if (clients.size >= maxStreams) {
+        const message = `${maxStreams} streams are open: close some, or ask GET /changes instead.`
         throw new LatchkeyError('too_many_streams', message)
       }
       if (after !== null) await readChanges(changeLog, { ...client, after, limit: 1 })

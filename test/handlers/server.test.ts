@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../src/handlers/mount.js'
-import { createServer as createHttp, markProved } from '../../src/handlers/server.js'
+import { createServer as createHttp, leaveBound, markProved } from '../../src/handlers/server.js'
 import type { Receipt } from '../../src/ingest/delivery.js'
 import { eventually } from '../setup/eventually.js'
 import { portOf } from '../setup/port-of.js'
@@ -56,13 +56,14 @@ describe('a connection', () => {
 })
 
 describe('too many connections', () => {
-  /** Takes two connections; a request to /proved says that its sender knows a secret or a key. */
+  /** Takes two connections; /proved is for a sender who knows a secret or a key, /stream for one who stays. */
   async function listening() {
     let dropped = 0
     const app = createApp([], pino({ level: 'silent' }))
     const server = await createHttp({
       handle: (req, res) => {
         if (req.url === '/proved') markProved(req)
+        if (req.url === '/stream') leaveBound(req)
         app(req, res)
       },
       maxConnections: 2,
@@ -110,6 +111,18 @@ describe('too many connections', () => {
       next.send(head('GET /nowhere'))
       await next.until('"code":"route_not_found"')
     })
+  })
+
+  it('neither count streams nor end them', async () => {
+    const { open, ask, dropped } = await listening()
+    const all: RawConnection[] = []
+    for (const path of ['/stream', '/stream', '/stream', '/nowhere', '/nowhere']) {
+      const connection = await open()
+      await ask(connection, path)
+      all.push(connection)
+    }
+    for (const one of all) await ask(one, '/nowhere')
+    expect(dropped()).toBe(0)
   })
 })
 

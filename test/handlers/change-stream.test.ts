@@ -1,0 +1,81 @@
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { catalogOf } from '../../src/entitlements/features.js'
+import { LatchkeyError } from '../../src/errors.js'
+import { createChangeStream } from '../../src/handlers/change-stream.js'
+import type { ListedChange } from '../../src/store/changes.js'
+import { API_KEY } from '../daemon/running-daemon.js'
+import { openStream } from '../daemon/stream-client.js'
+import { eventually } from '../setup/eventually.js'
+import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
+
+const NOTHING = { active: false, status: 'none', since: null, until: null } as const
+
+/** A front with a change log of one environment, at most two streams, and all questions to the store counted. */
+async function openLog() {
+  const log: ListedChange[] = []
+  const store = { isAway: false, reads: 0 }
+  const read = () => {
+    if (store.isAway) throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
+  }
+  const deps = {
+    catalog: () => catalogOf([]),
+    async readChangePage({ after, limit }: { readonly after: string | null; readonly limit: number }) {
+      read()
+      store.reads += 1
+      return log.slice(Number(after), Number(after) + limit)
+    },
+    async readCursor() {
+      read()
+      return String(log.length)
+    },
+    log: pino({ level: 'silent' }),
+  }
+  const changeStream = createChangeStream(deps, 2)
+  const { url } = await openFront({ ...deps, changeStream, apiKeys: () => [apiKey(API_KEY)] })
+  return {
+    url,
+    store,
+    wake: changeStream.wake,
+    append(count: number) {
+      for (let n = 0; n < count; n += 1) {
+        const change = { at: NOW, environment: 'live', before: NOTHING, after: NOTHING } as const
+        const whose = { customerId: 'cus_1', productId: 'pro_1', cursor: String(log.length + 1) }
+        log.push({ ...change, ...whose, cause: { kind: 'clock', eventId: null } })
+      }
+      changeStream.wake()
+    },
+  }
+}
+
+it('is read once for all clients that are at the same place', async () => {
+  const { url, store, append } = await openLog()
+  const clients = [await openStream({ url }), await openStream({ url })]
+  append(3)
+  await eventually(() => expect(clients.map(({ changes }) => changes.length)).toEqual([3, 3]))
+  expect(store.reads).toBe(1)
+  for (const { leave } of clients) leave()
+})
+
+it('goes on by itself once the store is back', async () => {
+  const { url, store, append, wake } = await openLog()
+  const client = await openStream({ url })
+  store.isAway = true
+  append(1)
+  const refused = await fetch(`${url}/changes/stream`, { headers: bearer(API_KEY) })
+  expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'store_unavailable' }])
+  store.isAway = false
+  wake()
+  await eventually(() => expect(client.changes).toHaveLength(1))
+  client.leave()
+})
+
+it('is refused beyond the bound, until another client has left', async () => {
+  const { url } = await openLog()
+  const clients = [await openStream({ url }), await openStream({ url })]
+  const refused = await fetch(`${url}/changes/stream`, { headers: bearer(API_KEY) })
+  expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'too_many_streams' }])
+  clients[0]?.leave()
+  const next = await eventually(() => openStream({ url }))
+  for (const { leave } of [...clients, next]) leave()
+})
